@@ -1,0 +1,1 @@
+"""Baseline agents that act on observations alone."""

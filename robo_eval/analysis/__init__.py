@@ -1,0 +1,1 @@
+"""Analyses over many conditions: agent characteristic curves and their kin."""

@@ -1,0 +1,1 @@
+"""The robo-eval command, one module a verb."""

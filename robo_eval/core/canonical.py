@@ -1,0 +1,35 @@
+"""The one byte form of a value over which digests are taken."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from robo_eval.core.errors import InputError
+
+
+def canonical_json(value: object) -> bytes:
+    """Serialise to JSON with sorted keys, no spaces, UTF-8, shortest round-trip floats.
+
+    Raises:
+        InputError: If the value holds NaN, infinity or something that is not JSON.
+    """
+    try:
+        text = json.dumps(
+            value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+        )
+    except (TypeError, ValueError) as err:
+        raise InputError(f"value has no canonical JSON form: {err}") from err
+    return text.encode()
+
+
+def digest(value: object) -> str:
+    """SHA-256 of the canonical JSON form, as 64 hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

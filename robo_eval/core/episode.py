@@ -1,0 +1,112 @@
+"""One attempt from reset to end: the row every number downstream is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Arm, EndReason, Side
+
+SCHEMA_VERSION = 1
+
+
+def _column(doc: str, *, unit: str = "") -> dict[str, str]:
+    return {"doc": doc, "unit": unit}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """One row of the episode log; the metadata of each field documents its column."""
+
+    episode_id: str = field(metadata=_column("unique in its trial directory"))
+    attempt: int = field(default=1, metadata=_column("1, or more after a void or lost attempt"))
+    pair_id: str | None = field(
+        default=None, metadata=_column("shared by a physical-side and a sim episode")
+    )
+    arm: Arm = field(default=Arm.MAIN, metadata=_column("main, or the matched control"))
+    control_id: str | None = field(
+        default=None, metadata=_column("episode_id of the matched episode without novelty")
+    )
+    plan_digest: str = field(metadata=_column("SHA-256 of the locked plan"))
+    side: Side = field(metadata=_column("sim, twin or real"))
+    task: str = field(metadata=_column("Gymnasium id of the environment"))
+    family: str = field(default="", metadata=_column("task family metrics are grouped by"))
+    level: int | None = field(default=None, metadata=_column("novelty level, 0 is none"))
+    difficulty: str | None = field(default=None, metadata=_column("easy, medium or hard"))
+    profile: str | None = field(default=None, metadata=_column("paper or compat"))
+    drift_step: int | None = field(default=None, metadata=_column("step of the drift calendar"))
+    seed: int | None = field(default=None, metadata=_column("seed given to reset"))
+    policy: str = field(metadata=_column("name of the policy"))
+    policy_digest: str = field(metadata=_column("SHA-256 of what defines the policy"))
+    robot: str | None = field(default=None, metadata=_column("robot id; none for a simulator"))
+    calibration: str | None = field(default=None, metadata=_column("calibration snapshot id"))
+    start_ns: int = field(metadata=_column("start of the episode, UTC", unit="ns"))
+    duration_s: float = field(metadata=_column("length in task time", unit="s"))
+    exposure_s: float = field(
+        default=0.0, metadata=_column("time a physical robot was exposed; 0 in sim", unit="s")
+    )
+    ticks: int = field(metadata=_column("control ticks the policy acted in"))
+    episode_return: float | None = field(metadata=_column("sum of rewards"))
+    quality: float | None = field(metadata=_column("score in [0, 1]; none if not scored"))
+    success: bool | None = field(metadata=_column("strict success; none if not scored"))
+    score_version: int = field(default=1, metadata=_column("version of the scoring code"))
+    end_reason: EndReason = field(metadata=_column("why it ended"))
+    end_detail: str | None = field(
+        default=None, metadata=_column("error text, void reason or what was exceeded")
+    )
+    void_by: str | None = field(default=None, metadata=_column("who declared it void"))
+    recovered: bool = field(default=False, metadata=_column("rebuilt after a crash"))
+    interventions: int = field(default=0, metadata=_column("human interventions"))
+    uninterrupted_actions: int | None = field(
+        default=None, metadata=_column("longest run of actions without intervention")
+    )
+    plan_depth: int | None = field(default=None, metadata=_column("stages of a multi-stage task"))
+    stated_success_probability: float | None = field(
+        default=None, metadata=_column("the policy's own forecast in [0, 1]")
+    )
+    control_quality: Mapping[str, float] = field(
+        default_factory=dict, metadata=_column("measures such as jerk_rms, unit in the name")
+    )
+    costs: Mapping[str, float] = field(
+        default_factory=dict, metadata=_column("energy and cost items, unit in the name")
+    )
+    novelty: Mapping[str, Any] = field(
+        default_factory=dict, metadata=_column("name and drawn parameters of the novelty")
+    )
+    initial_state: Mapping[str, Any] = field(
+        default_factory=dict, metadata=_column("state the episode started in")
+    )
+    initial_state_source: str = field(
+        default="seed", metadata=_column("seed, state, topic, fixture or operator")
+    )
+    operator: str | None = field(default=None, metadata=_column("who ran it; none if automatic"))
+    software: str = field(metadata=_column("robo-eval version and git revision"))
+    trace_uri: str | None = field(
+        default=None, metadata=_column("trace file, relative to the trial directory")
+    )
+    trace_sha256: str | None = field(default=None, metadata=_column("SHA-256 of the trace"))
+
+    def __post_init__(self) -> None:
+        if not self.episode_id:
+            raise InputError("episode_id is empty")
+        if self.quality is not None and not 0.0 <= self.quality <= 1.0:
+            raise InputError(f"{self.episode_id}: quality {self.quality} is outside [0, 1]")
+        if self.success is not None and self.success != (self.end_reason is EndReason.SUCCESS):
+            raise InputError(
+                f"{self.episode_id}: success {self.success} contradicts end_reason"
+                f" {self.end_reason.value}"
+            )
+        if (self.quality is None) != (self.success is None):
+            raise InputError(f"{self.episode_id}: quality and success are both set or both missing")
+        if not self.end_reason.is_scored and self.quality is not None:
+            raise InputError(
+                f"{self.episode_id}: an episode that ended by {self.end_reason.value} has no score"
+            )
+        if not (self.duration_s >= 0.0 and self.exposure_s >= 0.0 and self.ticks >= 0):
+            raise InputError(f"{self.episode_id}: duration, exposure and ticks cannot be negative")
+
+
+COLUMNS: tuple[str, ...] = tuple(column.name for column in fields(Episode))
+"""Column names of an episode row, in the order tables and CSV files show them."""

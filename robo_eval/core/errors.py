@@ -1,0 +1,50 @@
+"""The errors robo-eval raises on purpose, each with the exit code the command line gives it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RoboEvalError(Exception):
+    """Base of every error raised on purpose.
+
+    The message is one line: what was wrong and where, what was given, and what would do.
+    """
+
+    exit_code: ClassVar[int] = 2
+
+
+class InputError(RoboEvalError, ValueError):
+    """What was given cannot be used; nothing was changed."""
+
+
+class UnknownNameError(InputError):
+    """A name is not among the valid ones; the message names the nearest."""
+
+
+class ShapeError(InputError):
+    """An array has the wrong shape or holds a non-finite number."""
+
+
+class PlanError(InputError):
+    """A trial plan is not valid; the message names file and field."""
+
+
+class TrialDirectoryError(InputError):
+    """A trial directory cannot be read, written or locked."""
+
+
+class MissingExtraError(RoboEvalError, ImportError):
+    """An optional part is not installed; the message holds the pip command that adds it."""
+
+
+class CheckFailedError(RoboEvalError):
+    """The input was fine, and what was checked does not hold."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class InterruptedRunError(RoboEvalError):
+    """A run stopped before its plan was done; `robo-eval resume` goes on from there."""
+
+    exit_code: ClassVar[int] = 3

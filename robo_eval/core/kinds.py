@@ -1,0 +1,61 @@
+"""The closed lists of words that rows, plans and environments share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Side(StrEnum):
+    """Where an episode was played. A twin is a stand-in simulator behind ROS, never real."""
+
+    SIM = "sim"
+    TWIN = "twin"
+    REAL = "real"
+
+
+class Difficulty(StrEnum):
+    """How strong a novelty is."""
+
+    EASY = "easy"
+    MEDIUM = "medium"
+    HARD = "hard"
+
+
+class Profile(StrEnum):
+    """Which description of a novelty level is followed: the paper's or the reference code's."""
+
+    PAPER = "paper"
+    COMPAT = "compat"
+
+
+class Arm(StrEnum):
+    """Whether an episode is the one of interest or the matched control without novelty."""
+
+    MAIN = "main"
+    CONTROL = "control"
+
+
+class EndReason(StrEnum):
+    """Why an episode ended.
+
+    `fault` is an error of policy, simulator or robot inside the episode, `lost` an episode whose
+    process died, `void` an attempt a person declared invalid. None of the three is scored.
+    """
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    TIMEOUT = "timeout"
+    SAFETY_STOP = "safety_stop"
+    OUT_OF_BOUNDS = "out_of_bounds"
+    OPERATOR_STOP = "operator_stop"
+    FAULT = "fault"
+    VOID = "void"
+    LOST = "lost"
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether an episode that ended so has a quality and a success at all."""
+        return self not in _UNSCORED
+
+
+_UNSCORED = frozenset({EndReason.FAULT, EndReason.VOID, EndReason.LOST})

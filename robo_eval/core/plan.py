@@ -1,0 +1,239 @@
+"""What a trial is going to do, fixed before its first episode."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from robo_eval.core.errors import PlanError
+from robo_eval.core.kinds import Difficulty, Profile, Side
+from robo_eval.core.names import unknown_name
+
+PLAN_VERSION: Final = 1
+
+DEFAULT_VOID_REASONS = ("operator_error", "hardware_fault", "interrupted")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class TaskPlan(_Section):
+    """One environment and the conditions it is played in."""
+
+    env: str = "RoboEval/CartPole3D-v0"
+    """Gymnasium id of the environment."""
+    family: str = ""
+    """Task family metrics are grouped by; empty means the environment's name."""
+    levels: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    """Novelty levels; none for an environment without levels."""
+    difficulties: tuple[Difficulty, ...] = (Difficulty.EASY,)
+    """Difficulties of each level; ignored when there are no levels."""
+    profile: Profile = Profile.PAPER
+    """Which description of the levels is followed; ignored when there are no levels."""
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Further keywords of `gymnasium.make`."""
+    quality_range: tuple[float, float] = (0.0, 1.0)
+    """Episode returns that count as quality 0 and 1; values between are interpolated."""
+    success_quality: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
+    """Least quality that counts as success."""
+    max_ticks: Annotated[int, Field(ge=1)] | None = None
+    """Time limit in control ticks for an environment that sets none itself."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        low, high = self.quality_range
+        if not low < high:
+            raise ValueError(f"quality_range: {low} must be below {high}")
+        for name in ("levels", "difficulties"):
+            values = getattr(self, name)
+            if values is not None and (not values or len(set(values)) != len(values)):
+                raise ValueError(f"{name}: must name at least one value and none twice")
+        return self
+
+
+class PolicyPlan(_Section):
+    """One policy under test, by registered name or by import path."""
+
+    name: str
+    """Name shown in rows and reports; also the registered name when `factory` is empty."""
+    factory: str | None = None
+    """`package.module:callable` returning a policy, for policies that are not registered."""
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Keywords given to the factory."""
+
+
+class SeedPlan(_Section):
+    """Which seeds the episodes of a condition use: the same for every condition and policy."""
+
+    first: Annotated[int, Field(ge=0, lt=2**31)] = 1000
+    """Episode i of a condition uses seed `first + i`."""
+
+
+class TrialPlan(_Section):
+    """A trial: every task in every condition, played by every policy, so many times.
+
+    Read once from YAML, checked, and written back in full as the locked plan of the trial
+    directory; the SHA-256 of that file goes into every episode.
+    """
+
+    version: Literal[1] = PLAN_VERSION
+    """Version of this file format."""
+    name: str = Field(min_length=1, max_length=100)
+    """Title of the trial."""
+    description: str = ""
+    """What the trial is meant to find out."""
+    tasks: tuple[TaskPlan, ...] = Field(min_length=1)
+    """Environments and their conditions."""
+    policies: tuple[PolicyPlan, ...] = Field(min_length=1)
+    """Policies under test; a plain string stands for a registered name."""
+    episodes: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    """Episodes per task, level, difficulty and policy."""
+    seeds: SeedPlan = SeedPlan()
+    """Seeds of the episodes."""
+    sides: tuple[Side, ...] = (Side.SIM,)
+    """Where the episodes are played."""
+    control: bool = False
+    """Whether each novelty episode gets its matched control: same seed and policy at level 0."""
+    order: Literal["randomised", "blocked", "interleaved"] = "randomised"
+    """Order of the episodes: shuffled, condition by condition, or policies taking turns."""
+    order_seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the shuffle."""
+    traces: Literal["first_and_failures", "first", "all", "none"] = "first_and_failures"
+    """Which episodes leave a trace: the first of each cell, those and every failure, ..."""
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    """How often an attempt that was lost or ended by a fault is tried again."""
+    void_reasons: tuple[str, ...] = DEFAULT_VOID_REASONS
+    """Reasons for which an operator may declare an attempt void."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
+        if isinstance(data, dict) and isinstance(data.get("policies"), list):
+            policies = [{"name": p} if isinstance(p, str) else p for p in data["policies"]]
+            data = {**data, "policies": policies}
+        return data
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = [policy.name for policy in self.policies]
+        if len(set(names)) != len(names):
+            raise ValueError("policies: two policies share a name; give each its own `name`")
+        conditions = [condition.key for condition in self.conditions()]
+        if len(set(conditions)) != len(conditions):
+            raise ValueError("tasks: the same environment, level and difficulty appear twice")
+        if len(set(self.sides)) != len(self.sides) or not self.sides:
+            raise ValueError("sides: must name at least one side and none twice")
+        return self
+
+    def conditions(self) -> Iterator[Condition]:
+        """Every task, level and difficulty, in the order the plan names them."""
+        for index, task in enumerate(self.tasks):
+            if task.levels is None:
+                yield Condition(task=index, level=None, difficulty=None)
+            else:
+                for level in task.levels:
+                    for difficulty in task.difficulties:
+                        yield Condition(task=index, level=level, difficulty=difficulty)
+
+
+class Condition(_Section):
+    """One task at one level and difficulty."""
+
+    task: int
+    level: int | None
+    difficulty: Difficulty | None
+
+    @property
+    def key(self) -> str:
+        """Short text that tells conditions of one plan apart, used in episode ids."""
+        parts = [f"t{self.task}"]
+        if self.level is not None:
+            parts.append(f"l{self.level:02d}")
+        if self.difficulty is not None:
+            parts.append(self.difficulty.value)
+        return "-".join(parts)
+
+
+def read_plan(path: Path) -> TrialPlan:
+    """Read and check a plan file.
+
+    Raises:
+        PlanError: If the file is missing, is not YAML, or holds an unknown key or a wrong value;
+            the message names file and field.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as err:
+        raise PlanError(f"{path}: no such plan file") from err
+    except (OSError, UnicodeDecodeError) as err:
+        raise PlanError(f"{path}: cannot be read as UTF-8 text: {err}") from err
+    return parse_plan(text, source=str(path))
+
+
+def parse_plan(text: str, *, source: str) -> TrialPlan:
+    """Check the YAML text of a plan.
+
+    Args:
+        text: YAML.
+        source: What error messages call it.
+
+    Raises:
+        PlanError: If the text is not YAML, or holds an unknown key or a wrong value.
+    """
+    try:
+        data = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as err:
+        mark = getattr(err, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(err, "problem", None) or type(err).__name__
+        raise PlanError(f"{source}: not valid YAML{where}: {problem}") from err
+    if not isinstance(data, dict):
+        raise PlanError(
+            f"{source}: a plan is a mapping of keys to values, see `robo-eval run --help`"
+        )
+    try:
+        return TrialPlan.model_validate(data)
+    except ValidationError as err:
+        raise PlanError(f"{source}: {_first_problem(err)}") from err
+
+
+def _first_problem(err: ValidationError) -> str:
+    problems = err.errors(include_url=False)
+    first = problems[0]
+    field = ".".join(str(part) for part in first["loc"]) or "plan"
+    if first["type"] == "extra_forbidden":
+        section = _section_of(first["loc"][:-1])
+        text = str(unknown_name("key", first["loc"][-1], section.model_fields))
+        message = f"{field}: {text}"
+    else:
+        given = "" if first["type"] == "missing" else f", given {first['input']!r:.80}"
+        message = f"{field}: {first['msg'].removeprefix('Value error, ')}{given}"
+    more = len(problems) - 1
+    return message + (f" (and {more} more problem{'s' if more > 1 else ''})" if more else "")
+
+
+def _section_of(location: tuple[int | str, ...]) -> type[BaseModel]:
+    sections: dict[str, type[BaseModel]] = {
+        "tasks": TaskPlan,
+        "policies": PolicyPlan,
+        "seeds": SeedPlan,
+    }
+    return sections.get(str(location[0]), TrialPlan) if location else TrialPlan
+
+
+def locked_text(plan: TrialPlan) -> str:
+    """The plan with every default written out, as the YAML text kept in the trial directory."""
+    data = plan.model_dump(mode="json")
+    head = "# Locked plan: episodes carry the SHA-256 of this file. Change nothing here.\n"
+    return head + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of a locked plan's bytes, as 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,24 @@
+"""What an agent must offer to take part: act, reset, a name and a digest."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that turns observations into actions.
+
+    Attributes:
+        name: The name rows and reports show.
+        digest: SHA-256 (hex) of what defines the behaviour: code version and parameters.
+    """
+
+    name: str
+    digest: str
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Forget the last episode; `seed` makes a random policy repeatable."""
+
+    def act(self, observation: Any) -> Any:  # noqa: ANN401 - any Gymnasium space is allowed
+        """The action for this observation."""

@@ -1,0 +1,1 @@
+"""The trial directory: episode rows, traces, locks and their verification."""

@@ -1,0 +1,1 @@
+"""Functions of episodes that return estimates with intervals."""

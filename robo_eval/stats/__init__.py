@@ -1,0 +1,1 @@
+"""Pure statistics: intervals and resampling, numbers in, numbers out."""

@@ -1,0 +1,1 @@
+"""PyBullet worlds, environments with novelty levels, and the runner that plays them."""
