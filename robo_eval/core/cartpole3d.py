@@ -1,4 +1,4 @@
-"""What simulator, robot and agents of CartPole3D share: observation layout, actions, nominal values.
+"""What simulator, robot and agents of CartPole3D share: layout, actions, nominal values.
 
 Frames follow REP-103: world x forward, y left, z up; right-handed; SI units.
 """

@@ -60,8 +60,8 @@ class TaskPlan(_Section):
 class PolicyPlan(_Section):
     """One policy under test, by registered name or by import path."""
 
-    name: str
-    """Name shown in rows and reports; also the registered name when `factory` is empty."""
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$")
+    """Name shown in rows, reports and file names; the registered name if `factory` is empty."""
     factory: str | None = None
     """`package.module:callable` returning a policy, for policies that are not registered."""
     kwargs: dict[str, Any] = Field(default_factory=dict)
