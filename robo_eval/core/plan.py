@@ -124,9 +124,16 @@ class TrialPlan(_Section):
         names = [policy.name for policy in self.policies]
         if len(set(names)) != len(names):
             raise ValueError("policies: two policies share a name; give each its own `name`")
-        conditions = [condition.key for condition in self.conditions()]
-        if len(set(conditions)) != len(conditions):
-            raise ValueError("tasks: the same environment, level and difficulty appear twice")
+        seen: set[str] = set()
+        for condition in self.conditions():
+            task = self.tasks[condition.task]
+            key = repr((task.env, task.profile, task.kwargs, condition.level, condition.difficulty))
+            if key in seen:
+                raise ValueError(
+                    f"tasks.{condition.task}: the same environment, level and difficulty as in"
+                    " an earlier task; raise `episodes` instead"
+                )
+            seen.add(key)
         if len(set(self.sides)) != len(self.sides) or not self.sides:
             raise ValueError("sides: must name at least one side and none twice")
         return self

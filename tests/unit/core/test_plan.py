@@ -1,0 +1,109 @@
+"""Plans are read once, completely, and errors name file and field."""
+
+from pathlib import Path
+
+import pytest
+from robo_eval.core.errors import PlanError
+from robo_eval.core.kinds import Difficulty, Side
+from robo_eval.core.plan import locked_text, parse_plan, read_plan, text_digest
+
+GOOD = """
+name: first look
+tasks:
+  - env: RoboEval/CartPole3D-v0
+    levels: [0, 9]
+    difficulties: [easy, hard]
+policies: [balancer, {name: mine, factory: "lab.policies:make", kwargs: {gain: 2.0}}]
+episodes: 3
+"""
+
+
+def test_short_forms_and_defaults_are_resolved():
+    plan = parse_plan(GOOD, source="p.yaml")
+    assert [policy.name for policy in plan.policies] == ["balancer", "mine"]
+    assert plan.policies[1].kwargs == {"gain": 2.0}
+    assert plan.sides == (Side.SIM,)
+    assert [c.key for c in plan.conditions()] == [
+        "t0-l00-easy",
+        "t0-l00-hard",
+        "t0-l09-easy",
+        "t0-l09-hard",
+    ]
+    assert plan.tasks[0].difficulties == (Difficulty.EASY, Difficulty.HARD)
+
+
+def test_locked_text_reads_back_as_the_same_plan_and_keeps_its_digest():
+    plan = parse_plan(GOOD, source="p.yaml")
+    text = locked_text(plan)
+    again = parse_plan(text, source="plan.yaml")
+    assert again == plan
+    assert locked_text(again) == text
+    assert len(text_digest(text)) == 64
+
+
+BAD = {
+    "empty": ("", "mapping of keys"),
+    "a list": ("- 1\n- 2\n", "mapping of keys"),
+    "broken yaml": ("name: [1, 2", "not valid YAML at line 1"),
+    "tab": ("name: x\n\ttasks: 1", "not valid YAML at line 2"),
+    "bomb of braces": ("{" * 5000, "not valid YAML"),
+    "unknown key": (
+        GOOD + "episods: 3\n",
+        r"episods: unknown key 'episods'; did you mean 'episodes'",
+    ),
+    "unknown task key": (
+        GOOD.replace("levels:", "levls:"),
+        r"tasks.0.levls: .*did you mean 'levels'",
+    ),
+    "unknown policy key": (GOOD.replace("factory:", "fctory:"), r"policies.1.fctory: .*'factory'"),
+    "no name": (GOOD.replace("name: first look", ""), "name: Field required"),
+    "no tasks": ("name: x\ntasks: []\npolicies: [a]", "tasks: "),
+    "no policies": ("name: x\ntasks: [{}]\npolicies: []", "policies: "),
+    "wrong difficulty": (GOOD.replace("hard]", "hrad]"), "tasks.0.difficulties.1.*'hrad'"),
+    "negative level": (GOOD.replace("[0, 9]", "[0, -9]"), "tasks.0.levels.1.*-9"),
+    "level twice": (GOOD.replace("[0, 9]", "[9, 9]"), "tasks.0.*levels: must name"),
+    "no levels at all": (GOOD.replace("[0, 9]", "[]"), "tasks.0.*levels: must name"),
+    "level is a word": (GOOD.replace("[0, 9]", "[zero]"), "tasks.0.levels.0"),
+    "zero episodes": (GOOD.replace("episodes: 3", "episodes: 0"), "episodes: .*given 0"),
+    "half an episode": (GOOD.replace("episodes: 3", "episodes: 2.5"), "episodes: .*2.5"),
+    "nan": (GOOD.replace("episodes: 3", "episodes: .nan"), "episodes: "),
+    "policy twice": (GOOD.replace("name: mine", "name: balancer"), "two policies share a name"),
+    "policy named like a path": (GOOD.replace("name: mine", "name: ../x"), "policies.1.name"),
+    "wrong side": (GOOD + "sides: [moon]\n", "sides.0.*'moon'"),
+    "side twice": (GOOD + "sides: [sim, sim]\n", "sides: must name"),
+    "wrong order": (GOOD + "order: sorted\n", "order: "),
+    "negative seed": (GOOD + "seeds: {first: -1}\n", "seeds.first.*-1"),
+    "other version": (GOOD + "version: 99\n", "version: "),
+    "empty range": (
+        GOOD.replace("levels:", "quality_range: [1.0, 1.0]\n    levels:"),
+        "quality_range: 1.0 must be below 1.0",
+    ),
+    "infinite range": (
+        GOOD.replace("levels:", "quality_range: [0.0, .inf]\n    levels:"),
+        "quality_range.1",
+    ),
+    "same task twice": (
+        "name: x\ntasks: [{levels: [1]}, {levels: [1]}]\npolicies: [a]\n",
+        "tasks.1: the same environment",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_plan_is_one_line_naming_file_and_field(name):
+    text, match = BAD[name]
+    with pytest.raises(PlanError, match=match) as caught:
+        parse_plan(text, source="trial.yaml")
+    assert str(caught.value).startswith("trial.yaml: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_and_binary_files_are_named(tmp_path: Path):
+    with pytest.raises(PlanError, match=r"nowhere\.yaml: no such plan file"):
+        read_plan(tmp_path / "nowhere.yaml")
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(PlanError, match=r"binary\.yaml: cannot be read"):
+        read_plan(binary)
+    with pytest.raises(PlanError, match="cannot be read"):
+        read_plan(tmp_path)
