@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Side
 from robo_eval.core.plan import locked_text, parse_plan, read_plan, text_digest

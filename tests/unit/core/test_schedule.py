@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import policy_seed, remaining, schedule
