@@ -1,0 +1,78 @@
+# One verb each, the same for people and for continuous integration. `make` lists them.
+#
+# Everything runs as `.venv/bin/python -m ...`: the scripts pip writes into .venv/bin name their
+# interpreter in a first line that breaks when the path of the checkout holds a space.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PY := .venv/bin/python
+RUFF := .venv/bin/ruff
+TYPOS := .venv/bin/typos
+
+# A stamp says which lock is installed where; another lock, checkout path or interpreter is
+# another stamp. The digest does not look at file times, which a fresh clone does not keep.
+digest = $(shell { pwd; cat pyproject.toml requirements/build.in $(1); $(PY) -V; } 2>&1 | cksum | tr -d ' ')
+DEMO := .venv/stamps/demo-$(call digest,requirements/demo.txt)
+DEV := .venv/stamps/dev-$(call digest,requirements/demo.txt requirements/dev.txt)
+
+PYTEST := $(PY) -m pytest
+WORKERS ?= 2
+TESTS ?=
+
+.PHONY: help setup demo fmt lint type test test-long docs bench check lock clean
+
+help: ## list the verbs
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(DEV) ## create .venv with everything development needs
+
+demo: $(DEMO) ## play the demo trial and write its report (about 3 minutes the first time)
+	@$(PY) -m robo_eval demo
+
+fmt: $(DEV) ## rewrite the code in the project's format
+	@$(RUFF) check --fix-only --quiet .
+	@$(RUFF) format .
+
+lint: $(DEV) ## style, spelling, import directions, data files
+	@$(RUFF) check .
+	@$(RUFF) format --check .
+	@$(TYPOS)
+	@$(PY) -c "from importlinter.cli import lint_imports_command as check; check()" --no-logo
+	@$(PY) .ci/check_files.py
+
+type: $(DEV) ## static types, strict
+	@$(PY) -m mypy
+
+test: $(DEV) ## the tests, but for the long ones; lists what was skipped and why
+	@$(PYTEST) -m "not slow" -n $(WORKERS) $(TESTS)
+
+test-long: $(DEV) ## the long tests: kills at random moments, many examples, built packages
+	@HYPOTHESIS_PROFILE=ci $(PYTEST) -m slow -n $(WORKERS) --timeout 1800 $(TESTS)
+
+docs: $(DEV) ## build docs/ into build/docs; a broken link is an error
+	@$(PY) -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
+	@echo "build/docs/index.html"
+
+bench: $(DEV) ## measure speed, as ratios; never pass or fail
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(PY) "$$file"; done
+
+check: ## what a change must pass: lint, type, test
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory type
+	@$(MAKE) --no-print-directory test
+
+lock: $(DEMO) ## rewrite requirements/*.txt from pyproject.toml; UPGRADE=1 moves to newest
+	@UPGRADE=$(UPGRADE) requirements/lock.sh
+
+clean: ## remove .venv, builds and caches; trial directories in runs/ stay
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(DEMO):
+	@requirements/install.sh demo "$@"
+
+# After the other, so that two pips never write into one .venv when make runs with -j.
+$(DEV): $(DEMO)
+	@requirements/install.sh dev "$@"

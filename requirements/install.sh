@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Creates .venv if need be and installs one of the locks and this checkout into it with plain pip.
+#
+# Usage: requirements/install.sh demo|dev STAMP
+# STAMP is a file written when all went well; it marks what is installed, see the Makefile.
+# PYTHON names the interpreter to build .venv from; the default is python3.11, else python3.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+lock=$1
+stamp=$2
+
+say() { printf '%s\n' "$*" >&2; }
+
+is_usable() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+find_python() {
+    if [ -n "${PYTHON:-}" ]; then
+        if is_usable "$PYTHON"; then echo "$PYTHON" && return; fi
+        say "error: PYTHON=$PYTHON is not a Python of version 3.11 or later"
+        exit 2
+    fi
+    local candidate
+    for candidate in python3.11 python3 python; do
+        if is_usable "$candidate"; then echo "$candidate" && return; fi
+    done
+    say "error: no Python of version 3.11 or later was found (tried python3.11, python3, python);"
+    say "       install one, e.g. \`apt-get install python3.11 python3.11-venv\`, or name it:"
+    say "       make PYTHON=/path/to/python3.11 $lock"
+    exit 2
+}
+
+if ! is_usable .venv/bin/python; then
+    python=$(find_python)
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    if [ "$version" != 3.11 ]; then
+        say "note: PyBullet publishes a ready-built package for Python 3.11 only; with Python"
+        say "      $version it is compiled here, which takes a C++ compiler and several minutes."
+    fi
+    say "Creating .venv with Python $version"
+    rm -rf .venv
+    if ! "$python" -m venv .venv >.venv-error.log 2>&1; then
+        rm -rf .venv
+        if "$python" -m pip --version >/dev/null 2>&1; then
+            "$python" -m venv --without-pip .venv
+        else
+            cat .venv-error.log >&2
+            rm -f .venv-error.log
+            say "error: this Python can neither create a virtual environment nor run pip;"
+            say "       on Debian and Ubuntu: apt-get install python$version-venv"
+            exit 2
+        fi
+    fi
+    rm -f .venv-error.log
+fi
+
+venv=.venv/bin/python
+pip=("$venv" -m pip)
+if ! "$venv" -m pip --version >/dev/null 2>&1; then
+    if ! "$venv" -m ensurepip >/dev/null 2>&1; then
+        pip=("$(find_python)" -m pip --python "$venv")
+    fi
+fi
+options=(--disable-pip-version-check --no-input --quiet --retries 5)
+
+say "Installing the pinned dependencies of requirements/$lock.txt"
+say "(a download of some 250 MB the first time; about half a minute on a fast line)"
+started=$SECONDS
+"${pip[@]}" install "${options[@]}" --progress-bar off --require-hashes -r "requirements/$lock.txt"
+"${pip[@]}" install "${options[@]}" --no-deps --no-build-isolation --editable .
+say "Installed in $((SECONDS - started)) s"
+
+mkdir -p "$(dirname "$stamp")"
+rm -f "$(dirname "$stamp")/$lock-"*
+: >"$stamp"
