@@ -1,0 +1,250 @@
+"""Whether a table of episodes can be trusted to compute metrics from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from robo_eval.core.episode import COLUMNS
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Arm, Difficulty, EndReason, Side
+from robo_eval.core.names import unknown_name
+
+REQUIRED: Final = ("episode_id", "side", "task", "policy", "quality", "success", "end_reason")
+"""Columns every table of episodes has; the others take the default of an episode."""
+
+_DEFAULTS: Final[dict[str, object]] = {
+    "attempt": 1,
+    "arm": Arm.MAIN.value,
+    "family": "",
+    "ticks": 0,
+    "duration_s": 0.0,
+    "exposure_s": 0.0,
+    "score_version": 1,
+    "interventions": 0,
+    "recovered": False,
+}
+_TEXTS: Final = ("episode_id", "side", "task", "policy", "end_reason", "arm")
+_NUMBERS: Final = ("quality", "episode_return", "stated_success_probability")
+_COUNTS: Final = ("attempt", "ticks", "score_version", "interventions")
+_AMOUNTS: Final = ("duration_s", "exposure_s")
+_UNIT_RANGE: Final = ("quality", "stated_success_probability")
+
+
+def episodes_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Check a table of episodes and bring it into one form.
+
+    Args:
+        frame: One row per attempt, with at least the columns of `REQUIRED`; the names and
+            meanings are those of `core.episode.Episode`.
+
+    Returns:
+        A copy with every column of `core.episode.COLUMNS` (and any further ones), in which words
+        are plain strings, `success` is True, False or None, missing texts are None, missing
+        numbers NaN, and the added column `base_id` names the episode whatever the attempt.
+
+    Raises:
+        InputError: If a column is missing, a cell holds something else than its column allows,
+            score and end reason contradict each other, or an episode appears or is scored
+            twice; the message names row and column.
+    """
+    missing = [column for column in REQUIRED if column not in frame.columns]
+    if missing:
+        raise InputError(
+            f"episodes table: column {missing[0]!r} is missing; it needs {', '.join(REQUIRED)}"
+        )
+    doubled = frame.columns[frame.columns.duplicated()]
+    if len(doubled):
+        raise InputError(f"episodes table: column {doubled[0]!r} appears twice")
+    table = frame.reset_index(drop=True)
+    for column in COLUMNS:
+        if column not in table.columns:
+            table[column] = pd.Series([_DEFAULTS.get(column)] * len(table), dtype=object)
+    for column in _TEXTS:
+        table[column] = _texts(table, column)
+    for column in ("difficulty", "profile", "family", "control_id", "pair_id", "end_detail"):
+        table[column] = _optional(table[column], str)
+    for column in _NUMBERS:
+        table[column] = _numbers(table, column)
+    for column in (*_COUNTS, *_AMOUNTS):
+        table[column] = _amounts(table, column, is_count=column in _COUNTS)
+    table["level"] = _levels(table)
+    table["success"] = _truths(table)
+    _check_words(table)
+    _check_scores(table)
+    table["base_id"] = _base_ids(table)
+    _check_unique(table)
+    return table
+
+
+def _where(table: pd.DataFrame, index: int, column: str) -> str:
+    name = table["episode_id"].iloc[index]
+    return f"episodes table: row {index} ({name}), column {column!r}"
+
+
+def _first(mask: ArrayLike) -> int:
+    return int(np.flatnonzero(np.asarray(mask, dtype=bool))[0])
+
+
+def _cell(table: pd.DataFrame, index: int, column: str) -> str:
+    """The cell as a person would write it."""
+    value = table[column].iloc[index]
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _optional(values: pd.Series[Any], kind: Callable[[Any], Any]) -> pd.Series[Any]:
+    """Object column with None for what is missing."""
+    cells = [None if _is_missing(value) else kind(value) for value in values]
+    return pd.Series(cells, dtype=object, index=values.index)
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
+
+
+def _texts(table: pd.DataFrame, column: str) -> pd.Series[Any]:
+    values = _optional(table[column], str)
+    empty = values.isna() | (values == "")
+    if empty.any():
+        raise InputError(f"{_where(table, _first(empty), column)} is empty; it needs a text")
+    return values
+
+
+def _numbers(table: pd.DataFrame, column: str) -> pd.Series[float]:
+    values = pd.to_numeric(table[column], errors="coerce").astype(np.float64)
+    wrong = values.isna() & ~table[column].map(_is_missing).astype(bool)
+    if wrong.any():
+        index = _first(wrong)
+        raise InputError(
+            f"{_where(table, index, column)} is {_cell(table, index, column)}, not a number"
+        )
+    infinite = np.isinf(values)
+    if infinite.any():
+        index = _first(infinite)
+        raise InputError(
+            f"{_where(table, index, column)} is {values.iloc[index]}; leave it empty if there is"
+            " none"
+        )
+    outside = (values < 0.0) | (values > 1.0) if column in _UNIT_RANGE else infinite
+    if outside.any():
+        index = _first(outside)
+        raise InputError(
+            f"{_where(table, index, column)} is {values.iloc[index]:g}; it must be in [0, 1]"
+        )
+    return values
+
+
+def _amounts(table: pd.DataFrame, column: str, *, is_count: bool) -> pd.Series[Any]:
+    values = _numbers(table, column)
+    wrong = values.isna() | (values < 0.0)
+    if is_count:
+        wrong |= values != np.floor(values)
+    if wrong.any():
+        index = _first(wrong)
+        kind = "whole number" if is_count else "number"
+        raise InputError(
+            f"{_where(table, index, column)} is {_cell(table, index, column)}; it must be a {kind}"
+            " of at least 0"
+        )
+    return values.astype(np.int64) if is_count else values
+
+
+def _levels(table: pd.DataFrame) -> pd.Series[Any]:
+    values = _numbers(table, "level")
+    wrong = (values < 0.0) | (values.notna() & (values != np.floor(values)))
+    if wrong.any():
+        index = _first(wrong)
+        raise InputError(
+            f"{_where(table, index, 'level')} is {values.iloc[index]:g}; a level is a whole number"
+            " of at least 0"
+        )
+    return _optional(values, int)
+
+
+def _truths(table: pd.DataFrame) -> pd.Series[Any]:
+    values = _optional(table["success"], lambda value: value)
+    # Membership compares by ==, so True, 1, 1.0 and numpy's booleans all count.
+    wrong = values.map(lambda value: value is not None and value not in (True, False)).astype(bool)
+    if wrong.any():
+        index = _first(wrong)
+        raise InputError(
+            f"{_where(table, index, 'success')} is {_cell(table, index, 'success')};"
+            " it must be true, false or empty"
+        )
+    return _optional(values, bool)
+
+
+def _check_words(table: pd.DataFrame) -> None:
+    words: dict[str, list[str]] = {
+        "end_reason": [reason.value for reason in EndReason],
+        "side": [side.value for side in Side],
+        "arm": [arm.value for arm in Arm],
+        "difficulty": [difficulty.value for difficulty in Difficulty],
+    }
+    for column, valid in words.items():
+        wrong = table[column].notna() & ~table[column].isin(valid)
+        if wrong.any():
+            index = _first(wrong)
+            text = unknown_name(column, table[column].iloc[index], valid)
+            raise InputError(f"{_where(table, index, column)}: {text}")
+
+
+def _check_scores(table: pd.DataFrame) -> None:
+    has_quality = table["quality"].notna()
+    has_success = table["success"].notna()
+    lone = has_quality != has_success
+    if lone.any():
+        index = _first(lone)
+        given = "NaN" if has_success.iloc[index] else f"{table['quality'].iloc[index]:g}"
+        raise InputError(
+            f"{_where(table, index, 'quality')} is {given} but success is"
+            f" {table['success'].iloc[index]}; both are set, or both are missing"
+        )
+    unscored = [reason.value for reason in EndReason if not reason.is_scored]
+    scored_fault = has_quality & table["end_reason"].isin(unscored)
+    if scored_fault.any():
+        index = _first(scored_fault)
+        raise InputError(
+            f"{_where(table, index, 'quality')} is {table['quality'].iloc[index]:g}, but an episode"
+            f" that ended by {table['end_reason'].iloc[index]} has no score"
+        )
+    says_success = table["end_reason"] == EndReason.SUCCESS.value
+    is_success = table["success"].map(lambda value: value is True).astype(bool)
+    clash = has_success & (is_success != says_success)
+    if clash.any():
+        index = _first(clash)
+        raise InputError(
+            f"{_where(table, index, 'success')} is {table['success'].iloc[index]}, which"
+            f" contradicts end_reason {table['end_reason'].iloc[index]!r}"
+        )
+    assisted = is_success & (table["interventions"] > 0)
+    if assisted.any():
+        index = _first(assisted)
+        raise InputError(
+            f"{_where(table, index, 'interventions')} is {table['interventions'].iloc[index]};"
+            " an assisted episode is never a success"
+        )
+
+
+def _base_ids(table: pd.DataFrame) -> pd.Series[Any]:
+    """The id of the planned episode: that of its first attempt."""
+    pairs = zip(table["episode_id"], table["attempt"], strict=True)
+    ids = [name.removesuffix(f"-a{attempt}") if attempt > 1 else name for name, attempt in pairs]
+    return pd.Series(ids, dtype=object, index=table.index)
+
+
+def _check_unique(table: pd.DataFrame) -> None:
+    for column, rows, fault in (
+        ("episode_id", table, "appears twice"),
+        ("base_id", table[table["quality"].notna()], "is scored twice"),
+    ):
+        twice = rows[column].duplicated()
+        if twice.any():
+            label: Hashable = rows.index[_first(twice)]
+            raise InputError(
+                f"{_where(table, int(str(label)), 'episode_id')} {fault}; an episode counts once"
+            )

@@ -1,0 +1,311 @@
+"""What quality, success and end reason follow from what an episode left behind."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.names import unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.core.plan import TaskPlan, TrialPlan
+
+SCORE_VERSION: Final = 1
+"""Version of the rules in this module; a change that can alter a score raises it."""
+
+QUALITY_DECIMALS: Final = 9
+"""Decimals quality is rounded to.
+
+Adding n rewards of one sign in floating point errs by less than n / 2**53 of the sum, so the
+ninth decimal is safe from rounding noise up to four million ticks, and 200 times 1/200, which
+adds up to 1.0000000000000007, is exactly 1.0. No measurement resolves a billionth of its range.
+"""
+_TOLERANCE: Final = 10.0**-QUALITY_DECIMALS
+
+_STOPPED: Final = frozenset(
+    {EndReason.SAFETY_STOP, EndReason.OUT_OF_BOUNDS, EndReason.OPERATOR_STOP}
+)
+"""Ends that are never a success, whatever the quality."""
+
+
+def quality_of(episode_return: float, quality_range: tuple[float, float]) -> float:
+    """Score in [0, 1] of an episode's return.
+
+    Args:
+        episode_return: Sum of rewards, finite.
+        quality_range: Returns that count as 0 and 1; values between are interpolated, values
+            beyond are clipped.
+
+    Raises:
+        InputError: If the return is not finite.
+
+    Example:
+        >>> quality_of(sum([1 / 200] * 200), (0.0, 1.0))
+        1.0
+        >>> quality_of(-150.0, (-200.0, -100.0))
+        0.5
+    """
+    if not math.isfinite(episode_return):
+        raise InputError(f"episode_return is {episode_return}; a score needs a finite number")
+    low, high = quality_range
+    quality = (episode_return - low) / (high - low)
+    return round(min(max(quality, 0.0), 1.0), QUALITY_DECIMALS)
+
+
+def is_good_enough(quality: float, success_quality: float) -> bool:
+    """Whether a quality reaches the threshold, rounding noise apart."""
+    return quality >= success_quality - _TOLERANCE
+
+
+def score_end(
+    *,
+    terminated: bool,
+    truncated: bool,
+    quality: float,
+    success_quality: float,
+    info: Mapping[str, Any] | None = None,
+    interventions: int = 0,
+) -> EndReason:
+    """Why an episode that was played to its end ended.
+
+    A stop named by the environment in `info["end_reason"]` (safety_stop, out_of_bounds,
+    operator_stop) wins over any quality, and an assisted episode is never a success. Else the
+    quality decides; what falls short is a failure if the task ended it, a timeout if the clock did.
+
+    Args:
+        terminated: The task ended the episode.
+        truncated: A time limit ended it.
+        quality: Score in [0, 1].
+        success_quality: Least quality that counts as success.
+        info: The last `info` of the environment.
+        interventions: Human interventions during the episode.
+
+    Raises:
+        InputError: If `info["end_reason"]` is no end reason, or one of an episode without a
+            score, or if the episode has not ended.
+
+    Example:
+        >>> score_end(terminated=False, truncated=True, quality=1.0, success_quality=1.0).value
+        'success'
+    """
+    declared = _declared_end(info)
+    if declared in _STOPPED:
+        return declared
+    if not (terminated or truncated):
+        raise InputError("episode is neither terminated nor truncated; only an end can be scored")
+    if interventions == 0 and is_good_enough(quality, success_quality):
+        return EndReason.SUCCESS
+    return EndReason.FAILURE if terminated else EndReason.TIMEOUT
+
+
+def _declared_end(info: Mapping[str, Any] | None) -> EndReason | None:
+    given = (info or {}).get("end_reason")
+    if given is None:
+        return None
+    try:
+        reason = EndReason(given)
+    except ValueError:
+        scored = [reason.value for reason in EndReason if reason.is_scored]
+        raise unknown_name("info['end_reason']", given, scored) from None
+    if not reason.is_scored:
+        raise InputError(
+            f"info['end_reason'] is {reason.value!r}, which has no score; an environment that"
+            " cannot go on raises an exception instead"
+        )
+    return reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One version's verdict on one episode.
+
+    Attributes:
+        quality: Score in [0, 1]; None if there is none.
+        success: Strict success; None if there is no score.
+        end_reason: Why the episode ended, by the rules of this version.
+        version: Version of the scoring rules.
+        reason: Why there is no score.
+    """
+
+    quality: float | None
+    success: bool | None
+    end_reason: EndReason
+    version: int
+    reason: str | None = None
+
+
+def score_row(
+    *,
+    episode_return: float | None,
+    ticks: int,
+    end_reason: EndReason,
+    interventions: int,
+    task: TaskPlan,
+) -> Score:
+    """Score a logged episode again from its raw columns and its task's settings.
+
+    A recorded `success` that no longer is one becomes a timeout if it used up the plan's
+    `max_ticks`, else a failure: the row does not say which clock ended it.
+    """
+    if not end_reason.is_scored:
+        return _no_score(end_reason, f"ended by {end_reason.value}")
+    if episode_return is None or math.isnan(episode_return):
+        return _no_score(end_reason, "no episode_return to score")
+    quality = quality_of(episode_return, task.quality_range)
+    timed_out = end_reason is EndReason.TIMEOUT or (
+        end_reason is EndReason.SUCCESS and task.max_ticks is not None and ticks >= task.max_ticks
+    )
+    reason = score_end(
+        terminated=not timed_out,
+        truncated=timed_out,
+        quality=quality,
+        success_quality=task.success_quality,
+        info={"end_reason": end_reason} if end_reason in _STOPPED else None,
+        interventions=interventions,
+    )
+    return Score(
+        quality=quality,
+        success=reason is EndReason.SUCCESS,
+        end_reason=reason,
+        version=SCORE_VERSION,
+    )
+
+
+def _no_score(end_reason: EndReason, reason: str) -> Score:
+    return Score(
+        quality=None, success=None, end_reason=end_reason, version=SCORE_VERSION, reason=reason
+    )
+
+
+def rescore(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
+    """Score logged episodes again with the rules at hand; the recorded scores stay as they are.
+
+    Args:
+        frame: Episodes with the columns of `core.episode.COLUMNS`.
+        plan: The plan they were recorded under.
+
+    Returns:
+        One row per episode and version, sorted by episode_id and score_version: the recorded
+        score first, then that of this version if the recorded one is older. Columns
+        episode_id, score_version, quality, success, end_reason, reason.
+
+    Raises:
+        InputError: If a row fits no task of the plan, or a return is not finite.
+    """
+    import pandas as pd
+
+    from robo_eval.metrics.frame import episodes_frame
+
+    episodes = episodes_frame(frame)
+    lookup = _TaskLookup(plan)
+    rows: list[dict[str, object]] = []
+    for row in episodes.to_dict(orient="records"):
+        rows.append(_recorded(row))
+        if row["score_version"] == SCORE_VERSION:
+            continue
+        score = _score_record(row, lookup.task_of(row))
+        rows.append(_version_row(str(row["episode_id"]), score))
+    columns = ["episode_id", "score_version", "quality", "success", "end_reason", "reason"]
+    result = pd.DataFrame(rows, columns=columns, dtype=object)
+    return result.sort_values(["episode_id", "score_version"], ignore_index=True)
+
+
+def rescored_frame(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
+    """The episodes with the scores of this version in place of the recorded ones.
+
+    Rows that hold no return, such as those of another lab, keep the score they came with.
+    """
+    import pandas as pd
+
+    from robo_eval.metrics.frame import episodes_frame
+
+    episodes = episodes_frame(frame)
+    lookup = _TaskLookup(plan)
+    columns = ("quality", "success", "end_reason", "score_version")
+    scores: dict[str, list[object]] = {column: list(episodes[column]) for column in columns}
+    for index, row in enumerate(episodes.to_dict(orient="records")):
+        if row["score_version"] == SCORE_VERSION:
+            continue
+        score = _score_record(row, lookup.task_of(row))
+        if score.quality is None:
+            continue
+        new = (score.quality, score.success, score.end_reason.value, score.version)
+        for column, value in zip(columns, new, strict=True):
+            scores[column][index] = value
+    for column in columns:
+        episodes[column] = pd.Series(scores[column], dtype=episodes[column].dtype)
+    return episodes
+
+
+def _score_record(row: Mapping[Hashable, Any], task: TaskPlan) -> Score:
+    episode_return = row["episode_return"]
+    try:
+        return score_row(
+            episode_return=None if episode_return is None else float(episode_return),
+            ticks=int(row["ticks"]),
+            end_reason=EndReason(row["end_reason"]),
+            interventions=int(row["interventions"]),
+            task=task,
+        )
+    except InputError as err:
+        raise InputError(f"episode {row['episode_id']}: {err}") from err
+
+
+def _recorded(row: Mapping[Hashable, Any]) -> dict[str, object]:
+    quality = row["quality"]
+    has_score = quality is not None and not math.isnan(quality)
+    end_reason = EndReason(row["end_reason"])
+    reason = f"ended by {end_reason.value}" if not end_reason.is_scored else "no score recorded"
+    return {
+        "episode_id": row["episode_id"],
+        "score_version": row["score_version"],
+        "quality": quality if has_score else None,
+        "success": row["success"],
+        "end_reason": end_reason.value,
+        "reason": None if has_score else reason,
+    }
+
+
+def _version_row(episode_id: str, score: Score) -> dict[str, object]:
+    return {
+        "episode_id": episode_id,
+        "score_version": score.version,
+        "quality": score.quality,
+        "success": score.success,
+        "end_reason": score.end_reason.value,
+        "reason": score.reason,
+    }
+
+
+class _TaskLookup:
+    """Finds the section of a plan that a row was played under."""
+
+    def __init__(self, plan: TrialPlan) -> None:
+        self._tasks = plan.tasks
+
+    def task_of(self, row: Mapping[Hashable, Any]) -> TaskPlan:
+        fitting = [task for task in self._tasks if task.env == row["task"]]
+        if not fitting:
+            envs = sorted({task.env for task in self._tasks})
+            raise InputError(
+                f"episode {row['episode_id']}: task {row['task']!r} is not in the plan, which has"
+                f" {', '.join(envs)}"
+            )
+        if len({(t.quality_range, t.success_quality, t.max_ticks) for t in fitting}) == 1:
+            return fitting[0]
+        # Sections of one environment scored differently: only the id says which one it was.
+        match = re.match(r"(?:control-)?t(\d+)-", str(row["episode_id"]))
+        index = int(match[1]) if match else -1
+        if not 0 <= index < len(self._tasks) or self._tasks[index] not in fitting:
+            raise InputError(
+                f"episode {row['episode_id']}: {len(fitting)} tasks of the plan score"
+                f" {row['task']!r} differently, and the id does not say which one was played"
+            )
+        return self._tasks[index]
