@@ -1,10 +1,16 @@
 """Evaluation of embodied robots: episode logs, metrics with intervals, analyses and reports."""
 
-from importlib.metadata import PackageNotFoundError, version
-
-try:
-    __version__ = version("robo-eval")
-except PackageNotFoundError:  # running from an unpacked archive that was never installed
-    __version__ = "0.0.0+unknown"
-
 __all__ = ["__version__"]
+
+
+def __getattr__(name: str) -> str:
+    # Looked up only when asked for: reading package metadata costs more than the command line
+    # may take to answer `--help`.
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("robo-eval")
+        except PackageNotFoundError:  # an unpacked archive that was never installed
+            return "0.0.0+unknown"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
