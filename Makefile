@@ -11,9 +11,11 @@ PY := .venv/bin/python
 RUFF := .venv/bin/ruff
 TYPOS := .venv/bin/typos
 
-# A stamp says which lock is installed where; another lock, checkout path or interpreter is
-# another stamp. The digest does not look at file times, which a fresh clone does not keep.
-digest = $(shell { pwd; cat pyproject.toml requirements/build.in $(1); $(PY) -V; } 2>&1 | cksum | tr -d ' ')
+# A stamp says which lock is installed where; another lock or checkout path is another stamp. The
+# digest does not look at file times, which a fresh clone does not keep. A .venv whose interpreter
+# is gone counts as not installed.
+digest = $(shell { pwd; cat pyproject.toml $(1); } | cksum | tr -d ' ')
+$(shell $(PY) -c '' 2>/dev/null || rm -rf .venv/stamps)
 DEMO := .venv/stamps/demo-$(call digest,requirements/demo.txt)
 DEV := .venv/stamps/dev-$(call digest,requirements/demo.txt requirements/dev.txt)
 

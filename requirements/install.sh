@@ -63,12 +63,15 @@ if ! "$venv" -m pip --version >/dev/null 2>&1; then
         pip=("$(find_python)" -m pip --python "$venv")
     fi
 fi
-options=(--disable-pip-version-check --no-input --quiet --retries 5)
+# Byte code is left to the first import: most of what is installed is never imported.
+options=(--disable-pip-version-check --no-input --no-compile --retries 5 --progress-bar off -qq)
 
 say "Installing the pinned dependencies of requirements/$lock.txt"
-say "(a download of some 250 MB the first time; about half a minute on a fast line)"
+if [ "$lock" = demo ]; then
+    say "(a download of some 250 MB the first time; half a minute on a fast line)"
+fi
 started=$SECONDS
-"${pip[@]}" install "${options[@]}" --progress-bar off --require-hashes -r "requirements/$lock.txt"
+"${pip[@]}" install "${options[@]}" --require-hashes -r "requirements/$lock.txt"
 "${pip[@]}" install "${options[@]}" --no-deps --no-build-isolation --editable .
 say "Installed in $((SECONDS - started)) s"
 

@@ -1,0 +1,67 @@
+"""How long the command line takes to answer, next to a Python that does nothing.
+
+Goal: help, listings and refusals within 0.3 s.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+REPEATS = 15
+PLAN = "name: x\ntasks: [{levels: [0]}]\npolicies: [balancer]\n"
+PLANS = {
+    "good.yaml": PLAN,
+    "unknown-key.yaml": PLAN + "episods: 3\n",
+    "unknown-level.yaml": PLAN.replace("[0]", "[99]"),
+    "unknown-agent.yaml": PLAN.replace("[balancer]", "[balancr]"),
+}
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "python -c pass": ("-c", "pass"),
+    "--help": ("-m", "robo_eval", "--help"),
+    "run --help": ("-m", "robo_eval", "run", "--help"),
+    "levels": ("-m", "robo_eval", "levels"),
+    "refused: unknown verb": ("-m", "robo_eval", "lvels"),
+    "refused: missing plan": ("-m", "robo_eval", "run", "missing.yaml", "-o", "t"),
+    "refused: unknown key": ("-m", "robo_eval", "run", "unknown-key.yaml", "-o", "t"),
+    "refused: unknown level": ("-m", "robo_eval", "run", "unknown-level.yaml", "-o", "t"),
+    "refused: unknown agent": ("-m", "robo_eval", "run", "unknown-agent.yaml", "-o", "t"),
+    "refused: output exists": ("-m", "robo_eval", "run", "good.yaml", "-o", "good.yaml"),
+    "refused: no such trial": ("-m", "robo_eval", "metrics", "no-such-trial"),
+}
+
+
+def seconds(arguments: tuple[str, ...], folder: Path) -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, check=False)
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
+    print(f"{'command':<26}{'median s':>9}{'max s':>8}{'ratio':>8}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in PLANS.items():
+            (folder / file).write_text(text)
+        times: dict[str, list[float]] = {label: [] for label in COMMANDS}
+        for turn in range(REPEATS + 1):
+            # In turns, so that a machine that slows down slows all of them; the first warms up.
+            for label, arguments in COMMANDS.items():
+                taken = seconds(arguments, folder)
+                if turn > 0:
+                    times[label].append(taken)
+    nothing = statistics.median(times["python -c pass"])
+    for label, taken in times.items():
+        median = statistics.median(taken)
+        print(f"{label:<26}{median:>9.3f}{max(taken):>8.3f}{median / nothing:>8.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Every program in examples/ runs as a reader would start it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PROGRAMS = sorted((REPOSITORY / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=[path.name for path in PROGRAMS])
+def test_example_runs(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
+    done = subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning:__main__", f"examples/{program.name}"],
+        cwd=tmp_path,
+        env={key: value for key, value in os.environ.items() if key != "ROBO_EVAL_LEVELS"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip(), "an example shows what it did"
