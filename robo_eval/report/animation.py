@@ -1,0 +1,159 @@
+"""How the motion of an episode becomes a few kilobytes a page can draw."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.core.cartpole3d import NOMINAL, POLE_LIMIT_RAD, PUSHES
+from robo_eval.report.embed import packed, plain, unpacked
+from robo_eval.report.geometry import solids
+
+ABSENT: Final = -32768
+"""Stored in the place of a number that is NaN: the frame does not exist at that instant."""
+_MILLI: Final = 1000.0
+_UNIT: Final = 32767.0
+_MAX_INSTANTS: Final = 600
+"""Longer episodes are thinned: a page shows motion, the trace keeps every tick."""
+
+
+class Motion(Protocol):
+    """What is drawn: the part of a Trajectory, or of a trace read back, that is needed."""
+
+    @property
+    def stamp_ns(self) -> NDArray[np.int64]:
+        """Time since the start of the episode, shape (T,), nanoseconds."""
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Names of the moving frames."""
+
+    @property
+    def pose_world_frame(self) -> NDArray[np.float64]:
+        """Shape (T, F, 7): position (m) and quaternion xyzw in world."""
+
+    @property
+    def actions(self) -> NDArray[np.float64]:
+        """Shape (T - 1, A)."""
+
+    @property
+    def robot_description(self) -> str:
+        """URDF text, empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clip:
+    """One episode, packed.
+
+    Attributes:
+        key: Name of the episode.
+        label: What the list of episodes shows.
+        caption: One sentence on what is seen.
+        packed: Gzip and base64 of a header (JSON) and 16-bit numbers.
+    """
+
+    key: str
+    label: str
+    caption: str
+    packed: str
+
+
+def pack(
+    motion: Motion, *, key: str, label: str, caption: str, task: str = "", outcome: str = ""
+) -> Clip:
+    """Pack the motion of one episode.
+
+    Positions are rounded to millimetres and quaternions to 1/32767, as differences from tick to
+    tick, which gzip packs well: 200 ticks of cart, pole and ten balls take about 20 kB.
+    """
+    every = -(-len(motion.stamp_ns) // _MAX_INSTANTS)
+    stamps = motion.stamp_ns[::every]
+    poses = motion.pose_world_frame[::every]
+    frames = motion.frames
+    shapes = solids(frames, motion.robot_description)
+    round_frames = {s.frame for s in shapes if s.kind == "sphere" and s.offset == (0.0, 0.0, 0.0)}
+    turning = [i for i in range(len(frames)) if i not in round_frames]
+    channels = [poses[:, i, c] * _MILLI for i in range(len(frames)) for c in range(3)]
+    channels += [poses[:, i, 3 + c] * _UNIT for i in turning for c in range(4)]
+    is_cartpole = task.startswith("RoboEval/CartPole3D")
+    header = {
+        "label": label,
+        "caption": caption,
+        "outcome": outcome,
+        "ticks": len(stamps),
+        "times_ms": [round(stamp / 1e6) for stamp in stamps.tolist()],
+        "frames": list(frames),
+        "turning": turning,
+        "solids": [asdict(shape) for shape in shapes],
+        "tilt": _tilt(frames, poses) if is_cartpole else None,
+        "limit_deg": round(float(np.degrees(POLE_LIMIT_RAD)), 3),
+        "pushes": _pushes(motion.actions[::every]) if is_cartpole else None,
+        "arena": _arena() if is_cartpole else None,
+    }
+    return Clip(key=key, label=label, caption=caption, packed=_bytes(header, channels))
+
+
+def unpack(clip: Clip) -> tuple[Mapping[str, Any], NDArray[np.float64]]:
+    """The header and the positions (T, F, 3) in metres, as the page reads them back."""
+    raw = unpacked(clip.packed)
+    (length,) = struct.unpack_from("<I", raw)
+    header = json.loads(raw[4 : 4 + length])
+    ticks, n_frames = header["ticks"], len(header["frames"])
+    steps = np.frombuffer(raw, dtype="<i2", offset=4 + length).reshape(-1, ticks)
+    numbers = np.cumsum(steps.astype(np.int16), axis=1, dtype=np.int16)[: 3 * n_frames]
+    positions = np.where(numbers == ABSENT, np.nan, numbers / _MILLI)
+    return header, positions.reshape(n_frames, 3, ticks).transpose(2, 0, 1)
+
+
+def _bytes(header: Mapping[str, object], channels: list[NDArray[np.float64]]) -> str:
+    text = json.dumps(plain(header), separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 2)  # so that the 16-bit numbers start at an even byte
+    rows = np.array(channels).reshape(len(channels), -1)
+    numbers = np.where(np.isfinite(rows), np.clip(np.rint(rows), -32767, 32767), ABSENT)
+    whole = numbers.astype(np.int16)
+    # Differences wrap around in 16 bits, and so does the sum that undoes them.
+    steps = np.diff(whole, axis=1, prepend=np.int16(0)).astype("<i2")
+    return packed(struct.pack("<I", len(text)) + text + steps.tobytes())
+
+
+def _tilt(
+    frames: tuple[str, ...], poses: NDArray[np.float64]
+) -> dict[str, list[float | None]] | None:
+    """Roll and pitch of the pole in degrees, one decimal of a hundredth; None without a pole."""
+    names = [name.rsplit("/", 1)[-1] for name in frames]
+    if "pole" not in names:
+        return None
+    x, y, z, w = np.moveaxis(poses[:, names.index("pole"), 3:7], -1, 0)
+    roll = np.arctan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
+    pitch = np.arcsin(np.clip(2 * (w * y - z * x), -1.0, 1.0))
+    return {
+        "roll": plain(np.round(np.degrees(roll), 2)),
+        "pitch": plain(np.round(np.degrees(pitch), 2)),
+    }
+
+
+def _pushes(actions: NDArray[np.float64]) -> list[list[int]] | None:
+    """Direction of the push in each tick as (x, y) in -1, 0, 1."""
+    flat = actions.reshape(len(actions), -1)
+    if flat.shape[1] != 1:
+        return None
+    return [
+        [int(np.sign(force)) for force in PUSHES[int(action)]]
+        if 0 <= action < len(PUSHES)
+        else [0, 0]
+        for action in flat[:, 0]
+    ]
+
+
+def _arena() -> dict[str, float]:
+    return {
+        "half_width": NOMINAL.arena_half_width_m,
+        "floor": NOMINAL.arena_floor_m,
+        "ceiling": NOMINAL.arena_ceiling_m,
+    }

@@ -1,0 +1,427 @@
+"""What the charts of a report look like, given numbers that metrics and analysis computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.report.model import AgentCurve, Cell, Effect, Lengths
+from robo_eval.report.theme import (
+    FAINT,
+    GRID,
+    INK,
+    MUTED,
+    NONE,
+    PAPER,
+    PERFORMANCE_SCALE,
+    Style,
+    policy_style,
+    template,
+)
+from robo_eval.report.words import interval_text, number, plain_text
+
+
+def styles(policies: Sequence[str]) -> dict[str, Style]:
+    """The style of each policy, by its place in the plan."""
+    return {name: policy_style(index) for index, name in enumerate(policies)}
+
+
+def _finish(figure: go.Figure, *, height: int, margin: dict[str, int] | None = None) -> go.Figure:
+    figure.update_layout(
+        template=template(),
+        height=height,
+        margin={"l": 8, "r": 12, "t": 8, "b": 8, "pad": 4} | (margin or {}),
+        showlegend=False,
+    )
+    return figure
+
+
+def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = False) -> go.Figure:
+    """Mean performance of each policy at each level, one panel for each difficulty.
+
+    Args:
+        cells: One for each policy, level and difficulty.
+        policies: Order of the rows.
+        narrow: Whether it is for a phone: no numbers inside the cells.
+    """
+    levels = sorted({cell.level for cell in cells})
+    difficulties = list(dict.fromkeys(cell.difficulty for cell in cells))
+    by_place = {(cell.policy, cell.level, cell.difficulty): cell for cell in cells}
+    figure = make_subplots(
+        rows=len(difficulties),
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=0.1 if len(difficulties) > 1 else 0.0,
+    )
+    for row, difficulty in enumerate(difficulties, start=1):
+        grid = [[by_place.get((name, level, difficulty)) for level in levels] for name in policies]
+        figure.add_trace(_heat_panel(grid, levels, policies, narrow=narrow), row=row, col=1)
+        figure.add_annotation(
+            text=f"<b>{plain_text(difficulty)}</b>" if difficulty else "",
+            x=0, xref="paper", xanchor="left", xshift=0,
+            y=1, yref=f"y{row if row > 1 else ''} domain", yanchor="bottom", yshift=3,
+            font={"color": INK, "size": 13},
+        )  # fmt: skip
+        figure.update_yaxes(type="category", autorange="reversed", showgrid=False, row=row, col=1)
+        figure.update_xaxes(
+            type="category",
+            dtick=1,
+            showgrid=False,
+            tickangle=0,
+            tickfont={"size": 10 if narrow else 12},
+            showticklabels=row == len(difficulties),
+            row=row,
+            col=1,
+        )
+    figure.update_xaxes(title_text="novelty level", row=len(difficulties), col=1)
+    # Room below for the axis and the key, above each panel for its name.
+    row_height = 26 if narrow else 30
+    height = len(difficulties) * (len(policies) * row_height + 36) + 120
+    figure = _finish(figure, height=height, margin={"t": 24, "b": 92})
+    # Cells without a value show the background, which is neither end of the scale.
+    figure.update_layout(coloraxis=_performance_key(narrow=narrow), plot_bgcolor=NONE)
+    return figure
+
+
+def _performance_key(*, narrow: bool) -> dict[str, Any]:
+    return {
+        "colorscale": [list(stop) for stop in PERFORMANCE_SCALE],
+        "cmin": 0,
+        "cmax": 1,
+        "colorbar": {
+            "orientation": "h",
+            "thickness": 9,
+            "len": 0.7 if narrow else 0.3,
+            "x": 1,
+            "xanchor": "right",
+            "title": {"text": "performance", "side": "top", "font": {"size": 11.5, "color": MUTED}},
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "tickvals": [0, 0.5, 1],
+            "tickfont": {"size": 11, "color": MUTED},
+            "outlinewidth": 0,
+        },
+    }
+
+
+def _heat_panel(
+    grid: Sequence[Sequence[Cell | None]],
+    levels: Sequence[int],
+    policies: Sequence[str],
+    *,
+    narrow: bool,
+) -> go.Heatmap:
+    def value(cell: Cell | None) -> float | None:
+        return cell.performance.value if cell else None
+
+    return go.Heatmap(
+        z=[[value(cell) for cell in row] for row in grid],
+        x=[str(level) for level in levels],
+        y=[plain_text(name) for name in policies],
+        text=[[number(value(cell), digits=2).lstrip("0") if value(cell) != 1.0 else "1"
+               for cell in row] for row in grid],
+        texttemplate=None if narrow or len(levels) > 20 else "%{text}",
+        textfont={"size": 11},
+        customdata=[[_cell_words(cell) for cell in row] for row in grid],
+        hovertemplate="%{customdata}<extra></extra>",
+        coloraxis="coloraxis",
+        xgap=2,
+        ygap=2,
+        hoverongaps=True,
+    )  # fmt: skip
+
+
+def _cell_words(cell: Cell | None) -> str:
+    if cell is None:
+        return "not part of the plan"
+    where = f"<b>{plain_text(cell.policy)}</b>, level {cell.level}"
+    where += f" ({plain_text(cell.level_name)})" if cell.level_name else ""
+    where += f", {plain_text(cell.difficulty)}" if cell.difficulty else ""
+    return (
+        f"{where}<br>performance {plain_text(interval_text(cell.performance))}"
+        f"<br>survived {cell.survived} of {cell.scored} scored, {cell.planned} planned"
+    )
+
+
+def episode_lengths(
+    lengths: Sequence[Lengths], policies: Sequence[str], *, narrow: bool = False
+) -> go.Figure:
+    """Share of episodes still running at each moment, one step line for each policy."""
+    figure = go.Figure()
+    style = styles(policies)
+    for item in lengths:
+        name = plain_text(item.policy)
+        figure.add_trace(
+            go.Scatter(
+                x=item.time_s,
+                y=item.still_running,
+                name=name,
+                mode="lines",
+                line={
+                    "shape": "hv",
+                    "width": 2.25,
+                    "color": style[item.policy].colour,
+                    "dash": style[item.policy].dash,
+                },
+                hovertemplate=f"<b>{name}</b><br>%{{y:.0%}} still running at %{{x:.2f}} s"
+                "<extra></extra>",
+            )
+        )
+    figure.update_xaxes(title_text="time since reset (s)", rangemode="tozero")
+    figure.update_yaxes(
+        title_text=None if narrow else "episodes still running",
+        tickformat=".0%",
+        range=[-0.02, 1.03],
+        tickvals=[0, 0.25, 0.5, 0.75, 1],
+    )
+    figure = _finish(figure, height=300 if narrow else 340)
+    return _legend_on_top(figure, rows=-(-len(lengths) // 2) if narrow else 1)
+
+
+def _legend_on_top(figure: go.Figure, *, rows: int) -> go.Figure:
+    figure.update_layout(
+        showlegend=True,
+        legend={
+            "orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
+            "itemclick": False, "itemdoubleclick": False, "itemwidth": 44,
+        },
+        margin_t=18 + 24 * rows,
+    )  # fmt: skip
+    return figure
+
+
+def novelty_effects(
+    effects: Sequence[Effect], policies: Sequence[str], *, narrow: bool = False
+) -> go.Figure:
+    """Paired difference from the matched control, one column of points for each policy."""
+    shown = [name for name in policies if any(effect.policy == name for effect in effects)]
+    columns = min(len(shown), 2 if narrow else 4)
+    rows = -(-len(shown) // columns)
+    labels = list(dict.fromkeys(effect.label for effect in effects))
+    figure = make_subplots(
+        rows=rows,
+        cols=columns,
+        shared_yaxes=True,
+        shared_xaxes="all",
+        horizontal_spacing=0.03 if not narrow else 0.05,
+        vertical_spacing=0.24 / max(2, rows * 2),
+    )
+    style = styles(policies)
+    for index, name in enumerate(shown):
+        row, column = index // columns + 1, index % columns + 1
+        mine = [effect for effect in effects if effect.policy == name]
+        figure.add_trace(_forest(mine, style[name]), row=row, col=column)
+        axis = index + 1 if index else ""
+        figure.add_annotation(
+            text=f"<b>{plain_text(name)}</b>", x=0, xref=f"x{axis} domain", xanchor="left",
+            y=1, yref=f"y{axis} domain", yanchor="bottom", yshift=4,
+            font={"size": 13, "color": style[name].colour},
+        )  # fmt: skip
+        figure.add_vline(x=0, line={"color": MUTED, "width": 1}, row=row, col=column)
+    figure.update_yaxes(
+        type="category",
+        categoryorder="array",
+        categoryarray=[plain_text(label) for label in labels],
+        autorange="reversed",
+        tickfont={"size": 11},
+        dtick=1,
+    )
+    reach = max(
+        (abs(edge) for effect in effects for edge in _edges(effect.difference)), default=1.0
+    )
+    reach = min(1.05, max(0.1, 1.08 * reach))
+    step = next((tick for tick in (0.5, 0.25, 0.2, 0.1, 0.05) if tick < 0.8 * reach), 0.05)
+    figure.update_xaxes(
+        range=[-reach, reach],
+        tickvals=[-step, 0, step],
+        ticktext=[f"−{step:g}", "0", f"+{step:g}"],
+        tickfont={"size": 11},
+    )
+    row_height = 15 if len(labels) > 20 else 19
+    return _finish(figure, height=rows * (len(labels) * row_height + 56), margin={"t": 26})
+
+
+def _edges(estimate: Estimate) -> list[float]:
+    return [edge for edge in (estimate.value, estimate.low, estimate.high) if edge is not None]
+
+
+def _forest(effects: Sequence[Effect], style: Style) -> go.Scatter:
+    found = [effect for effect in effects if effect.difference.value is not None]
+    # Filled where the interval excludes 0, hollow where it does not: legible without colour.
+    clear = [effect.excludes_zero for effect in found]
+    return go.Scatter(
+        x=[effect.difference.value for effect in found],
+        y=[plain_text(effect.label) for effect in found],
+        error_x=_error_bars([effect.difference for effect in found], style.colour),
+        mode="markers",
+        marker={
+            "size": 7,
+            "color": [style.colour if it else PAPER for it in clear],
+            "line": {"color": style.colour, "width": 1.5},
+        },
+        customdata=[
+            f"<b>{plain_text(effect.policy)}</b>, {plain_text(effect.label)}<br>"
+            f"{plain_text(interval_text(effect.difference, signed=True))}"
+            f"<br>{effect.difference.n} pairs"
+            for effect in found
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _error_bars(estimates: Sequence[Estimate], colour: str) -> dict[str, Any]:
+    def gap(estimate: Estimate, edge: float | None) -> float:
+        if edge is None or estimate.value is None:
+            return 0.0
+        return abs(edge - estimate.value)
+
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [gap(estimate, estimate.high) for estimate in estimates],
+        "arrayminus": [gap(estimate, estimate.low) for estimate in estimates],
+        "thickness": 1.5,
+        "width": 0,
+        "color": colour,
+    }
+
+
+def characteristic_curves(
+    curves: Sequence[AgentCurve], policies: Sequence[str], *, narrow: bool = False
+) -> go.Figure:
+    """Performance against difficulty, one panel for each agent, the others behind it in grey."""
+    columns = min(len(curves), 2 if narrow else 4)
+    rows = -(-len(curves) // columns)
+    figure = make_subplots(
+        rows=rows,
+        cols=columns,
+        shared_yaxes=True,
+        shared_xaxes="all",
+        horizontal_spacing=0.03 if not narrow else 0.06,
+        vertical_spacing=0.34 / max(2, 2 * rows),
+    )
+    style = styles(policies)
+    for index, curve in enumerate(curves):
+        row, column = index // columns + 1, index % columns + 1
+        for other in curves:
+            if other is not curve:
+                figure.add_trace(_line(other, FAINT, width=1), row=row, col=column)
+        name = plain_text(curve.policy)
+        line = _line(curve, style[curve.policy].colour, width=2.25)
+        line.hovertemplate = (
+            f"<b>{name}</b><br>difficulty %{{x:.3f}}<br>performance %{{y:.2f}}<extra></extra>"
+        )
+        line.hoverinfo = None
+        figure.add_trace(line, row=row, col=column)
+        axis = index + 1 if index else ""
+        figure.add_annotation(
+            text=f"<b>{name}</b>", x=0, xref=f"x{axis} domain", xanchor="left",
+            y=1, yref=f"y{axis} domain", yanchor="bottom", yshift=3,
+            font={"size": 13, "color": style[curve.policy].colour},
+        )  # fmt: skip
+        if row == rows:
+            figure.update_xaxes(
+                title_text="difficulty" if narrow else "difficulty of the item",
+                row=row,
+                col=column,
+            )
+    figure.update_yaxes(range=[-0.03, 1.05], tickvals=[0, 0.5, 1])
+    figure.update_xaxes(tickfont={"size": 11}, nticks=5)
+    return _finish(figure, height=rows * (170 if narrow else 210) + 50, margin={"t": 26})
+
+
+def _line(curve: AgentCurve, colour: str, *, width: float) -> go.Scatter:
+    return go.Scatter(
+        x=curve.difficulty,
+        y=curve.response,
+        mode="lines",
+        line={"color": colour, "width": width},
+        hoverinfo="skip",
+    )
+
+
+def spread_capability(
+    curves: Sequence[AgentCurve],
+    policies: Sequence[str],
+    *,
+    start: float,
+    end: float,
+    narrow: bool = False,
+) -> go.Figure:
+    """Spread against capability with the three isometrics that bound and halve generality.
+
+    Args:
+        curves: The agents.
+        policies: Order of the styles.
+        start: Lower end of the difficulties (h0).
+        end: Upper end of the difficulties (q).
+        narrow: Whether it is for a phone.
+    """
+    width = end - start
+    area = np.linspace(0.0, width, 121)
+    constant = np.sqrt(np.clip(area * (width - area), 0.0, None))
+    figure = go.Figure()
+    isometrics = (
+        ("rising step (generality −1)", np.sqrt(2.0) * constant, "dot"),
+        ("constant (0)", constant, "dash"),
+        ("falling step (+1)", 0.0 * constant, "solid"),
+    )
+    for name, spread, dash in isometrics:
+        figure.add_trace(
+            go.Scatter(
+                x=start + area,
+                y=spread,
+                mode="lines",
+                line={"color": MUTED, "width": 1.25, "dash": dash},
+                hoverinfo="skip",
+                name=name,
+            )
+        )
+    style = styles(policies)
+    for curve in curves:
+        if curve.capability.value is not None and curve.spread.value is not None:
+            figure.add_trace(_agent_point(curve, style[curve.policy]))
+    figure.update_xaxes(title_text="capability (units of difficulty)", range=[start, end])
+    figure.update_yaxes(
+        title_text="spread", rangemode="tozero", range=[-0.01 * width, 0.76 * width]
+    )
+    figure = _finish(figure, height=340 if narrow else 420)
+    return _legend_on_top(figure, rows=-(-len(curves) // 2) + 3 if narrow else 2)
+
+
+def _agent_point(curve: AgentCurve, style: Style) -> go.Scatter:
+    name = plain_text(curve.policy)
+    return go.Scatter(
+        x=[curve.capability.value],
+        y=[curve.spread.value],
+        error_x=_error_bars([curve.capability], style.colour),
+        error_y=_error_bars([curve.spread], style.colour),
+        mode="markers",
+        name=name,
+        marker={
+            "size": 12,
+            "symbol": style.symbol,
+            "color": style.colour,
+            "line": {"width": 1.5, "color": PAPER},
+        },
+        hovertemplate=f"<b>{name}</b><br>capability {plain_text(interval_text(curve.capability))}"
+        f"<br>spread {plain_text(interval_text(curve.spread))}"
+        f"<br>generality {plain_text(interval_text(curve.generality))}<extra></extra>",
+    )
+
+
+__all__ = [
+    "GRID",
+    "NONE",
+    "characteristic_curves",
+    "episode_lengths",
+    "heat_map",
+    "novelty_effects",
+    "spread_capability",
+]

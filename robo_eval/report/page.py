@@ -1,0 +1,232 @@
+"""How a report's content becomes one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final
+
+import jinja2
+import plotly.graph_objects as go
+from markupsafe import Markup
+
+import robo_eval
+from robo_eval.report import figures, words
+from robo_eval.report.embed import packed_plotly, script_json, static
+from robo_eval.report.meanings import MEANINGS
+from robo_eval.report.model import Cell, PolicyResult, Report
+from robo_eval.report.theme import PERFORMANCE_SCALE, POLICY, Style, dark_colours
+
+MIN_COVERAGE: Final = 0.95
+"""Below this share of scored episodes no rate is a headline."""
+DOCS_URL: Final = "https://github.com/robo-eval/robo-eval/blob/main/docs/report.md"
+
+_DASH_ARRAYS: Final = {
+    "solid": "none",
+    "dash": "7 4",
+    "dot": "2.5 3",
+    "dashdot": "7 3 2 3",
+    "longdash": "12 4",
+    "longdashdot": "12 3 2 3",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """One file offered by the page: inside it where `packed` is given, else next to it."""
+
+    name: str
+    mime: str
+    size: str
+    packed: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Id of the element that holds the packed file."""
+        return "file-" + self.name.replace(".", "-")
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """The templates, with autoescape on for every one of them."""
+    env = jinja2.Environment(
+        loader=jinja2.PackageLoader("robo_eval.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.globals.update(
+        static=static,
+        number=words.number,
+        bounds=words.bounds,
+        percent=words.percent,
+        interval_text=words.interval_text,
+        thousands=words.thousands,
+        missing_text=missing_text,
+        tone=tone,
+        dash_array=_DASH_ARRAYS.__getitem__,
+        colour_variable=_colour_variable,
+        software=robo_eval.__version__,
+        docs_url=DOCS_URL,
+    )
+    return env
+
+
+def render(report: Report, downloads: Sequence[Download]) -> str:
+    """The whole page.
+
+    Args:
+        report: What it says.
+        downloads: Files it offers.
+    """
+    charts = _charts(report)
+    packs = [("plotly", packed_plotly())]
+    packs += [(f"clip-{index}", clip.packed) for index, clip in enumerate(report.clips)]
+    packs += [(file.key, file.packed) for file in downloads if file.packed]
+    level = next((r.success.level for r in report.results), 0.95)
+    template = environment().get_template("report.html.j2")
+    return template.render(
+        report=report,
+        heights=_heights(charts),
+        contents=_contents(report),
+        min_coverage=MIN_COVERAGE,
+        style=figures.styles(report.policies),
+        level=words.percent(level),
+        success_method=_method(report),
+        has_difficulties=any(cell.difficulty for cell in report.cells),
+        rows=cell_rows(report.cells, report.policies),
+        downloads=downloads,
+        meanings=MEANINGS,
+        packs=[(key, Markup(text)) for key, text in packs],  # noqa: S704 - base64
+        figures=script_json({name: _forms(forms) for name, forms in charts.items()}),
+        dark_colours=script_json(dark_colours()),
+    )
+
+
+def _charts(report: Report) -> dict[str, dict[str, go.Figure]]:
+    return {
+        name: figure
+        for name in ("heat_map", "lengths", "effects", "curves", "spread")
+        if (figure := _both_forms(report, name))
+    }
+
+
+def _both_forms(report: Report, name: str) -> dict[str, go.Figure]:
+    wide = _chart(report, name, narrow=False)
+    narrow = _chart(report, name, narrow=True)
+    return {} if wide is None or narrow is None else {"wide": wide, "narrow": narrow}
+
+
+def _chart(report: Report, name: str, *, narrow: bool) -> go.Figure | None:
+    names = report.policies
+    acc = report.characteristic
+    if name == "heat_map" and report.cells:
+        return figures.heat_map(report.cells, names, narrow=narrow)
+    if name == "lengths" and report.lengths:
+        return figures.episode_lengths(report.lengths, names, narrow=narrow)
+    if name == "effects" and report.effects:
+        return figures.novelty_effects(report.effects, names, narrow=narrow)
+    if name == "curves" and acc is not None:
+        return figures.characteristic_curves(acc.curves, names, narrow=narrow)
+    if name == "spread" and acc is not None:
+        return figures.spread_capability(
+            acc.curves, names, start=acc.start, end=acc.end, narrow=narrow
+        )
+    return None
+
+
+def _forms(forms: Mapping[str, go.Figure]) -> dict[str, Any]:
+    return {name: figure.to_plotly_json() for name, figure in forms.items()}
+
+
+def _heights(charts: Mapping[str, Mapping[str, go.Figure]]) -> dict[str, int]:
+    return {name: forms["wide"].layout.height for name, forms in charts.items()}
+
+
+def _contents(report: Report) -> list[tuple[str, str]]:
+    present = {
+        "levels": bool(report.cells),
+        "episode": bool(report.clips),
+        "lengths": bool(report.lengths),
+        "effects": bool(report.effects),
+        "acc": report.characteristic is not None,
+        "cells": bool(report.cells),
+        "data": True,
+    }
+    names = {
+        "levels": "Levels",
+        "episode": "Episodes",
+        "lengths": "Lengths",
+        "effects": "Novelty effect",
+        "acc": "Capability",
+        "cells": "Every cell",
+        "data": "Data and reproduction",
+    }
+    return [(key, names[key]) for key, there in present.items() if there]
+
+
+def _method(report: Report) -> str:
+    return next((result.success.method for result in report.results), "none").replace("_", "-")
+
+
+def cell_rows(cells: Sequence[Cell], policies: Sequence[str]) -> list[dict[str, Any]]:
+    """The cells as the rows of a table: grouped by level, one row a difficulty, one cell a policy.
+
+    A place the plan leaves out holds None.
+    """
+    by_place = {(cell.level, cell.difficulty, cell.policy): cell for cell in cells}
+    groups: dict[int, dict[str, Any]] = {}
+    for cell in cells:
+        group = groups.setdefault(
+            cell.level, {"level": cell.level, "name": cell.level_name, "rows": {}}
+        )
+        group["name"] = group["name"] or cell.level_name
+        group["rows"].setdefault(
+            cell.difficulty,
+            [by_place.get((cell.level, cell.difficulty, name)) for name in policies],
+        )
+    return [
+        {
+            "level": level,
+            "name": group["name"],
+            "rows": [{"difficulty": d, "cells": row} for d, row in group["rows"].items()],
+        }
+        for level, group in sorted(groups.items())
+    ]
+
+
+def missing_text(result: PolicyResult) -> str:
+    """How many episodes have no score, and why.
+
+    Returns:
+        E.g. `"13 missing (13 fault)"`.
+    """
+    missing = result.planned - result.scored
+    reasons = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in result.missing.items())
+    return f"{missing} missing" + (f" ({reasons})" if reasons else "")
+
+
+def tone(value: float) -> str:
+    """The heat map's colour for a performance, as a CSS colour.
+
+    Example:
+        >>> tone(0.0)
+        '#4d1430'
+    """
+    stops = PERFORMANCE_SCALE
+    for (left, low), (right, high) in pairwise(stops):
+        if value <= right:
+            share = (value - left) / (right - left)
+            mixed = (
+                round(int(low[i : i + 2], 16) * (1 - share) + int(high[i : i + 2], 16) * share)
+                for i in (1, 3, 5)
+            )
+            return "#" + "".join(f"{part:02x}" for part in mixed)
+    return stops[-1][1]
+
+
+def _colour_variable(style: Style) -> str:
+    return f"var(--policy-{POLICY.index(style.colour)})"

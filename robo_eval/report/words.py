@@ -1,0 +1,107 @@
+"""How numbers, intervals and names are written in a report."""
+
+from __future__ import annotations
+
+import html
+
+from robo_eval.core.estimate import Estimate
+
+DASH = "–"
+
+
+def number(value: float | None, *, digits: int = 2, signed: bool = False) -> str:
+    """A number with a fixed count of decimals; a dash where there is none.
+
+    Example:
+        >>> number(0.6039), number(None), number(-0.04, signed=True)
+        ('0.60', '–', '−0.04')
+    """
+    if value is None:
+        return DASH
+    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    if float(text) == 0.0:
+        text = text.lstrip("+-")
+    return text.replace("-", "−")
+
+
+def bounds(estimate: Estimate, *, digits: int = 2, signed: bool = False) -> str:
+    """The interval as `low to high`; empty where there is none.
+
+    Example:
+        >>> bounds(Estimate(value=0.5, low=0.2, high=0.8, n=9, method="wilson", unit="ratio"))
+        '0.20 to 0.80'
+    """
+    if estimate.low is None or estimate.high is None:
+        return ""
+    low, high = (number(x, digits=digits, signed=signed) for x in (estimate.low, estimate.high))
+    return f"{low} to {high}"
+
+
+def interval_text(estimate: Estimate, *, digits: int = 2, signed: bool = False) -> str:
+    """Value and interval in one line, or the reason why there is no value.
+
+    Example:
+        >>> interval_text(Estimate.missing(reason="no scored episodes", unit="ratio"))
+        'not measured: no scored episodes'
+    """
+    if estimate.value is None:
+        return f"not measured: {estimate.reason}"
+    value = number(estimate.value, digits=digits, signed=signed)
+    edges = bounds(estimate, digits=digits, signed=signed)
+    return f"{value}, {percent(estimate.level)} {edges}" if edges else value
+
+
+def percent(share: float) -> str:
+    r"""A share as a percentage, kept on one line.
+
+    Example:
+        >>> percent(0.95)
+        '95\xa0%'
+    """
+    return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
+
+
+def count(number_of: int, noun: str, plural: str = "") -> str:
+    """A number of things, with the plural where it belongs.
+
+    Example:
+        >>> count(1, "pair"), count(200, "episode")
+        ('1 pair', '200 episodes')
+    """
+    word = noun if number_of == 1 else plural or f"{noun}s"
+    return f"{thousands(number_of)} {word}"
+
+
+def thousands(value: int) -> str:
+    r"""An integer with gaps between thousands.
+
+    Example:
+        >>> thousands(1020)
+        '1\xa0020'
+    """
+    return f"{value:,}".replace(",", "\N{NO-BREAK SPACE}")
+
+
+def duration(seconds: float) -> str:
+    """A length of time in the units a person would use.
+
+    Example:
+        >>> duration(75), duration(4.2)
+        ('1 min 15 s', '4.2 s')
+    """
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def plain_text(text: str) -> str:
+    """Text for a chart, in which nothing is taken as markup.
+
+    Example:
+        >>> plain_text("<b>bold</b>")
+        '&lt;b&gt;bold&lt;/b&gt;'
+    """
+    return html.escape(text, quote=False)
