@@ -29,6 +29,7 @@ help: ## list the verbs
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(DEV) ## create .venv with everything development needs
+	@echo ".venv is ready"
 
 demo: $(DEMO) ## play the demo trial and write its report (about 3 minutes the first time)
 	@$(PY) -m robo_eval demo
@@ -54,7 +55,7 @@ test-long: $(DEV) ## the long tests: kills at random moments, many examples, bui
 	@HYPOTHESIS_PROFILE=ci $(PYTEST) -m slow -n $(WORKERS) --timeout 1800 $(TESTS)
 
 docs: $(DEV) ## build docs/ into build/docs; a broken link is an error
-	@$(PY) -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
+	@$(PY) -m sphinx --fail-on-warning --fresh-env --quiet -b html docs build/docs
 	@echo "build/docs/index.html"
 
 bench: $(DEV) ## measure speed, as ratios; never pass or fail

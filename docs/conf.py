@@ -1,8 +1,13 @@
 """How Sphinx turns this folder into pages."""
 
+from __future__ import annotations
+
+import re
+from typing import Any
+
 project = "robo-eval"
 author = "The robo-eval contributors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["README.md"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
@@ -11,3 +16,27 @@ autodoc_member_order = "bysource"
 html_theme = "alabaster"
 html_theme_options = {"page_width": "70rem", "sidebar_width": "14rem"}
 html_show_copyright = False
+
+
+def name_files_outside(_app: Any, _page: str, source: list[str]) -> None:  # noqa: ANN401
+    """Name, instead of link, the files that are in the repository but not in these pages."""
+    link = r"(?<!!)\[([^\]]+)\]\(\.\./([^)\s]+)\)"
+    source[0] = re.sub(link, r"\1 (`\2`)", source[0])
+
+
+def double_backticks(
+    _app: Any,  # noqa: ANN401
+    _what: str,
+    _name: str,
+    _object: object,
+    _options: object,
+    lines: list[str],
+) -> None:
+    """Docstrings mark code with one backtick, as Markdown does; reStructuredText wants two."""
+    lines[:] = [re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", line) for line in lines]
+
+
+def setup(app: Any) -> None:  # noqa: ANN401
+    """Connect the two rewritings; before napoleon, which reads the sections of docstrings."""
+    app.connect("source-read", name_files_outside)
+    app.connect("autodoc-process-docstring", double_backticks, priority=400)

@@ -1,0 +1,103 @@
+"""Help, listings and refusals answer without importing what only playing and scoring need."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = [
+    "gymnasium", "matplotlib", "pandas", "plotly", "pyarrow", "pybullet", "rclpy", "scipy",
+    "sqlalchemy", "torch",
+]  # fmt: skip
+
+PROBE = """
+import json, sys
+code = 0
+try:
+    from robo_eval.cli.app import main
+    main()
+except SystemExit as err:
+    code = err.code or 0
+sys.stdout = sys.__stdout__
+print()
+print(json.dumps({"code": code, "loaded": [name for name in %r if name in sys.modules]}))
+"""
+
+
+def loaded_by(*arguments: str, folder: Path) -> tuple[int, list[str], str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE % HEAVY, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    return found["code"], found["loaded"], done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("run", "--help"),
+        ("demo", "--help"),
+        ("import", "csv", "--help"),
+        ("levels",),
+        ("levels", "--profile", "compat", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_answers_load_nothing_heavy(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    code, loaded, stderr = loaded_by(*arguments, folder=tmp_path)
+    assert code == 0, stderr
+    assert loaded == []
+
+
+PLAN = "name: x\ntasks: [{levels: [0]}]\npolicies: [balancer]\n"
+
+
+@pytest.mark.parametrize(
+    ("plan", "arguments"),
+    [
+        (None, ("run", "missing.yaml", "--out", "trial")),
+        (PLAN + "episods: 3\n", ("run", "plan.yaml", "--out", "trial")),
+        (PLAN.replace("[0]", "[99]"), ("run", "plan.yaml", "--out", "trial")),
+        (PLAN.replace("[balancer]", "[balancr]"), ("run", "plan.yaml", "--out", "trial")),
+        (PLAN, ("run", "plan.yaml", "--out", "trial", "--sides", "simm")),
+        (PLAN, ("run", "plan.yaml", "--out", "plan.yaml")),
+        (None, ("levels", "--profile", "papr")),
+        (None, ("metrics", "no-such-trial")),
+        (None, ("resume", "no-such-trial")),
+        (None, ("report", "no-such-trial")),
+        (None, ("verify", "no-such-trial")),
+        (None, ("lvels",)),
+    ],
+    ids=[
+        "missing plan", "unknown key", "unknown level", "unknown agent", "unknown side",
+        "output is a file", "unknown profile", "metrics", "resume", "report", "verify",
+        "unknown verb",
+    ],
+)  # fmt: skip
+def test_refusals_load_nothing_heavy(
+    plan: str | None, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    if plan is not None:
+        (tmp_path / "plan.yaml").write_text(plan)
+    before = sorted(tmp_path.iterdir())
+    code, loaded, stderr = loaded_by(*arguments, folder=tmp_path)
+    assert code == 2, stderr
+    assert stderr.strip()
+    assert "Traceback" not in stderr
+    assert loaded == []
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_probe_sees_a_heavy_import(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN + "episodes: 1\ntraces: none\n")
+    code, loaded, stderr = loaded_by("run", "plan.yaml", "--out", "trial", folder=tmp_path)
+    assert code == 0, stderr
+    assert {"gymnasium", "pybullet"} <= set(loaded)
