@@ -49,7 +49,7 @@ def script_json(value: object) -> Markup:
 
     Example:
         >>> print(script_json("</script>"))
-        "\\u003c/script\\u003e"
+        "\u003c/script\u003e"
     """
     text = json.dumps(plain(value), separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     for character in "<>&":

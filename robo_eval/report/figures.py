@@ -45,24 +45,24 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
     """Mean performance of each policy at each level, one panel for each difficulty.
 
     Args:
-        cells: One for each policy, level and difficulty.
+        cells: One for each policy, panel and column.
         policies: Order of the rows.
         narrow: Whether it is for a phone: no numbers inside the cells.
     """
-    levels = sorted({cell.level for cell in cells})
-    difficulties = list(dict.fromkeys(cell.difficulty for cell in cells))
-    by_place = {(cell.policy, cell.level, cell.difficulty): cell for cell in cells}
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    panels = list(dict.fromkeys(cell.panel for cell in cells))
+    by_place = {(cell.policy, cell.column, cell.panel): cell for cell in cells}
     figure = make_subplots(
-        rows=len(difficulties),
+        rows=len(panels),
         cols=1,
         shared_xaxes=True,
-        vertical_spacing=0.1 if len(difficulties) > 1 else 0.0,
+        vertical_spacing=0.1 if len(panels) > 1 else 0.0,
     )
-    for row, difficulty in enumerate(difficulties, start=1):
-        grid = [[by_place.get((name, level, difficulty)) for level in levels] for name in policies]
-        figure.add_trace(_heat_panel(grid, levels, policies, narrow=narrow), row=row, col=1)
+    for row, panel in enumerate(panels, start=1):
+        grid = [[by_place.get((name, column, panel)) for column in columns] for name in policies]
+        figure.add_trace(_heat_panel(grid, columns, policies, narrow=narrow), row=row, col=1)
         figure.add_annotation(
-            text=f"<b>{plain_text(difficulty)}</b>" if difficulty else "",
+            text=f"<b>{plain_text(panel)}</b>" if panel else "",
             x=0, xref="paper", xanchor="left", xshift=0,
             y=1, yref=f"y{row if row > 1 else ''} domain", yanchor="bottom", yshift=3,
             font={"color": INK, "size": 13},
@@ -74,14 +74,15 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
             showgrid=False,
             tickangle=0,
             tickfont={"size": 10 if narrow else 12},
-            showticklabels=row == len(difficulties),
+            showticklabels=row == len(panels),
             row=row,
             col=1,
         )
-    figure.update_xaxes(title_text="novelty level", row=len(difficulties), col=1)
+    axis_title = "novelty level" if all(column.isdigit() for column in columns) else None
+    figure.update_xaxes(title_text=axis_title, row=len(panels), col=1)
     # Room below for the axis and the key, above each panel for its name.
     row_height = 26 if narrow else 30
-    height = len(difficulties) * (len(policies) * row_height + 36) + 120
+    height = len(panels) * (len(policies) * row_height + 36) + 120
     figure = _finish(figure, height=height, margin={"t": 24, "b": 92})
     # Cells without a value show the background, which is neither end of the scale.
     figure.update_layout(coloraxis=_performance_key(narrow=narrow), plot_bgcolor=NONE)
@@ -99,11 +100,11 @@ def _performance_key(*, narrow: bool) -> dict[str, Any]:
             "len": 0.7 if narrow else 0.3,
             "x": 1,
             "xanchor": "right",
-            "title": {"text": "performance", "side": "top", "font": {"size": 11.5, "color": MUTED}},
             "y": 0,
             "yref": "container",
             "yanchor": "bottom",
             "tickvals": [0, 0.5, 1],
+            "ticktext": ["0", "performance", "1"],
             "tickfont": {"size": 11, "color": MUTED},
             "outlinewidth": 0,
         },
@@ -112,7 +113,7 @@ def _performance_key(*, narrow: bool) -> dict[str, Any]:
 
 def _heat_panel(
     grid: Sequence[Sequence[Cell | None]],
-    levels: Sequence[int],
+    columns: Sequence[str],
     policies: Sequence[str],
     *,
     narrow: bool,
@@ -122,11 +123,11 @@ def _heat_panel(
 
     return go.Heatmap(
         z=[[value(cell) for cell in row] for row in grid],
-        x=[str(level) for level in levels],
+        x=[plain_text(column) for column in columns],
         y=[plain_text(name) for name in policies],
         text=[[number(value(cell), digits=2).lstrip("0") if value(cell) != 1.0 else "1"
                for cell in row] for row in grid],
-        texttemplate=None if narrow or len(levels) > 20 else "%{text}",
+        texttemplate=None if narrow or len(columns) > 20 else "%{text}",
         textfont={"size": 11},
         customdata=[[_cell_words(cell) for cell in row] for row in grid],
         hovertemplate="%{customdata}<extra></extra>",
@@ -140,9 +141,7 @@ def _heat_panel(
 def _cell_words(cell: Cell | None) -> str:
     if cell is None:
         return "not part of the plan"
-    where = f"<b>{plain_text(cell.policy)}</b>, level {cell.level}"
-    where += f" ({plain_text(cell.level_name)})" if cell.level_name else ""
-    where += f", {plain_text(cell.difficulty)}" if cell.difficulty else ""
+    where = f"<b>{plain_text(cell.policy)}</b>, {plain_text(cell.place)}"
     return (
         f"{where}<br>performance {plain_text(interval_text(cell.performance))}"
         f"<br>survived {cell.survived} of {cell.scored} scored, {cell.planned} planned"

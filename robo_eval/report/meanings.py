@@ -7,80 +7,82 @@ from typing import Final
 MEANINGS: Final[tuple[tuple[str, str], ...]] = (
     (
         "Episode",
-        "One attempt from reset to end. A full episode of CartPole3D lasts 200 ticks of 0.02 s.",
+        ("One attempt from reset to end. A full episode of CartPole3D lasts 200 ticks of 0.02 s."),
     ),
     (
         "Scored, missing",
         (
-            "An episode is scored when the task itself ended it. An episode that ended by a fault, was"
-            " lost with its process, was declared void by a person or was not played yet has no score."
-            " It counts as missing, never as a failure or a success. Where fewer than 95 % of the"
-            " planned episodes are scored, no rate is a headline and no policy is called better."
+            "An episode is scored when the task itself ended it. An episode that ended by a "
+            "fault, was lost with its process, was declared void by a person or was not "
+            "played yet has no score. It counts as missing, never as a failure or a success. "
+            "Where fewer than 95 % of the planned episodes are scored, no rate is a headline "
+            "and no policy is called better."
         ),
     ),
     (
         "Survived",
         (
-            "Strict success: the quality of the episode reached the plan's threshold. For CartPole3D:"
-            " the pole stayed up for the whole episode."
+            "Strict success: the quality of the episode reached the plan's threshold. For "
+            "CartPole3D: the pole stayed up for the whole episode."
         ),
     ),
     (
         "Performance",
         (
-            "The quality of an episode, between 0 and 1. For CartPole3D: ticks survived divided by 200."
-            " The table gives the mean over the scored episodes of a cell."
+            "The quality of an episode, between 0 and 1. For CartPole3D: ticks survived "
+            "divided by 200. The table gives the mean over the scored episodes of a cell."
         ),
     ),
     (
         "Interval",
         (
-            "If the whole trial were repeated many times, intervals made in this way would hold the"
-            " true value in about the stated share of the repetitions. With five episodes in a cell it"
-            " is wide, and it should be."
+            "If the whole trial were repeated many times, intervals made in this way would "
+            "hold the true value in about the stated share of the repetitions. With five "
+            "episodes in a cell it is wide, and it should be."
         ),
     ),
     (
         "Novelty effect",
         (
-            "Performance of an episode with novelty minus that of its matched control: the same policy"
-            " and seed at level 0. The mean of these differences and its interval are shown."
+            "Performance of an episode with novelty minus that of its matched control: the "
+            "same policy and seed at level 0. The mean of these differences and its interval "
+            "are shown."
         ),
     ),
     (
         "Difficulty of an item",
         (
-            "One minus the mean performance of a fixed panel of reference agents on that level and"
-            " difficulty. The agents under test have no part in it."
+            "One minus the mean performance of a fixed panel of reference agents on that "
+            "level and difficulty. The agents under test have no part in it."
         ),
     ),
     (
         "Capability",
         (
-            "Area under the agent's curve of performance against difficulty, counted from the easiest"
-            " difficulty: roughly, up to which difficulty the agent copes."
+            "Area under the agent's curve of performance against difficulty, counted from the "
+            "easiest difficulty: roughly, up to which difficulty the agent copes."
         ),
     ),
     (
         "Spread",
         (
-            "How gradually performance is lost as difficulty rises. 0 is a sharp edge: everything"
-            " below is solved, nothing above."
+            "How gradually performance is lost as difficulty rises. 0 is a sharp edge: "
+            "everything below is solved, nothing above."
         ),
     ),
     (
         "Generality",
         (
-            "Spread compared with that of curves of equal capability: +1 is a falling step, 0 a curve"
-            " that difficulty does not bend, −1 a rising step. Undefined for an agent that solves"
-            " everything or nothing."
+            "Spread compared with that of curves of equal capability: +1 is a falling step, 0 "
+            "a curve that difficulty does not bend, −1 a rising step. Undefined for an agent "
+            "that solves everything or nothing."
         ),
     ),
     (
         "Unreliable",
         (
-            "Fewer than 20 episodes at each difficulty, or fewer than 6 difficulties: intervals of"
-            " generality are then too narrow, and are marked so."
+            "Fewer than 20 episodes at each difficulty, or fewer than 6 difficulties: "
+            "intervals of generality are then too narrow, and are marked so."
         ),
     ),
 )

@@ -41,17 +41,36 @@ class PolicyResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One policy at one level and difficulty."""
+    """One policy in one condition.
+
+    Attributes:
+        policy: Name.
+        panel: What groups columns: the difficulty, and the task where there are several.
+        column: The novelty level, or the task where it has no levels.
+        column_name: What the level is called; may be empty.
+        performance: Mean quality of the scored episodes.
+        success: Share of them that survived.
+        survived: Scored episodes that were a strict success.
+        scored: Episodes with a score.
+        planned: Episodes the plan asks for.
+    """
 
     policy: str
-    level: int
-    level_name: str
-    difficulty: str
+    panel: str
+    column: str
+    column_name: str = ""
     performance: Estimate
     success: Estimate
     survived: int
     scored: int
     planned: int
+
+    @property
+    def place(self) -> str:
+        """The condition in words."""
+        where = f"level {self.column}" if self.column.isdigit() else self.column
+        named = f"{where} ({self.column_name})" if self.column_name else where
+        return f"{named}, {self.panel}" if self.panel else named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

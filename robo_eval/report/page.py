@@ -96,7 +96,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         style=figures.styles(report.policies),
         level=words.percent(level),
         success_method=_method(report),
-        has_difficulties=any(cell.difficulty for cell in report.cells),
+        has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,
         meanings=MEANINGS,
@@ -173,29 +173,19 @@ def _method(report: Report) -> str:
 
 
 def cell_rows(cells: Sequence[Cell], policies: Sequence[str]) -> list[dict[str, Any]]:
-    """The cells as the rows of a table: grouped by level, one row a difficulty, one cell a policy.
+    """The cells as the rows of a table: grouped by column, one line a panel, one cell a policy.
 
     A place the plan leaves out holds None.
     """
-    by_place = {(cell.level, cell.difficulty, cell.policy): cell for cell in cells}
-    groups: dict[int, dict[str, Any]] = {}
+    by_place = {(cell.column, cell.panel, cell.policy): cell for cell in cells}
+    groups: dict[str, dict[str, Any]] = {}
     for cell in cells:
-        group = groups.setdefault(
-            cell.level, {"level": cell.level, "name": cell.level_name, "rows": {}}
+        group = groups.setdefault(cell.column, {"label": cell.column, "name": "", "lines": {}})
+        group["name"] = group["name"] or cell.column_name
+        group["lines"].setdefault(
+            cell.panel, [by_place.get((cell.column, cell.panel, name)) for name in policies]
         )
-        group["name"] = group["name"] or cell.level_name
-        group["rows"].setdefault(
-            cell.difficulty,
-            [by_place.get((cell.level, cell.difficulty, name)) for name in policies],
-        )
-    return [
-        {
-            "level": level,
-            "name": group["name"],
-            "rows": [{"difficulty": d, "cells": row} for d, row in group["rows"].items()],
-        }
-        for level, group in sorted(groups.items())
-    ]
+    return list(groups.values())
 
 
 def missing_text(result: PolicyResult) -> str:

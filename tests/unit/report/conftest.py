@@ -1,0 +1,160 @@
+"""Reports made of invented numbers, to test how they are shown; no test reads a result off them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.trajectory import Trajectory
+from robo_eval.report.animation import pack
+from robo_eval.report.model import (
+    AgentCurve,
+    Cell,
+    Characteristic,
+    Effect,
+    Lengths,
+    PolicyResult,
+    Report,
+)
+
+
+def share(value: float, n: int, method: str = "wilson") -> Estimate:
+    low, high = max(0.0, value - 0.1), min(1.0, value + 0.1)
+    return Estimate(value=value, low=low, high=high, n=n, method=method, unit="ratio")
+
+
+@pytest.fixture
+def trajectory() -> Callable[..., Trajectory]:
+    """A cart that circles under a swaying pole with two balls, one of which appears late."""
+
+    def make(ticks: int = 120) -> Trajectory:
+        time_s = np.arange(ticks) * 0.02
+        pose = np.zeros((ticks, 4, 7))
+        pose[..., 6] = 1.0
+        pose[:, 0, 0], pose[:, 0, 1] = np.sin(time_s), np.cos(time_s)
+        angle = 0.1 * np.sin(5 * time_s)
+        pose[:, 1, :3] = pose[:, 0, :3] + [0.0, 0.0, 0.2]
+        pose[:, 1, 3], pose[:, 1, 6] = np.sin(angle / 2), np.cos(angle / 2)
+        pose[:, 2, :3] = np.stack([time_s - 3, 2 - time_s, 3 - 0.5 * time_s], axis=1)
+        pose[: ticks // 2, 3] = np.nan
+        pose[ticks // 2 :, 3, 2] = 1.0
+        return Trajectory(
+            stamp_ns=(time_s * 1e9).astype(np.int64),
+            joint_names=(),
+            joint_position=np.zeros((ticks, 0)),
+            joint_velocity=np.zeros((ticks, 0)),
+            frames=("cart", "pole", "ball_00", "ball_01"),
+            pose_world_frame=pose,
+            actions=np.arange(ticks - 1, dtype=float)[:, None] % 5,
+            rewards=np.full(ticks - 1, 1 / 200),
+            observations=np.zeros((ticks, 3)),
+            robot_description="",
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
+    """A report about policies of the given names."""
+
+    def make(
+        policies: tuple[str, ...] = ("steady", "shaky"), *, scored: int = 40, title: str = "Title"
+    ) -> Report:
+        difficulties = ("easy", "hard")
+        cells = [
+            Cell(
+                policy=policy,
+                panel=difficulty,
+                column=str(level),
+                column_name=f"level {level} name",
+                performance=share(0.9 / (index + 1), 5, "bootstrap"),
+                success=share(0.8 / (index + 1), 5),
+                survived=4 // (index + 1),
+                scored=5,
+                planned=5,
+            )
+            for index, policy in enumerate(policies)
+            for level in range(4)
+            for difficulty in difficulties
+        ]
+        return Report(
+            title=title,
+            description="What is shown here was made up by a test.",
+            status="complete",
+            synopsis="a synopsis",
+            results=[
+                PolicyResult(
+                    policy=policy,
+                    digest="0" * 64,
+                    survived=scored // 2,
+                    scored=scored,
+                    planned=40,
+                    success=share(0.5, scored),
+                    performance=share(0.7, scored, "bootstrap"),
+                    missing={"fault": 40 - scored} if scored < 40 else {},
+                )
+                for policy in policies
+            ],
+            verdict="A verdict.",
+            warnings=["A warning."],
+            cells=cells,
+            effects=[
+                Effect(
+                    policy=policy,
+                    label=f"{level} hard",
+                    difference=Estimate(
+                        value=-0.1 * level, low=-0.1 * level - 0.08, high=-0.1 * level + 0.08,
+                        n=5, method="bootstrap", unit="ratio",
+                    ),
+                )
+                for policy in policies
+                for level in range(1, 4)
+            ],
+            lengths=[
+                Lengths(
+                    policy=policy,
+                    time_s=[0.0, 1.0, 4.0],
+                    still_running=[1.0, 0.75, 0.5],
+                    median_s=4.0,
+                    n=scored,
+                )
+                for policy in policies
+            ],
+            characteristic=Characteristic(
+                curves=[
+                    AgentCurve(
+                        policy=policy,
+                        difficulty=[0.1, 0.4, 0.8],
+                        response=[1.0, 0.7, 0.2],
+                        capability=share(0.5, 40),
+                        spread=share(0.2, 40),
+                        generality=share(0.4, 40),
+                        flag="unreliable: 5 of 20 episodes per difficulty",
+                    )
+                    for policy in policies
+                ],
+                start=0.1,
+                end=0.8,
+                source="Difficulties were made up.",
+            ),
+            clips=[
+                pack(
+                    trajectory(ticks),
+                    key=f"clip{ticks}",
+                    label=f"episode of {ticks} ticks",
+                    caption=f"{policies[0]} for {ticks} ticks",
+                    task="RoboEval/CartPole3D-v0",
+                )
+                for ticks in (120, 60)
+            ],
+            conditions=[("plan", "made up")],
+            provenance=[("digest", "0" * 64)],
+            commands=[("Run it again", "robo-eval run plan.yaml --out again")],
+            plan_text="version: 1\n",
+        )  # fmt: skip
+
+    return make

@@ -1,0 +1,114 @@
+"""Tests of the charts, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.report import figures
+from robo_eval.report.model import Report
+from robo_eval.report.theme import POLICY, POLICY_DARK, dark_colours, policy_style
+
+Maker = Callable[..., Report]
+
+
+def test_heat_map_puts_each_value_where_its_labels_say(make_report: Maker) -> None:
+    report = make_report()
+    cells = [
+        replace(cell, performance=Estimate(value=0.123, n=1, method="none", unit="ratio"))
+        if (cell.policy, cell.column, cell.panel) == ("shaky", "2", "hard")
+        else cell
+        for cell in report.cells
+    ]
+    figure = figures.heat_map(cells, report.policies)
+    panel = figure.data[1]
+    assert list(panel.y) == ["steady", "shaky"]
+    assert list(panel.x) == ["0", "1", "2", "3"]
+    assert panel.z[1][2] == 0.123
+    assert "shaky" in panel.customdata[1][2]
+    assert "4 of 5" not in panel.customdata[1][2]
+
+
+def test_a_cell_without_value_is_a_gap_with_its_reason(make_report: Maker) -> None:
+    report = make_report()
+    missing = Estimate.missing(reason="no scored episodes", unit="ratio")
+    cells = [replace(report.cells[0], performance=missing), *report.cells[1:]]
+    panel = figures.heat_map(cells, report.policies).data[0]
+    assert panel.z[0][0] is None
+    assert "no scored episodes" in panel.customdata[0][0]
+
+
+def test_forest_fills_only_points_whose_interval_excludes_zero(make_report: Maker) -> None:
+    figure = figures.novelty_effects(make_report().effects, ["steady", "shaky"])
+    colours = figure.data[0].marker.color
+    assert colours[0] == POLICY[0]  # -0.1 with -0.18 to -0.02
+    wide = [
+        replace(effect, difference=replace(effect.difference, low=-0.9, high=0.9))
+        for effect in make_report().effects
+    ]
+    assert POLICY[0] not in figures.novelty_effects(wide, ["steady", "shaky"]).data[0].marker.color
+
+
+def test_isometrics_are_those_of_the_definition(make_report: Maker) -> None:
+    acc = make_report().characteristic
+    assert acc is not None
+    figure = figures.spread_capability(acc.curves, ["steady", "shaky"], start=0.1, end=0.8)
+    rising, constant, falling = figure.data[:3]
+    area = np.asarray(constant.x) - 0.1
+    np.testing.assert_allclose(np.square(constant.y), area * (0.7 - area), atol=1e-12)
+    np.testing.assert_allclose(np.square(rising.y), 2 * area * (0.7 - area), atol=1e-12)
+    np.testing.assert_array_equal(falling.y, 0.0)
+    assert [trace.name for trace in figure.data[3:]] == ["steady", "shaky"]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_markup_in_a_policy_name_stays_text(make_report: Maker, narrow: bool) -> None:
+    name = "<b>x</b><img src=x onerror=alert(1)>"
+    report = make_report((name, "other"))
+    assert report.characteristic is not None
+    for figure in (
+        figures.heat_map(report.cells, report.policies, narrow=narrow),
+        figures.episode_lengths(report.lengths, report.policies, narrow=narrow),
+        figures.novelty_effects(report.effects, report.policies, narrow=narrow),
+        figures.characteristic_curves(report.characteristic.curves, report.policies, narrow=narrow),
+    ):
+        text = str(figure.to_plotly_json())
+        assert "<img" not in text
+        assert "&lt;img" in text
+
+
+def test_styles_differ_without_colour_and_every_colour_has_a_dark_form() -> None:
+    first_six = [policy_style(index) for index in range(6)]
+    assert len({(style.dash, style.symbol) for style in first_six}) == 6
+    swaps = dark_colours()
+    assert [swaps[colour] for colour in POLICY] == list(POLICY_DARK)
+    assert swaps[policy_style(0).band] != policy_style(0).band
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(first: str, second: str) -> float:
+    low, high = sorted((_luminance(first), _luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_policy_colours_can_be_read_as_text_on_both_pages() -> None:
+    assert min(_contrast(colour, "#ffffff") for colour in POLICY) >= 4.5
+    assert min(_contrast(colour, "#161c26") for colour in POLICY_DARK) >= 4.5
+
+
+def test_the_heat_map_scale_gets_lighter_all_the_way() -> None:
+    steps = [
+        _luminance(figures.PERFORMANCE_SCALE[i][1]) for i in range(len(figures.PERFORMANCE_SCALE))
+    ]
+    assert steps == sorted(steps)
+    assert steps[0] < 0.05
+    assert steps[-1] > 0.85
