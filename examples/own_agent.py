@@ -1,0 +1,61 @@
+"""An agent of your own, compared with a baseline under the same seeds.
+
+A plan file can name it too: `policies: [{name: lean, factory: "own_agent:LeanAgent"}]`.
+"""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from robo_eval.core.cartpole3d import CART_VELOCITY, POLE_QUAT_XYZW, Action
+from robo_eval.core.plan import TrialPlan
+
+
+class LeanAgent:
+    """Pushes the cart to where the pole leans, and brakes the cart while it does not lean."""
+
+    name = "lean"
+    # The digest stands for all that defines the behaviour; here that is this file.
+    digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Nothing is kept from one episode to the next."""
+
+    def act(self, observation: np.ndarray) -> Action:
+        """One of the five pushes, from where the pole leans and how the cart moves."""
+        x, y, z, w = observation[POLE_QUAT_XYZW]
+        # Where the top of the pole is, as seen from its pivot.
+        lean_x, lean_y = 2 * (x * z + w * y), 2 * (y * z - w * x)
+        velocity_x, velocity_y = observation[CART_VELOCITY]
+        push_x, push_y = lean_x + 0.05 * velocity_x, lean_y + 0.05 * velocity_y
+        if abs(push_x) > abs(push_y):
+            return Action.RIGHT if push_x > 0 else Action.LEFT
+        return Action.FORWARD if push_y > 0 else Action.BACKWARD
+
+
+PLAN = TrialPlan.model_validate(
+    {
+        "name": "Own agent",
+        "tasks": [{"levels": [0, 1], "difficulties": ["easy"]}],
+        "policies": [{"name": "lean", "factory": "own_agent:LeanAgent"}, "balancer"],
+        "episodes": 5,
+    }
+)
+
+
+def main() -> None:
+    """Play the plan once; played again, it only reads what is there."""
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval_sim.runner import run_simulated
+
+    folder = Path("runs/own-agent")
+    trial = TrialDirectory.open(folder) if folder.exists() else TrialDirectory.create(folder, PLAN)
+    run_simulated(trial)
+    episodes = trial.frame()
+    print(episodes.groupby(["policy", "level"])["quality"].agg(["mean", "count"]))
+
+
+# Worker processes import this file; without this line each would start a run of its own.
+if __name__ == "__main__":
+    main()
