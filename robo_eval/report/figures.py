@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from robo_eval.analysis.acc import isometrics
 from robo_eval.core.estimate import Estimate
 from robo_eval.report.model import AgentCurve, Cell, Effect, Lengths
 from robo_eval.report.theme import (
     FAINT,
-    GRID,
     INK,
     MUTED,
     NONE,
@@ -363,18 +362,17 @@ def spread_capability(
         narrow: Whether it is for a phone.
     """
     width = end - start
-    area = np.linspace(0.0, width, 121)
-    constant = np.sqrt(np.clip(area * (width - area), 0.0, None))
+    lines = isometrics(start, end)
     figure = go.Figure()
-    isometrics = (
-        ("rising step (generality −1)", np.sqrt(2.0) * constant, "dot"),
-        ("constant (0)", constant, "dash"),
-        ("falling step (+1)", 0.0 * constant, "solid"),
+    shapes = (
+        ("rising step (generality −1)", lines.rising_step, "dot"),
+        ("constant (0)", lines.constant, "dash"),
+        ("falling step (+1)", lines.falling_step, "solid"),
     )
-    for name, spread, dash in isometrics:
+    for name, spread, dash in shapes:
         figure.add_trace(
             go.Scatter(
-                x=start + area,
+                x=lines.capability,
                 y=spread,
                 mode="lines",
                 line={"color": MUTED, "width": 1.25, "dash": dash},
@@ -390,8 +388,8 @@ def spread_capability(
     figure.update_yaxes(
         title_text="spread", rangemode="tozero", range=[-0.01 * width, 0.76 * width]
     )
-    figure = _finish(figure, height=340 if narrow else 420)
-    return _legend_on_top(figure, rows=-(-len(curves) // 2) + 3 if narrow else 2)
+    figure = _finish(figure, height=320 + 24 * (len(curves) + 3) if narrow else 430)
+    return _legend_on_top(figure, rows=len(curves) + 3 if narrow else 2)
 
 
 def _agent_point(curve: AgentCurve, style: Style) -> go.Scatter:
@@ -413,14 +411,3 @@ def _agent_point(curve: AgentCurve, style: Style) -> go.Scatter:
         f"<br>spread {plain_text(interval_text(curve.spread))}"
         f"<br>generality {plain_text(interval_text(curve.generality))}<extra></extra>",
     )
-
-
-__all__ = [
-    "GRID",
-    "NONE",
-    "characteristic_curves",
-    "episode_lengths",
-    "heat_map",
-    "novelty_effects",
-    "spread_capability",
-]

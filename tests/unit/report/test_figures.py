@@ -11,7 +11,13 @@ import pytest
 from robo_eval.core.estimate import Estimate
 from robo_eval.report import figures
 from robo_eval.report.model import Report
-from robo_eval.report.theme import POLICY, POLICY_DARK, dark_colours, policy_style
+from robo_eval.report.theme import (
+    PERFORMANCE_SCALE,
+    POLICY,
+    POLICY_DARK,
+    dark_colours,
+    policy_style,
+)
 
 Maker = Callable[..., Report]
 
@@ -106,9 +112,7 @@ def test_policy_colours_can_be_read_as_text_on_both_pages() -> None:
 
 
 def test_the_heat_map_scale_gets_lighter_all_the_way() -> None:
-    steps = [
-        _luminance(figures.PERFORMANCE_SCALE[i][1]) for i in range(len(figures.PERFORMANCE_SCALE))
-    ]
+    steps = [_luminance(colour) for _, colour in PERFORMANCE_SCALE]
     assert steps == sorted(steps)
     assert steps[0] < 0.05
     assert steps[-1] > 0.85
