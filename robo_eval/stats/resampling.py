@@ -106,7 +106,7 @@ def mean_intervals(
     to_resample: dict[tuple[int, str], list[int]] = {}
     for index, x in enumerate(sorted_samples):
         n = len(x)
-        used = method if method != "auto" else "bca" if n >= BCA_FROM else "student_t"
+        used: str = method if method != "auto" else "bca" if n >= BCA_FROM else "student_t"
         if x[0] == x[-1]:
             why = f"all {n} values are equal" if n > 1 else "one value"
             found[index] = _no_interval(x, why)
