@@ -14,7 +14,12 @@ myst_heading_anchors = 4
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 html_theme = "alabaster"
-html_theme_options = {"page_width": "70rem", "sidebar_width": "14rem"}
+html_theme_options = {
+    "page_width": "70rem",
+    "sidebar_width": "14rem",
+    "font_family": "system-ui, sans-serif",
+    "head_font_family": "system-ui, sans-serif",
+}
 html_show_copyright = False
 
 

@@ -26,9 +26,11 @@ print(json.dumps({"code": code, "loaded": [name for name in %r if name in sys.mo
 """
 
 
-def loaded_by(*arguments: str, folder: Path) -> tuple[int, list[str], str]:
+def loaded_by(
+    *arguments: str, folder: Path, watched: list[str] = HEAVY
+) -> tuple[int, list[str], str]:
     done = subprocess.run(
-        [sys.executable, "-c", PROBE % HEAVY, *arguments],
+        [sys.executable, "-c", PROBE % watched, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -54,6 +56,11 @@ def loaded_by(*arguments: str, folder: Path) -> tuple[int, list[str], str]:
 def test_answers_load_nothing_heavy(arguments: tuple[str, ...], tmp_path: Path) -> None:
     code, loaded, stderr = loaded_by(*arguments, folder=tmp_path)
     assert code == 0, stderr
+    assert loaded == []
+
+
+def test_help_loads_not_even_what_most_verbs_need(tmp_path: Path) -> None:
+    _, loaded, _ = loaded_by("--help", folder=tmp_path, watched=[*HEAVY, "numpy", "pydantic"])
     assert loaded == []
 
 
