@@ -1,0 +1,130 @@
+"""How many of the episodes that should have a score have one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from robo_eval.core.kinds import EndReason
+
+NOT_PLAYED = "not_played"
+"""What is missing of an episode the plan asks for and the log does not hold."""
+NO_VERDICT = "no_verdict"
+"""What is missing of an episode that was played to its end and has no score all the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Scored episodes out of those there should be.
+
+    An episode counts once, whatever number of attempts it took.
+
+    Attributes:
+        scored: Episodes with a score.
+        attempted: Episodes tried at least once.
+        planned: Episodes the plan asks for; None without a plan.
+        attempts: Tries, those repeated after a fault or void included.
+        voids: Tries a person declared void.
+        missing: Episodes without a score, by what their last try ended by.
+        minimum: Share that must be scored for a headline or a verdict.
+    """
+
+    scored: int
+    attempted: int
+    planned: int | None
+    attempts: int
+    voids: int
+    missing: Mapping[str, int] = field(default_factory=dict)
+    minimum: float = 0.95
+
+    @property
+    def expected(self) -> int:
+        """Episodes there should be a score of."""
+        return max(self.attempted, self.planned or 0)
+
+    @property
+    def share(self) -> float | None:
+        """Scored out of expected; None if none is expected."""
+        return self.scored / self.expected if self.expected else None
+
+    @property
+    def is_sufficient(self) -> bool:
+        """Whether a headline or a verdict may be given."""
+        # Rounded, because 0.95 times a number of episodes can exceed the whole number it is.
+        needed = round(self.minimum * self.expected, 9)
+        return self.scored > 0 and self.scored >= needed
+
+    @property
+    def text(self) -> str:
+        """For people: `7 of 20 scored (13 fault)`."""
+        what = ", ".join(
+            f"{count} {reason.replace('_', ' ')}" for reason, count in self.missing.items()
+        )
+        return f"{self.scored} of {self.expected} scored" + (f" ({what})" if what else "")
+
+    def bounds(self, total: float) -> tuple[float, float] | None:
+        """Means that arise when every missing episode counts as 0, and as 1.
+
+        Args:
+            total: Sum over the scored episodes of a quantity in [0, 1].
+
+        Returns:
+            The two means; None if nothing is missing or nothing is expected.
+        """
+        lost = self.expected - self.scored
+        if lost == 0:
+            return None
+        return total / self.expected, (total + lost) / self.expected
+
+    def as_dict(self) -> dict[str, object]:
+        """The counts as JSON would have them."""
+        return {
+            "scored": self.scored,
+            "attempted": self.attempted,
+            "planned": self.planned,
+            "expected": self.expected,
+            "share": self.share,
+            "is_sufficient": self.is_sufficient,
+            "attempts": self.attempts,
+            "voids": self.voids,
+            "missing": dict(self.missing),
+            "text": self.text,
+        }
+
+
+def coverage_of(
+    episodes: pd.DataFrame, *, planned: int | None = None, minimum: float = 0.95
+) -> Coverage:
+    """Count scored and missing episodes.
+
+    Args:
+        episodes: Rows of one group, as `episodes_frame` returns them.
+        planned: Episodes the plan asks for in this group.
+        minimum: Share that must be scored for a headline or a verdict.
+    """
+    scored = set(episodes.loc[episodes["quality"].notna(), "base_id"])
+    last_end: dict[Any, tuple[int, str]] = {}
+    for base, attempt, end in zip(
+        episodes["base_id"], episodes["attempt"], episodes["end_reason"], strict=True
+    ):
+        if base not in scored and attempt >= last_end.get(base, (0, ""))[0]:
+            last_end[base] = (int(attempt), str(end))
+    missing = Counter(
+        NO_VERDICT if EndReason(end).is_scored else end for _, end in last_end.values()
+    )
+    attempted = len(scored) + len(last_end)
+    if planned is not None and planned > attempted:
+        missing[NOT_PLAYED] = planned - attempted
+    return Coverage(
+        scored=len(scored),
+        attempted=attempted,
+        planned=planned,
+        attempts=len(episodes),
+        voids=int((episodes["end_reason"] == EndReason.VOID.value).sum()),
+        missing=dict(sorted(missing.items())),
+        minimum=minimum,
+    )

@@ -1,0 +1,244 @@
+"""How much a novelty, or another policy, changed the outcome of matched episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.performance import CONDITION, DEFAULT, planned_episodes
+from robo_eval.metrics.tables import groups, main_rows, sort_key
+from robo_eval.stats.resampling import mean_interval
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import TrialPlan
+
+_SCOPES: Final[tuple[tuple[str, ...], ...]] = (
+    CONDITION,
+    ("side", "task", "family", "profile", "level"),
+    ("side",),
+)
+"""Over what an effect is taken: one condition, a level in all its difficulties, everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Mean difference between an episode and the one it is matched with.
+
+    Attributes:
+        side: Where the episodes were played.
+        policy: Name.
+        level: Novelty level; None if taken over levels.
+        difficulty: Strength of the novelty; None if taken over difficulties.
+        task: Gymnasium id of the environment; None if taken over all.
+        family: Task family; None if taken over all.
+        profile: Description of the levels; None if there is none, or if taken over all.
+        difference: Quality of the episode minus that of its match. Episodes that share a match
+            are averaged first, so its n counts matches, not pairs.
+        n_pairs: Pairs with both episodes scored.
+        n_expected: Pairs there should be.
+        verdict: `"lower"`, `"higher"` or `"undecided"`; None where too few pairs are scored, or
+            there is no interval.
+    """
+
+    side: str
+    policy: str
+    level: int | None
+    difficulty: str | None
+    task: str | None
+    family: str | None
+    profile: str | None
+    difference: Estimate
+    n_pairs: int
+    n_expected: int
+    verdict: str | None
+
+    def as_dict(self) -> dict[str, object]:
+        """The effect as JSON would have it."""
+        names = ("side", "policy", "task", "family", "profile", "level", "difficulty")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "difference": self.difference.as_dict(),
+            "n_pairs": self.n_pairs,
+            "n_expected": self.n_expected,
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoveltyEffects:
+    """Effects of novelty against the matched control, at three resolutions.
+
+    Attributes:
+        cells: By condition and policy.
+        levels: By level and policy, over difficulties.
+        policies: By policy, over all levels.
+    """
+
+    cells: tuple[Effect, ...]
+    levels: tuple[Effect, ...]
+    policies: tuple[Effect, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """The effects as JSON would have them."""
+        return {
+            "cells": [effect.as_dict() for effect in self.cells],
+            "levels": [effect.as_dict() for effect in self.levels],
+            "policies": [effect.as_dict() for effect in self.policies],
+        }
+
+
+def novelty_effects(
+    episodes: pd.DataFrame, plan: TrialPlan | None = None, config: MetricConfig = DEFAULT
+) -> NoveltyEffects:
+    """What novelty changed: each episode minus its matched control, which its row names.
+
+    Args:
+        episodes: Episodes with the columns of `core.episode.COLUMNS`.
+        plan: Says how many pairs there should be.
+        config: Settings of the intervals.
+    """
+    table = episodes_frame(episodes)
+    quality = _quality_by_id(table)
+    rows = main_rows(table)
+    rows = rows[rows["control_id"].notna()].drop_duplicates("base_id")
+    rows = rows.assign(
+        own=rows["base_id"].map(quality),
+        match=rows["control_id"].map(quality),
+        cluster=rows["control_id"],
+    )
+    planned = planned_episodes(plan) if plan is not None and plan.control else {}
+    planned = {key: count for key, count in planned.items() if key[4]}
+    found = [tuple(_effects(rows, scope, planned, config)) for scope in _SCOPES]
+    return NoveltyEffects(cells=found[0], levels=found[1], policies=found[2])
+
+
+def policy_differences(
+    episodes: pd.DataFrame,
+    policy: str,
+    baseline: str,
+    *,
+    by: Sequence[str] = ("side", "level"),
+    config: MetricConfig = DEFAULT,
+) -> list[Effect]:
+    """How much better one policy did than another on the same conditions and seeds.
+
+    Args:
+        episodes: Episodes with the columns of `core.episode.COLUMNS`.
+        policy: Name of the policy.
+        baseline: Name of the policy it is compared with.
+        by: Columns of the condition the differences are taken by; the others are averaged over.
+        config: Settings of the intervals.
+
+    Returns:
+        One effect a group, in order; episodes of one seed are averaged before resampling.
+    """
+    rows = main_rows(episodes_frame(episodes))
+    rows = rows.sort_values("quality", na_position="last").drop_duplicates(
+        [*CONDITION, "policy", "seed"]
+    )
+    keys = [*CONDITION, "seed"]
+    other = rows[rows["policy"] == baseline]
+    matches = dict(
+        zip(zip(*(other[key] for key in keys), strict=True), other["quality"], strict=True)
+    )
+    own = rows[rows["policy"] == policy]
+    names = list(zip(*(own[key] for key in keys), strict=True))
+    own = own.assign(
+        own=own["quality"],
+        match=pd.Series([matches.get(name, np.nan) for name in names], own.index, dtype=float),
+        cluster=own["seed"],
+    )
+    return _effects(own, tuple(by), {}, config)
+
+
+def _quality_by_id(table: pd.DataFrame) -> Mapping[str, float]:
+    scored = table[table["quality"].notna()]
+    return dict(zip(scored["base_id"], scored["quality"], strict=True))
+
+
+def _effects(
+    rows: pd.DataFrame,
+    scope: tuple[str, ...],
+    planned: Mapping[tuple[Any, ...], int],
+    config: MetricConfig,
+) -> list[Effect]:
+    expected: dict[tuple[Any, ...], int] = {}
+    for key, count in planned.items():
+        named = dict(zip((*CONDITION, "policy"), key, strict=True))
+        own = tuple(named[column] for column in (*scope, "policy"))
+        expected[own] = expected.get(own, 0) + count
+    found = groups(rows, (*scope, "policy"))
+    keys = [*expected, *sorted((key for key in found if key not in expected), key=sort_key)]
+    return [
+        _effect(
+            dict(zip((*scope, "policy"), key, strict=True)),
+            found.get(key, rows.iloc[:0]),
+            expected.get(key, 0),
+            config,
+        )
+        for key in keys
+    ]
+
+
+def _effect(
+    names: Mapping[str, Any], rows: pd.DataFrame, expected: int, config: MetricConfig
+) -> Effect:
+    pairs = rows[rows["own"].notna() & rows["match"].notna()]
+    n_expected = max(expected, len(rows))
+    difference = _difference(pairs, config)
+    is_covered = len(pairs) >= round(config.min_coverage * n_expected, 9)
+    verdict = None
+    if not is_covered:
+        counts = f"{len(pairs)} of {n_expected} pairs scored"
+        reason = f"{counts}; {difference.reason}" if difference.reason else counts
+        difference = replace(difference, reason=reason)
+    elif difference.low is not None and difference.high is not None:
+        verdict = (
+            "lower" if difference.high < 0.0 else "higher" if difference.low > 0.0 else "undecided"
+        )
+    return Effect(
+        side=str(names.get("side", "")),
+        policy=str(names["policy"]),
+        level=names.get("level"),
+        difficulty=names.get("difficulty"),
+        task=names.get("task"),
+        family=names.get("family"),
+        profile=names.get("profile"),
+        difference=difference,
+        n_pairs=len(pairs),
+        n_expected=n_expected,
+        verdict=verdict,
+    )
+
+
+def _difference(pairs: pd.DataFrame, config: MetricConfig) -> Estimate:
+    if pairs.empty:
+        return Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
+    by_match: dict[Any, list[float]] = {}
+    for cluster, own, match in zip(pairs["cluster"], pairs["own"], pairs["match"], strict=True):
+        # Rounded, because 0.9 - 1.0 and 0.8 - 0.9 are the same difference.
+        by_match.setdefault(cluster, []).append(round(own - match, 12))
+    differences = [float(np.mean(sorted(values))) for values in by_match.values()]
+    interval = mean_interval(
+        differences, level=config.level, resamples=config.resamples, seed=config.seed
+    )
+    low, high, method = interval.low, interval.high, interval.method
+    if low is not None and high is not None and (low < -1.0 or high > 1.0):
+        low, high, method = max(low, -1.0), min(high, 1.0), f"{method}_clipped"
+    return Estimate(
+        value=interval.value,
+        low=low,
+        high=high,
+        level=config.level,
+        n=interval.n,
+        method=f"paired_{method}" if method != "none" else method,
+        unit="ratio",
+        reason=interval.reason,
+    )

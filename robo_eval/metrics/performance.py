@@ -1,0 +1,413 @@
+"""How well policies did: mean quality and strict success, each with interval and coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.coverage import Coverage, coverage_of
+from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.tables import groups as groups_of
+from robo_eval.metrics.tables import main_rows, sort_key
+from robo_eval.stats.proportions import clopper_pearson_interval, wilson_interval
+from robo_eval.stats.resampling import Interval, mean_intervals, stratified_mean_interval
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import TrialPlan
+
+DEFAULT: Final = MetricConfig()
+
+CONDITION: Final = ("side", "task", "family", "profile", "level", "difficulty")
+"""Columns that together name what a policy was put through."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One policy in one condition.
+
+    Attributes:
+        side: Where it was played.
+        task: Gymnasium id of the environment.
+        family: Task family.
+        profile: Description of the levels that was followed; None without levels.
+        level: Novelty level; None without levels.
+        difficulty: Strength of the novelty; None without levels.
+        policy: Name.
+        coverage: Scored episodes out of those there should be.
+        n_success: Strict successes.
+        performance: Mean quality.
+        success: Share of strict successes, Wilson interval: the one to show.
+        success_exact: The same, Clopper-Pearson interval: the one for gates.
+        performance_bounds: Mean quality if all missing episodes count as 0, and as 1; None if
+            none is missing.
+        success_bounds: The same for the share of successes.
+    """
+
+    side: str
+    task: str
+    family: str
+    profile: str | None
+    level: int | None
+    difficulty: str | None
+    policy: str
+    coverage: Coverage
+    n_success: int
+    performance: Estimate
+    success: Estimate
+    success_exact: Estimate
+    performance_bounds: tuple[float, float] | None
+    success_bounds: tuple[float, float] | None
+
+    def as_dict(self) -> dict[str, object]:
+        """The cell as JSON would have it."""
+        names = ("side", "task", "family", "profile", "level", "difficulty", "policy")
+        return {**{name: getattr(self, name) for name in names}, **_numbers_dict(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyResult:
+    """One policy over all conditions of one side.
+
+    Attributes:
+        side: Where it was played.
+        policy: Name.
+        policy_digests: SHA-256 of what defines it; more than one means it changed.
+        n_conditions: Conditions with a scored episode.
+        coverage: Scored episodes out of those there should be.
+        n_success: Strict successes.
+        performance: Mean over the conditions of their mean quality; its interval speaks about
+            these conditions and other episodes.
+        performance_elsewhere: The same with an interval that speaks about conditions like these.
+        success: Share of strict successes, Wilson interval.
+        success_exact: The same, Clopper-Pearson interval.
+        success_with_voids: The same with every void attempt counted as a failure.
+        performance_bounds: As in `Cell`.
+        success_bounds: As in `Cell`.
+    """
+
+    side: str
+    policy: str
+    policy_digests: tuple[str, ...]
+    n_conditions: int
+    coverage: Coverage
+    n_success: int
+    performance: Estimate
+    performance_elsewhere: Estimate
+    success: Estimate
+    success_exact: Estimate
+    success_with_voids: Estimate
+    performance_bounds: tuple[float, float] | None
+    success_bounds: tuple[float, float] | None
+
+    @property
+    def headline(self) -> str | None:
+        """The result in one line; None where too few episodes are scored to say it."""
+        return success_text(self.success_exact, self.coverage) if self.is_sayable else None
+
+    @property
+    def is_sayable(self) -> bool:
+        """Whether enough episodes are scored for a headline or a verdict."""
+        return self.coverage.is_sufficient
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as JSON would have it."""
+        return {
+            "side": self.side,
+            "policy": self.policy,
+            "policy_digests": list(self.policy_digests),
+            "n_conditions": self.n_conditions,
+            "headline": self.headline,
+            **_numbers_dict(self),
+            "performance_elsewhere": self.performance_elsewhere.as_dict(),
+            "success_with_voids": self.success_with_voids.as_dict(),
+        }
+
+
+def _numbers_dict(row: Cell | PolicyResult) -> dict[str, object]:
+    return {
+        "coverage": row.coverage.as_dict(),
+        "n_success": row.n_success,
+        "performance": row.performance.as_dict(),
+        "success": row.success.as_dict(),
+        "success_exact": row.success_exact.as_dict(),
+        "performance_bounds": _pair(row.performance_bounds),
+        "success_bounds": _pair(row.success_bounds),
+    }
+
+
+def _pair(bounds: tuple[float, float] | None) -> list[float] | None:
+    return None if bounds is None else list(bounds)
+
+
+def success_text(success: Estimate, coverage: Coverage) -> str:
+    """A success rate as reports print it.
+
+    Args:
+        success: Share of successes with its Clopper-Pearson interval.
+        coverage: Counts the share rests on.
+
+    Example:
+        >>> counts = Coverage(scored=10, attempted=10, planned=10, attempts=10, voids=0)
+        >>> success_text(success_estimate(10, 10, exact=True), counts)
+        '10/10, 95 % 0.69-1.00'
+    """
+    if success.value is None or success.low is None or success.high is None:
+        return coverage.text
+    n_success = round(success.value * coverage.scored)
+    text = f"{n_success}/{coverage.scored}, {success.level * 100:g} %"
+    text += f" {success.low:.2f}-{success.high:.2f}"
+    lost = coverage.expected - coverage.scored
+    return f"{text}; {lost} missing" if lost else text
+
+
+def success_estimate(n_success: int, n: int, *, exact: bool, level: float = 0.95) -> Estimate:
+    """Share of successes with its Wilson or, if `exact`, Clopper-Pearson interval."""
+    method = "clopper_pearson" if exact else "wilson"
+    if n == 0:
+        return Estimate.missing(reason="no scored episodes", unit="ratio", method=method)
+    interval = clopper_pearson_interval if exact else wilson_interval
+    low, high = interval(n_success, n, level=level)
+    return Estimate(
+        value=n_success / n, low=low, high=high, level=level, n=n, method=method, unit="ratio"
+    )
+
+
+def performance(episodes: pd.DataFrame, config: MetricConfig = DEFAULT) -> Estimate:
+    """Mean quality of the scored main episodes, as independent draws from one condition."""
+    table = main_rows(episodes_frame(episodes))
+    return _with_coverage(_quality_estimates([_qualities(table)], config)[0], _cover(table, config))
+
+
+def success_rate(
+    episodes: pd.DataFrame, config: MetricConfig = DEFAULT, *, exact: bool = False
+) -> Estimate:
+    """Share of strict successes among the scored main episodes.
+
+    Args:
+        episodes: Episodes with the columns of `core.episode.COLUMNS`.
+        config: Coverage the interval aims at.
+        exact: Clopper-Pearson, for gates, instead of Wilson.
+    """
+    table = main_rows(episodes_frame(episodes))
+    n_success, n = _successes(table), int(table["quality"].notna().sum())
+    estimate = success_estimate(n_success, n, exact=exact, level=config.level)
+    return _with_coverage(estimate, _cover(table, config))
+
+
+def cells(
+    episodes: pd.DataFrame, plan: TrialPlan | None = None, config: MetricConfig = DEFAULT
+) -> list[Cell]:
+    """Every policy in every condition; controls are left out.
+
+    Args:
+        episodes: Episodes with the columns of `core.episode.COLUMNS`.
+        plan: Adds the conditions and episodes that were not played, and sets the order.
+        config: Settings of the intervals.
+    """
+    table = main_rows(episodes_frame(episodes))
+    planned = planned_episodes(plan) if plan is not None else {}
+    groups = groups_of(table, (*CONDITION, "policy"))
+    keys = [*planned, *sorted((key for key in groups if key not in planned), key=sort_key)]
+    tables = [groups.get(key, table.iloc[:0]) for key in keys]
+    qualities = _quality_estimates([_qualities(own) for own in tables], config)
+    return [
+        _cell(key, own, quality, planned.get(key), config)
+        for key, own, quality in zip(keys, tables, qualities, strict=True)
+    ]
+
+
+def policies(
+    episodes: pd.DataFrame, plan: TrialPlan | None = None, config: MetricConfig = DEFAULT
+) -> list[PolicyResult]:
+    """Every policy over all its conditions, by side; controls are left out."""
+    table = main_rows(episodes_frame(episodes))
+    planned: dict[tuple[Any, ...], int] = {}
+    for key, count in (planned_episodes(plan) if plan is not None else {}).items():
+        own = (key[0], key[-1])
+        planned[own] = planned.get(own, 0) + count
+    groups = groups_of(table, ("side", "policy"))
+    keys = [*planned, *sorted((key for key in groups if key not in planned), key=sort_key)]
+    return [_policy(key, groups.get(key, table.iloc[:0]), planned.get(key), config) for key in keys]
+
+
+def planned_episodes(plan: TrialPlan) -> dict[tuple[Any, ...], int]:
+    """Episodes the plan asks for by condition and policy, in its order."""
+    planned: dict[tuple[Any, ...], int] = {}
+    for side in plan.sides:
+        for condition in plan.conditions():
+            task = plan.tasks[condition.task]
+            has_levels = condition.level is not None
+            for policy in plan.policies:
+                key = (
+                    side.value,
+                    task.env,
+                    task.family or task.env,
+                    task.profile.value if has_levels else None,
+                    condition.level,
+                    condition.difficulty.value if condition.difficulty else None,
+                    policy.name,
+                )
+                planned[key] = planned.get(key, 0) + plan.episodes
+    return planned
+
+
+def _qualities(table: pd.DataFrame) -> NDArray[np.float64]:
+    return table["quality"].dropna().to_numpy(dtype=np.float64)
+
+
+def _successes(table: pd.DataFrame) -> int:
+    return sum(value is True for value in table["success"])
+
+
+def _cover(table: pd.DataFrame, config: MetricConfig, planned: int | None = None) -> Coverage:
+    return coverage_of(table, planned=planned, minimum=config.min_coverage)
+
+
+def _with_coverage(estimate: Estimate, coverage: Coverage) -> Estimate:
+    """Say in the estimate itself that too few episodes are scored."""
+    if coverage.is_sufficient or not coverage.expected:
+        return estimate
+    reasons = [coverage.text, *([estimate.reason] if estimate.reason else [])]
+    return replace(estimate, reason="; ".join(reasons))
+
+
+def _quality_estimates(
+    samples: Sequence[NDArray[np.float64]], config: MetricConfig
+) -> list[Estimate]:
+    filled = [sample for sample in samples if sample.size]
+    intervals = iter(
+        mean_intervals(filled, level=config.level, resamples=config.resamples, seed=config.seed)
+    )
+    return [
+        _bounded_estimate(next(intervals), sample, config) if sample.size else _no_episodes()
+        for sample in samples
+    ]
+
+
+def _no_episodes() -> Estimate:
+    return Estimate.missing(reason="no scored episodes", unit="ratio")
+
+
+def _bounded_estimate(
+    interval: Interval,
+    values: NDArray[np.float64],
+    config: MetricConfig,
+    *,
+    draws: int | None = None,
+) -> Estimate:
+    """Estimate of the mean of a quantity in [0, 1]; `draws` are independent, if not all values."""
+    n = interval.n
+    if interval.low is None and values.min() == values.max() and values[0] in (0.0, 1.0):
+        # The chance that n draws in [0, 1] are all 1 is at most their mean to the power n, which
+        # is the argument behind the Clopper-Pearson bound of n successes in n.
+        m = draws or n
+        exact = success_estimate(m if values[0] == 1.0 else 0, m, exact=True, level=config.level)
+        return replace(exact, value=interval.value, n=n)
+    low, high, method = interval.low, interval.high, interval.method
+    if low is not None and high is not None and (low < 0.0 or high > 1.0):
+        low, high, method = max(low, 0.0), min(high, 1.0), f"{method}_clipped"
+    return Estimate(
+        value=interval.value,
+        low=low,
+        high=high,
+        level=config.level,
+        n=n,
+        method=method,
+        unit="ratio",
+        reason=interval.reason,
+    )
+
+
+def _cell(
+    key: tuple[Any, ...],
+    table: pd.DataFrame,
+    quality: Estimate,
+    planned: int | None,
+    config: MetricConfig,
+) -> Cell:
+    coverage = _cover(table, config, planned)
+    n_success, n = _successes(table), coverage.scored
+    names = dict(zip((*CONDITION, "policy"), key, strict=True))
+    return Cell(
+        **names,
+        coverage=coverage,
+        n_success=n_success,
+        performance=_with_coverage(quality, coverage),
+        success=_with_coverage(
+            success_estimate(n_success, n, exact=False, level=config.level), coverage
+        ),
+        success_exact=_with_coverage(
+            success_estimate(n_success, n, exact=True, level=config.level), coverage
+        ),
+        performance_bounds=coverage.bounds(float(_qualities(table).sum())),
+        success_bounds=coverage.bounds(float(n_success)),
+    )
+
+
+def _policy(
+    key: tuple[Any, ...], table: pd.DataFrame, planned: int | None, config: MetricConfig
+) -> PolicyResult:
+    coverage = _cover(table, config, planned)
+    n_success, n = _successes(table), coverage.scored
+    by_condition = groups_of(table, CONDITION)
+    samples = [_qualities(own) for own in by_condition.values()]
+    samples = [sample for sample in samples if sample.size]
+
+    def success(successes: int, attempts: int, *, exact: bool) -> Estimate:
+        estimate = success_estimate(successes, attempts, exact=exact, level=config.level)
+        return _with_coverage(estimate, coverage)
+
+    means = _condition_means(samples, config)
+    return PolicyResult(
+        side=str(key[0]),
+        policy=str(key[1]),
+        policy_digests=_digests(table),
+        n_conditions=len(samples),
+        coverage=coverage,
+        n_success=n_success,
+        performance=_with_coverage(means["these"], coverage),
+        performance_elsewhere=_with_coverage(means["like_these"], coverage),
+        success=success(n_success, n, exact=False),
+        success_exact=success(n_success, n, exact=True),
+        success_with_voids=success(n_success, n + coverage.voids, exact=False),
+        performance_bounds=coverage.bounds(float(_qualities(table).sum())),
+        success_bounds=coverage.bounds(float(n_success)),
+    )
+
+
+def _digests(table: pd.DataFrame) -> tuple[str, ...]:
+    digests = {str(value) for value in table["policy_digest"] if isinstance(value, str) and value}
+    return tuple(sorted(digests))
+
+
+def _condition_means(
+    samples: Sequence[NDArray[np.float64]], config: MetricConfig
+) -> Mapping[str, Estimate]:
+    """Mean over conditions with the two intervals it can have."""
+    if not samples:
+        return {"these": _no_episodes(), "like_these": _no_episodes()}
+    if len(samples) == 1:
+        reason = "one condition says nothing about conditions like it"
+        single = _quality_estimates(samples, config)[0]
+        elsewhere = replace(single, low=None, high=None, method="none", reason=reason)
+        return {"these": single, "like_these": elsewhere}
+    values = np.concatenate(samples)
+    found: dict[str, Estimate] = {}
+    for over in ("these", "like_these"):
+        interval = stratified_mean_interval(
+            samples,
+            over="these" if over == "these" else "like_these",
+            level=config.level,
+            resamples=config.resamples,
+            seed=config.seed,
+        )
+        draws = len(samples) if over == "like_these" else None
+        found[over] = _bounded_estimate(interval, values, config, draws=draws)
+    return found

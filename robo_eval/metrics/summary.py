@@ -1,0 +1,126 @@
+"""What a trial found, in numbers: what the command line, metrics.json and the report show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pandas as pd
+
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.coverage import Coverage, coverage_of
+from robo_eval.metrics.effects import NoveltyEffects, novelty_effects
+from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.performance import (
+    DEFAULT,
+    Cell,
+    PolicyResult,
+    cells,
+    planned_episodes,
+    policies,
+)
+from robo_eval.metrics.tables import main_rows
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import TrialPlan
+
+SUMMARY_VERSION = 1
+"""Version of the form of `TrialSummary.as_dict`."""
+
+
+class Analysis(Protocol):
+    """An analysis a summary can carry, such as `robo_eval.analysis.acc.AccTable`."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The analysis as JSON would have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSummary:
+    """Everything tables and reports show of a trial.
+
+    Attributes:
+        name: Title of the plan.
+        coverage: Scored main episodes out of those planned.
+        policies: Each policy over all its conditions.
+        cells: Each policy in each condition.
+        effects: What novelty changed, against the matched controls.
+        acc: Capability and generality; None if not asked for.
+        score_versions: Versions of the scoring rules the scores come from, with their episodes.
+        config: Settings of the metrics.
+    """
+
+    name: str
+    coverage: Coverage
+    policies: tuple[PolicyResult, ...]
+    cells: tuple[Cell, ...]
+    effects: NoveltyEffects
+    acc: Analysis | None
+    score_versions: Mapping[int, int]
+    config: MetricConfig
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every planned episode was attempted."""
+        return self.coverage.attempted >= (self.coverage.planned or 0)
+
+    @property
+    def uncovered(self) -> tuple[PolicyResult, ...]:
+        """Policies with too few scored episodes for a headline or a verdict."""
+        return tuple(result for result in self.policies if not result.is_sayable)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as JSON would have it: no NaN, no infinity."""
+        return {
+            "version": SUMMARY_VERSION,
+            "name": self.name,
+            "is_complete": self.is_complete,
+            "coverage": self.coverage.as_dict(),
+            "policies": [result.as_dict() for result in self.policies],
+            "cells": [cell.as_dict() for cell in self.cells],
+            "novelty_effects": self.effects.as_dict(),
+            "acc": None if self.acc is None else self.acc.as_dict(),
+            "score_versions": {str(key): count for key, count in self.score_versions.items()},
+            "configuration": self.config.as_dict(),
+            "configuration_digest": self.config.digest,
+        }
+
+
+def summarise(
+    frame: pd.DataFrame,
+    plan: TrialPlan | None = None,
+    *,
+    config: MetricConfig = DEFAULT,
+    acc: Analysis | None = None,
+) -> TrialSummary:
+    """Compute everything that is shown of a trial.
+
+    Args:
+        frame: Episodes with the columns of `core.episode.COLUMNS`.
+        plan: The locked plan: says what is missing, and sets the order of rows. None for
+            episodes without one.
+        config: Settings of the intervals.
+        acc: Capability and generality, `acc_for_trial(frame, item_difficulty)`; handed in
+            because analyses build on metrics.
+
+    Raises:
+        InputError: If the table cannot be used; the message names row and column.
+    """
+    table = episodes_frame(frame)
+    main = main_rows(table)
+    scored = main[main["quality"].notna()]
+    planned = sum(planned_episodes(plan).values()) if plan is not None else None
+    return TrialSummary(
+        name=plan.name if plan is not None else "episodes",
+        coverage=coverage_of(main, planned=planned, minimum=config.min_coverage),
+        policies=tuple(policies(table, plan, config)),
+        cells=tuple(cells(table, plan, config)),
+        effects=novelty_effects(table, plan, config),
+        acc=acc,
+        score_versions={
+            int(version): int((scored["score_version"] == version).sum())
+            for version in sorted(scored["score_version"].unique())
+        },
+        config=config,
+    )
