@@ -1,0 +1,225 @@
+"""Which agents can be named, how one is built, and what its digest covers."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from robo_eval.core.canonical import digest
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+from robo_eval.core.policy import Policy
+
+PolicyClass = TypeVar("PolicyClass", bound=type[Any])
+
+_REGISTERED: Final[dict[str, type[Any]]] = {}
+_DIGESTED: Final = ("robo_eval.agents", "robo_eval.core.cartpole3d")
+"""Packages and modules whose source counts as part of an agent's behaviour."""
+
+
+def agent(name: str) -> Callable[[PolicyClass], PolicyClass]:
+    """Register a class as the agent of this name; every keyword of its constructor is optional.
+
+    Raises:
+        InputError: If another class has the name already.
+    """
+
+    def register(cls: PolicyClass) -> PolicyClass:
+        other = _REGISTERED.setdefault(name, cls)
+        if other is not cls:
+            raise InputError(
+                f"agent {name!r} is registered twice: by {other.__module__} and {cls.__module__}"
+            )
+        cls.name = name
+        return cls
+
+    return register
+
+
+@functools.cache
+def _discover() -> None:
+    """Import every module of this package, so that each registers what it holds."""
+    package = importlib.import_module(__package__ or "robo_eval.agents")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def agent_names() -> list[str]:
+    """Names of the registered agents, sorted."""
+    _discover()
+    return sorted(_REGISTERED)
+
+
+def make_agent(name: str, /, **kwargs: Any) -> Policy:  # noqa: ANN401 - keywords of the agent
+    """Build a registered agent.
+
+    Args:
+        name: One of `agent_names()`.
+        **kwargs: Its keywords; those not given take their defaults.
+
+    Raises:
+        UnknownNameError: If there is no such agent, or it has no such keyword.
+        InputError: If a keyword's value cannot be used.
+
+    Example:
+        >>> make_agent("balancer").name
+        'balancer'
+    """
+    _discover()
+    if name not in _REGISTERED:
+        raise unknown_name("agent", name, sorted(_REGISTERED))
+    cls = _REGISTERED[name]
+    valid = [p.name for p in inspect.signature(cls).parameters.values()]
+    for key in kwargs:
+        if key not in valid:
+            raise unknown_name(f"keyword of agent {name!r}", key, valid or ["(it takes none)"])
+    made: Policy = cls(**kwargs)
+    return made
+
+
+def load_policy(
+    name: str, factory: str | None = None, kwargs: Mapping[str, Any] | None = None
+) -> Policy:
+    """The policy a plan names: a registered agent, or what an import path returns.
+
+    Modules are looked for on the Python path, then in the current folder. A policy that a
+    factory made takes the plan's name.
+
+    Args:
+        name: Name of the policy in the plan; the registered name if there is no factory.
+        factory: `package.module:callable`; the callable returns the policy.
+        kwargs: Keywords for the agent or the callable.
+
+    Raises:
+        UnknownNameError: If there is no such agent, keyword or attribute.
+        InputError: If the module is missing or cannot be imported, the callable refuses the
+            keywords, or what it returns is not a policy.
+    """
+    keywords = dict(kwargs or {})
+    if not factory:
+        return make_agent(name, **keywords)
+    where = f"policy {name!r}: factory {factory!r}"
+    made = _call(_find(factory, where), keywords, where)
+    missing = [part for part in ("act", "reset", "digest") if not hasattr(made, part)]
+    if missing:
+        raise InputError(
+            f"{where}: returned a {type(made).__name__} without {', '.join(missing)}; a policy"
+            " has act(observation), reset(seed=...), name and digest"
+        )
+    try:
+        made.name = name
+    except AttributeError as err:
+        raise InputError(f"{where}: the policy's name cannot be set to {name!r}") from err
+    if not isinstance(made, Policy):
+        raise InputError(f"{where}: returned a {type(made).__name__}, which is not a policy")
+    return made
+
+
+def _find(factory: str, where: str) -> Callable[..., Any]:
+    """The callable an import path leads to."""
+    module_name, colon, attribute = factory.partition(":")
+    if not (colon and attribute and all(part.isidentifier() for part in module_name.split("."))):
+        raise InputError(f"{where}: write it as package.module:callable")
+    module = _import(module_name, where)
+    found: Any = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            public = [n for n in dir(found) if not n.startswith("_")]
+            raise unknown_name(f"attribute of {module_name} in {where}", part, public)
+        found = getattr(found, part)
+    if not callable(found):
+        raise InputError(f"{where}: is a {type(found).__name__}, not a callable")
+    called: Callable[..., Any] = found
+    return called
+
+
+def _import(module_name: str, where: str) -> Any:  # noqa: ANN401 - a module
+    folder = str(Path.cwd())
+    if not {"", folder} & set(sys.path):
+        # Last, so that a file of the current folder never hides an installed package.
+        sys.path.append(folder)
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as err:
+        if err.name and (module_name == err.name or module_name.startswith(f"{err.name}.")):
+            raise InputError(
+                f"{where}: there is no module {err.name!r} on the Python path or in {folder}"
+            ) from err
+        raise InputError(f"{where}: importing it needs a module that is missing: {err}") from err
+    except Exception as err:
+        raise InputError(f"{where}: importing it fails: {type(err).__name__}: {err}") from err
+
+
+def _call(factory: Callable[..., Any], keywords: dict[str, Any], where: str) -> Any:  # noqa: ANN401
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):  # some compiled callables do not tell
+        return factory(**keywords)
+    try:
+        signature.bind(**keywords)
+    except TypeError as err:
+        raise InputError(
+            f"{where}: cannot be called with kwargs {sorted(keywords)}: {err}"
+        ) from err
+    return factory(**keywords)
+
+
+# What a digest covers --------------------------------------------------------------------------
+
+
+def policy_digest(cls: type[Any], parameters: Mapping[str, Any]) -> str:
+    """SHA-256 of what defines an agent's behaviour.
+
+    It covers the class, every parameter, and the source text of the agent's module and of the
+    modules of this package (and `robo_eval.core.cartpole3d`) it imports, directly or not. It does
+    not cover the versions of Python and numpy. A changed comment changes the digest: rather one
+    digest too many than two behaviours under one.
+    """
+    source = {module: _source(module) for module in sorted(_closure(cls.__module__))}
+    return digest(
+        {
+            "agent": f"{cls.__module__}.{cls.__qualname__}",
+            "parameters": dict(parameters),
+            "source": source,
+        }
+    )
+
+
+@functools.cache
+def _source(module: str) -> str:
+    """Source text of a module, with line ends that do not depend on the machine."""
+    spec = importlib.util.find_spec(module)
+    loader: Any = spec.loader if spec is not None else None
+    text: str | None = loader.get_source(module) if hasattr(loader, "get_source") else None
+    if text is None:
+        raise InputError(f"agent module {module}: its source text is not installed")
+    return text.replace("\r\n", "\n")
+
+
+@functools.cache
+def _closure(module: str) -> frozenset[str]:
+    """A module and the digested modules it imports, directly or not."""
+    found = {module}
+    todo = [module]
+    while todo:
+        for name in _imported(_source(todo.pop())):
+            if name not in found and name != __name__ and name.startswith(_DIGESTED):
+                found.add(name)
+                todo.append(name)
+    return frozenset(found)
+
+
+def _imported(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
