@@ -9,7 +9,6 @@ import pandas as pd
 
 from robo_eval.core.kinds import Arm
 
-
 _NEEDED: Final = (
     "base_id",
     "attempt",
