@@ -1,0 +1,371 @@
+"""RoboEval/CartPole3D-v0: a pole on a cart in a room full of balls."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, TypeVar
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import EzPickle
+from numpy.typing import NDArray
+
+from robo_eval.core.cartpole3d import (
+    BALL_SLOTS,
+    EPISODE_TICKS,
+    PUSHES,
+    TICK_S,
+    observation_size,
+)
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Difficulty, Profile
+from robo_eval.core.names import unknown_name
+from robo_eval.core.trajectory import Trajectory
+from robo_eval_sim.history import novelty_of, read_history, write_history
+from robo_eval_sim.novelty import Effect, Novelty, load_level
+from robo_eval_sim.start import Start, draw_start
+from robo_eval_sim.state import GivenState, has_fallen, physical_fields, read_state
+from robo_eval_sim.world import Row, World, give_back, take_world
+
+Observation = NDArray[np.float64]
+
+MAX_BALLS: Final = 20
+"""Most balls the keyword `balls` asks for."""
+_REWARD: Final = 1.0 / EPISODE_TICKS
+_NO_PUSH: Final = (0.0, 0.0, 0.0)
+_FORCES: Final = tuple((x, y, 0.0) for x, y in PUSHES)
+_INTEGERS: Final = frozenset({int, np.int64, np.int32})
+_FAR_M: Final = 1000.0
+_FAST: Final = 200.0
+
+
+class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
+    """Balance a pole on a cart that is pushed in four directions while balls fly around.
+
+    An episode takes 200 ticks of 0.02 s. Each tick survived earns 1/200, so the return is the
+    performance. Roll or pitch of the pole beyond 10 degrees terminates; tick 200 truncates.
+    Layout of the observation: `robo_eval.core.cartpole3d`. Full description:
+    docs/environments/cartpole3d.md.
+
+    Args:
+        level: Novelty level, 0 is none; `robo-eval levels` lists them.
+        difficulty: How strong the novelty is.
+        profile: Whose description of the level is followed: the paper's or the reference code's.
+        balls: Number of balls; none lets each episode draw it (and its level change it).
+        reveal: Whether `info["novelty"]` says what was drawn. Otherwise `info` never does.
+        render_mode: `rgb_array` or none.
+
+    Raises:
+        UnknownNameError: If a name is not known; the message names the nearest.
+        InputError: If `balls` is out of range.
+
+    Version history:
+        v0: first version.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": ["rgb_array"],
+        "render_fps": round(1.0 / TICK_S),
+    }
+
+    def __init__(
+        self,
+        *,
+        level: int = 0,
+        difficulty: str = Difficulty.EASY,
+        profile: str = Profile.PAPER,
+        balls: int | None = None,
+        reveal: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        EzPickle.__init__(
+            self,
+            level=level,
+            difficulty=difficulty,
+            profile=profile,
+            balls=balls,
+            reveal=reveal,
+            render_mode=render_mode,
+        )
+        self._level = load_level(level)
+        self._difficulty = _known("difficulty", difficulty, Difficulty)
+        self._profile = _known("profile", profile, Profile)
+        self._balls = _checked_balls(balls)
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise unknown_name("render_mode", render_mode, self.metadata["render_modes"])
+        self.render_mode = render_mode
+        self._reveal = reveal
+        self.observation_space: spaces.Box = _observation_space(self._profile)  # type: ignore[assignment]
+        self.action_space = spaces.Discrete(len(PUSHES))
+        self._blank = np.zeros(observation_size(self._profile))
+        self._world: World | None = None
+        self._tick = 0
+        self._is_running = False
+        self._effect: Effect | None = None
+        self._start: Start | None = None
+        self._drawn: Novelty | None = None
+        self._actions: list[int] = []
+        self._info: dict[str, Any] = {}
+
+    # Gymnasium ---------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: Seed of everything drawn from now on.
+            options: `{"state": ...}` starts from a state as `get_state` gives it. One with its
+                history is restored bit for bit; one with physical fields only starts there, and
+                what is missing has its nominal value.
+
+        Raises:
+            InputError: If the options or the state cannot be used; the environment must be reset
+                again before it can go on.
+        """
+        super().reset(seed=seed)
+        given = self._given_state(options)
+        self._is_running = False
+        if given is not None and given.history is not None:
+            row = self._restore(given)
+        else:
+            row = self._begin(*self._draw(given))
+        self._is_running = self._tick < EPISODE_TICKS and not has_fallen(*row[4:8])
+        return self._observe(row), dict(self._info)
+
+    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Push the cart (or not) and let one tick pass.
+
+        Raises:
+            InputError: If the action is none of 0 to 4, or the episode has not begun or is over.
+        """
+        if type(action) not in _INTEGERS or not 0 <= action < 5:
+            action = _checked_action(action)
+        if not self._is_running:
+            raise self._not_running()
+        self._actions.append(int(action))
+        row = self._advance(_FORCES[action])
+        fallen = has_fallen(row[4], row[5], row[6], row[7])
+        truncated = self._tick >= EPISODE_TICKS
+        if fallen or truncated:
+            self._is_running = False
+        return self._observe(row), _REWARD, fallen, truncated, dict(self._info)
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """The room from above one corner as an RGB picture, shape (360, 480, 3)."""
+        if self.render_mode is None:
+            return None
+        if self._world is None or self._start is None:
+            raise InputError("render: the episode has not begun; call reset() first")
+        return self._world.picture()
+
+    def close(self) -> None:
+        """Give the engine back; closing twice does nothing."""
+        self._is_running = False
+        self._start = None
+        if self._world is not None:
+            give_back(self._world)
+            self._world = None
+
+    # Harness -----------------------------------------------------------------------------------
+
+    @property
+    def novelty(self) -> dict[str, Any] | None:
+        """What the level drew for this episode; none before the first reset."""
+        return None if self._drawn is None else self._drawn.as_dict()
+
+    def get_state(self) -> dict[str, Any]:
+        """The state now, as plain data that `reset(options={"state": ...})` accepts.
+
+        Beside the physical fields it holds `novelty` (what was drawn) and `history`: where the
+        episode started and which actions followed. Contacts depend on how they came about, so an
+        exact restore plays the history again.
+        """
+        if self._world is None or self._start is None or self._drawn is None:
+            raise InputError("get_state: the episode has not begun; call reset() first")
+        return physical_fields(self._world.row, self._tick) | {
+            "novelty": self._drawn.as_dict(),
+            "history": write_history(self._start, self._actions),
+        }
+
+    def trajectory(
+        self,
+        observations: NDArray[np.float64],
+        actions: NDArray[np.float64],
+        rewards: NDArray[np.float64],
+    ) -> Trajectory:
+        """The motion of an episode of this environment for a trace.
+
+        Args:
+            observations: Shape (T, D).
+            actions: Shape (T - 1,) or (T - 1, 1).
+            rewards: Shape (T - 1,).
+        """
+        from robo_eval_sim.motion import trajectory_of
+
+        physics = None if self._drawn is None else self._level.physics(self._drawn)
+        return trajectory_of(observations, actions, rewards, physics)
+
+    # Inside ------------------------------------------------------------------------------------
+
+    def _given_state(self, options: Mapping[str, Any] | None) -> GivenState | None:
+        if options is None:
+            return None
+        if not isinstance(options, Mapping):
+            raise InputError(f"options: a mapping is needed, given {options!r:.80}")
+        for name in options:
+            if name != "state":
+                raise unknown_name("option", name, ["state"])
+        state = options.get("state")
+        return None if state is None else read_state(state, self._profile)
+
+    def _draw(self, given: GivenState | None) -> tuple[Start, Novelty]:
+        """The start of an episode and its novelty."""
+        start, level_seed = draw_start(self.np_random, balls=self._balls, profile=self._profile)
+        if given is not None:
+            start = given.start
+            if given.novelty is not None:
+                return start, self._checked_novelty(given.novelty)
+        if self._level.number == 0:
+            return start, self._novelty({})
+        # A generator of its own, so that a level that draws more does not shift the starts.
+        rng = np.random.default_rng(level_seed)
+        drawn = self._novelty(self._level.sample(self._difficulty, self._profile, rng))
+        if given is None:
+            self._level.arrange(start, drawn, rng)
+        return start, drawn
+
+    def _novelty(self, parameters: Mapping[str, Any]) -> Novelty:
+        return Novelty(
+            name=self._level.name,
+            level=self._level.number,
+            difficulty=self._difficulty,
+            profile=self._profile,
+            parameters=parameters,
+        )
+
+    def _checked_novelty(self, record: Mapping[str, Any]) -> Novelty:
+        return novelty_of(record, self._novelty({}))
+
+    def _begin(self, start: Start, drawn: Novelty) -> Row:
+        """Bring the world to the start of an episode."""
+        world = self._world
+        if world is None:
+            world = self._world = take_world()
+        self._start, self._drawn = start, drawn
+        self._actions = []
+        self._tick = start.tick
+        self._info = {"novelty": drawn.as_dict()} if self._reveal else {}
+        world.prepare(
+            self._level.physics(drawn),
+            balls=len(start.balls),
+            is_visible=self.render_mode is not None,
+        )
+        world.place_robot(
+            start.cart_position,
+            start.cart_velocity,
+            start.pole_quat_xyzw,
+            start.pole_angular_velocity,
+        )
+        for ball in start.balls:
+            world.add_ball(ball.position, ball.velocity)
+        row = world.read()
+        effect = self._level.effect
+        self._effect = None if effect is None else effect(drawn, world)
+        if start.cart_force is None:
+            return row
+        # The reference lets one tick pass before the first observation.
+        world.push_cart((*start.cart_force, 0.0))
+        if self._effect is not None:
+            self._effect.push(start.tick)
+        return world.tick()
+
+    def _advance(self, force: tuple[float, float, float]) -> Row:
+        world, effect = self._world, self._effect
+        assert world is not None
+        if force is not _NO_PUSH:
+            world.push_cart(force)
+        if effect is not None:
+            effect.push(self._tick)
+        row = world.tick()
+        self._tick += 1
+        if effect is not None:
+            effect.after(self._tick)
+            row = world.row
+        return row
+
+    def _restore(self, given: GivenState) -> Row:
+        """Play the history of a state again, which must lead to the state bit for bit."""
+        assert given.history is not None
+        if given.novelty is None:
+            raise InputError("state.novelty: is missing, and state.history needs it")
+        start, actions = read_history(given.history)
+        row = self._begin(start, self._checked_novelty(given.novelty))
+        for action in actions:
+            self._actions.append(action)
+            row = self._advance(_FORCES[action])
+        reached = physical_fields(row, self._tick)
+        for name, value in given.fields.items():
+            if reached[name] != value:
+                raise InputError(
+                    f"state.{name}: differs from what state.history leads to here; remove"
+                    " `history` to start from the physical fields alone"
+                )
+        return row
+
+    def _observe(self, row: Row) -> Observation:
+        observation = self._blank.copy()
+        observation[: len(row)] = row
+        return observation
+
+    def _not_running(self) -> InputError:
+        if self._start is None:
+            return InputError("step: the episode has not begun; call reset() first")
+        return InputError(f"step: the episode is over after tick {self._tick}; call reset() first")
+
+
+_Word = TypeVar("_Word", Difficulty, Profile)
+
+
+def _known(kind: str, given: str, valid: type[_Word]) -> _Word:
+    try:
+        return valid(given)
+    except ValueError:
+        raise unknown_name(kind, given, list(valid)) from None
+
+
+def _checked_balls(balls: Any) -> int | None:  # noqa: ANN401 - anything may come in
+    if balls is None:
+        return None
+    is_integer = isinstance(balls, int | np.integer) and not isinstance(balls, bool)
+    if not is_integer or not 0 <= balls <= MAX_BALLS:
+        raise InputError(f"balls: a whole number from 0 to {MAX_BALLS} is needed, given {balls!r}")
+    return int(balls)
+
+
+def _checked_action(action: Any) -> int:  # noqa: ANN401 - anything may come in
+    try:
+        if not isinstance(action, bool | np.bool_):
+            index = operator.index(action)
+            if 0 <= index < len(PUSHES):
+                return index
+    except TypeError:
+        pass
+    raise InputError(
+        f"action: a whole number from 0 to {len(PUSHES) - 1} is needed, given {action!r:.80}"
+    )
+
+
+def _observation_space(profile: str) -> spaces.Box:
+    """Bounds no episode reaches; usual ranges are in docs/environments/cartpole3d.md."""
+    slots = BALL_SLOTS[profile]
+    cart, quat, turn = [_FAR_M] * 2 + [_FAST] * 2, [1.0 + 1e-6] * 4, [_FAST] * 3
+    high = np.array([*cart, *quat, *turn, slots, *([_FAR_M] * 3 + [_FAST] * 3) * slots])
+    low = -high
+    low[len(cart) + len(quat) + len(turn)] = 0.0
+    assert math.isfinite(float(high.sum()))
+    return spaces.Box(low, high, dtype=np.float64)

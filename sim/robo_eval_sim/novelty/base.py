@@ -1,0 +1,195 @@
+"""What a novelty level is: what it draws, and how it changes the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Difficulty, Profile
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from robo_eval_sim.physics import Physics
+    from robo_eval_sim.start import Start
+    from robo_eval_sim.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A parameter that is always the same.
+
+    Attributes:
+        value: The value.
+        unit: Its unit, empty if it has none.
+    """
+
+    value: float | int
+    unit: str = ""
+
+    def draw(self, rng: np.random.Generator) -> float | int:
+        """The value; nothing is drawn."""
+        del rng
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.value:g} {self.unit}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A parameter drawn uniformly from [low, high), once an episode.
+
+    Attributes:
+        low: Least value.
+        high: Upper limit.
+        unit: Unit of both, empty if there is none.
+    """
+
+    low: float
+    high: float
+    unit: str = ""
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """One value."""
+        return float(rng.uniform(self.low, self.high))
+
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g} {self.unit}".rstrip()
+
+
+Table = Mapping[Difficulty, Mapping[str, Fixed | Range]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Novelty:
+    """What was drawn for one episode: enough to play its novelty again.
+
+    Attributes:
+        name: Name of the level, e.g. `cart_mass`.
+        level: Its number.
+        difficulty: How strong it is.
+        profile: Whose description is followed.
+        parameters: Drawn numbers by name, plain data.
+    """
+
+    name: str
+    level: int
+    difficulty: Difficulty
+    profile: Profile
+    parameters: Mapping[str, Any]
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether the paper's description is followed, not the reference code's."""
+        return self.profile is Profile.PAPER
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data for JSON."""
+        data = asdict(self)
+        return data | {"difficulty": self.difficulty.value, "profile": self.profile.value}
+
+
+class Effect:
+    """What a level does tick by tick in one episode.
+
+    Args:
+        drawn: What was drawn for the episode.
+        world: The world it acts on.
+    """
+
+    def __init__(self, drawn: Novelty, world: World) -> None:
+        self.drawn = drawn
+        self.world = world
+
+    def push(self, tick: int) -> None:
+        """Apply forces for the tick that follows; `tick` have passed."""
+
+    def after(self, tick: int) -> None:
+        """Change the room after a tick; `tick` have passed."""
+
+
+class Level:
+    """A novelty level; one file holds one subclass, named by `@novelty`.
+
+    A level says how the constants differ (`physics`), how the start differs (`arrange`) and what
+    happens in each tick (`effect`). What it does not override stays as at level 0.
+
+    Attributes:
+        name: Registered name.
+        number: Level number.
+        effects: What changes, in a sentence, by profile.
+        tables: Parameters by profile and difficulty.
+        effect: Class of what happens tick by tick, if anything does.
+    """
+
+    name: ClassVar[str]
+    number: ClassVar[int]
+    effects: ClassVar[Mapping[Profile, str]]
+    tables: ClassVar[Mapping[Profile, Table]]
+    effect: ClassVar[type[Effect] | None] = None
+
+    def sample(
+        self, difficulty: Difficulty, profile: Profile, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Draw the parameters of an episode, as plain data."""
+        table = self.tables[profile][difficulty]
+        return {name: entry.draw(rng) for name, entry in table.items()}
+
+    def arrange(self, start: Start, drawn: Novelty, rng: np.random.Generator) -> None:
+        """Change the start of an episode; not done if it starts from a given state."""
+
+    def physics(self, drawn: Novelty) -> Physics:
+        """Constants of the world in this episode."""
+        from robo_eval_sim.physics import LEVEL_0
+
+        del drawn
+        return LEVEL_0
+
+    def as_dict(self, profile: str) -> dict[str, Any]:
+        """Number, name, effect and ranges in one profile, for listings.
+
+        The ranges are texts by difficulty.
+        """
+        chosen = Profile(profile)
+        return {
+            "level": self.number,
+            "name": self.name,
+            "effect": self.effects[chosen],
+            "ranges": {
+                difficulty.value: _describe(self.tables[chosen][difficulty])
+                for difficulty in Difficulty
+            },
+        }
+
+
+def _describe(parameters: Mapping[str, Fixed | Range]) -> str:
+    return "; ".join(f"{name} {entry}" for name, entry in parameters.items()) or "-"
+
+
+def same(parameters: Mapping[str, Fixed | Range]) -> Table:
+    """A table whose difficulties do not differ."""
+    return dict.fromkeys(Difficulty, parameters)
+
+
+def novelty(name: str, *, level: int) -> Callable[[type[Level]], type[Level]]:
+    """Name a level class, so that the registry finds it.
+
+    Args:
+        name: Short name, e.g. `cart_mass`.
+        level: Its number, as `gymnasium.make(..., level=...)` takes it.
+    """
+
+    def register(cls: type[Level]) -> type[Level]:
+        if not issubclass(cls, Level):
+            raise InputError(f"level {name!r}: a subclass of Level is needed, given {cls!r}")
+        cls.name = name
+        cls.number = level
+        missing = [field for field in ("effects", "tables") if not hasattr(cls, field)]
+        if missing:
+            raise InputError(f"level {name!r}: {' and '.join(missing)} must be set")
+        return cls
+
+    return register

@@ -1,0 +1,402 @@
+"""How cart, pole, balls and room move: the one file that calls PyBullet."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.core.cartpole3d import TICK_S
+from robo_eval.core.errors import MissingExtraError
+from robo_eval_sim.gantry import engine_urdf
+from robo_eval_sim.physics import LEVEL_0, Physics
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keep what C code prints off the standard error, which belongs to our user."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(null)
+
+
+try:
+    with _silence():  # it prints its build time
+        import pybullet as bullet
+except ImportError as err:
+    raise MissingExtraError(
+        'the simulator needs PyBullet, which is not installed: pip install "robo-eval[sim]"'
+    ) from err
+
+Vector3 = tuple[float, float, float]
+Row = tuple[float, ...]
+"""Cart x, y, vx, vy; pole quaternion xyzw and angular velocity; ball count; balls."""
+
+_SLIDER_X, _CART, _POLE = 0, 1, 2
+_LINKS: Final = (_CART, _POLE)
+_UPRIGHT: Final = (0.0, 0.0, 0.0, 1.0)
+_STILL: Final = (0.0, 0.0, 0.0)
+_FRAME: Final = bullet.WORLD_FRAME
+_PARK_Z_M: Final = -100.0
+_PARK_STEP_M: Final = 10.0
+_WIDTH, _HEIGHT = 480, 360
+_FLOOR_RGBA: Final = (0.82, 0.84, 0.86, 1.0)
+_CLEAR_RGBA: Final = (1.0, 1.0, 1.0, 0.0)
+_BALL_RGBA: Final = (0.75, 0.25, 0.25, 1.0)
+_WALL_M: Final = 0.1
+_HALF_M: Final = 5.05
+_WALLS: Final[tuple[tuple[Vector3, Vector3], ...]] = (
+    ((5.0, 0.0, 5.0), (_WALL_M / 2, _HALF_M, _HALF_M)),
+    ((-5.0, 0.0, 5.0), (_WALL_M / 2, _HALF_M, _HALF_M)),
+    ((0.0, 5.0, 5.0), (_HALF_M, _WALL_M / 2, _HALF_M)),
+    ((0.0, -5.0, 5.0), (_HALF_M, _WALL_M / 2, _HALF_M)),
+    ((0.0, 0.0, 10.0), (_HALF_M, _HALF_M, _WALL_M / 2)),
+    ((0.0, 0.0, -0.1), (_HALF_M, _HALF_M, _WALL_M / 2)),
+)
+"""Centre and half extents of the six slabs of the room, metres."""
+_FLOOR: Final = 5
+
+
+class World:
+    """One engine with room, cart, pole and a pool of balls.
+
+    An episode is set up by `prepare` (constants), `place_robot` and `place_balls`, and goes on by
+    `tick`. Whatever was played before, the same calls give the same numbers, bit for bit: every
+    `prepare` goes back to a snapshot taken when the bodies were built.
+    """
+
+    def __init__(self) -> None:
+        self._client: int = bullet.connect(bullet.DIRECT)
+        self._built: Physics | None = None
+        self._is_visible = False
+        self.physics: Physics = LEVEL_0
+        self._balls: list[int] = []
+        self._active: list[int] = []
+        self._robot = -1
+        self._snapshot = -1
+        self._weight: Vector3 = _STILL
+        self._cart_at: Vector3 = _STILL
+        self._pole_com: Vector3 = _STILL
+        self.row: Row = ()
+
+    def close(self) -> None:
+        """Free the engine; closing twice does nothing."""
+        if self._client >= 0:
+            bullet.disconnect(self._client)
+            self._client = -1
+
+    # Building ----------------------------------------------------------------------------------
+
+    def prepare(
+        self, physics: Physics = LEVEL_0, *, balls: int = 0, is_visible: bool = False
+    ) -> None:
+        """Go back to the untouched world with these constants: robot upright at 0, no balls.
+
+        Args:
+            physics: The constants.
+            balls: Least number of balls the pool must hold.
+            is_visible: Whether `picture` will be called.
+        """
+        is_as_built = physics is self._built or physics == self._built
+        is_enough = len(self._balls) >= balls and self._is_visible >= is_visible
+        if is_as_built and is_enough and math.isfinite(sum(self.row)):
+            bullet.restoreState(self._snapshot, physicsClientId=self._client)
+        else:
+            self._build(physics, max(balls, physics.pool), is_visible=is_visible)
+        self.physics = physics
+        self._active = []
+
+    def _build(self, physics: Physics, pool: int, *, is_visible: bool) -> None:
+        client = self._client
+        self._built = None  # until all went well
+        self._is_visible = is_visible
+        bullet.resetSimulation(physicsClientId=client)
+        bullet.setPhysicsEngineParameter(
+            fixedTimeStep=TICK_S,
+            numSubSteps=0,
+            numSolverIterations=50,
+            contactERP=0.08,
+            contactSlop=1e-5,
+            # Contacts are solved in an order that does not depend on what was played before.
+            deterministicOverlappingPairs=1,
+            physicsClientId=client,
+        )
+        # Balls feel no gravity: weighing the robot alone takes one force a tick and not one a
+        # ball, with the same numbers.
+        falling = physics.gravity_m_s2 if physics.balls_fall else 0.0
+        bullet.setGravity(0.0, 0.0, -falling, physicsClientId=client)
+        weight = -physics.pole_mass_kg * physics.gravity_m_s2
+        self._weight = _STILL if physics.balls_fall else (0.0, 0.0, weight)
+        self._build_room(physics)
+        self._build_robot(physics)
+        self._build_balls(physics, pool)
+        self._snapshot = bullet.saveState(physicsClientId=client)
+        self._built = physics
+
+    def _build_room(self, physics: Physics) -> None:
+        client = self._client
+        for index, (centre, half) in enumerate(_WALLS):
+            shape = bullet.createCollisionShape(
+                bullet.GEOM_BOX, halfExtents=half, physicsClientId=client
+            )
+            colour = _FLOOR_RGBA if index == _FLOOR else _CLEAR_RGBA
+            seen = self._visual(bullet.GEOM_BOX, colour, halfExtents=half)
+            wall = bullet.createMultiBody(0.0, shape, seen, centre, physicsClientId=client)
+            bullet.changeDynamics(
+                wall,
+                -1,
+                lateralFriction=0.0,
+                restitution=physics.wall_restitution,
+                physicsClientId=client,
+            )
+
+    def _visual(self, kind: int, rgba: tuple[float, ...], **size: object) -> int:
+        """A shape to look at, if anybody will."""
+        if not self._is_visible:
+            return -1
+        return int(
+            bullet.createVisualShape(kind, rgbaColor=rgba, physicsClientId=self._client, **size)
+        )
+
+    def _build_robot(self, physics: Physics) -> None:
+        client = self._client
+        # PyBullet reads a robot from a file only.
+        with tempfile.TemporaryDirectory(prefix="robo-eval-") as folder:
+            path = Path(folder) / "cartpole3d.urdf"
+            path.write_text(engine_urdf(physics), encoding="utf-8")
+            self._robot = bullet.loadURDF(
+                str(path),
+                useFixedBase=True,
+                flags=bullet.URDF_USE_INERTIA_FROM_FILE,
+                physicsClientId=client,
+            )
+        for slider in (_SLIDER_X, _CART):
+            bullet.setJointMotorControl2(
+                self._robot, slider, bullet.VELOCITY_CONTROL, force=0.0, physicsClientId=client
+            )
+        bullet.setJointMotorControlMultiDof(
+            self._robot,
+            _POLE,
+            bullet.POSITION_CONTROL,
+            targetPosition=_UPRIGHT,
+            positionGain=0.0,
+            velocityGain=0.0,
+            force=_STILL,
+            physicsClientId=client,
+        )
+        for link in _LINKS:
+            bullet.changeDynamics(
+                self._robot,
+                link,
+                lateralFriction=0.5,
+                restitution=0.0,
+                physicsClientId=client,
+            )
+
+    def _build_balls(self, physics: Physics, pool: int) -> None:
+        client = self._client
+        shape = bullet.createCollisionShape(
+            bullet.GEOM_SPHERE, radius=physics.ball_radius_m, physicsClientId=client
+        )
+        seen = self._visual(bullet.GEOM_SPHERE, _BALL_RGBA, radius=physics.ball_radius_m)
+        self._balls = [self._build_ball(physics, shape, seen, index) for index in range(pool)]
+
+    def _build_ball(self, physics: Physics, shape: int, seen: int, index: int) -> int:
+        client = self._client
+        parked = (0.0, 0.0, _PARK_Z_M - _PARK_STEP_M * index)
+        if physics.ball_kind == "rail":
+            ball = bullet.createMultiBody(
+                0.0,
+                -1,
+                -1,
+                parked,
+                linkMasses=[physics.ball_mass_kg],
+                linkCollisionShapeIndices=[shape],
+                linkVisualShapeIndices=[seen],
+                linkPositions=[_STILL],
+                linkOrientations=[_UPRIGHT],
+                linkInertialFramePositions=[_STILL],
+                linkInertialFrameOrientations=[_UPRIGHT],
+                linkParentIndices=[0],
+                linkJointTypes=[bullet.JOINT_PRISMATIC],
+                linkJointAxis=[(1.0, 0.0, 0.0)],
+                physicsClientId=client,
+            )
+            bullet.setJointMotorControl2(
+                ball, 0, bullet.VELOCITY_CONTROL, force=0.0, physicsClientId=client
+            )
+        else:
+            mass = physics.ball_mass_kg if physics.ball_kind == "free" else 0.0
+            ball = bullet.createMultiBody(mass, shape, seen, parked, physicsClientId=client)
+        link = 0 if physics.ball_kind == "rail" else -1
+        bullet.changeDynamics(
+            ball,
+            link,
+            lateralFriction=0.0,
+            restitution=physics.ball_restitution,
+            physicsClientId=client,
+        )
+        return int(ball)
+
+    # Placing -----------------------------------------------------------------------------------
+
+    def place_robot(
+        self,
+        position: Sequence[float],
+        velocity: Sequence[float],
+        pole_quat_xyzw: Sequence[float],
+        pole_angular_velocity: Sequence[float],
+    ) -> None:
+        """Put cart (x, y in m, m/s) and pole (orientation, rad/s in world axes) somewhere."""
+        robot, client = self._robot, self._client
+        for slider, at, speed in zip((_SLIDER_X, _CART), position, velocity, strict=True):
+            bullet.resetJointState(robot, slider, at, speed, client)
+        # The joint's speeds count in the axes of the pole.
+        local = _rotate_back(pole_quat_xyzw, pole_angular_velocity)
+        bullet.resetJointStateMultiDof(robot, _POLE, pole_quat_xyzw, local, client)
+
+    def add_ball(self, position: Sequence[float], velocity: Sequence[float]) -> bool:
+        """Put one more ball into the room; False if the pool is empty.
+
+        A ball on a rail slides along the horizontal part of its velocity.
+        """
+        if len(self._active) == len(self._balls):
+            return False
+        ball, client = self._balls[len(self._active)], self._client
+        if self.physics.ball_kind == "rail":
+            yaw = math.atan2(velocity[1], velocity[0])
+            turn = (0.0, 0.0, math.sin(yaw / 2.0), math.cos(yaw / 2.0))
+            bullet.resetBasePositionAndOrientation(ball, position, turn, client)
+            bullet.resetJointState(ball, 0, 0.0, math.hypot(velocity[0], velocity[1]), client)
+        else:
+            bullet.resetBasePositionAndOrientation(ball, position, _UPRIGHT, client)
+            if self.physics.ball_kind == "free":
+                bullet.resetBaseVelocity(ball, velocity, _STILL, client)
+        self._active.append(ball)
+        return True
+
+    # Pushing and stepping ----------------------------------------------------------------------
+
+    def push_cart(self, force: Vector3) -> None:
+        """Apply a force (N, world axes) to the cart's centre of mass during the next tick."""
+        bullet.applyExternalForce(self._robot, _CART, force, self._cart_at, _FRAME, self._client)
+
+    def push_pole(self, force: Vector3, at: Vector3) -> None:
+        """Apply a force (N, world axes) to the pole at a point in world (m)."""
+        bullet.applyExternalForce(self._robot, _POLE, force, at, _FRAME, self._client)
+
+    def push_ball(self, index: int, force: Vector3) -> None:
+        """Apply a force (N, world axes) to the centre of a ball during the next tick."""
+        at = self.row[12 + 6 * index : 15 + 6 * index]
+        link = 0 if self.physics.ball_kind == "rail" else -1
+        bullet.applyExternalForce(self._active[index], link, force, at, _FRAME, self._client)
+
+    def tick(self) -> Row:
+        """Let one tick pass and read where everything is."""
+        if self._weight[2]:
+            self.push_pole(self._weight, self._pole_com)
+        bullet.stepSimulation(self._client)
+        return self.read()
+
+    def read(self) -> Row:
+        """Where everything is and how it moves, as the engine has it."""
+        client = self._client
+        cart, pole = bullet.getLinkStates(self._robot, _LINKS, 1, 1, client)
+        self._cart_at = cart[0]
+        self._pole_com = pole[0]
+        row: Row = cart[0][:2] + cart[6][:2] + pole[1] + pole[7] + (float(len(self._active)),)
+        if self.physics.ball_kind == "rail":
+            for ball in self._active:
+                state = bullet.getLinkState(ball, 0, 1, 1, client)
+                row += state[0] + state[6]
+        else:
+            for ball in self._active:
+                row += bullet.getBasePositionAndOrientation(ball, client)[0]
+                row += bullet.getBaseVelocity(ball, client)[0]
+        self.row = row
+        return row
+
+    def picture(self) -> NDArray[np.uint8]:
+        """The room seen from above one corner as RGB, shape (360, 480, 3)."""
+        view = bullet.computeViewMatrix((4.2, -4.6, 3.6), (0.0, 0.0, 0.9), (0.0, 0.0, 1.0))
+        lens = bullet.computeProjectionMatrixFOV(70.0, _WIDTH / _HEIGHT, 0.1, 30.0)
+        _, _, rgba, _, _ = bullet.getCameraImage(
+            _WIDTH,
+            _HEIGHT,
+            view,
+            lens,
+            renderer=bullet.ER_TINY_RENDERER,
+            physicsClientId=self._client,
+        )
+        picture = np.asarray(rgba, dtype=np.uint8).reshape(_HEIGHT, _WIDTH, 4)
+        return np.ascontiguousarray(picture[:, :, :3])
+
+    # What levels look at -----------------------------------------------------------------------
+
+    @property
+    def n_balls(self) -> int:
+        """Balls in the room."""
+        return len(self._active)
+
+    @property
+    def cart_position(self) -> Vector3:
+        """Cart frame in world, metres."""
+        return self._cart_at
+
+    @property
+    def pole_com(self) -> Vector3:
+        """Centre of mass of the pole in world, metres."""
+        return self._pole_com
+
+    @property
+    def ball_positions(self) -> NDArray[np.float64]:
+        """Shape (N, 3), metres."""
+        return np.array(self.row[12:]).reshape(-1, 6)[:, :3]
+
+    @property
+    def ball_velocities(self) -> NDArray[np.float64]:
+        """Shape (N, 3), m/s."""
+        return np.array(self.row[12:]).reshape(-1, 6)[:, 3:]
+
+
+_spare: list[World] = []
+_MAX_SPARE: Final = 4
+
+
+def take_world() -> World:
+    """A world, new or given back earlier: connecting to the engine takes 20 ms."""
+    return _spare.pop() if _spare else World()
+
+
+def give_back(world: World) -> None:
+    """Keep a world that is no longer used, or close it if enough are kept."""
+    if len(_spare) < _MAX_SPARE:
+        _spare.append(world)
+    else:
+        world.close()
+
+
+def _rotate_back(quat_xyzw: Sequence[float], vector: Sequence[float]) -> Vector3:
+    """A world vector in the axes of a body with this orientation."""
+    x, y, z, w = quat_xyzw
+    a, b, c = vector
+    return (
+        (1 - 2 * (y * y + z * z)) * a + 2 * (x * y + z * w) * b + 2 * (x * z - y * w) * c,
+        2 * (x * y - z * w) * a + (1 - 2 * (x * x + z * z)) * b + 2 * (y * z + x * w) * c,
+        2 * (x * z + y * w) * a + 2 * (y * z - x * w) * b + (1 - 2 * (x * x + y * y)) * c,
+    )
