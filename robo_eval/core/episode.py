@@ -9,7 +9,7 @@ from typing import Any
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, EndReason, Side
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def _column(doc: str, *, unit: str = "") -> dict[str, str]:

@@ -1,0 +1,198 @@
+"""Opening the episode database, and what each of its failures means in one line."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import StaticPool
+
+from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.log.files import explained, part_of, sync_folder
+from robo_eval.log.schema import CURRENT, METADATA, VERSION_TABLE
+
+DATABASE: Final = "episodes.db"
+"""Name of the database in a trial directory."""
+
+_MAGIC: Final = b"SQLite format 3\x00"
+_BUSY_S: Final = 5.0
+"""How long a writer waits for another one."""
+_COPY: Final = "restore it from a copy of the trial directory"
+
+_MEANINGS: Final = (
+    ("database or disk is full", "the disk is full; free some space, nothing logged is lost"),
+    ("disk i/o error", "the disk is full or failing; nothing logged before is lost"),
+    ("readonly database", "is read-only; make file and folder writable to add rows"),
+    ("database is locked", "is locked by another program; close that and try again"),
+    ("malformed", f"is damaged; {_COPY}"),
+    ("not a database", f"is not an SQLite database; {_COPY}"),
+    ("unable to open", "cannot be opened; check that file and folder are readable"),
+    ("no such table", f"has no table of episodes; {_COPY}"),
+    ("no such column", f"has not the columns of an episode log; {_COPY}"),
+)
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite into one line that names the file.
+
+    Raises:
+        TrialDirectoryError: In place of any database error of the body.
+    """
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as err:
+        text = str(err.orig if isinstance(err, DBAPIError) else err)
+        meaning = next((say for key, say in _MEANINGS if key in text.lower()), text)
+        raise TrialDirectoryError(f"{path}: {meaning}") from err
+
+
+def check_file(path: Path) -> None:
+    """Refuse what cannot be an episode database, before SQLite touches it.
+
+    Raises:
+        TrialDirectoryError: If the file is missing, empty, cut short or something else.
+    """
+    if not path.exists():
+        raise TrialDirectoryError(f"{path}: is missing; {_COPY}")
+    if not path.is_file():
+        raise TrialDirectoryError(f"{path}: is not a file; {_COPY}")
+    with explained(path, "cannot be read"), path.open("rb") as file:
+        head = file.read(100)
+        size = os.fstat(file.fileno()).st_size
+    # SQLite would take an empty file for a new database.
+    if size == 0:
+        raise TrialDirectoryError(f"{path}: is empty (0 bytes); {_COPY}")
+    if head[:16] != _MAGIC:
+        raise TrialDirectoryError(f"{path}: is not an SQLite database; {_COPY}")
+    page = int.from_bytes(head[16:18], "big")
+    expected = (65536 if page == 1 else page) * int.from_bytes(head[28:32], "big")
+    # While the write-ahead log holds pages, the file may rightly be shorter than its header says.
+    wal = path.with_name(f"{path.name}-wal")
+    if size < expected and not (wal.exists() and wal.stat().st_size):
+        raise TrialDirectoryError(f"{path}: is cut short: {size} of {expected} bytes; {_COPY}")
+
+
+def connect(path: Path, *, durable: bool = True, read_only: bool = False) -> Connection:
+    """Open an existing episode database of any schema version.
+
+    Args:
+        path: The database file.
+        durable: Whether commits must survive a power cut, not only a killed process.
+        read_only: Refuse writing; works on write-protected media as well.
+
+    Raises:
+        TrialDirectoryError: If it is missing, damaged, locked or no database.
+    """
+    check_file(path)
+    uri = f"file:{quote(str(path.absolute()))}?mode=rw"
+    if read_only and not _can_write(path):
+        uri = f"file:{quote(str(path.absolute()))}?immutable=1"
+        wal = path.with_name(f"{path.name}-wal")
+        if wal.exists() and wal.stat().st_size:
+            raise TrialDirectoryError(
+                f"{path}: the newest rows are still in {wal.name}, and the folder is"
+                " write-protected; copy the trial directory to where it can be written"
+            )
+
+    def open_file() -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
+
+    engine = create_engine(
+        "sqlite://", creator=open_file, poolclass=StaticPool, isolation_level="AUTOCOMMIT"
+    )
+    with translated(path):
+        connection = engine.connect()
+        try:
+            connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            if read_only:
+                connection.exec_driver_sql("PRAGMA query_only = ON")
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar()
+        except BaseException:
+            close(connection)
+            raise
+    return connection
+
+
+def _can_write(path: Path) -> bool:
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        return False
+    return not os.statvfs(path.parent).f_flag & os.ST_RDONLY
+
+
+def close(connection: Connection) -> None:
+    """Close a connection, its file included."""
+    connection.close()
+    connection.engine.dispose()
+
+
+def schema_version(connection: Connection, path: Path) -> str:
+    """The schema version of a database, as a revision such as `0002`.
+
+    Raises:
+        TrialDirectoryError: If the database is no episode log.
+    """
+    with translated(path):
+        rows = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").fetchall()  # noqa: S608
+        connection.exec_driver_sql("SELECT 1 FROM episodes LIMIT 1").fetchall()
+    if len(rows) != 1 or not str(rows[0][0]).isdecimal():
+        raise TrialDirectoryError(f"{path}: its schema version cannot be read; {_COPY}")
+    return str(rows[0][0])
+
+
+def check_version(connection: Connection, path: Path) -> None:
+    """Refuse a database whose schema is older or newer than this program's.
+
+    Raises:
+        TrialDirectoryError: With the command that upgrades it, or what to install.
+    """
+    found = schema_version(connection, path)
+    if int(found) < int(CURRENT):
+        raise TrialDirectoryError(
+            f"{path}: has schema version {int(found)}, this program works with {int(CURRENT)};"
+            f" upgrade it with: robo-eval migrate {path.parent}"
+        )
+    if int(found) > int(CURRENT):
+        raise TrialDirectoryError(
+            f"{path}: has schema version {int(found)}, which is newer than this program's"
+            f" {int(CURRENT)}; install a newer robo-eval to read it"
+        )
+
+
+def create_database(path: Path) -> None:
+    """Create an empty episode database; it appears under its name complete.
+
+    Raises:
+        TrialDirectoryError: If it cannot be written.
+    """
+    part = part_of(path)
+    with translated(path), explained(path, "cannot be created"):
+        try:
+            # Made by sqlite3 first: `connect` refuses what does not exist.
+            engine = create_engine(
+                "sqlite://", creator=lambda: sqlite3.connect(part), poolclass=StaticPool
+            )
+            with engine.begin() as connection:
+                METADATA.create_all(connection)
+                connection.exec_driver_sql(
+                    f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+                )
+                connection.exec_driver_sql(
+                    f"INSERT INTO {VERSION_TABLE} VALUES (?)",  # noqa: S608 - our own constant
+                    (CURRENT,),
+                )
+            with engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            engine.dispose()
+            part.replace(path)
+            sync_folder(path.parent)
+        finally:
+            for leftover in path.parent.glob(f"{part.name}*"):
+                leftover.unlink()

@@ -1,0 +1,351 @@
+"""A trial as a directory anyone can copy: what is in it, who writes in it, how far it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from robo_eval.core.errors import PlanError, TrialDirectoryError
+from robo_eval.log.files import PART_SUFFIX, explained, sync_folder, write_atomically
+from robo_eval.log.lock import LOCK, RunLock, is_locked
+from robo_eval.log.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.core.plan import TrialPlan
+    from robo_eval.log.store import EpisodeStore
+
+StrPath = str | os.PathLike[str]
+
+PLAN: Final = "plan.yaml"
+TRACES: Final = "traces"
+REPORT: Final = "report"
+_STAGING: Final = ".creating"
+
+
+def is_trial(path: StrPath) -> bool:
+    """Whether a folder looks like a trial directory."""
+    folder = Path(path)
+    return any((folder / name).is_file() for name in (PLAN, MANIFEST, "episodes.db"))
+
+
+class TrialDirectory:
+    """One trial on disk: `plan.yaml`, `manifest.json`, `episodes.db`, `traces/`, `report/`.
+
+    Made by `create` or `open`.
+
+    Attributes:
+        path: The directory.
+        plan: The locked plan.
+        plan_digest: SHA-256 of plan.yaml.
+    """
+
+    def __init__(self, path: Path, plan: TrialPlan, plan_digest: str) -> None:
+        self.path: Final = path
+        self.plan: Final = plan
+        self.plan_digest: Final = plan_digest
+
+    def __repr__(self) -> str:
+        return f"TrialDirectory({str(self.path)!r})"
+
+    @classmethod
+    def check_new(cls, path: StrPath, *, needed_bytes: int = 0) -> None:
+        """Refuse a place where no trial can be created, before anything runs.
+
+        Args:
+            path: Directory to be created; it may exist if it is empty.
+            needed_bytes: Estimate of the disk space the trial will take.
+
+        Raises:
+            TrialDirectoryError: If there is something already, or the place cannot be written,
+                or the disk has not enough room.
+        """
+        folder = Path(path)
+        with explained(folder, "cannot be used"):
+            _check_vacant(folder)
+            base = _existing(folder)
+            _check_writable(folder, base)
+            free = shutil.disk_usage(base).free
+        if free < needed_bytes:
+            raise TrialDirectoryError(
+                f"{folder}: the disk has {free / 1e6:.0f} MB free, this trial may need"
+                f" {needed_bytes / 1e6:.0f} MB; free some space or choose another place"
+            )
+
+    @classmethod
+    def create(cls, path: StrPath, plan: TrialPlan, *, planned: int | None = None) -> Self:
+        """Lock a plan in a new trial directory; it appears complete or not at all.
+
+        Args:
+            path: Directory to create; it may exist if it is empty.
+            plan: What the trial is going to do.
+            planned: How many episodes that is; counted from the plan if not given.
+
+        Raises:
+            TrialDirectoryError: If there is something already or it cannot be written.
+        """
+        from robo_eval.core.plan import locked_text, text_digest
+
+        folder = Path(path)
+        cls.check_new(folder)
+        text = locked_text(plan)
+        plan_digest = text_digest(text)
+        manifest = _new_manifest(plan_digest, _planned(plan) if planned is None else planned)
+        with explained(folder, "cannot be created"), _staging(folder) as staging:
+            from robo_eval.log.database import DATABASE, create_database
+
+            (staging / TRACES).mkdir()
+            create_database(staging / DATABASE)
+            write_manifest(staging / MANIFEST, manifest)
+            # Last: a folder without a plan is no trial yet.
+            write_atomically(staging / PLAN, text.encode())
+        return cls(folder, plan, plan_digest)
+
+    @classmethod
+    def open(cls, path: StrPath) -> Self:
+        """Open an existing trial directory.
+
+        Raises:
+            TrialDirectoryError: If it is none, or plan or manifest are missing or damaged; the
+                message names the file.
+        """
+        folder = Path(path)
+        if not folder.exists():
+            raise TrialDirectoryError(f"{folder}: no such trial directory")
+        if not folder.is_dir():
+            raise TrialDirectoryError(f"{folder}: is a file, not a trial directory")
+        file = folder / PLAN
+        if not file.exists():
+            remedy = "restore it from a copy" if is_trial(folder) else "this is no trial directory"
+            raise TrialDirectoryError(f"{file}: is missing; {remedy}")
+        from robo_eval.core.plan import parse_plan, text_digest
+
+        with explained(file, "cannot be read"):
+            data = file.read_bytes()
+        try:
+            text = data.decode()
+            plan = parse_plan(text, source=str(file))
+        except (UnicodeDecodeError, PlanError) as err:
+            reason = str(err).removeprefix(f"{file}: ")
+            raise TrialDirectoryError(
+                f"{file}: is damaged ({reason}); restore it from a copy"
+            ) from err
+        trial = cls(folder, plan, text_digest(text))
+        manifest = trial.manifest
+        if manifest is not None and manifest.plan_digest != trial.plan_digest:
+            raise TrialDirectoryError(
+                f"{file}: was changed: its SHA-256 is {trial.plan_digest[:12]}..., the trial was"
+                f" locked with {manifest.plan_digest[:12]}...; restore it from a copy"
+            )
+        return trial
+
+    @property
+    def traces_dir(self) -> Path:
+        """Where traces are."""
+        return self.path / TRACES
+
+    @property
+    def report_dir(self) -> Path:
+        """Where the report is."""
+        return self.path / REPORT
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """What manifest.json says now; None if there is none.
+
+        Raises:
+            TrialDirectoryError: If it is damaged.
+        """
+        return read_manifest(self.path / MANIFEST)
+
+    def write_manifest(self, *, status: str, store: EpisodeStore | None = None) -> None:
+        """Record the state of the run and, if a store is given, how many rows it ended with.
+
+        Args:
+            status: One of `log.manifest.STATUSES`.
+            store: The rows; their number and chain head are recorded.
+
+        Raises:
+            TrialDirectoryError: If it cannot be written.
+        """
+        manifest = self.manifest or _new_manifest(self.plan_digest, _planned(self.plan))
+        if store is not None:
+            manifest = replace(manifest, rows=len(store), head=store.head())
+        write_manifest(self.path / MANIFEST, replace(manifest, status=status, updated_utc=_now()))
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the trial for writing; it is released when the process ends, however it ends.
+
+        The manifest says `running` from here on, until `write_manifest` says something else.
+
+        Raises:
+            TrialDirectoryError: If another process holds it (the message names it), or the
+                episode database cannot be used.
+        """
+        with RunLock(self.path):
+            from robo_eval.log.store import EpisodeStore
+
+            # Opened once before anything is changed: a damaged trial stays as it is.
+            with EpisodeStore(self.path, durable=False):
+                pass
+            for leftover in self.traces_dir.glob(f".*{PART_SUFFIX}"):
+                leftover.unlink(missing_ok=True)
+            with explained(self.traces_dir, "cannot be created"):
+                self.traces_dir.mkdir(exist_ok=True)
+            self.write_manifest(status="running")
+            yield
+
+    def frame(self) -> pd.DataFrame:
+        """All episodes as a table; see `EpisodeStore.frame`."""
+        from robo_eval.log.store import EpisodeStore
+
+        with EpisodeStore(self.path, durable=False, read_only=True) as store:
+            return store.frame()
+
+    def status(self, planned: int | None = None) -> str:
+        """How far the trial is: `complete`, `running at 12/40`, or `interrupted at 12/40`.
+
+        Args:
+            planned: How many episodes there should be; as planned if not given.
+        """
+        manifest = self.manifest
+        held = is_locked(self.path)
+        if manifest is not None and manifest.status == "complete" and not held:
+            return "complete"
+        from robo_eval.log.store import EpisodeStore
+
+        with EpisodeStore(self.path, durable=False, read_only=True) as store:
+            done = len(store)
+        if planned is None:
+            planned = _planned(self.plan) if manifest is None else manifest.planned
+        if held:
+            return f"running at {done}/{planned}"
+        return f"interrupted at {done}/{planned}"
+
+
+def _planned(plan: TrialPlan) -> int:
+    from robo_eval.core.schedule import schedule
+
+    return sum(len(schedule(plan, side)) for side in plan.sides)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _new_manifest(plan_digest: str, planned: int) -> Manifest:
+    from robo_eval.log import provenance
+    from robo_eval.log.rows import GENESIS
+
+    return Manifest(
+        status="created",
+        plan_digest=plan_digest,
+        planned=planned,
+        rows=0,
+        head=GENESIS,
+        created_utc=_now(),
+        updated_utc=_now(),
+        software=provenance.software(),
+        versions=provenance.versions(),
+        git_revision=provenance.git_revision(),
+        machine=provenance.machine(),
+    )
+
+
+# Creating --------------------------------------------------------------------------------------
+
+
+def _check_vacant(folder: Path) -> None:
+    if not folder.exists():
+        if folder.is_symlink():
+            raise TrialDirectoryError(f"{folder}: is a link that leads nowhere")
+        return
+    if not folder.is_dir():
+        raise TrialDirectoryError(f"{folder}: is a file; name a new directory")
+    if (folder / PLAN).exists() and (folder / MANIFEST).exists():
+        raise TrialDirectoryError(
+            f"{folder}: holds a trial already; go on with it by: robo-eval resume {folder}"
+        )
+    names = [entry.name for entry in folder.iterdir()]
+    if names == [_STAGING]:
+        raise TrialDirectoryError(
+            f"{folder}: another process is creating a trial here; if none is, delete"
+            f" {folder / _STAGING}"
+        )
+    if names:
+        raise TrialDirectoryError(
+            f"{folder}: holds something else; name a new or an empty directory"
+        )
+
+
+def _existing(folder: Path) -> Path:
+    """The nearest folder that is there already."""
+    for parent in (folder, *folder.absolute().parents):
+        if parent.exists():
+            if not parent.is_dir():
+                raise TrialDirectoryError(f"{folder}: {parent} is a file, not a directory")
+            return parent
+    raise TrialDirectoryError(f"{folder}: no such place")
+
+
+def _check_writable(folder: Path, base: Path) -> None:
+    # Tried and not asked: permissions say nothing about read-only media, quotas or /proc.
+    probe = base / f".robo-eval-probe-{os.getpid()}"
+    try:
+        probe.mkdir()
+    except OSError as err:
+        raise TrialDirectoryError(
+            f"{folder}: cannot be created in {base}: {err.strerror or err}"
+        ) from err
+    probe.rmdir()
+
+
+@contextmanager
+def _staging(folder: Path) -> Iterator[Path]:
+    """A folder to prepare a trial in, which then takes the place of `folder`."""
+    is_new = not folder.exists()
+    if is_new:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging = folder.with_name(f".{folder.name}.{os.getpid()}{PART_SUFFIX}")
+    else:
+        # Inside, because an existing folder may be a mount point, which nothing can replace.
+        staging = folder / _STAGING
+    try:
+        staging.mkdir()
+    except FileExistsError as err:
+        raise TrialDirectoryError(
+            f"{folder}: another process is creating a trial here; if none is, delete {staging}"
+        ) from err
+    try:
+        yield staging
+        if is_new:
+            _take_place(staging, folder)
+        else:
+            for part in sorted(staging.iterdir(), key=lambda part: part.name == PLAN):
+                part.rename(folder / part.name)
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(staging)
+    sync_folder(folder)
+    sync_folder(folder.parent)
+
+
+def _take_place(staging: Path, folder: Path) -> None:
+    try:
+        # Fails if somebody else has put something there meanwhile.
+        staging.rename(folder)
+    except OSError as err:
+        raise TrialDirectoryError(
+            f"{folder}: was created by somebody else meanwhile ({err.strerror})"
+        ) from err
+
+
+__all__ = ["LOCK", "MANIFEST", "PLAN", "REPORT", "TRACES", "TrialDirectory", "is_trial"]

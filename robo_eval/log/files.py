@@ -1,0 +1,68 @@
+"""How a file of a trial is written: complete under its name, or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from robo_eval.core.errors import TrialDirectoryError
+
+PART_SUFFIX: Final = ".part"
+"""Ending of files that are being written; one that was left behind can be deleted."""
+
+
+def part_of(path: Path) -> Path:
+    """Where a file is written before it takes its name; hidden, and other per process."""
+    return path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
+
+
+def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a file so that a kill or a full disk leaves the old one, or the new one, whole.
+
+    Args:
+        path: File to write or replace.
+        data: Its bytes.
+        durable: Whether it must also survive a power cut (fsync of file and folder).
+
+    Raises:
+        TrialDirectoryError: If it cannot be written; nothing was changed then.
+    """
+    part = part_of(path)
+    with explained(path, "cannot be written"):
+        try:
+            with part.open("wb") as file:
+                file.write(data)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        if durable:
+            sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames and new files in a folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def explained(path: Path, what: str) -> Iterator[None]:
+    """Turn an error of the operating system into one line that names the file.
+
+    Raises:
+        TrialDirectoryError: In place of any OSError of the body.
+    """
+    try:
+        yield
+    except OSError as err:
+        raise TrialDirectoryError(f"{path}: {what}: {err.strerror or err}") from err

@@ -1,0 +1,247 @@
+"""How an episode becomes the cells of a row, and over which bytes a row's digest is taken."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, StrEnum
+from types import NoneType
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+from robo_eval.core.canonical import canonical_json
+from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode
+from robo_eval.core.errors import InputError
+
+GENESIS: Final = "0" * 64
+"""What the first row names as the digest of the row before it."""
+
+SINCE: Final[dict[str, int]] = {"profile": 2, "stated_success_probability": 2}
+"""Schema version that added a column; all others are there since version 1."""
+
+ROW_FORM: Final = SCHEMA_VERSION
+"""Canonical form new rows are hashed in; older rows keep the form they were written in."""
+
+Cell = str | int | float | None
+"""What SQLite stores."""
+
+
+class Kind(StrEnum):
+    """How a column is stored."""
+
+    TEXT = "text"
+    WORD = "word"
+    INTEGER = "integer"
+    NUMBER = "number"
+    TRUTH = "truth"
+    MAPPING = "mapping"
+
+
+def _kind(hint: Any) -> tuple[Kind, bool, type[Enum] | None]:  # noqa: ANN401 - a type hint
+    """Kind of a field, whether it may be missing, and its list of words."""
+    options = [option for option in get_args(hint) if option is not NoneType]
+    optional = NoneType in get_args(hint)
+    bare = options[0] if optional else hint
+    if get_origin(bare) is not None:
+        return Kind.MAPPING, optional, None
+    if issubclass(bare, Enum):
+        return Kind.WORD, optional, bare
+    kinds = {str: Kind.TEXT, int: Kind.INTEGER, float: Kind.NUMBER, bool: Kind.TRUTH}
+    return kinds[bare], optional, None
+
+
+_FIELDS: Final = {name: _kind(hint) for name, hint in get_type_hints(Episode).items()}
+KINDS: Final[dict[str, Kind]] = {name: _FIELDS[name][0] for name in COLUMNS}
+"""How each column is stored."""
+OPTIONAL: Final = frozenset(name for name in COLUMNS if _FIELDS[name][1])
+"""Columns that may be missing (NULL)."""
+
+
+def columns_of_form(form: int) -> tuple[str, ...]:
+    """The columns a row of this form has."""
+    return tuple(name for name in COLUMNS if SINCE.get(name, 1) <= form)
+
+
+# Writing ---------------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - whatever was given
+    if not isinstance(value, str):
+        raise TypeError("is not a text")
+    value.encode()  # half of a surrogate pair has no bytes
+    return value if type(value) is str else str(value)
+
+
+def _word(value: Any) -> str:  # noqa: ANN401
+    return str(value.value)
+
+
+def _integer(value: Any) -> int:  # noqa: ANN401
+    if isinstance(value, bool):
+        raise TypeError("is not a whole number")
+    number = operator.index(value)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError("does not fit into 64 bits")
+    return number
+
+
+def _number(value: Any) -> float:  # noqa: ANN401
+    if isinstance(value, (bool, str)):
+        raise TypeError("is not a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("is not a finite number; leave it out if there is none")
+    # SQLite stores -0.0 as 0; adding zero does the same before the digest is taken.
+    return number + 0.0
+
+
+def _truth(value: Any) -> int:  # noqa: ANN401
+    if value not in (True, False):
+        raise TypeError("is neither true nor false")
+    return int(value)
+
+
+def _mapping(value: Any) -> str:  # noqa: ANN401
+    if not isinstance(value, Mapping):
+        raise TypeError("is not a mapping")
+    if not all(isinstance(key, str) for key in value):
+        raise TypeError("has a key that is not a text")
+    return canonical_json(value if type(value) is dict else dict(value)).decode()
+
+
+_WRITERS: Final[dict[Kind, Callable[[Any], Cell]]] = {
+    Kind.TEXT: _text,
+    Kind.WORD: _word,
+    Kind.INTEGER: _integer,
+    Kind.NUMBER: _number,
+    Kind.TRUTH: _truth,
+    Kind.MAPPING: _mapping,
+}
+_WRITE: Final = tuple((name, _WRITERS[KINDS[name]], name in OPTIONAL) for name in COLUMNS)
+
+
+def cells_of(episode: Episode, *, where: str) -> dict[str, Cell]:
+    """The cells of an episode by column.
+
+    Args:
+        episode: The episode.
+        where: File and row, for error messages.
+
+    Raises:
+        InputError: If a field holds something its column cannot; the message names it.
+    """
+    cells: dict[str, Cell] = {}
+    for name, write, optional in _WRITE:
+        value = getattr(episode, name)
+        if value is None and optional:
+            cells[name] = None
+            continue
+        try:
+            cells[name] = write(value)
+        except (TypeError, ValueError, AttributeError) as err:
+            reason = "has no bytes in UTF-8" if isinstance(err, UnicodeError) else str(err)
+            raise InputError(
+                f"{where} ({episode.episode_id!r:.80}), column {name!r}: {value!r:.60} {reason}"
+            ) from err
+    return cells
+
+
+def row_digest(
+    cells: Mapping[str, Cell], *, sequence: int, previous_sha256: str, row_form: int
+) -> str:
+    """SHA-256 of the canonical form of a row, as 64 hexadecimal digits.
+
+    The canonical form is the canonical JSON (`core.canonical`) of one object: the cells of the
+    columns of this form as they are stored (mappings as their text), `sequence`,
+    `previous_sha256` and, from form 2 on, `row_form`.
+    """
+    content: dict[str, Cell] = (
+        dict(cells)
+        if row_form == ROW_FORM and len(cells) == len(COLUMNS)
+        else {name: cells[name] for name in columns_of_form(row_form)}
+    )
+    content["sequence"] = sequence
+    content["previous_sha256"] = previous_sha256
+    if row_form > 1:
+        content["row_form"] = row_form
+    return hashlib.sha256(canonical_json(content)).hexdigest()
+
+
+# Reading ---------------------------------------------------------------------------------------
+
+
+def _read_number(cell: Any) -> float:  # noqa: ANN401 - a cell of an untrusted file
+    if isinstance(cell, float) and math.isfinite(cell):
+        return cell
+    raise TypeError("is not a finite number")
+
+
+def _read_integer(cell: Any) -> int:  # noqa: ANN401
+    if isinstance(cell, int):
+        return cell
+    raise TypeError("is not a whole number")
+
+
+def _read_text(cell: Any) -> str:  # noqa: ANN401
+    if isinstance(cell, str):
+        return cell
+    raise TypeError("is not a text")
+
+
+def _read_truth(cell: Any) -> bool:  # noqa: ANN401
+    if isinstance(cell, int) and cell in (0, 1):
+        return cell == 1
+    raise TypeError("is neither 0 nor 1")
+
+
+def _read_mapping(cell: Any) -> dict[str, Any]:  # noqa: ANN401
+    value = json.loads(_read_text(cell))
+    if not isinstance(value, dict):
+        raise TypeError("is not a JSON object")
+    return value
+
+
+def _reader(name: str) -> Callable[[Any], Any]:
+    words = _FIELDS[name][2]
+    if words is not None:
+        return words
+    return {
+        Kind.TEXT: _read_text,
+        Kind.INTEGER: _read_integer,
+        Kind.NUMBER: _read_number,
+        Kind.TRUTH: _read_truth,
+        Kind.MAPPING: _read_mapping,
+    }[KINDS[name]]
+
+
+_READ: Final = tuple((name, _reader(name), name in OPTIONAL) for name in COLUMNS)
+
+
+def episode_of(cells: Sequence[Any], *, where: Callable[[], str]) -> Episode:
+    """The episode of stored cells.
+
+    Args:
+        cells: One cell per column, in the order of `COLUMNS`.
+        where: Names file and row for error messages.
+
+    Raises:
+        InputError: If a cell holds something its column cannot, or the cells contradict each
+            other; the message names file, row and column.
+    """
+    values: dict[str, Any] = {}
+    for (name, read, optional), cell in zip(_READ, cells, strict=True):
+        if cell is None and optional:
+            values[name] = None
+            continue
+        try:
+            values[name] = read(cell)
+        except (TypeError, ValueError) as err:
+            raise InputError(
+                f"{where()}, column {name!r}: {cell!r:.60}: {err}; `robo-eval verify` says more"
+            ) from err
+    try:
+        return Episode(**values)
+    except InputError as err:
+        raise InputError(f"{where()}: {err}") from err

@@ -1,0 +1,209 @@
+"""The episode rows of a trial: appended in batches, chained, read back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from sqlalchemy import insert
+from sqlalchemy.dialects import sqlite
+
+from robo_eval.core.episode import COLUMNS, Episode
+from robo_eval.core.errors import InputError
+from robo_eval.log import database
+from robo_eval.log.database import DATABASE
+from robo_eval.log.migration import migrate
+from robo_eval.log.rows import GENESIS, ROW_FORM, Cell, cells_of, episode_of, row_digest
+from robo_eval.log.schema import CHAIN, EPISODES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["DATABASE", "EpisodeStore", "migrate"]
+
+_PAGE: Final = 512
+"""Rows read at once."""
+_SELECT: Final = ", ".join(("sequence", *COLUMNS))
+# Compiled once and run as text: SQLAlchemy's own insert costs several times what SQLite needs.
+_INSERT: Final = str(
+    insert(EPISODES).compile(
+        dialect=sqlite.dialect(paramstyle="named"), column_keys=[*COLUMNS, *CHAIN]
+    )
+)
+
+
+class EpisodeStore:
+    """The rows of one trial directory.
+
+    Every row commits to the one before it by SHA-256 (`log.rows.row_digest`). A batch is one
+    transaction: after `append` returned, its rows survive a killed process and, if `durable`,
+    a power cut.
+
+    Args:
+        path: The trial directory.
+        durable: Whether each commit waits for the disk.
+        read_only: Refuse writing; works on write-protected media as well.
+
+    Raises:
+        TrialDirectoryError: If the database is missing, damaged, or of another schema version.
+    """
+
+    def __init__(
+        self, path: Path | str | os.PathLike[str], *, durable: bool, read_only: bool = False
+    ) -> None:
+        self.path: Final = Path(path) / DATABASE
+        self._connection = database.connect(self.path, durable=durable, read_only=read_only)
+        try:
+            database.check_version(self._connection, self.path)
+            self._sequence, self._head = self._read_head()
+            self._length = self._count()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database; what was appended stays."""
+        with database.translated(self.path):
+            database.close(self._connection)
+
+    def __len__(self) -> int:
+        """How many rows there are, as of opening and own appends."""
+        return self._length
+
+    def head(self) -> str:
+        """SHA-256 of the newest row, which commits to all rows; 64 zeros without rows."""
+        return self._head
+
+    def append(self, episodes: Sequence[Episode]) -> None:
+        """Add rows, all or none.
+
+        Raises:
+            InputError: If an id is there already or a field holds NaN or something else its
+                column cannot; the message names file, row and column. Nothing is added.
+            TrialDirectoryError: If the database cannot be written. Nothing is added.
+        """
+        if not episodes:
+            return
+        with database.translated(self.path):
+            self._connection.exec_driver_sql("BEGIN IMMEDIATE")
+        try:
+            with database.translated(self.path):
+                # Read again inside the transaction: another process may have appended.
+                sequence, head = self._read_head()
+                if (sequence, head) != (self._sequence, self._head):
+                    self._length = self._count()
+                rows = self._chained(episodes, sequence, head)
+                self._check_new(rows)
+                self._connection.exec_driver_sql(_INSERT, rows)
+                self._connection.exec_driver_sql("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        self._sequence, self._head = sequence + len(rows), str(rows[-1]["row_sha256"])
+        self._length += len(rows)
+
+    def _chained(
+        self, episodes: Sequence[Episode], sequence: int, head: str
+    ) -> list[dict[str, Cell]]:
+        rows = []
+        for episode in episodes:
+            sequence += 1
+            cells = cells_of(episode, where=self._where(sequence))
+            digest = row_digest(cells, sequence=sequence, previous_sha256=head, row_form=ROW_FORM)
+            cells["sequence"] = sequence
+            cells["row_form"] = ROW_FORM
+            cells["previous_sha256"] = head
+            cells["row_sha256"] = head = digest
+            rows.append(cells)
+        return rows
+
+    def _check_new(self, rows: Sequence[Mapping[str, Cell]]) -> None:
+        new: dict[Cell, Cell] = {}
+        for row in rows:
+            name, sequence = row["episode_id"], row["sequence"]
+            there = self._connection.exec_driver_sql(
+                "SELECT sequence FROM episodes WHERE episode_id = ?", (name,)
+            ).scalar()
+            there = new.get(name) if there is None else there
+            if there is not None:
+                raise InputError(
+                    f"{self._where(sequence)}, column 'episode_id': {name!r} is row {there}"
+                    " already; an episode is logged once"
+                )
+            new[name] = sequence
+
+    def _roll_back(self) -> None:
+        # SQLite ends the transaction itself after some errors, such as a full disk.
+        raw = self._connection.connection.dbapi_connection
+        if raw is not None and getattr(raw, "in_transaction", False):
+            with database.translated(self.path):
+                self._connection.exec_driver_sql("ROLLBACK")
+
+    def ids(self) -> set[str]:
+        """The ids of all episodes."""
+        with database.translated(self.path):
+            result = self._connection.exec_driver_sql("SELECT episode_id FROM episodes")
+            return {row[0] for row in result}
+
+    def episodes(self) -> Iterator[Episode]:
+        """All episodes in the order they were appended.
+
+        Raises:
+            InputError: If a stored cell is not what its column allows; names row and column.
+        """
+        after = 0
+        while rows := self._page(after):
+            for sequence, *cells in rows:
+                after = sequence
+                yield episode_of(cells, where=partial(self._where, after))
+
+    def frame(self) -> pd.DataFrame:
+        """All episodes as a table with the columns of `core.episode.COLUMNS`.
+
+        Words are plain strings; missing texts are None, missing numbers NaN, whole numbers and
+        truths of the nullable types `Int64` and `boolean`, mappings dictionaries.
+
+        Raises:
+            InputError: If a stored cell is not what its column allows; names row and column.
+        """
+        from robo_eval.log.table import episodes_table
+
+        return episodes_table(self.episodes())
+
+    def _page(self, after: int) -> Sequence[Any]:
+        with database.translated(self.path):
+            return self._connection.exec_driver_sql(
+                f"SELECT {_SELECT} FROM episodes WHERE sequence > ?"  # noqa: S608 - our columns
+                f" ORDER BY sequence LIMIT {_PAGE}",
+                (after,),
+            ).fetchall()
+
+    def _read_head(self) -> tuple[int, str]:
+        with database.translated(self.path):
+            row = self._connection.exec_driver_sql(
+                "SELECT sequence, row_sha256 FROM episodes ORDER BY sequence DESC LIMIT 1"
+            ).fetchone()
+        return (0, GENESIS) if row is None else (int(row[0]), str(row[1]))
+
+    def _count(self) -> int:
+        with database.translated(self.path):
+            count = self._connection.exec_driver_sql("SELECT count(*) FROM episodes").scalar()
+        return int(count or 0)
+
+    def _where(self, sequence: Cell) -> str:
+        return f"{self.path}: row {sequence}"
