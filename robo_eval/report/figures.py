@@ -118,7 +118,7 @@ def _heat_panel(
     narrow: bool,
 ) -> go.Heatmap:
     def value(cell: Cell | None) -> float | None:
-        return cell.performance.value if cell else None
+        return cell.numbers.performance.value if cell else None
 
     return go.Heatmap(
         z=[[value(cell) for cell in row] for row in grid],
@@ -142,15 +142,15 @@ def _cell_words(cell: Cell | None) -> str:
         return "not part of the plan"
     where = f"<b>{plain_text(cell.policy)}</b>, {plain_text(cell.place)}"
     return (
-        f"{where}<br>performance {plain_text(interval_text(cell.performance))}"
-        f"<br>survived {cell.survived} of {cell.scored} scored, {cell.planned} planned"
+        f"{where}<br>performance {plain_text(interval_text(cell.numbers.performance))}"
+        f"<br>{cell.numbers.n_success} full successes; {plain_text(cell.numbers.coverage.text)}"
     )
 
 
 def episode_lengths(
     lengths: Sequence[Lengths], policies: Sequence[str], *, narrow: bool = False
 ) -> go.Figure:
-    """Share of episodes still running at each moment, one step line for each policy."""
+    """Share of episodes that have not failed yet at each moment, one step line for each policy."""
     figure = go.Figure()
     style = styles(policies)
     for item in lengths:
@@ -158,7 +158,7 @@ def episode_lengths(
         figure.add_trace(
             go.Scatter(
                 x=item.time_s,
-                y=item.still_running,
+                y=item.unfailed,
                 name=name,
                 mode="lines",
                 line={
@@ -167,13 +167,13 @@ def episode_lengths(
                     "color": style[item.policy].colour,
                     "dash": style[item.policy].dash,
                 },
-                hovertemplate=f"<b>{name}</b><br>%{{y:.0%}} still running at %{{x:.2f}} s"
+                hovertemplate=f"<b>{name}</b><br>%{{y:.0%}} not failed after %{{x:.2f}} s"
                 "<extra></extra>",
             )
         )
     figure.update_xaxes(title_text="time since reset (s)", rangemode="tozero")
     figure.update_yaxes(
-        title_text=None if narrow else "episodes still running",
+        title_text=None if narrow else "episodes not failed yet",
         tickformat=".0%",
         range=[-0.02, 1.03],
         tickvals=[0, 0.25, 0.5, 0.75, 1],
@@ -252,7 +252,7 @@ def _edges(estimate: Estimate) -> list[float]:
 def _forest(effects: Sequence[Effect], style: Style) -> go.Scatter:
     found = [effect for effect in effects if effect.difference.value is not None]
     # Filled where the interval excludes 0, hollow where it does not: legible without colour.
-    clear = [effect.excludes_zero for effect in found]
+    clear = [effect.is_decided for effect in found]
     return go.Scatter(
         x=[effect.difference.value for effect in found],
         y=[plain_text(effect.label) for effect in found],
@@ -266,7 +266,7 @@ def _forest(effects: Sequence[Effect], style: Style) -> go.Scatter:
         customdata=[
             f"<b>{plain_text(effect.policy)}</b>, {plain_text(effect.label)}<br>"
             f"{plain_text(interval_text(effect.difference, signed=True))}"
-            f"<br>{effect.difference.n} pairs"
+            f"<br>{effect.n_pairs} pairs"
             for effect in found
         ],
         hovertemplate="%{customdata}<extra></extra>",

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.performance import Cell as CellNumbers
+from robo_eval.metrics.performance import PolicyResult
 from robo_eval.report.animation import Clip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyResult:
+class Result:
     """The verdict on one policy over the whole trial.
 
     Attributes:
-        policy: Name.
-        digest: SHA-256 of what defines its behaviour.
-        survived: Scored episodes that were a strict success.
-        scored: Episodes with a score.
-        planned: Episodes the plan asks for.
-        success: Share of scored episodes that survived.
-        performance: Mean quality of the scored episodes.
-        missing: Episodes without a score, by reason (`"fault"`, `"void"`, `"not played"`, ...).
+        policy: Name shown; it says the side where a trial has more than one.
+        numbers: What metrics found.
     """
 
     policy: str
-    digest: str
-    survived: int
-    scored: int
-    planned: int
-    success: Estimate
-    performance: Estimate
-    missing: Mapping[str, int] = field(default_factory=dict)
+    numbers: PolicyResult
 
     @property
-    def coverage(self) -> float:
-        """Share of the planned episodes that have a score."""
-        return self.scored / self.planned if self.planned else 0.0
+    def missing_text(self) -> str:
+        """How many episodes have no score, and why: `13 missing (13 fault)`; empty if none."""
+        coverage = self.numbers.coverage
+        if coverage.scored == coverage.expected:
+            return ""
+        reasons = [f"{n} {reason.replace('_', ' ')}" for reason, n in coverage.missing.items()]
+        why = f" ({', '.join(reasons)})" if reasons else ""
+        return f"{coverage.expected - coverage.scored} missing{why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,26 +39,18 @@ class Cell:
     """One policy in one condition.
 
     Attributes:
-        policy: Name.
+        policy: Name shown.
         panel: What groups columns: the difficulty, and the task where there are several.
         column: The novelty level, or the task where it has no levels.
         column_name: What the level is called; may be empty.
-        performance: Mean quality of the scored episodes.
-        success: Share of them that survived.
-        survived: Scored episodes that were a strict success.
-        scored: Episodes with a score.
-        planned: Episodes the plan asks for.
+        numbers: What metrics found.
     """
 
     policy: str
     panel: str
     column: str
     column_name: str = ""
-    performance: Estimate
-    success: Estimate
-    survived: int
-    scored: int
-    planned: int
+    numbers: CellNumbers
 
     @property
     def place(self) -> str:
@@ -75,26 +62,35 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Paired difference of a condition from its matched control, for one policy."""
+    """Paired difference of a condition from its matched control, for one policy.
+
+    Attributes:
+        policy: Name shown.
+        label: The condition.
+        difference: Quality with novelty minus quality of the control.
+        n_pairs: Pairs of episodes it rests on.
+        verdict: `"lower"`, `"higher"`, `"undecided"`, or None where nothing can be said.
+    """
 
     policy: str
     label: str
     difference: Estimate
+    n_pairs: int
+    verdict: str | None
 
     @property
-    def excludes_zero(self) -> bool:
+    def is_decided(self) -> bool:
         """Whether the interval lies on one side of 0."""
-        low, high = self.difference.low, self.difference.high
-        return low is not None and high is not None and (low > 0.0 or high < 0.0)
+        return self.verdict in ("lower", "higher")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Share of a policy's episodes still running after each time."""
+    """Share of a policy's episodes that have not failed after each time."""
 
     policy: str
     time_s: Sequence[float]
-    still_running: Sequence[float]
+    unfailed: Sequence[float]
     median_s: float | None
     n: int
 
@@ -154,14 +150,14 @@ class Report:
         provenance: Versions and digests, as term and text.
         commands: Commands that repeat, check and rebuild what is shown.
         plan_text: The locked plan.
-        quality_label: What the quality of an episode is called.
+        verb: What an episode that succeeded did.
     """
 
     title: str
     description: str = ""
     status: str
     synopsis: str
-    results: Sequence[PolicyResult]
+    results: Sequence[Result]
     verdict: str
     warnings: Sequence[str]
     cells: Sequence[Cell]
@@ -175,6 +171,7 @@ class Report:
     provenance: Sequence[tuple[str, str]] = ()
     commands: Sequence[tuple[str, str]] = ()
     plan_text: str = ""
+    verb: str = "succeeded"
 
     @property
     def policies(self) -> list[str]:

@@ -16,13 +16,12 @@ import robo_eval
 from robo_eval.report import figures, words
 from robo_eval.report.embed import packed_plotly, script_json, static
 from robo_eval.report.meanings import MEANINGS
-from robo_eval.report.model import Cell, PolicyResult, Report
+from robo_eval.report.model import Cell, Report
 from robo_eval.report.theme import PERFORMANCE_SCALE, POLICY, Style, dark_colours
 
-MIN_COVERAGE: Final = 0.95
-"""Below this share of scored episodes no rate is a headline."""
 DOCS_URL: Final = "https://github.com/robo-eval/robo-eval/blob/main/docs/report.md"
 
+METHODS: Final = {"clopper_pearson": "Clopper–Pearson", "wilson": "Wilson"}
 _DASH_ARRAYS: Final = {
     "solid": "none",
     "dash": "7 4",
@@ -65,7 +64,6 @@ def environment() -> jinja2.Environment:
         percent=words.percent,
         interval_text=words.interval_text,
         thousands=words.thousands,
-        missing_text=missing_text,
         tone=tone,
         dash_array=_DASH_ARRAYS.__getitem__,
         colour_variable=_colour_variable,
@@ -86,13 +84,12 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
     packs = [("plotly", packed_plotly())]
     packs += [(f"clip-{index}", clip.packed) for index, clip in enumerate(report.clips)]
     packs += [(file.key, file.packed) for file in downloads if file.packed]
-    level = next((r.success.level for r in report.results), 0.95)
+    level = next((r.numbers.success_exact.level for r in report.results), 0.95)
     template = environment().get_template("report.html.j2")
     return template.render(
         report=report,
         heights=_heights(charts),
         contents=_contents(report),
-        min_coverage=MIN_COVERAGE,
         style=figures.styles(report.policies),
         level=words.percent(level),
         success_method=_method(report),
@@ -169,7 +166,8 @@ def _contents(report: Report) -> list[tuple[str, str]]:
 
 
 def _method(report: Report) -> str:
-    return next((result.success.method for result in report.results), "none").replace("_", "-")
+    methods = [result.numbers.success_exact.method for result in report.results]
+    return METHODS.get(methods[0], methods[0].replace("_", " ")) if methods else "none"
 
 
 def cell_rows(cells: Sequence[Cell], policies: Sequence[str]) -> list[dict[str, Any]]:
@@ -186,17 +184,6 @@ def cell_rows(cells: Sequence[Cell], policies: Sequence[str]) -> list[dict[str, 
             cell.panel, [by_place.get((cell.column, cell.panel, name)) for name in policies]
         )
     return list(groups.values())
-
-
-def missing_text(result: PolicyResult) -> str:
-    """How many episodes have no score, and why.
-
-    Returns:
-        E.g. `"13 missing (13 fault)"`.
-    """
-    missing = result.planned - result.scored
-    reasons = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in result.missing.items())
-    return f"{missing} missing" + (f" ({reasons})" if reasons else "")
 
 
 def tone(value: float) -> str:

@@ -231,9 +231,9 @@ class Player {
     const { clip } = this;
     const whole = this.view.value === "arena" && clip.arena;
     const follow = clip.position(0, this.tick) ?? [0, 0, 0];
-    const target = whole ? [0, 0, 2.6] : [follow[0], follow[1], follow[2] + 0.55];
-    const radius = whole ? 19 : 6;
-    const zoom = Math.min(width * (whole ? 1.2 : 1.5), height * (whole ? 1.75 : 1.9));
+    const target = whole ? [0, 0, 4] : [follow[0], follow[1], follow[2] + 0.55];
+    const radius = whole ? 22 : 6;
+    const zoom = Math.min(width * (whole ? 1.15 : 1.5), height * (whole ? 1.5 : 1.9));
     const [ca, sa] = [Math.cos(this.azimuth), Math.sin(this.azimuth)];
     const [ce, se] = [Math.cos(this.elevation), Math.sin(this.elevation)];
     const eye = [target[0] + radius * ce * ca, target[1] + radius * ce * sa, target[2] + radius * se];

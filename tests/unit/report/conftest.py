@@ -9,6 +9,9 @@ import pytest
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.trajectory import Trajectory
+from robo_eval.metrics.coverage import Coverage
+from robo_eval.metrics.performance import Cell as CellNumbers
+from robo_eval.metrics.performance import PolicyResult, success_estimate
 from robo_eval.report.animation import pack
 from robo_eval.report.model import (
     AgentCurve,
@@ -16,14 +19,65 @@ from robo_eval.report.model import (
     Characteristic,
     Effect,
     Lengths,
-    PolicyResult,
     Report,
+    Result,
 )
 
 
 def share(value: float, n: int, method: str = "wilson") -> Estimate:
     low, high = max(0.0, value - 0.1), min(1.0, value + 0.1)
     return Estimate(value=value, low=low, high=high, n=n, method=method, unit="ratio")
+
+
+def coverage(scored: int, expected: int) -> Coverage:
+    return Coverage(
+        scored=scored,
+        attempted=expected,
+        planned=expected,
+        attempts=expected,
+        voids=0,
+        missing={"fault": expected - scored} if scored < expected else {},
+    )
+
+
+def result(n_success: int, scored: int, expected: int) -> PolicyResult:
+    exact = success_estimate(n_success, scored, exact=True)
+    wilson = success_estimate(n_success, scored, exact=False)
+    quality = share(0.7, scored, "bootstrap")
+    return PolicyResult(
+        side="sim",
+        policy="policy",
+        policy_digests=("0" * 64,),
+        n_conditions=8,
+        coverage=coverage(scored, expected),
+        n_success=n_success,
+        performance=quality,
+        performance_elsewhere=quality,
+        success=wilson,
+        success_exact=exact,
+        success_with_voids=wilson,
+        performance_bounds=None,
+        success_bounds=None,
+    )
+
+
+def cell(value: float, n_success: int, scored: int = 5) -> CellNumbers:
+    return CellNumbers(
+        side="sim",
+        task="RoboEval/CartPole3D-v0",
+        family="balancing",
+        profile="paper",
+        level=1,
+        difficulty="easy",
+        policy="policy",
+        coverage=coverage(scored, 5),
+        n_success=n_success,
+        performance=share(value, scored, "bootstrap"),
+        success=success_estimate(n_success, scored, exact=False),
+        success_exact=success_estimate(n_success, scored, exact=True),
+        performance_bounds=None,
+        success_bounds=None,
+    )
 
 
 @pytest.fixture
@@ -71,11 +125,7 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
                 panel=difficulty,
                 column=str(level),
                 column_name=f"level {level} name",
-                performance=share(0.9 / (index + 1), 5, "bootstrap"),
-                success=share(0.8 / (index + 1), 5),
-                survived=4 // (index + 1),
-                scored=5,
-                planned=5,
+                numbers=cell(0.9 / (index + 1), 4 // (index + 1)),
             )
             for index, policy in enumerate(policies)
             for level in range(4)
@@ -87,16 +137,7 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
             status="complete",
             synopsis="a synopsis",
             results=[
-                PolicyResult(
-                    policy=policy,
-                    digest="0" * 64,
-                    survived=scored // 2,
-                    scored=scored,
-                    planned=40,
-                    success=share(0.5, scored),
-                    performance=share(0.7, scored, "bootstrap"),
-                    missing={"fault": 40 - scored} if scored < 40 else {},
-                )
+                Result(policy=policy, numbers=result(scored // 2, scored, 40))
                 for policy in policies
             ],
             verdict="A verdict.",
@@ -110,6 +151,8 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
                         value=-0.1 * level, low=-0.1 * level - 0.08, high=-0.1 * level + 0.08,
                         n=5, method="bootstrap", unit="ratio",
                     ),
+                    n_pairs=15,
+                    verdict="lower",
                 )
                 for policy in policies
                 for level in range(1, 4)
@@ -118,7 +161,7 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
                 Lengths(
                     policy=policy,
                     time_s=[0.0, 1.0, 4.0],
-                    still_running=[1.0, 0.75, 0.5],
+                    unfailed=[1.0, 0.75, 0.5],
                     median_s=4.0,
                     n=scored,
                 )

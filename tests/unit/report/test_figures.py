@@ -24,8 +24,9 @@ Maker = Callable[..., Report]
 
 def test_heat_map_puts_each_value_where_its_labels_say(make_report: Maker) -> None:
     report = make_report()
+    odd = Estimate(value=0.123, n=1, method="none", unit="ratio")
     cells = [
-        replace(cell, performance=Estimate(value=0.123, n=1, method="none", unit="ratio"))
+        replace(cell, numbers=replace(cell.numbers, performance=odd))
         if (cell.policy, cell.column, cell.panel) == ("shaky", "2", "hard")
         else cell
         for cell in report.cells
@@ -36,13 +37,15 @@ def test_heat_map_puts_each_value_where_its_labels_say(make_report: Maker) -> No
     assert list(panel.x) == ["0", "1", "2", "3"]
     assert panel.z[1][2] == 0.123
     assert "shaky" in panel.customdata[1][2]
-    assert "4 of 5" not in panel.customdata[1][2]
+    assert "5 of 5 scored" in panel.customdata[1][2]
 
 
 def test_a_cell_without_value_is_a_gap_with_its_reason(make_report: Maker) -> None:
     report = make_report()
     missing = Estimate.missing(reason="no scored episodes", unit="ratio")
-    cells = [replace(report.cells[0], performance=missing), *report.cells[1:]]
+    first = report.cells[0]
+    empty = replace(first, numbers=replace(first.numbers, performance=missing))
+    cells = [empty, *report.cells[1:]]
     panel = figures.heat_map(cells, report.policies).data[0]
     assert panel.z[0][0] is None
     assert "no scored episodes" in panel.customdata[0][0]
@@ -52,11 +55,11 @@ def test_forest_fills_only_points_whose_interval_excludes_zero(make_report: Make
     figure = figures.novelty_effects(make_report().effects, ["steady", "shaky"])
     colours = figure.data[0].marker.color
     assert colours[0] == POLICY[0]  # -0.1 with -0.18 to -0.02
-    wide = [
-        replace(effect, difference=replace(effect.difference, low=-0.9, high=0.9))
-        for effect in make_report().effects
-    ]
-    assert POLICY[0] not in figures.novelty_effects(wide, ["steady", "shaky"]).data[0].marker.color
+    undecided = [replace(effect, verdict="undecided") for effect in make_report().effects]
+    assert (
+        POLICY[0]
+        not in figures.novelty_effects(undecided, ["steady", "shaky"]).data[0].marker.color
+    )
 
 
 def test_isometrics_are_those_of_the_definition(make_report: Maker) -> None:

@@ -1,0 +1,142 @@
+"""How a trial directory becomes a report bundle."""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from robo_eval.analysis.trial import acc_of
+from robo_eval.core.canonical import canonical_json
+from robo_eval.log.directory import PLAN, TrialDirectory
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.summary import TrialSummary, summarise
+from robo_eval.report.content import TrialData, make_report
+from robo_eval.report.embed import packed, plain
+from robo_eval.report.files import fingerprint, json_bytes, write_bundle
+from robo_eval.report.page import Download, render
+
+if TYPE_CHECKING:
+    from robo_eval.report.model import Report
+
+MAX_BYTES: Final = 6_000_000
+"""Largest index.html; data that would not fit lie next to it instead of inside."""
+MANIFEST_VERSION: Final = 1
+_PACKAGES: Final = ("robo-eval", "numpy", "scipy", "pandas", "plotly", "jinja2")
+
+_log = logging.getLogger(__name__)
+
+
+def build_report(trial: TrialDirectory, *, config: MetricConfig | None = None) -> Path:
+    """Write report/index.html, metrics.json, episodes.csv and manifest.json of a trial.
+
+    Everything is computed from the log; the log is not touched. Files appear complete or not at
+    all.
+
+    Args:
+        trial: The trial directory.
+        config: Settings of the intervals.
+
+    Returns:
+        Path of index.html.
+
+    Raises:
+        InputError: If the log cannot be scored.
+        TrialDirectoryError: If the log cannot be read or the report not be written.
+    """
+    data = read_trial(trial)
+    settings = config or MetricConfig()
+    summary = summarise(data.frame, data.plan, config=settings, acc=acc_of(trial))
+    report = make_report(data, summary)
+    files = {
+        "metrics.json": json_bytes(summary.as_dict()),
+        "episodes.csv": csv_bytes(data.frame),
+    }
+    files["index.html"] = page_bytes(report, files)
+    files["manifest.json"] = json_bytes(_manifest(data, summary, files))
+    write_bundle(trial.report_dir, files)
+    return trial.report_dir / "index.html"
+
+
+def read_trial(trial: TrialDirectory) -> TrialData:
+    """Everything a report needs of a trial directory."""
+    return TrialData(
+        path=trial.path,
+        plan=trial.plan,
+        plan_text=(trial.path / PLAN).read_text(encoding="utf-8"),
+        plan_digest=trial.plan_digest,
+        status=trial.status(),
+        manifest=trial.manifest,
+        frame=trial.frame(),
+    )
+
+
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """Episodes as CSV: one row per attempt, mappings as JSON, empty where nothing is known."""
+    table = frame.copy()
+    for column in table.columns:
+        if table[column].map(lambda value: isinstance(value, dict | list)).any():
+            table[column] = table[column].map(_json_cell)
+    return table.to_csv(index=False, lineterminator="\n").encode()
+
+
+def _json_cell(value: Any) -> str:  # noqa: ANN401 - whatever a column holds
+    return "" if value is None else canonical_json(plain(value)).decode()
+
+
+def page_bytes(report: Report, files: dict[str, bytes]) -> bytes:
+    """The page with as many of the files inside as its size allows, the smallest first."""
+    kinds = {"metrics.json": "application/json", "episodes.csv": "text/csv"}
+    inside = {name: packed(data) for name, data in files.items()}
+    while True:
+        downloads = [
+            Download(name=name, mime=kinds[name], size=_size(data), packed=inside.get(name))
+            for name, data in files.items()
+        ]
+        page = render(report, downloads).encode()
+        if len(page) <= MAX_BYTES or not inside:
+            if len(page) > MAX_BYTES:
+                _log.warning("the report has %s, more than %s", _size(page), MAX_BYTES)
+            return page
+        inside.pop(max(inside, key=lambda name: len(inside[name])))
+
+
+def _size(data: bytes) -> str:
+    kilobytes = len(data) / 1000
+    return f"{kilobytes / 1000:.1f} MB" if kilobytes >= 1000 else f"{max(1, round(kilobytes))} kB"
+
+
+def _manifest(data: TrialData, summary: TrialSummary, files: dict[str, bytes]) -> dict[str, object]:
+    """What the bundle was made from and by, and the digest of each of its files."""
+    return {
+        "version": MANIFEST_VERSION,
+        "kind": "robo-eval report",
+        "trial": {
+            "name": data.plan.name,
+            "status": data.status,
+            "plan_sha256": data.plan_digest,
+            "rows": len(data.frame),
+            "chain_head": data.manifest.head if data.manifest else None,
+            "seeds": {"first": data.plan.seeds.first, "per_condition": data.plan.episodes},
+            "policies": {result.policy: list(result.policy_digests) for result in summary.policies},
+            "software": sorted(set(data.frame["software"].astype(str))),
+            "score_versions": {str(v): n for v, n in summary.score_versions.items()},
+        },
+        "configuration": summary.config.as_dict(),
+        "configuration_sha256": summary.config.digest,
+        "versions": _versions(),
+        "files": {name: fingerprint(content) for name, content in sorted(files.items())},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,151 @@
+"""Which trials a folder holds, and what each found: the page over many reports."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from robo_eval.core.errors import RoboEvalError, TrialDirectoryError
+from robo_eval.log.directory import TrialDirectory, is_trial
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.performance import policies
+from robo_eval.report.files import write_bundle
+from robo_eval.report.model import Result
+from robo_eval.report.page import environment
+from robo_eval.report.words import count
+
+_COUNTS_ONLY: Final = MetricConfig(resamples=100)
+"""The index shows exact intervals of counts; bootstraps would only cost time."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One trial directory as the index lists it.
+
+    Attributes:
+        folder: Where it is, relative to the index.
+        title: Name of its plan; the folder if that cannot be read.
+        started_ns: Start of its first episode, UTC; 0 without one.
+        status: `"complete"`, or e.g. `"interrupted at 12/40"`.
+        results: Each policy's numbers.
+        href: Link to its report; None without one.
+        problem: Why it cannot be read; None if it can.
+    """
+
+    folder: str
+    title: str
+    started_ns: int = 0
+    status: str = ""
+    results: Sequence[Result] = ()
+    href: str | None = None
+    problem: str | None = None
+
+    @property
+    def started(self) -> str:
+        """Date and time for people."""
+        if not self.started_ns:
+            return "not yet"
+        return f"{datetime.fromtimestamp(self.started_ns / 1e9, tz=UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def build_index(folder: Path) -> Path:
+    """Write index.html of a folder of trial directories, newest trial first.
+
+    Trials are looked for in the folder and in the folders in it. One that cannot be read is
+    listed with the reason and stops nothing.
+
+    Args:
+        folder: Folder to list.
+
+    Returns:
+        Path of index.html.
+
+    Raises:
+        TrialDirectoryError: If the folder does not exist or cannot be written.
+    """
+    if not folder.is_dir():
+        raise TrialDirectoryError(f"{folder}: no such folder; name a folder of trial directories")
+    entries = [read_entry(path, folder) for path in find_trials(folder)]
+    entries.sort(key=lambda entry: (entry.problem is not None, -entry.started_ns, entry.folder))
+    broken = sum(entry.problem is not None for entry in entries)
+    unreadable = f", {broken} of them unreadable" if broken else ""
+    page = (
+        environment()
+        .get_template("index.html.j2")
+        .render(
+            name=folder.resolve().name or str(folder.resolve()),
+            synopsis=f"{count(len(entries), 'trial')}{unreadable}",
+            entries=entries,
+            level="95",
+        )
+    )
+    write_bundle(folder, {"index.html": page.encode()})
+    return folder / "index.html"
+
+
+def find_trials(folder: Path) -> list[Path]:
+    """Trial directories one or two folders down, in order of their names."""
+    found = []
+    for child in sorted(path for path in folder.iterdir() if _is_visible_folder(path)):
+        if is_trial(child):
+            found.append(child)
+        else:
+            found += sorted(
+                path for path in _children(child) if _is_visible_folder(path) and is_trial(path)
+            )
+    return found
+
+
+def _is_visible_folder(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith(".")
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError as err:
+        _log.warning("%s is left out: %s", folder, err.strerror or err)
+        return []
+
+
+def read_entry(path: Path, folder: Path) -> Entry:
+    """What the index says of one trial directory; its problem if it cannot be read."""
+    relative = path.relative_to(folder).as_posix()
+    try:
+        trial = TrialDirectory.open(path)
+        frame = trial.frame()
+        results = policies(frame, trial.plan, _COUNTS_ONLY)
+        sides = {row.side for row in results}
+        return Entry(
+            folder=relative,
+            title=trial.plan.name,
+            started_ns=int(frame["start_ns"].min()) if len(frame) else 0,
+            status=trial.status(),
+            results=[
+                Result(
+                    policy=f"{row.policy} ({row.side})" if len(sides) > 1 else row.policy,
+                    numbers=row,
+                )
+                for row in results
+            ],
+            href=_report_of(path, relative),
+        )
+    except (RoboEvalError, OSError) as err:
+        return Entry(folder=relative, title=path.name, problem=_one_line(err, path))
+
+
+def _report_of(path: Path, relative: str) -> str | None:
+    page = path / "report" / "index.html"
+    return f"{quote(relative)}/report/index.html" if page.is_file() else None
+
+
+def _one_line(err: Exception, path: Path) -> str:
+    # Shown under the folder's own name, so that the page says nothing of the machine's paths.
+    return " ".join(str(err).replace(f"{path}/", "").replace(f"{path}: ", "").split())

@@ -1,0 +1,94 @@
+"""What may be said about the policies of a trial in a sentence or two, and what forbids it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.effects import Effect, policy_differences
+from robo_eval.metrics.summary import TrialSummary
+from robo_eval.report.model import Result
+from robo_eval.report.words import bounds, count, number, percent
+
+
+def verdict_text(
+    summary: TrialSummary, results: Sequence[Result], frame: pd.DataFrame, *, verb: str
+) -> str:
+    """Which policy did best, by how much, and how sure that is; one sentence a side.
+
+    Policies are compared by their mean performance, paired by condition and seed. Nothing is
+    said where a policy of the side has too few scored episodes.
+    """
+    sentences = []
+    for side in dict.fromkeys(result.numbers.side for result in results):
+        own = [result for result in results if result.numbers.side == side]
+        if all(result.numbers.is_sayable for result in own):
+            sentences.append(_side_text(own, frame, summary.config, verb))
+    return " ".join(sentences)
+
+
+def _side_text(
+    results: Sequence[Result], frame: pd.DataFrame, config: MetricConfig, verb: str
+) -> str:
+    ranked = sorted(results, key=lambda result: -(result.numbers.performance.value or 0.0))
+    best = ranked[0].numbers
+    share = (
+        f"{ranked[0].policy} {verb} in {best.n_success} of {best.coverage.scored} scored episodes"
+        f" ({number(best.success_exact.value)}, {percent(best.success_exact.level)}"
+        f" {bounds(best.success_exact)})"
+    )
+    if len(ranked) == 1:
+        return f"{share}; its mean performance is {number(best.performance.value)}."
+    lead = f"{share}, mean performance {number(best.performance.value)}"
+    return f"{lead}. {_comparison(ranked[0], ranked[1], frame, config)}"
+
+
+def _comparison(best: Result, second: Result, frame: pd.DataFrame, config: MetricConfig) -> str:
+    rows = frame[frame["side"] == best.numbers.side]
+    found = policy_differences(
+        rows, best.numbers.policy, second.numbers.policy, by=("side",), config=config
+    )
+    if not found or found[0].verdict is None or found[0].difference.low is None:
+        why = found[0].difference.reason if found else "no episodes with the same seeds"
+        return f"Whether it is better than {second.policy} cannot be said: {why}."
+    return _difference_text(second, found[0])
+
+
+def _difference_text(second: Result, effect: Effect) -> str:
+    estimate = effect.difference
+    paired = (
+        f"({percent(estimate.level)} {bounds(estimate, signed=True)},"
+        f" {count(effect.n_pairs, 'pair')} of episodes with {count(estimate.n, 'seed')})"
+    )
+    amount = number(estimate.value, signed=True)
+    if effect.verdict == "higher":
+        return f"That is {amount} above {second.policy} {paired}."
+    return (
+        f"This trial does not separate it from {second.policy}: the difference in performance is"
+        f" {amount} {paired}."
+    )
+
+
+def coverage_warnings(summary: TrialSummary, results: Sequence[Result]) -> list[str]:
+    """Why no policy is called better, most important first; empty where all is scored enough."""
+    minimum = percent(summary.config.min_coverage)
+    short = [result for result in results if not result.numbers.is_sayable]
+    warnings = []
+    if short:
+        counts = "; ".join(f"{r.policy}: {r.numbers.coverage.text}" for r in short)
+        warnings.append(
+            f"No headline and no winner: fewer than {minimum} of the planned episodes are scored."
+            f" {counts}."
+        )
+    changed = [result.policy for result in results if len(result.numbers.policy_digests) > 1]
+    if changed:
+        warnings.append(
+            f"The policy changed during the trial: {', '.join(changed)} played under more than one"
+            " digest."
+        )
+    if len(summary.score_versions) > 1:
+        versions = ", ".join(f"{n} by version {v}" for v, n in summary.score_versions.items())
+        warnings.append(f"Episodes were scored by different versions of the rules: {versions}.")
+    return warnings
