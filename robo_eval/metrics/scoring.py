@@ -298,14 +298,30 @@ class _TaskLookup:
                 f"episode {row['episode_id']}: task {row['task']!r} is not in the plan, which has"
                 f" {', '.join(envs)}"
             )
-        if len({(t.quality_range, t.success_quality, t.max_ticks) for t in fitting}) == 1:
-            return fitting[0]
-        # Sections of one environment scored differently: only the id says which one it was.
+        own = [task for task in fitting if _plays(task, row)]
+        # A control is played at level 0, which its section need not name; then any section of
+        # the environment could be meant, and only the id says which.
+        for candidates in (own, fitting):
+            if candidates and len({_scoring(task) for task in candidates}) == 1:
+                return candidates[0]
         match = re.match(r"(?:control-)?t(\d+)-", str(row["episode_id"]))
         index = int(match[1]) if match else -1
         if not 0 <= index < len(self._tasks) or self._tasks[index] not in fitting:
             raise InputError(
                 f"episode {row['episode_id']}: {len(fitting)} tasks of the plan score"
-                f" {row['task']!r} differently, and the id does not say which one was played"
+                f" {row['task']!r} differently, and neither level nor id says which one was played"
             )
         return self._tasks[index]
+
+
+def _plays(task: TaskPlan, row: Mapping[Hashable, Any]) -> bool:
+    if task.levels is None:
+        return row["level"] is None
+    is_described_so = row["profile"] in (None, task.profile.value)
+    return (
+        is_described_so and row["level"] in task.levels and row["difficulty"] in task.difficulties
+    )
+
+
+def _scoring(task: TaskPlan) -> tuple[object, ...]:
+    return (task.quality_range, task.success_quality, task.max_ticks)

@@ -1,0 +1,212 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Arm, Difficulty, EndReason
+from robo_eval.core.plan import PolicyPlan, TaskPlan, TrialPlan
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.performance import cells, performance, policies, success_rate
+
+ENV = "RoboEval/CartPole3D-v0"
+
+
+def _twenty(episode, n_scored, quality=1.0):
+    return [episode(f"e{i}", quality if i < n_scored else None) for i in range(20)]
+
+
+def test_seven_of_twenty_is_no_headline_and_no_verdict(frame, episode):
+    log = frame(*_twenty(episode, 7))
+    (result,) = policies(log)
+    assert result.headline is None
+    assert not result.is_sayable
+    assert result.coverage.text == "7 of 20 scored (13 fault)"
+    for estimate in (result.performance, result.success, result.success_exact):
+        assert estimate.value == 1.0
+        assert estimate.n == 7
+        assert estimate.reason.startswith("7 of 20 scored")
+    assert result.success_bounds == (7 / 20, 1.0)
+    assert result.performance_bounds == (7 / 20, 1.0)
+    (cell,) = cells(log)
+    assert cell.performance.reason.startswith("7 of 20 scored")
+    assert performance(log).reason.startswith("7 of 20 scored")
+    assert success_rate(log).reason.startswith("7 of 20 scored")
+
+
+@pytest.mark.parametrize(("n_scored", "is_sayable"), [(20, True), (19, True), (18, False)])
+def test_a_headline_needs_95_percent(frame, episode, n_scored, is_sayable):
+    (result,) = policies(frame(*_twenty(episode, n_scored)))
+    assert result.is_sayable is is_sayable
+
+
+def test_headline_carries_the_exact_interval_and_what_is_missing(frame, episode):
+    (ten,) = policies(frame(*(episode(f"e{i}") for i in range(10))))
+    assert ten.headline == "10/10, 95 % 0.69-1.00"
+    (nineteen,) = policies(frame(*_twenty(episode, 19)))
+    assert nineteen.headline == "19/19, 95 % 0.82-1.00; 1 missing"
+
+
+def test_a_missing_verdict_is_neither_failure_nor_success(frame, episode):
+    log = frame(episode("a"), episode("b", None, end_reason=EndReason.TIMEOUT), episode("c", 0.5))
+    (result,) = policies(log)
+    assert result.coverage.missing == {"no_verdict": 1}
+    assert (result.n_success, result.success.n) == (1, 2)
+    assert result.success_bounds == (1 / 3, 2 / 3)
+
+
+def test_nothing_scored_is_none_with_a_reason(frame, episode):
+    (cell,) = cells(frame(episode("a", None), episode("b", None)))
+    for estimate in (cell.performance, cell.success, cell.success_exact):
+        assert estimate.value is None
+        assert "no scored episodes" in estimate.reason
+    assert cell.performance_bounds == (0.0, 1.0)
+
+
+def test_controls_never_enter(frame, episode):
+    log = frame(episode("a", 0.5), episode("c", 1.0, arm=Arm.CONTROL))
+    (cell,) = cells(log)
+    assert (cell.performance.value, cell.coverage.scored) == (0.5, 1)
+    assert performance(log).value == 0.5
+    assert success_rate(log).value == 0.0
+
+
+def test_a_repeated_attempt_is_one_episode(frame, episode):
+    log = frame(
+        episode("x", None, end_reason=EndReason.VOID, end_detail="operator_error"),
+        episode("x-a2", 0.5, attempt=2),
+        episode("y", 1.0),
+    )
+    (result,) = policies(log)
+    coverage = result.coverage
+    assert (coverage.scored, coverage.attempted, coverage.attempts, coverage.voids) == (2, 2, 3, 1)
+    assert coverage.missing == {}
+    assert result.success.value == 0.5
+    assert result.success_with_voids.value == pytest.approx(1 / 3)
+
+
+def test_cell_intervals_fit_the_number_of_episodes(frame, episode):
+    rng = np.random.default_rng(5)
+    few = [round(float(q), 3) for q in rng.uniform(0.4, 0.6, 5)]
+    many = [round(float(q), 3) for q in rng.uniform(0.2, 0.9, 30)]
+    log = frame(
+        *(episode(f"a{i}", q, level=1) for i, q in enumerate(few)),
+        *(episode(f"b{i}", q, level=2) for i, q in enumerate(many)),
+    )
+    one, two = cells(log, config=MetricConfig(resamples=4000, seed=3))
+    expected = stats.t.interval(0.95, 4, loc=np.mean(few), scale=stats.sem(few))
+    assert one.performance.method == "student_t"
+    assert (one.performance.low, one.performance.high) == pytest.approx(expected)
+    bca = stats.bootstrap(
+        (sorted(many),), np.mean, n_resamples=4000, method="BCa", rng=np.random.default_rng(3)
+    ).confidence_interval
+    assert two.performance.method == "bca"
+    assert (two.performance.low, two.performance.high) == pytest.approx((bca.low, bca.high))
+
+
+def test_perfect_cells_have_the_exact_bound_and_not_a_width_of_zero(frame, episode):
+    (cell,) = cells(frame(*(episode(f"e{i}") for i in range(5))))
+    assert (cell.performance.low, cell.performance.high) == (pytest.approx(0.4781762), 1.0)
+    assert cell.performance.method == "clopper_pearson"
+    (worst,) = cells(frame(*(episode(f"e{i}", 0.0) for i in range(5))))
+    assert (worst.performance.low, worst.performance.high) == (0.0, pytest.approx(0.5218238))
+
+
+def test_equal_scores_in_between_have_no_interval_and_a_reason(frame, episode):
+    (cell,) = cells(frame(*(episode(f"e{i}", 0.3) for i in range(5))))
+    assert (cell.performance.value, cell.performance.low) == (0.3, None)
+    assert cell.performance.reason == "all 5 values are equal"
+
+
+def test_intervals_stay_in_the_range_of_the_quantity_and_say_so(frame, episode):
+    (cell,) = cells(frame(*(episode(f"e{i}", q) for i, q in enumerate((0.5, 1.0, 1.0)))))
+    assert cell.performance.high == 1.0
+    assert cell.performance.method == "student_t_clipped"
+
+
+def test_overall_is_the_mean_of_conditions(frame, episode):
+    log = frame(
+        *(episode(f"a{i}", q, level=1) for i, q in enumerate((0.2, 0.4))),
+        *(episode(f"b{i}", q, level=2) for i, q in enumerate((0.9, 0.9, 0.9, 0.8))),
+    )
+    (result,) = policies(log)
+    assert result.performance.value == pytest.approx((0.3 + 0.875) / 2)
+    assert result.performance.method == "stratified_bootstrap_percentile"
+    assert result.performance_elsewhere.method == "two_stage_bootstrap_percentile"
+    width = result.performance.high - result.performance.low
+    assert result.performance_elsewhere.high - result.performance_elsewhere.low > width
+    assert result.n_conditions == 2
+
+
+def test_policies_sides_and_conditions_stay_apart(frame, episode):
+    log = frame(
+        episode("a", 0.1, policy="p"),
+        episode("b", 0.2, policy="q"),
+        episode("c", 0.3, policy="p", side="real"),
+        episode("d", 0.4, policy="p", difficulty="hard"),
+        episode("e", 0.5, policy="p", level=None, difficulty=None, profile=None, task="Other-v0"),
+    )
+    found = {
+        (c.side, c.task, c.level, c.difficulty, c.policy): c.performance.value for c in cells(log)
+    }
+    assert found == {
+        ("real", ENV, 0, "easy", "p"): 0.3,
+        ("sim", ENV, 0, "easy", "p"): 0.1,
+        ("sim", ENV, 0, "easy", "q"): 0.2,
+        ("sim", ENV, 0, "hard", "p"): 0.4,
+        ("sim", "Other-v0", None, None, "p"): 0.5,
+    }
+    assert [(p.side, p.policy) for p in policies(log)] == [
+        ("real", "p"),
+        ("sim", "p"),
+        ("sim", "q"),
+    ]
+
+
+def test_the_plan_says_what_was_not_played_and_in_which_order(frame, episode):
+    plan = TrialPlan(
+        name="t",
+        tasks=[
+            TaskPlan(
+                levels=(3, 0), difficulties=(Difficulty.HARD, Difficulty.EASY), family="balancing"
+            )
+        ],
+        policies=[PolicyPlan(name="zeta"), PolicyPlan(name="alpha")],
+        episodes=2,
+    )
+    log = frame(
+        episode("a", 0.5, policy="zeta", level=3, difficulty="hard"),
+        episode("b", None, policy="zeta", level=3, difficulty="hard"),
+        episode("c", 1.0, policy="zeta", level=0),
+    )
+    found = cells(log, plan)
+    assert [(c.level, c.difficulty, c.policy) for c in found] == [
+        (level, difficulty, policy)
+        for level in (3, 0)
+        for difficulty in ("hard", "easy")
+        for policy in ("zeta", "alpha")
+    ]
+    assert found[0].coverage.text == "1 of 2 scored (1 fault)"
+    assert found[1].coverage.text == "0 of 2 scored (2 not played)"
+    assert found[6].coverage.text == "1 of 2 scored (1 not played)"
+    zeta, alpha = policies(log, plan)
+    assert zeta.coverage.text == "2 of 8 scored (1 fault, 5 not played)"
+    assert alpha.performance.value is None
+
+
+def test_a_bad_table_is_refused_at_the_door(frame, episode):
+    with pytest.raises(InputError, match="row 1"):
+        performance(frame(episode("a"), episode("a")))
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(InputError, match="level is 95"):
+        MetricConfig(level=95)
+    with pytest.raises(InputError, match="resamples is 5"):
+        MetricConfig(resamples=5)
+    with pytest.raises(InputError, match="seed is -1"):
+        MetricConfig(seed=-1)
+
+
+def test_settings_have_a_digest_that_changes_with_them():
+    assert MetricConfig().digest == MetricConfig(seed=0).digest
+    assert MetricConfig().digest != MetricConfig(seed=1).digest
