@@ -1,0 +1,55 @@
+"""What can be refused about a plan before a simulator is even imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from robo_eval.core.errors import PlanError, UnknownNameError
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import TrialPlan
+
+_ROW_BYTES: Final = 6_000
+_TRACE_BYTES: Final = 150_000
+_REPORT_BYTES: Final = 10_000_000
+
+
+def check_names(plan: TrialPlan) -> None:
+    """Refuse unknown agents, levels and environments of ours, with the nearest valid name.
+
+    Raises:
+        PlanError: If a name is unknown; the message names the field.
+    """
+    from robo_eval.agents import load_policy
+    from robo_eval.core.names import unknown_name
+
+    for index, policy in enumerate(plan.policies):
+        try:
+            load_policy(policy.name, policy.factory, policy.kwargs)
+        except (UnknownNameError, TypeError) as err:
+            raise PlanError(f"policies.{index}.name: {err}") from err
+    from robo_eval_sim.novelty import levels
+    from robo_eval_sim.registration import ENVIRONMENTS
+
+    for index, task in enumerate(plan.tasks):
+        if task.env.startswith("RoboEval/") and task.env not in ENVIRONMENTS:
+            raise PlanError(
+                f"tasks.{index}.env: {unknown_name('environment', task.env, ENVIRONMENTS)}"
+            )
+        for level in task.levels or ():
+            if task.env in ENVIRONMENTS and level not in levels():
+                raise PlanError(f"tasks.{index}.levels: {unknown_name('level', level, levels())}")
+
+
+def needed_bytes(plan: TrialPlan) -> int:
+    """Disk space a run may need, rounded up: rows, traces and the report."""
+    n_conditions = sum(1 for _ in plan.conditions())
+    arms = 2 if plan.control else 1
+    episodes = n_conditions * len(plan.policies) * plan.episodes * arms
+    traced = {
+        "none": 0,
+        "first": n_conditions * len(plan.policies),
+        "first_and_failures": episodes,
+        "all": episodes,
+    }[plan.traces]
+    return _REPORT_BYTES + episodes * _ROW_BYTES + traced * _TRACE_BYTES

@@ -1,0 +1,29 @@
+"""`robo-eval export`: the rows of a trial as one table for other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robo_eval.cli.output import JsonOption, print_json, say
+
+
+def export(
+    trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .parquet or .csv.")],
+    json: JsonOption = False,
+) -> None:
+    """Write the episode rows as Parquet or CSV, by the ending of the file name.
+
+    Example: robo-eval export runs/demo/sim --out episodes.parquet
+    """
+    from robo_eval.log.export import export_episodes
+
+    rows = export_episodes(trial, out)
+    if json:
+        print_json({"rows": rows, "file": str(out)})
+    else:
+        say(f"{rows} rows written to {out}")

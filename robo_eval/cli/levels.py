@@ -1,0 +1,44 @@
+"""`robo-eval levels`: which novelty levels there are, and what each changes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from robo_eval.cli.output import JsonOption, print_json, print_table
+from robo_eval.core.kinds import Profile
+
+
+def levels(
+    *,
+    profile: Annotated[
+        str, typer.Option(help="Which description is followed: paper or compat.")
+    ] = "paper",
+    json: JsonOption = False,
+) -> None:
+    """List the novelty levels of CartPole3D with their effects and parameter ranges.
+
+    Example: robo-eval levels --profile compat
+    """
+    from robo_eval.core.names import unknown_name
+    from robo_eval_sim.novelty import levels as all_levels
+
+    if profile not in list(Profile):
+        raise unknown_name("profile", profile, list(Profile))
+    found = all_levels()
+    if json:
+        print_json(
+            {"profile": profile, "levels": [info.as_dict(profile) for info in found.values()]}
+        )
+        return
+    rows = []
+    for info in found.values():
+        row = info.as_dict(profile)
+        rows.append((row["level"], row["name"], row["effect"], *row["ranges"].values()))
+    print_table(
+        f"CartPole3D novelty levels, profile {profile}",
+        ("level", "name", "effect", "easy", "medium", "hard"),
+        rows,
+        right=(0,),
+    )

@@ -1,0 +1,66 @@
+"""How verbs print: calm tables for people, one JSON document for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+
+
+def print_json(data: object) -> None:
+    """One JSON document on standard output, without NaN or infinity."""
+    json.dump(data, sys.stdout, indent=2, allow_nan=False, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def console() -> Console:
+    """The console for people; rich is imported only when something is printed."""
+    from rich.console import Console
+
+    # A pipe or a log file has no width of its own: keep tables on one line there.
+    width = None if sys.stdout.isatty() else 160
+    return Console(highlight=False, width=width, soft_wrap=False)
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = ()
+) -> None:
+    """A plain table; `right` names the columns that are aligned to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index in right else "left")
+    for row in rows:
+        # Text, not markup: names come from plans and other labs' files.
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    console().print(table)
+
+
+def say(text: str = "") -> None:
+    """A line for people."""
+    typer.echo(text)
+
+
+def next_steps(*commands: str) -> None:
+    """Suggest what to type next."""
+    say("next:")
+    for command in commands:
+        say(f"  {command}")
+
+
+def quoted(path: object) -> str:
+    """A path as it can be pasted into a shell."""
+    import shlex
+
+    return shlex.quote(str(path))

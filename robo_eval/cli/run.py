@@ -1,0 +1,144 @@
+"""`robo-eval run` and `resume`: play what a plan asks for, and go on after a stop."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import TrialPlan
+    from robo_eval.log.directory import TrialDirectory
+
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes; default one per core.")
+]
+ReportOption = Annotated[bool, typer.Option("--report/--no-report", help="Write the HTML report.")]
+
+
+def run(
+    plan: Annotated[Path, typer.Argument(help="Plan file (YAML).")],
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Trial directory to create.")],
+    sides: Annotated[
+        str | None, typer.Option(help="Sides to play, comma separated; default as planned.")
+    ] = None,
+    jobs: JobsOption = None,
+    with_report: ReportOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Lock a plan in a new trial directory, play it, and write the report.
+
+    Example: robo-eval run examples/plans/first.yaml --out runs/first
+    """
+    if not plan.exists():
+        from robo_eval.core.errors import PlanError
+
+        raise PlanError(f"{plan}: no such plan file; the repository has some in examples/plans")
+    from robo_eval.core.plan import read_plan
+
+    start(_with_sides(read_plan(plan), sides), out, jobs=jobs, with_report=with_report, json=json)
+
+
+def resume(
+    trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
+    *,
+    jobs: JobsOption = None,
+    with_report: ReportOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Play what is still missing in a trial directory.
+
+    Example: robo-eval resume runs/first
+    """
+    from robo_eval.log.directory import TrialDirectory
+
+    play(TrialDirectory.open(trial), jobs=jobs, with_report=with_report, json=json)
+
+
+def start(plan: TrialPlan, out: Path, *, jobs: int | None, with_report: bool, json: bool) -> None:
+    """Check everything that can be checked before the first tick, then play."""
+    from robo_eval.cli.checks import check_names, needed_bytes
+
+    check_names(plan)
+    from robo_eval.log.directory import TrialDirectory
+
+    TrialDirectory.check_new(out, needed_bytes=needed_bytes(plan))
+    from robo_eval_sim.runner import check_plan
+
+    check_plan(plan)
+    trial = TrialDirectory.create(out, plan)
+    if not json:
+        say(f"{plan.name}: plan {trial.plan_digest[:12]} locked in {trial.path}")
+    play(trial, jobs=jobs, with_report=with_report, json=json)
+
+
+def play(trial: TrialDirectory, *, jobs: int | None, with_report: bool, json: bool) -> None:
+    """Play what is missing, print the summary, and say what can be done next."""
+    from robo_eval.cli.progress import episode_progress
+    from robo_eval.cli.summary import coverage_problem, print_summary, summary_of
+    from robo_eval.core.errors import CheckFailedError
+    from robo_eval_sim.runner import default_jobs, run_simulated
+
+    jobs = jobs or default_jobs()
+    with episode_progress(trial.path.name, quiet=json) as on_progress:
+        result = run_simulated(trial, jobs=jobs, on_progress=on_progress)
+    summary = summary_of(trial)
+    page = None
+    if with_report:
+        from robo_eval.report.build import build_report
+
+        page = build_report(trial)
+    if json:
+        print_json(
+            {
+                "trial": str(trial.path),
+                "plan_digest": trial.plan_digest,
+                "planned": result.planned,
+                "played": result.played,
+                "unscored": result.unscored,
+                "seconds": round(result.seconds, 3),
+                "report": str(page) if page else None,
+            }
+        )
+    else:
+        rate = result.played / result.seconds if result.seconds else 0.0
+        say(
+            f"{result.played} episodes played in {result.seconds:.1f} s"
+            f" ({rate:.0f}/s on {jobs} worker{'s' if jobs > 1 else ''}),"
+            f" {result.planned} planned, {result.unscored} without a score"
+        )
+        print_summary(summary)
+        if page:
+            say(f"report: {page}")
+        where = quoted(trial.path)
+        next_steps(f"robo-eval metrics {where}", f"robo-eval verify {where}")
+    problem = coverage_problem(summary)
+    if problem:
+        sys.stdout.flush()
+        raise CheckFailedError(problem)
+
+
+def _with_sides(plan: TrialPlan, sides: str | None) -> TrialPlan:
+    from robo_eval.core.errors import InputError
+    from robo_eval.core.kinds import Side
+    from robo_eval.core.names import unknown_name
+
+    if sides is not None:
+        names = [name.strip() for name in sides.split(",")]
+        for name in names:
+            if name not in list(Side):
+                raise unknown_name("side", name, list(Side))
+        chosen = tuple(dict.fromkeys(Side(name) for name in names))
+        plan = plan.model_copy(update={"sides": chosen})
+    for side in plan.sides:
+        if side is not Side.SIM:
+            raise InputError(
+                f"sides: {side.value!r} needs the ROS 2 part, which this version does not have;"
+                " plan sides: [sim]"
+            )
+    return plan

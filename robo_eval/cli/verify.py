@@ -1,0 +1,35 @@
+"""`robo-eval verify`: whether a trial directory still is what was logged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robo_eval.cli.output import JsonOption, print_json, say
+
+
+def verify(
+    trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Check plan, rows and traces against their digests; exit code 1 if anything differs.
+
+    Example: robo-eval verify runs/demo/sim
+    """
+    from robo_eval.core.errors import CheckFailedError
+    from robo_eval.log.verify import verify_trial
+
+    result = verify_trial(trial)
+    if json:
+        print_json(result.as_dict())
+    else:
+        for line in result.lines():
+            say(line)
+    if not result.ok:
+        problems = len(result.problems)
+        raise CheckFailedError(
+            f"{trial}: {problems} problem{'s' if problems > 1 else ''} found; do not trust this log"
+        )

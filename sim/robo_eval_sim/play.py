@@ -1,0 +1,338 @@
+"""How one planned episode is played in a simulator and becomes a row and a trace."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.agents import load_policy
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.plan import TaskPlan, TrialPlan
+from robo_eval.core.policy import Policy
+from robo_eval.core.schedule import PlannedEpisode, policy_seed, task_and_policy
+from robo_eval.core.trajectory import Trajectory
+from robo_eval.log.provenance import software
+from robo_eval.metrics.scoring import SCORE_VERSION, quality_of, score_end
+
+_KEPT_ENVIRONMENTS: Final = 4
+_TICK_CAP: Final = 100_000
+"""Where an environment that neither ends nor has a time limit is stopped."""
+
+
+@dataclass(slots=True)
+class _Recording:
+    """What one episode left behind in memory."""
+
+    observations: list[Any] = field(default_factory=list)
+    actions: list[Any] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    initial_state: Mapping[str, Any] = field(default_factory=dict)
+    novelty: Mapping[str, Any] = field(default_factory=dict)
+    terminated: bool = False
+    truncated: bool = False
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Stage:
+    """Plays the episodes of one plan, keeping environments and policies between them.
+
+    Args:
+        plan: The locked plan.
+        plan_digest: Its SHA-256.
+        trial: The trial directory; traces go to `traces/` in it.
+    """
+
+    def __init__(self, plan: TrialPlan, plan_digest: str, trial: Path) -> None:
+        self._plan = plan
+        self._plan_digest = plan_digest
+        self._trial = trial
+        self._policies: dict[int, Policy] = {}
+        self._environments: OrderedDict[tuple[object, ...], gymnasium.Env[Any, Any]] = OrderedDict()
+        self._software = software()
+
+    def close(self) -> None:
+        """Close the environments."""
+        while self._environments:
+            self._environments.popitem()[1].close()
+
+    def policy(self, index: int) -> Policy:
+        """The policy with this index in the plan, built on first use."""
+        if index not in self._policies:
+            entry = self._plan.policies[index]
+            self._policies[index] = load_policy(entry.name, entry.factory, entry.kwargs)
+        return self._policies[index]
+
+    def environment(self, planned: PlannedEpisode) -> gymnasium.Env[Any, Any]:
+        """The environment of an episode's condition; the last few are kept open."""
+        task = self._plan.tasks[planned.condition.task]
+        keywords = make_keywords(task, planned)
+        key = (task.env, repr(sorted(keywords.items())))
+        if key in self._environments:
+            self._environments.move_to_end(key)
+        else:
+            if len(self._environments) >= _KEPT_ENVIRONMENTS:
+                self._environments.popitem(last=False)[1].close()
+            self._environments[key] = gymnasium.make(task.env, **keywords)
+        return self._environments[key]
+
+    def play(self, planned: PlannedEpisode) -> Episode:
+        """Play one episode from reset to end, and write its trace if the plan wants it.
+
+        An exception in policy or environment ends the episode as a `fault` without a score; the
+        environment is thrown away, so that the next episode starts from a clean one.
+        """
+        start_ns = time.time_ns()
+        recording = _Recording()
+        env = self.environment(planned)
+        fault: str | None = None
+        try:
+            _record(env, self.policy(planned.policy), planned, recording)
+        except Exception as err:  # noqa: BLE001 - whatever broke, the attempt is logged
+            fault = f"{type(err).__name__}: {err}"[:500]
+            self._discard(env)
+        wall_s = (time.time_ns() - start_ns) / 1e9
+        if fault is None:
+            return self._scored_row(env, planned, recording, start_ns, wall_s)
+        return self._row(planned, recording, start_ns, wall_s, EndReason.FAULT, fault)
+
+    def _scored_row(
+        self,
+        env: gymnasium.Env[Any, Any],
+        planned: PlannedEpisode,
+        recording: _Recording,
+        start_ns: int,
+        wall_s: float,
+    ) -> Episode:
+        task, _ = task_and_policy(self._plan, planned)
+        quality = quality_of(float(sum(recording.rewards)), task.quality_range)
+        end_reason = score_end(
+            terminated=recording.terminated,
+            truncated=recording.truncated,
+            quality=quality,
+            success_quality=task.success_quality,
+            info=recording.info,
+        )
+        trace: dict[str, Any] = {}
+        if self._wants_trace(planned, end_reason):
+            trace = self._write_trace(env, planned, recording, end_reason)
+        tick_s = _tick_s(env)
+        duration_s = wall_s if tick_s is None else len(recording.rewards) * tick_s
+        return self._row(
+            planned,
+            recording,
+            start_ns,
+            duration_s,
+            end_reason,
+            None,
+            quality=quality,
+            success=end_reason is EndReason.SUCCESS,
+            **trace,
+        )
+
+    def _row(
+        self,
+        planned: PlannedEpisode,
+        recording: _Recording,
+        start_ns: int,
+        duration_s: float,
+        end_reason: EndReason,
+        end_detail: str | None,
+        *,
+        quality: float | None = None,
+        success: bool | None = None,
+        trace_uri: str | None = None,
+        trace_sha256: str | None = None,
+    ) -> Episode:
+        policy = self.policy(planned.policy)
+        return row_for(
+            planned,
+            self._plan,
+            self._plan_digest,
+            policy_digest=policy.digest,
+            start_ns=start_ns,
+            duration_s=duration_s,
+            ticks=len(recording.rewards),
+            episode_return=float(sum(recording.rewards)) if recording.rewards else None,
+            quality=quality,
+            success=success,
+            end_reason=end_reason,
+            end_detail=end_detail,
+            uninterrupted_actions=len(recording.rewards),
+            novelty=recording.novelty,
+            initial_state=recording.initial_state,
+            software=self._software,
+            trace_uri=trace_uri,
+            trace_sha256=trace_sha256,
+        )
+
+    def _wants_trace(self, planned: PlannedEpisode, end_reason: EndReason) -> bool:
+        wanted = self._plan.traces
+        if wanted == "all":
+            return True
+        if wanted == "none":
+            return False
+        is_first = planned.index == 0
+        is_failure = end_reason is not EndReason.SUCCESS
+        return is_first or (wanted == "first_and_failures" and is_failure)
+
+    def _write_trace(
+        self,
+        env: gymnasium.Env[Any, Any],
+        planned: PlannedEpisode,
+        recording: _Recording,
+        end_reason: EndReason,
+    ) -> dict[str, Any]:
+        trajectory = _trajectory(env, recording)
+        task, policy = task_and_policy(self._plan, planned)
+        uri = f"traces/{planned.episode_id}.mcap"
+        end_ns = int(trajectory.stamp_ns[-1])
+        events = [
+            (0, {"event": "start", "episode_id": planned.episode_id, "seed": planned.seed}),
+            (end_ns, {"event": "end", "end_reason": end_reason.value}),
+        ]
+        metadata = {
+            "episode_id": planned.episode_id,
+            "plan_digest": self._plan_digest,
+            "task": task.env,
+            "policy": policy.name,
+            "side": planned.side.value,
+            "seed": str(planned.seed),
+        }
+        from robo_eval.log.trace import write_trace
+
+        sha256 = write_trace(self._trial / uri, trajectory, events=events, metadata=metadata)
+        return {"trace_uri": uri, "trace_sha256": sha256}
+
+    def _discard(self, env: gymnasium.Env[Any, Any]) -> None:
+        for key, kept in list(self._environments.items()):
+            if kept is env:
+                del self._environments[key]
+        env.close()
+
+
+def _record(
+    env: gymnasium.Env[Any, Any],
+    policy: Policy,
+    planned: PlannedEpisode,
+    recording: _Recording,
+) -> None:
+    observation, recording.info = env.reset(seed=planned.seed)
+    policy.reset(seed=policy_seed(planned.seed))
+    recording.initial_state = _physical_state(env)
+    recording.novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
+    observations, actions, rewards = recording.observations, recording.actions, recording.rewards
+    # Copied, because an environment may hand out the same buffer again and again.
+    keep = np.copy if isinstance(env.observation_space, gymnasium.spaces.Box) else copy.deepcopy
+    observations.append(keep(observation))
+    act: Callable[[Any], Any] = policy.act
+    terminated = truncated = False
+    while not (terminated or truncated):
+        action = act(observation)
+        observation, reward, terminated, truncated, recording.info = env.step(action)
+        observations.append(keep(observation))
+        actions.append(action)
+        rewards.append(float(reward))
+        if len(rewards) >= _TICK_CAP:
+            truncated = True
+    recording.terminated, recording.truncated = bool(terminated), bool(truncated)
+
+
+def make_keywords(task: TaskPlan, planned: PlannedEpisode) -> dict[str, Any]:
+    """Keywords of `gymnasium.make` for a planned episode."""
+    keywords = dict(task.kwargs)
+    if planned.condition.level is not None:
+        keywords["level"] = planned.condition.level
+        keywords["profile"] = task.profile.value
+    if planned.condition.difficulty is not None:
+        keywords["difficulty"] = planned.condition.difficulty.value
+    if task.max_ticks is not None:
+        keywords["max_episode_steps"] = task.max_ticks
+    return keywords
+
+
+def row_for(
+    planned: PlannedEpisode,
+    plan: TrialPlan,
+    plan_digest: str,
+    **measured: Any,  # noqa: ANN401 - the fields of Episode
+) -> Episode:
+    """A row with everything the plan says about an episode, and what was measured."""
+    task, policy = task_and_policy(plan, planned)
+    has_levels = planned.condition.level is not None
+    return Episode(
+        episode_id=planned.episode_id,
+        attempt=planned.attempt,
+        arm=planned.arm,
+        control_id=planned.control_id,
+        plan_digest=plan_digest,
+        side=planned.side,
+        task=task.env,
+        family=task.family or task.env,
+        level=planned.condition.level,
+        difficulty=planned.condition.difficulty.value if planned.condition.difficulty else None,
+        profile=task.profile.value if has_levels else None,
+        seed=planned.seed,
+        policy=policy.name,
+        score_version=SCORE_VERSION,
+        **measured,
+    )
+
+
+def _physical_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
+    """The state without its history: the seed in the row reproduces the rest."""
+    get_state = getattr(env.unwrapped, "get_state", None)
+    if get_state is None:
+        return {}
+    return {name: value for name, value in get_state().items() if name != "history"}
+
+
+def _tick_s(env: gymnasium.Env[Any, Any]) -> float | None:
+    rate_hz = env.metadata.get("render_fps")
+    return 1.0 / rate_hz if rate_hz else None
+
+
+def _trajectory(env: gymnasium.Env[Any, Any], recording: _Recording) -> Trajectory:
+    """The motion as the environment describes it; for others observations and actions alone."""
+    observations = _flat_rows(env.observation_space, recording.observations)
+    actions = _flat_rows(env.action_space, recording.actions)
+    rewards = np.asarray(recording.rewards, dtype=np.float64)
+    describe = getattr(env.unwrapped, "trajectory", None)
+    if describe is not None:
+        trajectory = describe(observations, actions, rewards)
+        if not isinstance(trajectory, Trajectory):
+            raise InputError(f"{env.spec}: trajectory() must return a Trajectory")
+        return trajectory
+    n = len(observations)
+    tick_ns = round((_tick_s(env) or 1.0) * 1e9)
+    return Trajectory(
+        stamp_ns=np.arange(n, dtype=np.int64) * tick_ns,
+        joint_names=(),
+        joint_position=np.zeros((n, 0)),
+        joint_velocity=np.zeros((n, 0)),
+        frames=(),
+        pose_world_frame=np.zeros((n, 0, 7)),
+        actions=actions,
+        rewards=rewards,
+        observations=observations,
+        robot_description="",
+    )
+
+
+def _flat_rows(space: gymnasium.Space[Any], values: list[Any]) -> NDArray[np.float64]:
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return np.asarray(values, dtype=np.float64).reshape(len(values), 1)
+    if isinstance(space, gymnasium.spaces.Box):
+        return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+    flat = [gymnasium.spaces.flatten(space, value) for value in values]
+    return np.asarray(flat, dtype=np.float64).reshape(len(values), -1)

@@ -1,0 +1,346 @@
+"""How the simulated half of a plan is played in parallel and lands in the log."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InterruptedRunError
+from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.plan import TrialPlan
+from robo_eval.core.schedule import PlannedEpisode, remaining, schedule
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.provenance import software
+from robo_eval.log.store import EpisodeStore
+from robo_eval_sim.play import Stage, row_for
+
+CHUNK: Final = 8
+"""Most episodes a worker plays between two commits: what a kill can cost in repeated work."""
+_POOL_FROM: Final = 12
+"""From how many episodes on starting worker processes (about a second) pays."""
+_AHEAD: Final = 2
+"""Chunks queued per worker, so that none waits for the next."""
+
+Progress = Callable[[int, int, Episode], None]
+"""Called after each commit with episodes done, episodes planned, and the newest row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """How a run ended.
+
+    Attributes:
+        planned: Episodes the plan asks for.
+        done: Episodes whose attempts are over: scored, or out of retries.
+        unscored: Of those, the ones without a score.
+        played: Attempts played by this call.
+        seconds: Wall time of this call.
+    """
+
+    planned: int
+    done: int
+    unscored: int
+    played: int
+    seconds: float
+
+
+def default_jobs() -> int:
+    """Worker processes used when nobody says how many: the cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_plan(plan: TrialPlan) -> None:
+    """Build each policy and each environment once, so that a bad name is refused before a run.
+
+    Raises:
+        RoboEvalError: If a policy or an environment of the plan cannot be made.
+    """
+    stage = Stage(plan, "", Path())
+    try:
+        for index in range(len(plan.policies)):
+            stage.policy(index)
+        seen: set[tuple[int, int | None]] = set()
+        for planned in schedule(plan, Side.SIM):
+            key = (planned.condition.task, planned.condition.level)
+            if key not in seen:
+                seen.add(key)
+                stage.environment(planned)
+    finally:
+        stage.close()
+
+
+def run_simulated(
+    trial: TrialDirectory,
+    *,
+    jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> RunResult:
+    """Play every simulated episode of a trial that has no scored attempt yet.
+
+    Rows are committed as episodes end; a killed run is continued by calling this again, and
+    ends with the log of an undisturbed one.
+
+    Args:
+        trial: The trial directory; it is locked while the run lasts.
+        jobs: Worker processes; none means one per core.
+        on_progress: Called after each commit.
+
+    Raises:
+        InterruptedRunError: On SIGINT, SIGTERM or SIGHUP, after what ended was committed.
+        TrialDirectoryError: If another process runs in this directory, or it cannot be written.
+    """
+    started = time.perf_counter()
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store, _stop_signals() as stop:
+        planned = schedule(trial.plan, Side.SIM)
+        run = _Run(trial, store, jobs or default_jobs(), stop, on_progress, len(planned))
+        attempts = _attempts(store)
+        while todo := remaining(planned, attempts, retries=trial.plan.retries):
+            run.play(todo)
+            attempts = _attempts(store)
+        scored = sum(any(r.is_scored for r in attempts[p.base_id]) for p in planned)
+        trial.write_manifest(status="complete", store=store)
+    return RunResult(
+        planned=len(planned),
+        done=len(planned),
+        unscored=len(planned) - scored,
+        played=run.played,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _attempts(store: EpisodeStore) -> dict[str, list[EndReason]]:
+    """End reasons of the logged simulated attempts by base id, oldest first."""
+    found: dict[str, list[EndReason]] = defaultdict(list)
+    for episode in store.episodes():
+        if episode.side is Side.SIM:
+            suffix = f"-a{episode.attempt}" if episode.attempt > 1 else ""
+            found[episode.episode_id.removesuffix(suffix)].append(episode.end_reason)
+    return found
+
+
+class _Run:
+    """One pass over the episodes that are still to do."""
+
+    def __init__(
+        self,
+        trial: TrialDirectory,
+        store: EpisodeStore,
+        jobs: int,
+        stop: _StopFlag,
+        on_progress: Progress | None,
+        planned: int,
+    ) -> None:
+        self._trial = trial
+        self._store = store
+        self._jobs = jobs
+        self._stop = stop
+        self._on_progress = on_progress
+        self._planned = planned
+        self.played = 0
+
+    def play(self, todo: Sequence[PlannedEpisode]) -> None:
+        if self._jobs == 1 or len(todo) < _POOL_FROM:
+            self._play_here(todo)
+            return
+        chunks = deque(_chunks(todo, self._jobs))
+        while chunks:
+            left = self._play_in_pool(chunks)
+            suspects = [planned for chunk in left[: self._jobs * _AHEAD] for planned in chunk]
+            self._play_suspects(suspects)
+            chunks = deque(left[self._jobs * _AHEAD :])
+
+    def _play_here(self, todo: Sequence[PlannedEpisode]) -> None:
+        stage = Stage(self._trial.plan, self._trial.plan_digest, self._trial.path)
+        try:
+            for planned in todo:
+                self._check_stop()
+                self._commit([stage.play(planned)])
+        finally:
+            stage.close()
+
+    def _play_in_pool(self, chunks: deque[list[PlannedEpisode]]) -> list[list[PlannedEpisode]]:
+        """Play chunks in worker processes; returns those that a dying worker left unplayed."""
+        running: dict[Future[list[Episode]], list[PlannedEpisode]] = {}
+        pool = _pool(self._trial, self._jobs)
+        try:
+            while chunks or running:
+                while chunks and len(running) < self._jobs * _AHEAD:
+                    chunk = chunks.popleft()
+                    running[pool.submit(_play_chunk, chunk)] = chunk
+                # The time-out lets the main thread notice a signal.
+                finished, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    self._commit(future.result())
+                    del running[future]
+                self._check_stop()
+        except BrokenProcessPool:
+            for future in list(running):
+                if future.done() and future.exception() is None:
+                    self._commit(future.result())
+                    del running[future]
+            return [*running.values(), *chunks]
+        finally:
+            _shut_down(pool)
+        return []
+
+    def _play_suspects(self, suspects: Sequence[PlannedEpisode]) -> None:
+        """Play one by one what was under way when a worker died.
+
+        Nobody can say in whose episode it died; in a process of its own each shows itself, so
+        that only the culprit is logged as lost.
+        """
+        pool: ProcessPoolExecutor | None = None
+        try:
+            for planned in suspects:
+                self._check_stop()
+                pool = pool or _pool(self._trial, 1)
+                try:
+                    rows = pool.submit(_play_chunk, [planned]).result()
+                except BrokenProcessPool:
+                    rows = [self._lost(planned)]
+                    _shut_down(pool)
+                    pool = None
+                self._commit(rows)
+        finally:
+            if pool is not None:
+                _shut_down(pool)
+
+    def _commit(self, episodes: Sequence[Episode]) -> None:
+        self._store.append(episodes)
+        self.played += len(episodes)
+        if self._on_progress is not None:
+            self._on_progress(len(self._store), self._planned, episodes[-1])
+
+    def _lost(self, planned: PlannedEpisode) -> Episode:
+        stage = Stage(self._trial.plan, self._trial.plan_digest, self._trial.path)
+        return row_for(
+            planned,
+            self._trial.plan,
+            self._trial.plan_digest,
+            policy_digest=stage.policy(planned.policy).digest,
+            start_ns=time.time_ns(),
+            duration_s=0.0,
+            ticks=0,
+            episode_return=None,
+            quality=None,
+            success=None,
+            end_reason=EndReason.LOST,
+            end_detail="the process playing it died",
+            software=software(),
+        )
+
+    def _check_stop(self) -> None:
+        if self._stop.signal_name is None:
+            return
+        self._trial.write_manifest(status="interrupted", store=self._store)
+        raise InterruptedRunError(
+            f"stopped by {self._stop.signal_name} after {len(self._store)} of {self._planned}"
+            f" episodes; go on with: robo-eval resume {self._trial.path}"
+        )
+
+
+def _chunks(todo: Sequence[PlannedEpisode], jobs: int) -> Iterator[list[PlannedEpisode]]:
+    """Episodes of one cell together, so that a worker builds an environment once.
+
+    The order a plan asks for matters where a body warms up or an operator tires; simulated
+    episodes depend on their seed alone, so they are regrouped.
+    """
+    size = max(1, min(CHUNK, len(todo) // (jobs * 4)))
+    cells: dict[object, list[PlannedEpisode]] = defaultdict(list)
+    for planned in todo:
+        cells[planned.cell].append(planned)
+    for cell in cells.values():
+        for first in range(0, len(cell), size):
+            yield cell[first : first + size]
+
+
+# Worker processes ------------------------------------------------------------------------------
+
+_stage: Stage | None = None
+
+
+def _pool(trial: TrialDirectory, jobs: int) -> ProcessPoolExecutor:
+    # One thread per worker: numpy's own threads would fight over the same cores.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    return ProcessPoolExecutor(
+        max_workers=jobs,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start_worker,
+        initargs=(trial.plan, trial.plan_digest, trial.path, os.getpid()),
+    )
+
+
+def _start_worker(plan: TrialPlan, plan_digest: str, trial: Path, parent: int) -> None:
+    global _stage
+    # Ctrl-C reaches the whole process group; only the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _die_with(parent)
+    _stage = Stage(plan, plan_digest, trial)
+
+
+def _die_with(parent: int) -> None:
+    """Ask the kernel to end this process when its parent dies, even by SIGKILL (Linux)."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the kernel was asked
+            os._exit(1)
+
+
+def _play_chunk(chunk: Sequence[PlannedEpisode]) -> list[Episode]:
+    if _stage is None:
+        raise RuntimeError("worker was not started")
+    return [_stage.play(planned) for planned in chunk]
+
+
+def _shut_down(pool: ProcessPoolExecutor) -> None:
+    workers = list((pool._processes or {}).values())  # noqa: SLF001 - no public way to end them
+    pool.shutdown(wait=False, cancel_futures=True)
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        worker.join()
+
+
+# Signals ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _StopFlag:
+    signal_name: str | None = None
+
+
+@contextmanager
+def _stop_signals() -> Iterator[_StopFlag]:
+    """Turn SIGINT, SIGTERM and SIGHUP into a flag, so that no commit is cut in half."""
+    flag = _StopFlag()
+
+    def set_flag(number: int, _frame: FrameType | None) -> None:
+        flag.signal_name = signal.Signals(number).name
+
+    previous = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            previous[number] = signal.signal(number, set_flag)
+    except ValueError:  # not the main thread: signals are the caller's business
+        pass
+    try:
+        yield flag
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

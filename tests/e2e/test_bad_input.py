@@ -1,0 +1,230 @@
+"""Bad input gets one line that names file and field, exit code 2, and changes nothing."""
+
+import hashlib
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from robo_eval.core.plan import parse_plan
+from robo_eval.log.directory import TrialDirectory
+from robo_eval_sim.runner import run_simulated
+
+PLAN = """
+name: tiny
+tasks: [{levels: [0]}]
+policies: [nothing]
+episodes: 2
+traces: all
+"""
+
+
+@pytest.fixture(scope="session")
+def finished_trial(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "trial"
+    trial = TrialDirectory.create(folder, parse_plan(PLAN, source="plan"))
+    run_simulated(trial, jobs=1)
+    return folder
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.endswith(("-wal", "-shm", ".lock"))
+    }
+
+
+def assert_refused(result, *words: str, code: int = 2) -> None:
+    assert result.code == code, (result.out, result.err)
+    assert "Traceback" not in result.err
+    lines = [line for line in result.err.splitlines() if line.strip()]
+    message = lines[-1]
+    assert len(lines) == 1 or "Usage:" in result.err, result.err
+    for word in words:
+        assert word in result.err.replace("\n", " "), f"{word!r} is not in {message!r}"
+
+
+PLANS = {
+    "unknown agent": ("policies: [balancr]", "policies.0", "did you mean 'balancer'"),
+    "unknown level": ("tasks: [{levels: [0, 99]}]", "tasks.0.levels", "unknown level 99"),
+    "unknown difficulty": ("tasks: [{levels: [0], difficulties: [hrad]}]", "difficulties", "hrad"),
+    "unknown profile": ("tasks: [{levels: [0], profile: papr}]", "tasks.0.profile", "papr"),
+    "unknown environment of ours": ("tasks: [{env: RoboEval/CartPol3D-v0}]", "CartPole3D"),
+    "unknown environment": ("tasks: [{env: NoSuchThing-v3}]", "NoSuchThing"),
+    "environment is no name": ("tasks: [{env: '::'}]", "::"),
+    "unknown keyword of the environment": (
+        "tasks: [{levels: [0], kwargs: {ball: 0}}]",
+        "unexpected keyword argument",
+    ),
+    "wrong keyword of the environment": ("tasks: [{levels: [0], kwargs: {balls: -1}}]", "balls"),
+    "unknown key": ("episods: 3", "episods", "did you mean 'episodes'"),
+    "factory without colon": ("policies: [{name: a, factory: nowhere}]", "factory", "nowhere"),
+    "factory in no module": ("policies: [{name: a, factory: 'no_such_mod:x'}]", "no_such_mod"),
+    "factory without callable": ("policies: [{name: a, factory: 'json:nope'}]", "nope"),
+    "factory that makes no policy": ("policies: [{name: a, factory: 'json:dumps'}]", "a"),
+    "unknown keyword of an agent": (
+        "policies: [{name: balancer, kwargs: {gian: 1}}]",
+        "policies.0",
+        "gian",
+    ),
+    "no such side": ("sides: [moon]", "sides.0"),
+    "a side this version has not": ("sides: [sim, real]", "real", "ROS 2"),
+    "huge plan for this disk": ("episodes: 1000000\ntraces: all", "free"),
+    "negative seed": ("seeds: {first: -4}", "seeds.first"),
+    "not yaml": ("episodes: [", "not valid YAML"),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_bad_plan(cli, tmp_path, name):
+    change, *words = PLANS[name]
+    key = change.partition(":")[0]
+    kept = [line for line in PLAN.strip().splitlines() if line.partition(":")[0] != key]
+    if "traces:" in change:
+        kept = [line for line in kept if not line.startswith("traces")]
+    (tmp_path / "plan.yaml").write_text("\n".join([*kept, change]) + "\n")
+    result = cli("run", "plan.yaml", "--out", "trial")
+    assert_refused(result, *words)
+    assert not (tmp_path / "trial").exists()
+
+
+COMMANDS = {
+    "missing plan": (["run", "nowhere.yaml", "--out", "x"], "nowhere.yaml", "no such plan"),
+    "plan is a folder": (["run", ".", "--out", "x"], "cannot be read"),
+    "no such trial": (["metrics", "nowhere"], "nowhere"),
+    "trial is a file": (["verify", "plan.yaml"], "plan.yaml"),
+    "trial is an empty folder": (["resume", "empty"], "empty", "plan.yaml"),
+    "report of nothing": (["report", "nowhere"], "nowhere"),
+    "export of nothing": (["export", "nowhere", "--out", "x.csv"], "nowhere"),
+    "import of nothing": (["import", "csv", "no.csv", "--map", "m.yaml", "--out", "x"], "m"),
+    "unknown side": (["run", "plan.yaml", "--out", "x", "--sides", "sm"], "did you mean 'sim'"),
+    "unknown profile": (["levels", "--profile", "papper"], "did you mean 'paper'"),
+    "zero workers": (["run", "plan.yaml", "--out", "x", "--jobs", "0"], "jobs"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_bad_command(cli, tmp_path, name):
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    (tmp_path / "empty").mkdir()
+    arguments, *words = COMMANDS[name]
+    assert_refused(cli(*arguments), *words)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "plan.yaml"]
+
+
+def test_unknown_verb_and_option_name_the_nearest(cli):
+    assert_refused(cli("verfy"), "verify")
+    assert_refused(cli("levels", "--jsn"), "--json")
+    # An abbreviation is not an option.
+    assert_refused(cli("levels", "--js"), "--json")
+
+
+def test_new_run_into_anything_else_is_refused(cli, finished_trial, tmp_path):
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    before = fingerprint(finished_trial)
+    result = cli("run", "plan.yaml", "--out", finished_trial)
+    assert_refused(result, "robo-eval resume")
+    assert fingerprint(finished_trial) == before
+    other = tmp_path / "thesis"
+    other.mkdir()
+    (other / "chapter1.tex").write_text("precious")
+    assert_refused(cli("run", "plan.yaml", "--out", other), "thesis")
+    assert_refused(cli("run", "plan.yaml", "--out", other / "chapter1.tex"), "chapter1.tex")
+    assert_refused(cli("run", "plan.yaml", "--out", other / "chapter1.tex" / "x"), "chapter1.tex")
+    assert fingerprint(other) == fingerprint(other)
+    assert (other / "chapter1.tex").read_text() == "precious"
+
+
+def test_two_runs_in_one_directory(cli, finished_trial, tmp_path):
+    trial = tmp_path / "trial"
+    shutil.copytree(finished_trial, trial)
+    with TrialDirectory.open(trial).lock():
+        result = cli("resume", trial)
+    assert_refused(result, str(os.getpid()), "trial")
+
+
+def damage(name: str) -> Callable[[Path], object]:
+    def edit_row(trial: Path, statement: str) -> None:
+        with sqlite3.connect(trial / "episodes.db") as database:
+            database.execute(statement)
+
+    return {
+        "plan gone": lambda t: (t / "plan.yaml").unlink(),
+        "plan empty": lambda t: (t / "plan.yaml").write_text(""),
+        "plan not text": lambda t: (t / "plan.yaml").write_bytes(b"\xff\x00"),
+        "plan half": lambda t: (t / "plan.yaml").write_text("name: x\ntasks: ["),
+        "database gone": lambda t: (t / "episodes.db").unlink(),
+        "database empty": lambda t: (t / "episodes.db").write_bytes(b""),
+        "database not one": lambda t: (t / "episodes.db").write_bytes(b"not a database" * 99),
+        "database half": lambda t: os.truncate(t / "episodes.db", 6000),
+        "table gone": lambda t: edit_row(t, "drop table episodes"),
+        "manifest not json": lambda t: (t / "manifest.json").write_text("{"),
+        "manifest not an object": lambda t: (t / "manifest.json").write_text("[]"),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plan gone", "plan empty", "plan not text", "plan half", "database gone",
+        "database empty", "database not one", "database half", "table gone",
+        "manifest not json", "manifest not an object",
+    ],
+)  # fmt: skip
+def test_damaged_trial_directory(cli, finished_trial, tmp_path, name):
+    trial = tmp_path / "trial"
+    shutil.copytree(finished_trial, trial)
+    with sqlite3.connect(trial / "episodes.db") as database:
+        database.execute("pragma wal_checkpoint(truncate)")
+    damage(name)(trial)
+    before = fingerprint(trial)
+    named = {"pl": "plan.yaml", "ma": "manifest.json"}.get(name[:2], "episodes.db")
+    for verb in ("metrics", "resume", "report"):
+        assert_refused(cli(verb, trial), named)
+        assert fingerprint(trial) == before, verb
+    result = cli("verify", trial)
+    assert result.code in (1, 2)
+    assert "Traceback" not in result.err
+    assert named in result.out + result.err
+
+
+def test_unwritable_output_is_refused_before_the_first_tick(cli, tmp_path):
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    result = cli("run", "plan.yaml", "--out", "/proc/trial")
+    assert_refused(result, "/proc/trial")
+
+
+def _limited_file_size() -> None:
+    # Stands in for a full disk: no file may grow beyond 100 kB.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+
+def test_disk_that_fills_up_during_a_run_loses_nothing(tmp_path, cli, environment):
+    (tmp_path / "plan.yaml").write_text(
+        "name: full\ntasks: [{levels: [0]}]\npolicies: [nothing]\nepisodes: 60\ntraces: none\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "trial", "--no-report"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        preexec_fn=_limited_file_size,
+        timeout=120,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "trial" in done.stderr
+    resumed = cli("resume", "trial", "--no-report")
+    assert resumed.code == 0, resumed.err
+    verified = cli("verify", "trial")
+    assert verified.code == 0, verified.err
+    metrics = cli("metrics", "trial", "--json")
+    assert '"attempted": 60' in metrics.out

@@ -1,0 +1,169 @@
+"""From a plan to a report, with nothing but the command line."""
+
+import csv
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+CRASHING = """
+class Crashing:
+    '''Balances for a while; crashes in the episodes with these seeds.'''
+
+    name = "crashing"
+    digest = "0" * 64
+
+    def reset(self, *, seed=None):
+        self.ticks = 0
+        Crashing.episodes = getattr(Crashing, "episodes", 0)
+
+    def act(self, observation):
+        self.ticks += 1
+        if abs(observation[0]) < {limit} and self.ticks > 3:
+            raise RuntimeError("lost its nerve")
+        return 0
+
+
+def make():
+    return Crashing()
+"""
+
+
+def test_run_metrics_verify_report_export(cli, small_plan, tmp_path):
+    run = cli("run", small_plan, "--out", "trial")
+    assert run.code == 0, run.err
+    assert "12 episodes played" in run.out
+    assert "next:" in run.out
+    page = tmp_path / "trial/report/index.html"
+    assert page.exists()
+    assert str(page.relative_to(tmp_path)) in run.out
+
+    metrics = cli("metrics", "trial", "--json")
+    assert metrics.code == 0, metrics.err
+    summary = json.loads(metrics.out)
+    assert {row["policy"] for row in summary["policies"]} == {"random", "balancer"}
+
+    verify = cli("verify", "trial", "--json")
+    assert verify.code == 0, verify.err
+    assert json.loads(verify.out)["ok"] is True
+
+    table = cli("export", "trial", "--out", "episodes.csv")
+    assert table.code == 0, table.err
+    with (tmp_path / "episodes.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 12
+
+    again = cli("resume", "trial", "--json")
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["played"] == 0
+
+
+def test_a_changed_row_fails_verification(cli, small_plan, tmp_path):
+    assert cli("run", small_plan, "--out", "trial", "--no-report").code == 0
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "trial/episodes.db") as database:
+        database.execute("update episodes set quality = 0.5, ticks = 100 where sequence = 3")
+    result = cli("verify", "trial")
+    assert result.code == 1
+    assert "row 3" in result.out + result.err
+    assert "Traceback" not in result.err
+
+
+def test_scores_are_the_same_with_and_without_a_terminal(cli, environment, small_plan, tmp_path):
+    assert cli("run", small_plan, "--out", "piped", "--no-report").code == 0
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "robo_eval", "run", small_plan, "--out", "shown", "--no-report"],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        cwd=tmp_path,
+        env=environment(TERM="xterm"),
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(leader, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not chunk:
+            break
+        shown += chunk
+    assert process.wait(timeout=60) == 0, shown.decode(errors="replace")
+    os.close(leader)
+    piped, terminal = (cli("metrics", name, "--json").out for name in ("piped", "shown"))
+    strip = re.compile(r'"(trial|created_utc|chain_head)": "[^"]*",?')
+    assert strip.sub("", piped) == strip.sub("", terminal)
+
+
+def test_crashed_episodes_are_counted_not_averaged_away(cli, tmp_path):
+    (tmp_path / "crashing.py").write_text(CRASHING.format(limit=2.0))
+    (tmp_path / "plan.yaml").write_text(
+        "name: crashing\n"
+        "tasks: [{levels: [0], kwargs: {balls: 0}}]\n"
+        "policies: [{name: crashing, factory: 'crashing:make'}]\n"
+        "episodes: 20\n"
+        "traces: none\n"
+    )
+    run = cli("run", "plan.yaml", "--out", "trial")
+    assert run.code == 1, run.err
+    rows = json.loads(cli("metrics", "trial", "--json").out)
+    policy = rows["policies"][0]
+    scored, attempted = policy["scored"], policy["attempted"]
+    assert attempted == 20
+    assert 0 < scored < 19
+    assert f"{scored} of 20 scored" in run.out + run.err
+    assert policy["headline"] is None
+    metrics = cli("metrics", "trial")
+    assert metrics.code == 1
+    assert f"{scored} of 20 scored" in metrics.out
+
+
+def test_levels_and_agents_list_what_plans_can_name(cli):
+    levels = json.loads(cli("levels", "--json").out)["levels"]
+    assert [row["level"] for row in levels] == list(range(17))
+    assert all(row["effect"] for row in levels)
+    agents = json.loads(cli("agents", "--json").out)["agents"]
+    assert {"random", "nothing", "balancer", "lookahead", "adaptive"} <= {a["name"] for a in agents}
+    assert "cart" in cli("levels").out
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["", "run", "resume", "demo", "metrics", "acc", "report", "verify", "levels", "agents",
+     "export", "migrate", "import", "import csv"],
+)  # fmt: skip
+def test_every_verb_has_help_with_an_example(cli, verb):
+    result = cli(*verb.split(), "--help")
+    assert result.code == 0
+    assert "robo-eval" in result.out
+    if verb not in ("", "import"):
+        assert "Example" in result.out
+        assert "--json" in result.out
+
+
+def test_any_gymnasium_task_can_be_run(cli, tmp_path):
+    (tmp_path / "steady.py").write_text(
+        "class Steady:\n"
+        "    name = 'steady'\n"
+        "    digest = '1' * 64\n"
+        "    def reset(self, *, seed=None): pass\n"
+        "    def act(self, observation): return int(observation[2] > 0)\n"
+        "def make(): return Steady()\n"
+    )
+    (tmp_path / "plan.yaml").write_text(
+        "name: classic\n"
+        "tasks: [{env: CartPole-v1, quality_range: [0, 500], success_quality: 0.9}]\n"
+        "policies: [{name: steady, factory: 'steady:make'}]\n"
+        "episodes: 4\n"
+        "traces: all\n"
+    )
+    run = cli("run", "plan.yaml", "--out", "trial")
+    assert run.code == 0, run.err
+    assert json.loads(cli("verify", "trial", "--json").out)["ok"] is True
+    assert len(list((tmp_path / "trial/traces").glob("*.mcap"))) == 4

@@ -1,0 +1,246 @@
+"""A run that is stopped at any moment goes on, and ends with the log of an undisturbed one."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from robo_eval.core.plan import parse_plan
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.store import EpisodeStore
+from robo_eval.log.verify import verify_trial
+from robo_eval_sim.runner import run_simulated
+
+PLAN = """
+name: interrupted
+tasks:
+  - env: RoboEval/CartPole3D-v0
+    levels: [0, 3, 9]
+    difficulties: [easy, hard]
+policies: [random, nothing, balancer]
+episodes: {episodes}
+traces: first
+control: true
+"""
+
+# What two runs of one plan may differ in: the wall clock.
+WALL_CLOCK = {"start_ns"}
+
+# Plays a trial in a process of its own and says on standard output what was committed.
+PLAYER = """
+import sys
+from pathlib import Path
+from robo_eval.core.errors import InterruptedRunError
+from robo_eval.log.directory import TrialDirectory
+from robo_eval_sim.runner import run_simulated
+
+def say(done, planned, newest):
+    print(done, newest.episode_id, flush=True)
+
+if __name__ == "__main__":
+    try:
+        trial = TrialDirectory.open(Path(sys.argv[1]))
+        run_simulated(trial, jobs=int(sys.argv[2]), on_progress=say)
+    except InterruptedRunError:
+        sys.exit(3)
+"""
+
+
+def content(trial: Path) -> dict[str, dict[str, object]]:
+    """Rows by episode id without the wall clock."""
+    with EpisodeStore(trial, durable=False) as store:
+        rows = [asdict(episode) for episode in store.episodes()]
+    found = {}
+    for row in rows:
+        assert row["episode_id"] not in found, "an episode is in the log twice"
+        found[row["episode_id"]] = {k: v for k, v in row.items() if k not in WALL_CLOCK}
+    return found
+
+
+def undisturbed(folder: Path, episodes: int) -> dict[str, dict[str, object]]:
+    trial = TrialDirectory.create(folder, parse_plan(PLAN.format(episodes=episodes), source="plan"))
+    run_simulated(trial, jobs=1)
+    return content(folder)
+
+
+def interrupt_until_complete(
+    folder: Path, episodes: int, *, seed: int, jobs: int, signals: list[signal.Signals], most: int
+) -> int:
+    """Stop the run again and again at random moments; returns how often."""
+    rng = random.Random(seed)
+    player = folder.parent / f"{folder.name}-player.py"
+    player.write_text(PLAYER)
+    TrialDirectory.create(folder, parse_plan(PLAN.format(episodes=episodes), source="plan"))
+    acknowledged: set[str] = set()
+    stopped = 0
+    while True:
+        process = subprocess.Popen(
+            [sys.executable, str(player), str(folder), str(jobs)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        # A few are stopped while they start, most after some commits and a random moment more.
+        sent = None
+        if stopped < most:
+            sent = rng.choice(signals)
+            if rng.random() < 0.2:
+                time.sleep(rng.uniform(0.0, 1.0))
+            else:
+                for _ in range(rng.randint(1, 4)):
+                    acknowledged.update(process.stdout.readline().split()[1:])
+                time.sleep(rng.uniform(0.0, 0.02))
+            if process.poll() is None:
+                process.send_signal(sent)
+                stopped += 1
+            else:
+                sent = None
+        out, err = process.communicate(timeout=120)
+        acknowledged.update(line.split()[1] for line in out.splitlines() if len(line.split()) == 2)
+        with EpisodeStore(folder, durable=False) as store:
+            logged = store.ids()
+        assert acknowledged <= logged, "an episode that was acknowledged is gone"
+        if sent is None or process.returncode == 0:
+            assert process.returncode == 0, err
+            return stopped
+        if sent is signal.SIGKILL:
+            assert process.returncode == -signal.SIGKILL
+        assert verify_trial(folder).ok, verify_trial(folder).problems
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_at_random_moments_and_resumed(tmp_path, seed):
+    # 4 x 13 = 52 kills.
+    expected = undisturbed(tmp_path / "undisturbed", episodes=8)
+    stopped = interrupt_until_complete(
+        tmp_path / "killed",
+        8,
+        seed=seed,
+        jobs=1 + seed % 2,
+        signals=[signal.SIGKILL],
+        most=13,
+    )
+    assert stopped == 13
+    assert content(tmp_path / "killed") == expected
+    assert verify_trial(tmp_path / "killed").ok
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(10))
+def test_any_signal_at_random_moments(tmp_path, seed):
+    # 10 x 12 = 120 signals.
+    expected = undisturbed(tmp_path / "undisturbed", episodes=8)
+    signals = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL]
+    stopped = interrupt_until_complete(
+        tmp_path / "stopped", 8, seed=100 + seed, jobs=1 + seed % 2, signals=signals, most=12
+    )
+    assert stopped == 12
+    assert content(tmp_path / "stopped") == expected
+    assert verify_trial(tmp_path / "stopped").ok
+
+
+def test_parallel_and_serial_runs_log_the_same(tmp_path):
+    expected = undisturbed(tmp_path / "serial", episodes=3)
+    plan = parse_plan(PLAN.format(episodes=3), source="plan")
+    run_simulated(TrialDirectory.create(tmp_path / "parallel", plan), jobs=2)
+    assert content(tmp_path / "parallel") == expected
+    for trace in (tmp_path / "serial/traces").iterdir():
+        assert trace.read_bytes() == (tmp_path / "parallel/traces" / trace.name).read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_polite_stop_says_how_to_go_on(tmp_path, environment, number):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN.format(episodes=200))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "robo_eval", "run", plan, "--out", tmp_path / "trial"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    deadline = time.monotonic() + 60
+    database = tmp_path / "trial/episodes.db"
+    while not (database.exists() and _rows(tmp_path / "trial")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "Traceback" not in err
+    assert f"stopped by {number.name}" in err
+    assert "robo-eval resume" in err
+    status = TrialDirectory.open(tmp_path / "trial").status()
+    assert status.startswith("interrupted at ")
+
+
+def _rows(trial: Path) -> int:
+    with EpisodeStore(trial, durable=False) as store:
+        return len(store)
+
+
+def test_no_worker_outlives_a_killed_run(tmp_path):
+    folder = tmp_path / "trial"
+    TrialDirectory.create(folder, parse_plan(PLAN.format(episodes=100), source="plan"))
+    player = tmp_path / "player.py"
+    player.write_text(PLAYER)
+    process = subprocess.Popen(
+        [sys.executable, str(player), str(folder), "2"], stdout=subprocess.PIPE, text=True
+    )
+    process.stdout.readline()
+    children = _children(process.pid)
+    assert len(children) >= 2
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < deadline, "a worker still runs"
+        time.sleep(0.05)
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in text.split()]
+
+
+def test_an_episode_that_kills_its_worker_is_lost_and_the_others_are_not(tmp_path, cli):
+    (tmp_path / "deadly.py").write_text(
+        "import os\n"
+        "class Deadly:\n"
+        "    name, digest = 'deadly', '2' * 64\n"
+        "    def reset(self, *, seed=None):\n"
+        "        self.start = None\n"
+        "    def act(self, observation):\n"
+        "        if self.start is None:\n"
+        "            self.start = abs(observation[0])\n"
+        "        if self.start > 2.8:\n"
+        "            os._exit(9)\n"
+        "        return 0\n"
+        "def make(): return Deadly()\n"
+    )
+    (tmp_path / "plan.yaml").write_text(
+        "name: deadly\n"
+        "tasks: [{levels: [0]}]\n"
+        "policies: [nothing, {name: deadly, factory: 'deadly:make'}]\n"
+        "episodes: 60\n"
+        "traces: none\n"
+    )
+    run = cli("run", "plan.yaml", "--out", "trial", "--no-report", "--jobs", "2")
+    policies = json.loads(cli("metrics", "trial", "--json").out)["policies"]
+    by_name = {row["policy"]: row for row in policies}
+    assert by_name["nothing"]["scored"] == 60
+    lost = 60 - by_name["deadly"]["scored"]
+    assert 0 < lost < 30
+    assert run.code == (1 if lost > 3 else 0)
+    with EpisodeStore(tmp_path / "trial", durable=False) as store:
+        rows = list(store.episodes())
+    assert sum(row.end_reason == "lost" for row in rows) == lost
+    assert len(rows) == 120
