@@ -106,6 +106,8 @@ def _truth(value: Any) -> int:  # noqa: ANN401
 def _mapping(value: Any) -> str:  # noqa: ANN401
     if not isinstance(value, Mapping):
         raise TypeError("is not a mapping")
+    if not value:
+        return "{}"
     if not all(isinstance(key, str) for key in value):
         raise TypeError("has a key that is not a text")
     return canonical_json(value if type(value) is dict else dict(value)).decode()
