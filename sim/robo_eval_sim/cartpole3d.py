@@ -234,9 +234,11 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
             return start, self._novelty({})
         # A generator of its own, so that a level that draws more does not shift the starts.
         rng = np.random.default_rng(level_seed)
-        drawn = self._novelty(self._level.sample(self._difficulty, self._profile, rng))
+        drawn = self._novelty(
+            self._level.sample(self._difficulty, self._profile, rng, balls=len(start.balls))
+        )
         if given is None:
-            self._level.arrange(start, drawn, rng)
+            self._level.arrange(start, drawn, rng, balls=self._balls)
         return start, drawn
 
     def _novelty(self, parameters: Mapping[str, Any]) -> Novelty:
@@ -281,7 +283,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         # The reference lets one tick pass before the first observation.
         world.push_cart((*start.cart_force, 0.0))
         if self._effect is not None:
-            self._effect.push(start.tick)
+            self._effect.push(-1)
         return world.tick()
 
     def _advance(self, force: tuple[float, float, float]) -> Row:
@@ -294,8 +296,10 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         row = world.tick()
         self._tick += 1
         if effect is not None:
+            n_balls = world.n_balls
             effect.after(self._tick)
-            row = world.row
+            if world.n_balls != n_balls:
+                row = world.read()
         return row
 
     def _restore(self, given: GivenState) -> Row:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.core.cartpole3d import TICK_S
+from robo_eval.core.cartpole3d import NOMINAL, TICK_S
 from robo_eval.core.errors import MissingExtraError
 from robo_eval_sim.gantry import engine_urdf
 from robo_eval_sim.physics import LEVEL_0, Physics
@@ -359,19 +359,39 @@ class World:
         return self._cart_at
 
     @property
-    def pole_com(self) -> Vector3:
-        """Centre of mass of the pole in world, metres."""
-        return self._pole_com
+    def cart_velocity(self) -> Vector3:
+        """Velocity of the cart in world, m/s."""
+        return self.row[2], self.row[3], 0.0
 
     @property
-    def ball_positions(self) -> NDArray[np.float64]:
-        """Shape (N, 3), metres."""
-        return np.array(self.row[12:]).reshape(-1, 6)[:, :3]
+    def ball_positions(self) -> list[Vector3]:
+        """Centres of the balls in world, metres."""
+        row = self.row
+        return [(row[i], row[i + 1], row[i + 2]) for i in range(12, len(row), 6)]
 
     @property
-    def ball_velocities(self) -> NDArray[np.float64]:
-        """Shape (N, 3), m/s."""
-        return np.array(self.row[12:]).reshape(-1, 6)[:, 3:]
+    def ball_velocities(self) -> list[Vector3]:
+        """Velocities of the balls in world, m/s."""
+        row = self.row
+        return [(row[i], row[i + 1], row[i + 2]) for i in range(15, len(row), 6)]
+
+    def pole_point(self, height_m: float) -> tuple[Vector3, Vector3]:
+        """Where a point of the pole's axis is and how it moves.
+
+        Args:
+            height_m: Height above the pivot while the pole is upright.
+
+        Returns:
+            Position (m) and velocity (m/s) in world.
+        """
+        px, py, vx, vy, x, y, z, w, wx, wy, wz = self.row[:11]
+        nx = 2.0 * (x * z + w * y) * height_m
+        ny = 2.0 * (y * z - w * x) * height_m
+        nz = (1.0 - 2.0 * (x * x + y * y)) * height_m
+        return (
+            (px + nx, py + ny, NOMINAL.pivot_height_m + nz),
+            (vx + wy * nz - wz * ny, vy + wz * nx - wx * nz, wx * ny - wy * nx),
+        )
 
 
 _spare: list[World] = []

@@ -105,7 +105,7 @@ class Effect:
         self.world = world
 
     def push(self, tick: int) -> None:
-        """Apply forces for the tick that follows; `tick` have passed."""
+        """Apply forces for the tick that follows; `tick` have passed, -1 in the hidden first."""
 
     def after(self, tick: int) -> None:
         """Change the room after a tick; `tick` have passed."""
@@ -132,14 +132,31 @@ class Level:
     effect: ClassVar[type[Effect] | None] = None
 
     def sample(
-        self, difficulty: Difficulty, profile: Profile, rng: np.random.Generator
+        self, difficulty: Difficulty, profile: Profile, rng: np.random.Generator, *, balls: int
     ) -> dict[str, Any]:
-        """Draw the parameters of an episode, as plain data."""
+        """Draw the parameters of an episode, as plain data.
+
+        Args:
+            difficulty: How strong the novelty is.
+            profile: Whose description is followed.
+            rng: Where randomness comes from; the start of the episode comes from another.
+            balls: Number of balls at the start.
+        """
+        del balls
         table = self.tables[profile][difficulty]
         return {name: entry.draw(rng) for name, entry in table.items()}
 
-    def arrange(self, start: Start, drawn: Novelty, rng: np.random.Generator) -> None:
-        """Change the start of an episode; not done if it starts from a given state."""
+    def arrange(
+        self, start: Start, drawn: Novelty, rng: np.random.Generator, *, balls: int | None
+    ) -> None:
+        """Change the start of an episode; not done if it starts from a given state.
+
+        Args:
+            start: As level 0 would start.
+            drawn: What `sample` drew.
+            rng: The generator `sample` had.
+            balls: Number of balls the environment was asked for, if it was.
+        """
 
     def physics(self, drawn: Novelty) -> Physics:
         """Constants of the world in this episode."""
@@ -172,6 +189,11 @@ def _describe(parameters: Mapping[str, Fixed | Range]) -> str:
 def same(parameters: Mapping[str, Fixed | Range]) -> Table:
     """A table whose difficulties do not differ."""
     return dict.fromkeys(Difficulty, parameters)
+
+
+def both(table: Table) -> Mapping[Profile, Table]:
+    """One table for both profiles."""
+    return dict.fromkeys(Profile, table)
 
 
 def novelty(name: str, *, level: int) -> Callable[[type[Level]], type[Level]]:

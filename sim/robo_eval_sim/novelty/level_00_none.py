@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from robo_eval.core.kinds import Profile
-from robo_eval_sim.novelty.base import Level, novelty, same
+from robo_eval_sim.novelty.base import Level, both, novelty, same
 
 
 @novelty("none", level=0)
@@ -13,4 +13,4 @@ class Nothing(Level):
     """The world agents are trained in."""
 
     effects: ClassVar = dict.fromkeys(Profile, "none: the world agents are trained in")
-    tables: ClassVar = dict.fromkeys(Profile, same({}))
+    tables: ClassVar = both(same({}))
