@@ -104,7 +104,11 @@ def novelty_effects(
         plan: Says how many pairs there should be.
         config: Settings of the intervals.
     """
-    table = episodes_frame(episodes)
+    return effects_of(episodes_frame(episodes), plan, config)
+
+
+def effects_of(table: pd.DataFrame, plan: TrialPlan | None, config: MetricConfig) -> NoveltyEffects:
+    """`novelty_effects` of a table that was checked already."""
     quality = _quality_by_id(table)
     rows = main_rows(table)
     rows = rows[rows["control_id"].notna()].drop_duplicates("base_id")

@@ -211,7 +211,11 @@ def cells(
         plan: Adds the conditions and episodes that were not played, and sets the order.
         config: Settings of the intervals.
     """
-    table = main_rows(episodes_frame(episodes))
+    return cells_of(main_rows(episodes_frame(episodes)), plan, config)
+
+
+def cells_of(table: pd.DataFrame, plan: TrialPlan | None, config: MetricConfig) -> list[Cell]:
+    """`cells` of a table that was checked and cut to the main arm already."""
     planned = planned_episodes(plan) if plan is not None else {}
     groups = groups_of(table, (*CONDITION, "policy"))
     keys = [*planned, *sorted((key for key in groups if key not in planned), key=sort_key)]
@@ -227,7 +231,13 @@ def policies(
     episodes: pd.DataFrame, plan: TrialPlan | None = None, config: MetricConfig = DEFAULT
 ) -> list[PolicyResult]:
     """Every policy over all its conditions, by side; controls are left out."""
-    table = main_rows(episodes_frame(episodes))
+    return policies_of(main_rows(episodes_frame(episodes)), plan, config)
+
+
+def policies_of(
+    table: pd.DataFrame, plan: TrialPlan | None, config: MetricConfig
+) -> list[PolicyResult]:
+    """`policies` of a table that was checked and cut to the main arm already."""
     planned: dict[tuple[Any, ...], int] = {}
     for key, count in (planned_episodes(plan) if plan is not None else {}).items():
         own = (key[0], key[-1])

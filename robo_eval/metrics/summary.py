@@ -10,15 +10,15 @@ import pandas as pd
 
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
-from robo_eval.metrics.effects import NoveltyEffects, novelty_effects
+from robo_eval.metrics.effects import NoveltyEffects, effects_of
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import (
     DEFAULT,
     Cell,
     PolicyResult,
-    cells,
+    cells_of,
     planned_episodes,
-    policies,
+    policies_of,
 )
 from robo_eval.metrics.tables import main_rows
 
@@ -114,9 +114,9 @@ def summarise(
     return TrialSummary(
         name=plan.name if plan is not None else "episodes",
         coverage=coverage_of(main, planned=planned, minimum=config.min_coverage),
-        policies=tuple(policies(table, plan, config)),
-        cells=tuple(cells(table, plan, config)),
-        effects=novelty_effects(table, plan, config),
+        policies=tuple(policies_of(main, plan, config)),
+        cells=tuple(cells_of(main, plan, config)),
+        effects=effects_of(table, plan, config),
         acc=acc,
         score_versions={
             int(version): int((scored["score_version"] == version).sum())

@@ -284,9 +284,11 @@ def _stepped(
         raise InputError(f"levels is {levels}; a step needs at least 2 difficulties")
     difficulty = np.linspace(0.0, 1.0, levels)
     response = np.empty((len(positions), levels))
-    for index, h in enumerate(difficulty):
-        hit = np.abs(positions - h) <= _SAME
-        response[:, index] = np.where(hit, 0.5, positions > h).mean(axis=1)
+    for agent, falls in enumerate(np.sort(positions, axis=1)):
+        # Steps not yet fallen, counted with those that fall here and without: half of each.
+        before = np.searchsorted(falls, difficulty - _SAME, side="left")
+        after = np.searchsorted(falls, difficulty + _SAME, side="right")
+        response[agent] = 1.0 - (before + after) / (2.0 * len(falls))
     return Transformed(
         kind=kind,
         response=response,

@@ -1,0 +1,139 @@
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robo_eval.analysis.acc import acc_for_trial, analyse
+from robo_eval.core.errors import InputError
+
+ENV = "RoboEval/CartPole3D-v0"
+CELLS = [(level, d) for level in (0, 1, 2) for d in ("easy", "medium", "hard")]
+
+
+def _panel(**more):
+    return pd.DataFrame(
+        [
+            {"level": level, "difficulty": d, "item_difficulty": 0.1 * index, **more}
+            for index, (level, d) in enumerate(CELLS)
+        ]
+    )
+
+
+def _frame(policies, n=4, arm="main", side="sim"):
+    rng = np.random.default_rng(7)
+    rows = []
+    for policy, slope in policies.items():
+        for index, (level, d) in enumerate(CELLS):
+            for seed in range(n):
+                quality = round(float(np.clip(1 - slope * index + rng.normal(0, 0.05), 0, 1)), 3)
+                rows.append(
+                    {
+                        "episode_id": f"{side}-{arm}-{policy}-{level}-{d}-{seed}",
+                        "side": side,
+                        "task": ENV,
+                        "policy": policy,
+                        "level": level,
+                        "difficulty": d,
+                        "profile": "paper",
+                        "arm": arm,
+                        "quality": quality,
+                        "success": quality == 1.0,
+                        "end_reason": "success" if quality == 1.0 else "failure",
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def test_items_are_the_cells_and_responses_their_mean_quality():
+    frame = _frame({"balancer": 0.08, "random": 0.12})
+    table = acc_for_trial(frame, _panel())
+    assert [row.policy for row in table.rows] == ["balancer", "random"]
+    for row in table.rows:
+        own = frame[frame["policy"] == row.policy]
+        means = [
+            own[(own["level"] == level) & (own["difficulty"] == d)]["quality"].mean()
+            for level, d in CELLS
+        ]
+        expected = analyse(means, 0.1 * np.arange(9))
+        assert row.capability.value == pytest.approx(expected.capability)
+        assert row.spread.value == pytest.approx(expected.spread)
+        assert row.normalised_generality.value == pytest.approx(expected.normalised_generality)
+        assert row.capability.low < row.capability.value < row.capability.high
+        assert (row.n_items, row.n_missing_items, row.n_episodes) == (9, 0, 36)
+    assert (table.h0, table.q, table.n_items, table.n_levels) == (0.0, pytest.approx(0.8), 9, 9)
+    assert table.population["capability_generality"] is None
+    assert "2 policies prove no correlation" in table.population["caution"]
+
+
+def test_five_episodes_an_item_are_unreliable_and_twenty_are_not():
+    few, many = (acc_for_trial(_frame({"p": 0.1}, n), _panel()).rows[0] for n in (5, 20))
+    assert few.unreliable == "unreliable: fewer than 20 episodes at 9 of 9 levels"
+    assert few.normalised_generality.reason == few.unreliable
+    assert many.unreliable is None
+    assert many.normalised_generality.reason is None
+
+
+def test_controls_and_unscored_episodes_are_not_items():
+    frame = _frame({"p": 0.1})
+    first = acc_for_trial(frame, _panel())
+    extra = _frame({"p": 0.0}, arm="control")
+    fault = frame.iloc[[0]].assign(episode_id="f", quality=None, success=None, end_reason="fault")
+    assert acc_for_trial(pd.concat([frame, extra, fault]), _panel()).as_dict() == first.as_dict()
+
+
+def test_an_item_without_a_score_is_bridged_and_reported():
+    frame = _frame({"p": 0.1, "q": 0.05})
+    gone = (frame["policy"] == "p") & (frame["level"] == 1) & (frame["difficulty"] == "medium")
+    p, q = acc_for_trial(frame[~gone], _panel()).rows
+    assert (p.n_items, p.n_missing_items) == (8, 1)
+    assert (q.n_items, q.n_missing_items) == (9, 0)
+    assert math.isnan(p.curve[4])
+    assert len(p.as_dict()["curve"]["difficulty"]) == 8
+
+
+def test_sides_stay_apart():
+    frame = pd.concat([_frame({"p": 0.1}), _frame({"p": 0.12}, side="real")])
+    assert [(r.side, r.policy) for r in acc_for_trial(frame, _panel()).rows] == [
+        ("real", "p"),
+        ("sim", "p"),
+    ]
+
+
+def test_conditions_without_a_difficulty_are_named():
+    frame = _frame({"p": 0.1})
+    table = acc_for_trial(frame, _panel()[lambda items: items["level"] < 2])
+    assert table.left_out == ("2 easy", "2 hard", "2 medium")
+    assert table.n_items == 6
+    nothing = acc_for_trial(frame, _panel(task="Other-v0"))
+    assert nothing.rows == ()
+    assert nothing.reason == "no condition of this trial has an item difficulty"
+    json.dumps(nothing.as_dict(), allow_nan=False)
+
+
+def test_an_agent_that_never_or_always_succeeds_has_no_generality():
+    frame = _frame({"ace": 0.0, "dud": 0.0})
+    frame[["quality", "success", "end_reason"]] = [1.0, True, "success"]
+    dud = frame["policy"] == "dud"
+    frame.loc[dud, "quality"] = 0.0
+    frame.loc[dud, "success"] = False
+    frame.loc[dud, "end_reason"] = "failure"
+    ace, dud_row = acc_for_trial(frame, _panel()).rows
+    assert (ace.flag, dud_row.flag) == ("ceiling", "floor")
+    assert ace.normalised_generality.value is None
+    assert ace.normalised_generality.reason == "not defined at ceiling"
+    assert dud_row.capability.value == 0.0
+    json.dumps([ace.as_dict(), dud_row.as_dict()], allow_nan=False)
+
+
+def test_bad_difficulty_tables_are_refused():
+    frame = _frame({"p": 0.1})
+    with pytest.raises(InputError, match="column 'item_difficulty' is missing"):
+        acc_for_trial(frame, _panel().drop(columns="item_difficulty"))
+    with pytest.raises(InputError, match="row 9 names 0 easy a second time"):
+        acc_for_trial(frame, pd.concat([_panel(), _panel().iloc[:1]]))
+    broken = _panel()
+    broken.loc[3, "item_difficulty"] = math.nan
+    with pytest.raises(InputError, match="row 3, column 'item_difficulty' is nan"):
+        acc_for_trial(frame, broken)
