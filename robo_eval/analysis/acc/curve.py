@@ -143,30 +143,22 @@ def curve_values(
             f"response of agent {agent} to item {item} is NaN; give nan='drop' to leave missing"
             " responses out"
         )
-    members = np.zeros((n_items, len(scale.levels)))
+    # Items sorted by level, so that a level is a run of columns.
     kept = np.flatnonzero(scale.level_of_item >= 0)
-    members[kept, scale.level_of_item[kept]] = 1.0
-    counts = (~is_missing).astype(np.float64) @ members
+    kept = kept[np.argsort(scale.level_of_item[kept], kind="stable")]
+    starts = np.searchsorted(scale.level_of_item[kept], np.arange(len(scale.levels)))
+    columns, gone = response[:, kept], is_missing[:, kept]
+    counts = np.add.reduceat((~gone).astype(np.float64), starts, axis=1)
     if (counts.sum(axis=1) == 0).any():
         agent = int(np.flatnonzero(counts.sum(axis=1) == 0)[0])
         raise InputError(f"agent {agent} has no response to any item")
-    sums = np.where(is_missing, 0.0, response) @ members
+    sums = np.add.reduceat(np.where(gone, 0.0, columns), starts, axis=1)
+    least = np.minimum.reduceat(np.where(gone, np.inf, columns), starts, axis=1)
+    most = np.maximum.reduceat(np.where(gone, -np.inf, columns), starts, axis=1)
     with np.errstate(invalid="ignore"):
         means: NDArray[np.float64] = sums / counts
     # 3 x 0.1 / 3 is not 0.1: a level whose responses are all equal has exactly that mean.
-    for level in range(len(scale.levels)):
-        block = response[:, scale.level_of_item == level]
-        if block.shape[1] > 1:
-            least, most = _extremes(block)
-            means[:, level] = np.where(least == most, least, means[:, level])
-    return means
-
-
-def _extremes(block: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    missing = np.isnan(block)
-    least = np.where(missing, np.inf, block).min(axis=1)
-    most = np.where(missing, -np.inf, block).max(axis=1)
-    return least, most
+    return np.where(least == most, least, means)
 
 
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
