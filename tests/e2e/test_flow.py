@@ -114,8 +114,8 @@ def test_crashed_episodes_are_counted_not_averaged_away(cli, tmp_path):
     assert run.code == 1, run.err
     rows = json.loads(cli("metrics", "trial", "--json").out)
     policy = rows["policies"][0]
-    scored, attempted = policy["scored"], policy["attempted"]
-    assert attempted == 20
+    scored = policy["coverage"]["scored"]
+    assert policy["coverage"]["attempted"] == 20
     assert 0 < scored < 19
     assert f"{scored} of 20 scored" in run.out + run.err
     assert policy["headline"] is None
