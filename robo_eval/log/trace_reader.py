@@ -1,0 +1,168 @@
+"""What a trace file says, read with the `mcap` library and checked while reading."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import zstandard
+from mcap.exceptions import McapError
+from mcap.reader import make_reader
+from mcap.records import Message
+from numpy.typing import NDArray
+
+from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.log.cdr import Cursor
+from robo_eval.log.files import explained
+from robo_eval.log.mcap_file import MAGIC
+from robo_eval.log.trace import EPISODE_RECORD, FORM, LAYOUT_RECORD, Event, Trace
+
+_REMEDY: Final = "play the episode again, or restore the file from a copy"
+_DAMAGE: Final = (
+    McapError, ValueError, struct.error, EOFError, KeyError, IndexError, TypeError, MemoryError,
+    OverflowError, AttributeError, zstandard.ZstdError, RuntimeError, RecursionError,
+)  # fmt: skip
+
+
+def read(path: Path) -> Trace:
+    """Read a trace; see `log.trace.read_trace`."""
+    path = Path(path)
+    with explained(path, "cannot be read"), path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise TrialDirectoryError(f"{path}: is not an MCAP file; {_REMEDY}")
+        file.seek(0)
+        try:
+            reader = make_reader(file, validate_crcs=True)
+            records = {record.name: record.metadata for record in reader.iter_metadata()}
+            if LAYOUT_RECORD not in records:
+                raise TrialDirectoryError(
+                    f"{path}: is an MCAP file of another program (it has no record"
+                    f" {LAYOUT_RECORD!r})"
+                )
+            layout = {name: json.loads(text) for name, text in records[LAYOUT_RECORD].items()}
+            if layout["form"] > FORM:
+                raise TrialDirectoryError(
+                    f"{path}: has form {layout['form']}, which is newer than this program's"
+                    f" {FORM}; install a newer robo-eval to read it"
+                )
+            content = _Content(layout)
+            for _, channel, message in reader.iter_messages(log_time_order=False):
+                content.take(channel.topic, message)
+            return content.trace(records.get(EPISODE_RECORD, {}))
+        except TrialDirectoryError:
+            raise
+        except _DAMAGE as err:
+            reason = str(err) or type(err).__name__
+            raise TrialDirectoryError(
+                f"{path}: is damaged or cut short ({reason:.100}); {_REMEDY}"
+            ) from err
+
+
+class _Content:
+    """The arrays of a trace while its messages come in."""
+
+    def __init__(self, layout: dict[str, Any]) -> None:
+        ticks, joints = int(layout["ticks"]), len(layout["joint_names"])
+        self._joint_names = tuple(map(str, layout["joint_names"]))
+        self._frames = {str(name): i for i, name in enumerate(layout["frames"])}
+        n = ticks + 1
+        self._stamps: list[int] = []
+        self._description = ""
+        self._events: list[Event] = []
+        self._positions = np.empty((n, joints))
+        self._velocities = np.empty((n, joints))
+        self._poses = np.full((n, len(self._frames), 7), np.nan)
+        self._rewards = np.empty(ticks)
+        self._observations = np.empty((n, int(layout["observation_width"])))
+        self._actions = np.empty((ticks, int(layout["action_width"])))
+        self._counts: dict[str, int] = {}
+        self._takers: dict[str, Callable[[Message, Cursor], None]] = {
+            "/joint_states": self._joint_state,
+            "/tf": self._transforms,
+            "/reward": self._reward,
+            "/observation": self._observation,
+            "/action": self._action,
+            "/robot_description": self._text,
+            "/episode/event": self._event,
+        }
+
+    def take(self, topic: str, message: Message) -> None:
+        """Put the content of a message where it belongs."""
+        taker = self._takers.get(topic)
+        if taker is None:
+            raise ValueError(f"topic {topic!r:.60} does not belong here")
+        number = self._counts.get(topic, 0)
+        if message.sequence != number:
+            raise ValueError(f"message {number} of {topic} is missing")
+        taker(message, Cursor(message.data))
+        self._counts[topic] = number + 1
+
+    def trace(self, metadata: dict[str, str]) -> Trace:
+        """What the messages add up to."""
+        n = len(self._observations)
+        expected = {"/observation": n, "/reward": n - 1, "/action": n - 1}
+        expected |= {"/joint_states": n} if self._joint_names else {}
+        expected |= {"/tf": n} if self._frames else {}
+        for topic, count in expected.items():
+            if self._counts.get(topic, 0) != count:
+                raise ValueError(f"{self._counts.get(topic, 0)} of {count} messages of {topic}")
+        return Trace(
+            stamp_ns=np.array(self._stamps, dtype=np.int64),
+            joint_names=self._joint_names,
+            joint_position=self._positions,
+            joint_velocity=self._velocities,
+            frames=tuple(self._frames),
+            pose_world_frame=self._poses,
+            actions=self._actions,
+            rewards=self._rewards,
+            observations=self._observations,
+            robot_description=self._description,
+            events=tuple(self._events),
+            metadata=metadata,
+        )
+
+    def _joint_state(self, message: Message, cursor: Cursor) -> None:
+        cursor.stamp_ns()
+        cursor.string()
+        names = tuple(cursor.string() for _ in range(cursor.uint32()))
+        if names != self._joint_names:
+            raise ValueError("joint names differ")
+        self._positions[message.sequence] = cursor.number_list()
+        self._velocities[message.sequence] = cursor.number_list()
+
+    def _transforms(self, message: Message, cursor: Cursor) -> None:
+        poses = self._poses[message.sequence]
+        for _ in range(cursor.uint32()):
+            cursor.stamp_ns()
+            cursor.string()
+            frame = self._frames[cursor.string()]
+            poses[frame] = cursor.numbers(7)
+
+    def _reward(self, message: Message, cursor: Cursor) -> None:
+        self._rewards[message.sequence] = cursor.numbers(1)[0]
+
+    def _observation(self, message: Message, cursor: Cursor) -> None:
+        self._stamps.append(message.log_time)
+        self._observations[message.sequence] = _array(cursor)
+
+    def _action(self, message: Message, cursor: Cursor) -> None:
+        self._actions[message.sequence] = _array(cursor)
+
+    def _text(self, _message: Message, cursor: Cursor) -> None:
+        self._description = cursor.string()
+
+    def _event(self, message: Message, cursor: Cursor) -> None:
+        self._events.append((message.log_time, json.loads(cursor.string())))
+
+
+def _array(cursor: Cursor) -> NDArray[np.float64]:
+    for _ in range(cursor.uint32()):
+        cursor.string()
+        cursor.uint32()
+        cursor.uint32()
+    cursor.uint32()
+    return cursor.number_list()
