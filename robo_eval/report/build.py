@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from robo_eval.analysis.trial import acc_of
+from robo_eval.analysis.trial import analyse_trial, scored_frame
 from robo_eval.core.canonical import canonical_json
 from robo_eval.log.directory import PLAN, TrialDirectory
-from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.summary import TrialSummary, summarise
+from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.content import TrialData, make_report
 from robo_eval.report.embed import packed, plain
 from robo_eval.report.files import fingerprint, json_bytes, write_bundle
 from robo_eval.report.page import Download, render
 
 if TYPE_CHECKING:
+    from robo_eval.metrics.config import MetricConfig
     from robo_eval.report.model import Report
 
 MAX_BYTES: Final = 6_000_000
@@ -48,8 +48,7 @@ def build_report(trial: TrialDirectory, *, config: MetricConfig | None = None) -
         TrialDirectoryError: If the log cannot be read or the report not be written.
     """
     data = read_trial(trial)
-    settings = config or MetricConfig()
-    summary = summarise(data.frame, data.plan, config=settings, acc=acc_of(trial))
+    summary = analyse_trial(trial, config=config)
     report = make_report(data, summary)
     files = {
         "metrics.json": json_bytes(summary.as_dict()),
@@ -70,7 +69,7 @@ def read_trial(trial: TrialDirectory) -> TrialData:
         plan_digest=trial.plan_digest,
         status=trial.status(),
         manifest=trial.manifest,
-        frame=trial.frame(),
+        frame=scored_frame(trial),
     )
 
 

@@ -15,7 +15,6 @@ from robo_eval.report.theme import (
     FAINT,
     INK,
     MUTED,
-    NONE,
     PAPER,
     PERFORMANCE_SCALE,
     Style,
@@ -83,8 +82,8 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
     row_height = 26 if narrow else 30
     height = len(panels) * (len(policies) * row_height + 36) + 120
     figure = _finish(figure, height=height, margin={"t": 24, "b": 92})
-    # Cells without a value show the background, which is neither end of the scale.
-    figure.update_layout(coloraxis=_performance_key(narrow=narrow), plot_bgcolor=NONE)
+    # A cell without a value is a hole: the page shows, which is no colour of the scale.
+    figure.update_layout(coloraxis=_performance_key(narrow=narrow))
     return figure
 
 

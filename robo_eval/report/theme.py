@@ -51,16 +51,13 @@ MUTED: Final = "#5b6675"
 FAINT: Final = "#c3cad3"
 GRID: Final = "#e6e9ee"
 PAPER: Final = "#ffffff"
-NONE: Final = "#f0f1f3"
-"""Fill of a heat-map cell without a value."""
-
 PERFORMANCE_SCALE: Final = (
     (0.0, "#4d1430"),
     (0.25, "#98323f"),
     (0.45, "#cb6c50"),
     (0.6, "#e8a878"),
     (0.8, "#f3d5a0"),
-    (1.0, "#f3f6e4"),
+    (1.0, "#e2eed0"),
 )
 """Lightness rises with performance, so the map also reads in grey: failures are dark."""
 
@@ -70,7 +67,6 @@ _DARK: Final = {
     FAINT: "#4a5666",
     GRID: "#2b3442",
     PAPER: "#161c26",
-    NONE: "#222a36",
 }
 
 

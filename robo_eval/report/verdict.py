@@ -21,11 +21,12 @@ def verdict_text(
     Policies are compared by their mean performance, paired by condition and seed. Nothing is
     said where a policy of the side has too few scored episodes.
     """
+    did = "survived" if verb == "survived" else f"{verb} in"
     sentences = []
     for side in dict.fromkeys(result.numbers.side for result in results):
         own = [result for result in results if result.numbers.side == side]
         if all(result.numbers.is_sayable for result in own):
-            sentences.append(_side_text(own, frame, summary.config, verb))
+            sentences.append(_side_text(own, frame, summary.config, did))
     return " ".join(sentences)
 
 
@@ -35,7 +36,7 @@ def _side_text(
     ranked = sorted(results, key=lambda result: -(result.numbers.performance.value or 0.0))
     best = ranked[0].numbers
     share = (
-        f"{ranked[0].policy} {verb} in {best.n_success} of {best.coverage.scored} scored episodes"
+        f"{ranked[0].policy} {verb} {best.n_success} of {best.coverage.scored} scored episodes"
         f" ({number(best.success_exact.value)}, {percent(best.success_exact.level)}"
         f" {bounds(best.success_exact)})"
     )
@@ -60,7 +61,7 @@ def _difference_text(second: Result, effect: Effect) -> str:
     estimate = effect.difference
     paired = (
         f"({percent(estimate.level)} {bounds(estimate, signed=True)},"
-        f" {count(effect.n_pairs, 'pair')} of episodes with {count(estimate.n, 'seed')})"
+        f" {count(effect.n_pairs, 'pair')}, {count(estimate.n, 'seed')})"
     )
     amount = number(estimate.value, signed=True)
     if effect.verdict == "higher":

@@ -106,7 +106,7 @@ def noisy(mean: dict[str, float]) -> Outcome:
 
 def test_a_clear_winner_is_named_with_the_paired_difference() -> None:
     report, _ = report_of(lambda policy, _l, i: 1.0 if policy == "good" else 0.3 + 0.01 * i)
-    assert report.verdict.startswith("good survived in 16 of 16 scored episodes (1.00, 95\xa0%")
+    assert report.verdict.startswith("good survived 16 of 16 scored episodes (1.00, 95\xa0%")
     assert "above bad" in report.verdict
     assert report.warnings == []
 

@@ -131,6 +131,6 @@ def test_downloads_are_inside_where_they_fit_and_beside_where_not(make_report: M
 
 
 def test_tone_meets_the_scale_at_its_stops() -> None:
-    assert tone(1.0) == "#f3f6e4"
+    assert tone(1.0) == "#e2eed0"
     assert tone(0.25) == "#98323f"
     assert tone(0.0) < tone(1.0)

@@ -1,0 +1,103 @@
+"""A real trial with its report, and a real browser that may not use the network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# `ROBO_EVAL_REQUIRE_ALL` turns each skip below into a failure, see tests/conftest.py.
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PLAN = """
+name: "Trial <script>window.harmed = 1</script> & more"
+description: "A <b>small</b> trial the browser tests look at."
+tasks: [{levels: [0, 1, 4], difficulties: [easy, hard], family: balancing}]
+policies: [random, balancer, adaptive]
+episodes: 3
+control: true
+"""
+
+
+@pytest.fixture(scope="session")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one trial that was played to its end, and its report."""
+    pytest.importorskip("pybullet", reason="the simulator is not installed: pip install .[sim]")
+    folder = tmp_path_factory.mktemp("trials")
+    (folder / "plan.yaml").write_text(PLAN, encoding="utf-8")
+    command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "small"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def page_file(trials: Path) -> Path:
+    """The report of the trial."""
+    return trials / "small" / "report" / "index.html"
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Debian's Chromium."""
+    found = os.environ.get("ROBO_EVAL_CHROMIUM") or shutil.which("chromium")
+    if not found:
+        pytest.skip("no chromium; apt-get install chromium, or name it in ROBO_EVAL_CHROMIUM")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Opened:
+    """A page, and what it said and asked for."""
+
+    page: Any
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def look(chromium: Any) -> Iterator[Callable[..., Opened]]:
+    """Opens a file in a fresh context without network and waits until all of it is drawn."""
+    with ExitStack() as stack:
+
+        def look(file: Path, *, width: int = 1300, script: str = "", **options: Any) -> Opened:
+            context = chromium.new_context(
+                viewport={"width": width, "height": 900}, offline=True, **options
+            )
+            stack.callback(context.close)
+            opened = Opened(page=context.new_page())
+            opened.page.on("console", lambda message: opened.messages.append(message.text))
+            opened.page.on("pageerror", lambda error: opened.messages.append(str(error)))
+            opened.page.on("request", lambda request: opened.requests.append(request.url))
+            if script:
+                opened.page.add_init_script(script)
+            opened.page.goto(file.as_uri())
+            if options.get("java_script_enabled", True) and "report" in file.parts:
+                # Waited for as an element: the page's policy forbids evaluating texts.
+                opened.page.locator("html[data-ready=yes]").wait_for(
+                    state="attached", timeout=60_000
+                )
+            return opened
+
+        yield look

@@ -1,0 +1,244 @@
+"""The report in a real browser: drawn, usable by keyboard, offline, on phone and on paper."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+Look = Callable[..., Any]
+
+CHARTS = ("heat_map", "lengths", "effects", "curves", "spread")
+MARKS = """element => ({
+  paths: [...element.querySelectorAll('.scatterlayer path, .barlayer path')].filter(p => {
+    const box = p.getBoundingClientRect(); return box.width + box.height > 1; }).length,
+  images: element.querySelectorAll('.heatmaplayer image').length,
+  texts: [...element.querySelectorAll('svg text')].filter(t => t.textContent).length,
+  cut: [...element.querySelectorAll('.main-svg text')].filter(t => {
+    const box = t.getBoundingClientRect(), all = element.getBoundingClientRect();
+    return t.textContent && box.width && (box.left < all.left - 1 || box.right > all.right + 1);
+  }).map(t => t.textContent),
+})"""
+INK = """canvas => {
+  const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  const seen = new Set();
+  for (let i = 0; i < data.length; i += 4) seen.add((data[i] << 16) | (data[i+1] << 8) | data[i+2]);
+  return [seen.size, data.reduce((sum, value, i) => (sum + value * (i % 9973)) % 2147483647, 0)];
+}"""
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1300])
+def test_every_chart_is_drawn_and_nothing_overflows(
+    look: Look, page_file: Path, width: int, scheme: str
+) -> None:
+    opened = look(page_file, width=width, color_scheme=scheme)
+    page = opened.page
+    assert opened.messages == []
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.locator(".chart").count() == len(CHARTS)
+    for name in CHARTS:
+        drawn = page.locator(f".chart[data-figure={name}]").evaluate(MARKS)
+        assert drawn["paths"] + drawn["images"] >= 3, (name, drawn)
+        assert drawn["texts"] >= 4, (name, drawn)
+        assert drawn["cut"] == [], (name, drawn)
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in re.findall(r"\d+", background)[:3])
+    assert (brightness < 200) == (scheme == "dark")
+
+
+def test_the_page_asks_for_nothing_but_itself(look: Look, page_file: Path) -> None:
+    opened = look(page_file)
+    outside = [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))]
+    assert outside == []
+    assert opened.requests.count(page_file.as_uri()) == 1
+
+
+def test_markup_in_the_plan_stays_text(look: Look, page_file: Path) -> None:
+    page = look(page_file).page
+    assert page.evaluate("window.harmed === undefined")
+    assert page.locator("h1").inner_text() == "Trial <script>window.harmed = 1</script> & more"
+    assert page.locator("p.lead b").count() == 0
+
+
+def test_the_animation_is_driven_by_keyboard(look: Look, page_file: Path) -> None:
+    page = look(page_file).page
+    scene = page.locator("canvas.scene")
+    page.locator("select.clip").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "stage"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    colours, first = scene.evaluate(INK)
+    assert colours > 20
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Shift+ArrowRight")
+    assert page.locator(".player input[type=range]").input_value() == "11"
+    _, later = scene.evaluate(INK)
+    assert later != first
+    assert page.locator(".clock").inner_text().startswith("0.22 s / ")
+    page.keyboard.press("Home")
+    assert page.locator(".player input[type=range]").input_value() == "0"
+    assert scene.evaluate(INK)[1] == first
+    page.keyboard.press("d")
+    assert scene.evaluate(INK)[1] != first
+    page.keyboard.press(" ")
+    page.wait_for_timeout(400)
+    page.keyboard.press(" ")
+    stopped = int(page.locator(".player input[type=range]").input_value())
+    assert stopped > 3
+    page.wait_for_timeout(150)
+    assert int(page.locator(".player input[type=range]").input_value()) == stopped
+    assert "roll" in (page.locator(".player input[type=range]").get_attribute("aria-valuetext"))
+
+
+def test_every_episode_of_the_list_can_be_drawn(look: Look, page_file: Path) -> None:
+    opened = look(page_file)
+    page = opened.page
+    values = page.locator("select.clip option").evaluate_all("list => list.map(o => o.value)")
+    assert len(values) >= 2
+    for value in values:
+        page.locator("select.clip").select_option(value)
+        page.locator(f".player[data-ready={value}]").wait_for()
+        for view in ("follow", "arena"):
+            page.locator("select.view").select_option(view)
+            assert page.locator("canvas.scene").evaluate(INK)[0] > 20
+        assert page.locator(".clip-caption").inner_text()
+    assert opened.messages == []
+
+
+def test_reduced_motion_shows_still_pictures(look: Look, page_file: Path) -> None:
+    page = look(page_file, reduced_motion="reduce").page
+    count = """async () => {
+      const canvas = document.querySelector('.player input[type=range]');
+      const seen = new Set();
+      document.querySelector('[data-do=play]').click();
+      const end = performance.now() + 1100;
+      while (performance.now() < end) {
+        seen.add(canvas.value);
+        await new Promise(done => requestAnimationFrame(done));
+      }
+      return seen.size;
+    }"""
+    assert page.evaluate(count) <= 4
+
+
+def test_downloads_are_the_files_of_the_bundle(look: Look, page_file: Path) -> None:
+    page = look(page_file, accept_downloads=True).page
+    for name in ("episodes.csv", "metrics.json"):
+        with page.expect_download() as waiting:
+            page.locator(f"a[download='{name}']").click()
+        saved = Path(waiting.value.path()).read_bytes()
+        assert saved == (page_file.parent / name).read_bytes()
+    rows = list(csv.DictReader(io.StringIO((page_file.parent / "episodes.csv").read_text())))
+    assert len(rows) >= 54
+    json.loads((page_file.parent / "metrics.json").read_text())
+
+
+def test_a_browser_without_decompression_draws_the_same(look: Look, page_file: Path) -> None:
+    opened = look(page_file, script="delete window.DecompressionStream;")
+    assert opened.page.evaluate("typeof DecompressionStream") == "undefined"
+    assert opened.messages == []
+    drawn = opened.page.locator(".chart[data-figure=lengths]").evaluate(MARKS)
+    assert drawn["paths"] >= 3
+
+
+def test_without_scripts_every_number_is_there(look: Look, page_file: Path) -> None:
+    page = look(page_file, java_script_enabled=False).page
+    assert page.locator("noscript .warning").count() == 1
+    assert page.locator("table.cells td").count() == 3 * 2 * 3
+
+
+def test_the_phone_shows_one_policy_of_the_cells_at_a_time(look: Look, page_file: Path) -> None:
+    page = look(page_file, width=390).page
+    shown = "[...document.querySelectorAll('.cells thead th')].filter(t => t.offsetWidth).length"
+    assert page.evaluate(shown) == 3
+    page.locator("#picker").select_option("adaptive")
+    names = page.locator(".cells thead th:visible").all_inner_texts()
+    assert names == ["level", "difficulty", "adaptive"]
+    hidden = """[...document.querySelectorAll('main *')].filter(e => {
+      const box = e.getBoundingClientRect();
+      const own = e.closest('.scroll, svg, .skip, pre, thead');
+      return box.width && box.right > innerWidth + 1 && !own;
+    }).map(e => e.outerHTML.slice(0, 80))"""
+    assert page.evaluate(hidden) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_paper_no_column_is_cut_and_the_page_is_light(
+    look: Look, page_file: Path, tmp_path: Path, scheme: str
+) -> None:
+    page = look(page_file, color_scheme=scheme).page
+    paper = tmp_path / "report.pdf"
+    page.pdf(path=paper, prefer_css_page_size=True)
+    assert paper.stat().st_size > 30_000
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 695, "height": 1000})  # A4 between the margins
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate(OVERFLOW) <= 0
+    wide = """[...document.querySelectorAll('table, .chart, svg.main-svg, canvas, pre')].filter(e =>
+      e.getBoundingClientRect().right > document.documentElement.clientWidth + 1
+    ).map(e => e.outerHTML.slice(0, 80))"""
+    assert page.evaluate(wide) == []
+    # Every policy's column of the table of cells is shown, whatever the screen showed.
+    assert page.locator(".cells thead th:visible").count() == 2 + 3
+    if shutil.which("pdftotext"):
+        command = ["pdftotext", "-layout", str(paper), "-"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for name in ("random", "balancer", "adaptive"):
+            assert text.count(name) >= 3
+
+
+def test_labels_and_roles_tell_what_is_drawn(look: Look, page_file: Path) -> None:
+    page = look(page_file).page
+    unnamed = """
+      [...document.querySelectorAll('canvas, .chart, input, select, button, nav, svg.range')]
+      .filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.length))
+      .map(e => e.outerHTML.slice(0, 80))"""
+    assert page.evaluate(unnamed) == []
+    assert page.locator("h1").count() == 1
+    assert page.evaluate("document.documentElement.lang") == "en"
+    tables = page.locator("table").count()
+    assert page.locator("table caption").count() == tables
+
+
+def test_the_index_lists_trials_and_says_what_is_broken(
+    look: Look, trials: Path, tmp_path: Path
+) -> None:
+    from robo_eval.report.index import build_index
+
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(3):
+        shutil.copytree(trials / "small", folder / f"trial-{number}")
+    (folder / "trial-1" / "plan.yaml").write_text("name: [broken", encoding="utf-8")
+    shutil.rmtree(folder / "trial-2" / "report")
+    for width in (390, 1300):
+        opened = look(build_index(folder), width=width)
+        page = opened.page
+        assert opened.messages == []
+        assert page.evaluate(OVERFLOW) <= 0
+        assert page.locator("tbody > tr").count() == 3
+        broken = page.locator("tr.broken")
+        assert broken.count() == 1
+        assert "plan.yaml" in broken.inner_text()
+        assert str(folder) not in page.content()
+        assert page.locator("tbody a").count() == 1
+    opened.page.locator("tbody a").click()
+    opened.page.locator("html[data-ready=yes]").wait_for(state="attached", timeout=60_000)
+
+
+def test_the_picture_of_the_page_is_not_blank(look: Look, page_file: Path) -> None:
+    picture = look(page_file).page.screenshot()
+    assert len(zlib.compress(picture)) > 40_000
