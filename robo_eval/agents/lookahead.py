@@ -50,10 +50,10 @@ class Lookahead(Agent):
         push_weight: Cost of pushing, 1/N2.
     """
 
-    horizon_s: float = 1.0
-    knots: int = 16
-    step_m: float = 0.6
-    reach_m: float = 0.2
+    horizon_s: float = 1.3
+    knots: int = 13
+    step_m: float = 0.8
+    reach_m: float = 0.3
     step_cost: float = 0.05
     room_m: float = 3.9
     lean_cost: float = 1.0
@@ -136,7 +136,7 @@ class Lookahead(Agent):
         from_rim = np.maximum(np.sqrt(_square(off)) - NOMINAL.cart_radius_m, 0.0)
         to_cart = np.sqrt(from_rim**2 + np.maximum(height - _CART_TOP, 0.0) ** 2)
         nearest = np.minimum(to_pole, to_cart).min(-1) - NOMINAL.ball_radius_m
-        danger: Vector = np.exp(np.maximum(nearest, -0.2) / -self.reach_m).sum(-1)
+        danger: Vector = np.exp(nearest / -self.reach_m).sum(-1)
         steep = np.abs(lean).max(axis=(1, 2)) / _SAFE_LEAN - 1.0
         danger += self.lean_cost * np.maximum(steep, 0.0)
         danger[1:] += self.step_cost
