@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from robo_eval.core.cartpole3d import NOMINAL
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Profile
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Vector3 = tuple[float, float, float]
 
@@ -29,7 +31,7 @@ _PER_BALL: Final = 9
 _TRIES: Final = 1000
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Ball:
     """One ball at the start.
 
@@ -81,8 +83,7 @@ class Start:
             pole_quat_xyzw=(x, y, z, w),
             pole_angular_velocity=_triple(data["pole_angular_velocity"]),
             balls=[
-                Ball(position=_triple(ball["position"]), velocity=_triple(ball["velocity"]))
-                for ball in data["balls"]
+                Ball(_triple(ball["position"]), _triple(ball["velocity"])) for ball in data["balls"]
             ],
             tick=int(data["tick"]),
         )
@@ -117,32 +118,29 @@ def draw_start(
     Raises:
         InputError: If there is no room for so many balls.
     """
-    slots = max(BALL_COUNTS[-1], balls or 0)
+    slots = BALL_COUNTS[-1] if balls is None else balls
     # One call for all numbers: for so few, calls cost more than numbers.
     u = rng.random(_HEAD + _PER_BALL * slots).tolist()
-    scale = 2.0 * CART_RANGE_M
-    x, y = scale * u[0] - CART_RANGE_M, scale * u[1] - CART_RANGE_M
-    a, b, c, norm = _small_turn(u[4], u[5], u[6])
+    cart = x, y = 2.0 * CART_RANGE_M * u[0] - CART_RANGE_M, 2.0 * CART_RANGE_M * u[1] - CART_RANGE_M
     count = BALL_COUNTS[int(u[9] * len(BALL_COUNTS))] if balls is None else balls
     clearance = 2.0 * NOMINAL.ball_radius_m if profile is Profile.PAPER else 0.0
     placed: list[Ball] = []
-    for index in range(count):
-        v = u[_HEAD + _PER_BALL * index : _HEAD + _PER_BALL * (index + 1)]
-        position = ball_position(v)
+    for first in range(_HEAD, _HEAD + _PER_BALL * count, _PER_BALL):
+        position = ball_position(u[first : first + 3])
         tries = 0
-        while not is_clear(position, (x, y), placed, clearance):
+        while not is_clear(position, cart, placed, clearance):
             tries += 1
             if tries > _TRIES:
                 raise InputError(f"balls: there is no room for {count} balls, fewer would do")
             position = ball_position(rng.random(3).tolist())
-        placed.append(Ball(position=position, velocity=_ball_velocity(v)))
+        placed.append(Ball(position, _ball_velocity(u[first + 3 : first + _PER_BALL])))
     start = Start(
         cart_position=(x, y),
         cart_force=(
             2.0 * CART_FORCE_N * u[2] - CART_FORCE_N,
             2.0 * CART_FORCE_N * u[3] - CART_FORCE_N,
         ),
-        pole_quat_xyzw=(a / norm, b / norm, c / norm, 1.0 / norm),
+        pole_quat_xyzw=_small_turn(u[4], u[5], u[6]),
         pole_angular_velocity=(
             2.0 * POLE_RATE_RAD_S * u[7] - POLE_RATE_RAD_S,
             2.0 * POLE_RATE_RAD_S * u[8] - POLE_RATE_RAD_S,
@@ -154,35 +152,36 @@ def draw_start(
 
 
 def _small_turn(u: float, v: float, w: float) -> tuple[float, float, float, float]:
-    """Vector part of a quaternion whose last part is 1, and its norm."""
+    """A quaternion along (a, b, c, 1) with small a, b, c."""
     scale = 2.0 * POLE_QUAT_PART
     a, b, c = scale * u - POLE_QUAT_PART, scale * v - POLE_QUAT_PART, scale * w - POLE_QUAT_PART
-    return a, b, c, math.sqrt(a * a + b * b + c * c + 1.0)
+    norm = math.sqrt(a * a + b * b + c * c + 1.0)
+    return a / norm, b / norm, c / norm, 1.0 / norm
 
 
-def ball_position(u: list[float], radius: float = NOMINAL.ball_radius_m) -> Vector3:
+def ball_position(u: Sequence[float], radius: float = NOMINAL.ball_radius_m) -> Vector3:
     """A place for a ball from three uniform numbers in [0, 1).
 
     Balls larger than usual keep off the walls; others start in x, y within 4 m and z from 1 to 9 m.
     """
-    reach = min(BALL_XY_M, NOMINAL.arena_half_width_m - radius)
-    low = max(BALL_Z_M[0], NOMINAL.arena_floor_m + radius)
-    high = min(BALL_Z_M[1], NOMINAL.arena_ceiling_m - radius)
-    return (
-        2.0 * reach * u[0] - reach,
-        2.0 * reach * u[1] - reach,
-        low + (high - low) * u[2],
-    )
+    a, b, c = u
+    reach, low, high = BALL_XY_M, *BALL_Z_M
+    if radius > NOMINAL.ball_radius_m:
+        reach = min(reach, NOMINAL.arena_half_width_m - radius)
+        low = max(low, NOMINAL.arena_floor_m + radius)
+        high = min(high, NOMINAL.arena_ceiling_m - radius)
+    return 2.0 * reach * a - reach, 2.0 * reach * b - reach, low + (high - low) * c
 
 
-def _ball_velocity(u: list[float]) -> Vector3:
+def _ball_velocity(u: Sequence[float]) -> Vector3:
     """Speed along each axis from three numbers in [0, 1), signs from three more."""
+    a, b, c, i, j, k = u
     low, high = BALL_SPEED_M_S
     width = high - low
     return (
-        (low + width * u[3]) * (1.0 if u[6] < 0.5 else -1.0),
-        (low + width * u[4]) * (1.0 if u[7] < 0.5 else -1.0),
-        (low + width * u[5]) * (1.0 if u[8] < 0.5 else -1.0),
+        low + width * a if i < 0.5 else -low - width * a,
+        low + width * b if j < 0.5 else -low - width * b,
+        low + width * c if k < 0.5 else -low - width * c,
     )
 
 

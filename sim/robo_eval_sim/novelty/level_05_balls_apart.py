@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from robo_eval.core.cartpole3d import EPISODE_TICKS
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty.base import Fixed, Level, Novelty, Range, novelty, same
 from robo_eval_sim.novelty.pushing import BallPush, mean_point, toward
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from robo_eval_sim.world import Vector3, World
 
 _SEED = "force_seed"
@@ -25,6 +25,8 @@ class _Push(BallPush):
         if drawn.is_paper:
             self._sizes = [-force] * (EPISODE_TICKS + 1)
         else:
+            import numpy as np  # the list of levels answers without it
+
             # All ticks at once, so that a tick's force depends on nothing but its number.
             rng = np.random.default_rng(drawn.parameters[_SEED])
             low, high = force

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from robo_eval.core.cartpole3d import NOMINAL
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty.base import Fixed, Novelty, novelty
@@ -13,6 +11,8 @@ from robo_eval_sim.novelty.spawning import Spawner, SpawningLevel
 from robo_eval_sim.start import Ball, ball_position, is_clear
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from robo_eval_sim.world import World
 
 _SPEED_M_S = (3.0, 5.0)
@@ -32,8 +32,10 @@ class _MoreBalls(Spawner):
         for place in rng.random((_TRIES, 3)).tolist():
             position = ball_position(place)
             if is_clear(position, cart[:2], others, clearance):
-                signs = np.where(rng.random(3) < 0.5, 1.0, -1.0)
-                self.world.add_ball(position, (signs * rng.uniform(*_SPEED_M_S, size=3)).tolist())
+                signs = [1.0 if draw < 0.5 else -1.0 for draw in rng.random(3)]
+                speeds = rng.uniform(*_SPEED_M_S, size=3).tolist()
+                velocity = [sign * speed for sign, speed in zip(signs, speeds, strict=True)]
+                self.world.add_ball(position, velocity)
                 return
 
 

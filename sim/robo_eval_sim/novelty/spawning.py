@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from robo_eval.core.cartpole3d import EPISODE_TICKS
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty.base import Effect, Level, Novelty
 from robo_eval_sim.physics import Physics
 from robo_eval_sim.start import BALL_COUNTS
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _SEED = "spawn_seed"
 
@@ -21,6 +22,8 @@ class Spawner(Effect):
     def after(self, tick: int) -> None:
         """Let something appear if it is time."""
         if tick % self.drawn.parameters["every"] == 0:
+            import numpy as np  # the list of levels answers without it
+
             # A generator for each tick: to go on from a tick, nothing before it matters.
             self.spawn(np.random.default_rng([self.drawn.parameters[_SEED], tick]))
 
