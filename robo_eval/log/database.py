@@ -39,6 +39,10 @@ _MEANINGS: Final = (
 )
 
 
+class SchemaVersionError(TrialDirectoryError):
+    """The database is fine, but of another schema version than this program's."""
+
+
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Turn errors of SQLite into one line that names the file.
@@ -133,6 +137,16 @@ def close(connection: Connection) -> None:
     connection.engine.dispose()
 
 
+@contextmanager
+def opened(path: Path, *, read_only: bool = False) -> Iterator[Connection]:
+    """An open episode database, closed at the end; see `connect`."""
+    connection = connect(path, read_only=read_only)
+    try:
+        yield connection
+    finally:
+        close(connection)
+
+
 def schema_version(connection: Connection, path: Path) -> str:
     """The schema version of a database, as a revision such as `0002`.
 
@@ -151,16 +165,17 @@ def check_version(connection: Connection, path: Path) -> None:
     """Refuse a database whose schema is older or newer than this program's.
 
     Raises:
-        TrialDirectoryError: With the command that upgrades it, or what to install.
+        SchemaVersionError: With the command that upgrades it, or what to install.
+        TrialDirectoryError: If the database is no episode log.
     """
     found = schema_version(connection, path)
     if int(found) < int(CURRENT):
-        raise TrialDirectoryError(
+        raise SchemaVersionError(
             f"{path}: has schema version {int(found)}, this program works with {int(CURRENT)};"
             f" upgrade it with: robo-eval migrate {path.parent}"
         )
     if int(found) > int(CURRENT):
-        raise TrialDirectoryError(
+        raise SchemaVersionError(
             f"{path}: has schema version {int(found)}, which is newer than this program's"
             f" {int(CURRENT)}; install a newer robo-eval to read it"
         )

@@ -1,0 +1,338 @@
+"""Whether a trial directory still is what was logged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.core.canonical import file_digest
+from robo_eval.core.episode import COLUMNS
+from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
+from robo_eval.core.plan import parse_plan, text_digest
+from robo_eval.log import database
+from robo_eval.log.database import DATABASE, SchemaVersionError
+from robo_eval.log.directory import PLAN, TRACES, is_trial
+from robo_eval.log.files import PART_SUFFIX
+from robo_eval.log.lock import is_locked
+from robo_eval.log.manifest import MANIFEST, Manifest, read_manifest
+from robo_eval.log.rows import GENESIS, ROW_FORM, columns_of_form, episode_of, row_digest
+
+_ORDER: Final = ("sequence", "row_form", "previous_sha256", "row_sha256", *COLUMNS)
+_MOST_PAGES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is not as it was logged.
+
+    Attributes:
+        file: File, relative to the trial directory.
+        row: Sequence number of the row, if it is one.
+        what: What is wrong with it.
+    """
+
+    file: str
+    what: str
+    row: int | None = None
+
+    def __str__(self) -> str:
+        place = self.file if self.row is None else f"{self.file}: row {self.row}"
+        return f"{place}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationReport:
+    """What verification found.
+
+    Attributes:
+        trial: The trial directory.
+        problems: Everything that is not as it was logged.
+        notes: What is fine but worth knowing, or could not be checked.
+        rows: Rows that were checked.
+        traces: Traces that were checked.
+        head: SHA-256 of the newest row. Kept elsewhere, it also proves that nothing was
+            replaced as a whole.
+    """
+
+    trial: Path
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    rows: int
+    traces: int
+    head: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def lines(self) -> Iterator[str]:
+        """The findings, one line each."""
+        for problem in self.problems:
+            yield f"PROBLEM {problem}"
+        for note in self.notes:
+            yield f"note: {note}"
+        yield f"{self.rows} rows and {self.traces} traces checked; chain head {self.head}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The findings, ready for JSON."""
+        return {
+            "trial": str(self.trial),
+            "ok": self.ok,
+            "problems": [
+                {"file": problem.file, "row": problem.row, "what": problem.what}
+                for problem in self.problems
+            ],
+            "notes": list(self.notes),
+            "rows": self.rows,
+            "traces": self.traces,
+            "chain_head": self.head,
+        }
+
+
+def verify_trial(path: Path | str | os.PathLike[str]) -> VerificationReport:
+    """Compare plan, rows and traces of a trial with the digests it carries.
+
+    Finds any changed byte of the plan, of a trace, or of the canonical form of a row; rows that
+    were removed, inserted, reordered or doubled; missing and foreign traces. What it cannot
+    find, and why, is in docs/log.md.
+
+    Raises:
+        TrialDirectoryError: If there is no trial directory, or its database is of another
+            schema version.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        found = "is a file, not a trial directory" if folder.exists() else "no such trial directory"
+        raise TrialDirectoryError(f"{folder}: {found}")
+    if not is_trial(folder):
+        raise TrialDirectoryError(f"{folder}: is no trial directory; {PLAN} is missing")
+    check = _Check(folder)
+    check.run()
+    return VerificationReport(
+        trial=folder,
+        problems=tuple(check.problems),
+        notes=tuple(check.notes),
+        rows=len(check.digests),
+        traces=check.traces,
+        head=check.digests[max(check.digests)] if check.digests else GENESIS,
+    )
+
+
+class _Check:
+    """One pass over a trial directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        self.digests: dict[int, str] = {}
+        self.traces = 0
+        self._ids: dict[str, int] = {}
+        self._trace_of: dict[str, tuple[int, str | None]] = {}
+        self._plan_digest: str | None = None
+        # Asked first: a run that ends meanwhile may leave more than was there when we looked.
+        self._running = is_locked(folder)
+        self._manifest: Manifest | None = None
+
+    def run(self) -> None:
+        self._manifest = self._read_manifest()
+        self._plan_digest = self._check_plan()
+        if self._running:
+            self.notes.append("a run is under way; its newest episodes may be missing here")
+        try:
+            self._check_rows()
+        except SchemaVersionError:
+            # No damage: the message names the command that helps.
+            raise
+        except InputError as err:
+            self._problem(DATABASE, self._short(err))
+            return
+        self._check_manifest()
+        self._check_traces()
+
+    def _problem(self, file: str, what: str, row: int | None = None) -> None:
+        self.problems.append(Problem(file=file, what=what, row=row))
+
+    def _short(self, err: Exception) -> str:
+        """An error's message without the path that a problem names anyway."""
+        text = str(err).removeprefix(f"{self.folder}{os.sep}")
+        return text.split(": ", 1)[1] if text.startswith((DATABASE, PLAN, MANIFEST)) else text
+
+    @property
+    def _is_complete(self) -> bool:
+        manifest = self._manifest
+        return manifest is not None and manifest.status == "complete" and not self._running
+
+    # Plan and manifest -------------------------------------------------------------------------
+
+    def _read_manifest(self) -> Manifest | None:
+        try:
+            manifest = read_manifest(self.folder / MANIFEST)
+        except TrialDirectoryError as err:
+            self._problem(MANIFEST, self._short(err))
+            return None
+        if manifest is None:
+            self._problem(MANIFEST, "is missing; whether rows are missing cannot be checked")
+        return manifest
+
+    def _check_plan(self) -> str | None:
+        file = self.folder / PLAN
+        try:
+            text = file.read_bytes().decode()
+        except FileNotFoundError:
+            self._problem(PLAN, "is missing")
+            return None
+        except (OSError, UnicodeDecodeError) as err:
+            self._problem(PLAN, f"cannot be read as UTF-8 text: {err}")
+            return None
+        found = text_digest(text)
+        locked = self._manifest.plan_digest if self._manifest is not None else None
+        if locked is not None and found != locked:
+            self._problem(
+                PLAN,
+                f"was changed: its SHA-256 is {found}, the trial was locked with {locked}",
+            )
+            return locked
+        try:
+            parse_plan(text, source=PLAN)
+        except PlanError as err:
+            self._problem(PLAN, self._short(err))
+        return found
+
+    # Rows --------------------------------------------------------------------------------------
+
+    def _check_rows(self) -> None:
+        file = self.folder / DATABASE
+        with database.opened(file, read_only=True) as connection, database.translated(file):
+            database.check_version(connection, file)
+            for (line,) in connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST_PAGES})"):
+                if line != "ok":
+                    self._problem(DATABASE, f"SQLite finds damage: {line}")
+            rows = connection.exec_driver_sql(
+                f"SELECT {', '.join(_ORDER)} FROM episodes ORDER BY sequence"  # noqa: S608
+            )
+            previous, head = 0, GENESIS
+            for row in rows:
+                previous, head = self._check_row(row, previous, head)
+
+    def _check_row(self, row: Sequence[Any], previous: int, head: str) -> tuple[int, str]:
+        sequence, form, previous_sha256, row_sha256 = row[:4]
+        cells = dict(zip(COLUMNS, row[4:], strict=True))
+        self._check_place(sequence, previous, head, previous_sha256)
+        self._check_digest(sequence, form, previous_sha256, row_sha256, cells)
+        self.digests[sequence] = str(row_sha256)
+        name = cells["episode_id"]
+        if name in self._ids:
+            self._problem(DATABASE, f"doubles episode {name!r} of row {self._ids[name]}", sequence)
+        self._ids.setdefault(name, sequence)
+        if self._plan_digest is not None and cells["plan_digest"] != self._plan_digest:
+            given = f"{cells['plan_digest']!r:.20}"
+            self._problem(DATABASE, f"belongs to another plan (plan_digest {given}...)", sequence)
+        if cells["trace_uri"] is not None:
+            self._trace_of[str(cells["trace_uri"])] = (sequence, cells["trace_sha256"])
+        try:
+            episode_of(list(cells.values()), where=lambda: "")
+        except InputError as err:
+            self._problem(DATABASE, str(err).removeprefix(", ").removeprefix(": "), sequence)
+        return sequence, str(row_sha256)
+
+    def _check_place(self, sequence: int, previous: int, head: str, stated: object) -> None:
+        if sequence != previous + 1:
+            missing = f"rows {previous + 1} to {sequence - 1}"
+            what = "is not a row number" if sequence < 1 else f"{missing} before it are missing"
+            self._problem(DATABASE, what, sequence)
+        elif stated != head:
+            what = f"does not follow row {previous}" if previous else "is not the first row"
+            self._problem(DATABASE, f"{what}: previous_sha256 is not its digest", sequence)
+
+    def _check_digest(
+        self, sequence: int, form: object, previous: object, stated: object, cells: dict[str, Any]
+    ) -> None:
+        if not isinstance(form, int) or not 1 <= form <= ROW_FORM:
+            self._problem(DATABASE, f"has an unknown row_form {form!r:.40}", sequence)
+            return
+        later = set(COLUMNS) - set(columns_of_form(form))
+        filled = sorted(name for name in later if cells[name] is not None)
+        if filled:
+            what = f"was changed: column {filled[0]!r} is newer than the row and must be empty"
+            self._problem(DATABASE, what, sequence)
+        try:
+            found = row_digest(
+                cells, sequence=sequence, previous_sha256=str(previous), row_form=form
+            )
+        except (InputError, ValueError):
+            found = None
+        if found != stated:
+            self._problem(
+                DATABASE,
+                f"was changed ({cells['episode_id']!r:.80}): its cells do not match row_sha256",
+                sequence,
+            )
+
+    # Manifest against rows ---------------------------------------------------------------------
+
+    def _check_manifest(self) -> None:
+        manifest = self._manifest
+        if manifest is None:
+            return
+        last = max(self.digests, default=0)
+        counted = manifest.rows
+        if last < counted:
+            self._problem(
+                DATABASE, f"rows {last + 1} to {counted}, which {MANIFEST} counts, are gone"
+            )
+        elif counted and self.digests.get(counted) != manifest.head:
+            self._problem(DATABASE, f"is not the row whose digest {MANIFEST} holds", counted)
+        elif self._is_complete and last > counted:
+            self._problem(
+                DATABASE, f"rows {counted + 1} to {last} came after the trial was complete"
+            )
+        if not self._is_complete:
+            self.notes.append(
+                f"the trial is not complete ({manifest.status}): rows after row {counted}, up to"
+                f" row {last}, are chained, but nothing says how many there should be"
+            )
+
+    # Traces ------------------------------------------------------------------------------------
+
+    def _check_traces(self) -> None:
+        for uri, (row, sha256) in self._trace_of.items():
+            file = self.folder / uri
+            if Path(uri).is_absolute() or ".." in Path(uri).parts:
+                self._problem(DATABASE, f"trace_uri {uri!r:.80} leads out of the trial", row)
+                continue
+            try:
+                found = file_digest(file)
+            except FileNotFoundError:
+                self._problem(uri, f"is missing; row {row} of {DATABASE} names it")
+                continue
+            except OSError as err:
+                self._problem(uri, f"cannot be read: {err.strerror or err}")
+                continue
+            self.traces += 1
+            if found != sha256:
+                size = file.stat().st_size
+                self._problem(
+                    uri,
+                    f"was changed: its {size} bytes have SHA-256 {found}, row {row} says {sha256}",
+                )
+        for file in sorted((self.folder / TRACES).rglob("*")):
+            if file.is_file():
+                self._check_extra(file)
+
+    def _check_extra(self, file: Path) -> None:
+        uri = file.relative_to(self.folder).as_posix()
+        if uri in self._trace_of:
+            return
+        if file.name.startswith(".") and file.name.endswith(PART_SUFFIX):
+            self.notes.append(f"{uri}: left by a process that died while writing; can be deleted")
+        elif not self._is_complete:
+            self.notes.append(f"{uri}: no row names it; left by an episode that was interrupted")
+        elif file.stem in self._ids:
+            self.notes.append(f"{uri}: row {self._ids[file.stem]} has no trace; left by a lost try")
+        else:
+            self._problem(uri, "is not named by any row")
