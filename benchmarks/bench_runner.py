@@ -79,12 +79,9 @@ def main() -> None:
             ):
                 best[name] = min(seconds, best.get(name, seconds))
         print(f"{policies}: {episodes / best['bare']:.0f} episodes/s bare")
-        print(
-            f"  runner with durable rows / bare loop:   {best['bare'] / best['rows']:.2f} x speed"
-        )
-        print(
-            f"  the same with a trace of every episode: {best['bare_traced'] / best['traces']:.2f} x"
-        )
+        rows, traces = best["bare"] / best["rows"], best["bare_traced"] / best["traces"]
+        print(f"  speed with durable rows / bare loop:    {rows:.2f}")
+        print(f"  the same with a trace of every episode: {traces:.2f}")
     one = two = float("inf")
     few, many = plan_of("balancer", 100), plan_of("balancer", 1100)
     for _ in range(REPEATS):

@@ -23,6 +23,7 @@ from robo_eval.core.policy import Policy
 from robo_eval.core.schedule import PlannedEpisode, policy_seed, task_and_policy
 from robo_eval.core.trajectory import Trajectory
 from robo_eval.log.provenance import software
+from robo_eval.log.trace import write_trace
 from robo_eval.metrics.scoring import SCORE_VERSION, quality_of, score_end
 
 _KEPT_ENVIRONMENTS: Final = 4
@@ -209,8 +210,6 @@ class Stage:
             "side": planned.side.value,
             "seed": str(planned.seed),
         }
-        from robo_eval.log.trace import write_trace
-
         sha256 = write_trace(self._trial / uri, trajectory, events=events, metadata=metadata)
         return {"trace_uri": uri, "trace_sha256": sha256}
 
