@@ -3,7 +3,7 @@
 import json
 
 import pandas as pd
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_eval.core.errors import InputError
@@ -46,6 +46,7 @@ def tables(draw):
     return pd.DataFrame([draw(rows(index)) for index in range(n)])
 
 
+@settings(max_examples=40)  # a whole summary each time
 @given(tables(), st.integers(0, 1000))
 def test_reordering_episodes_changes_no_metric(table, seed):
     first = json.dumps(summarise(table, config=FAST).as_dict(), allow_nan=False)
@@ -53,6 +54,7 @@ def test_reordering_episodes_changes_no_metric(table, seed):
     assert json.dumps(summarise(shuffled, config=FAST).as_dict(), allow_nan=False) == first
 
 
+@settings(max_examples=40)  # a whole summary each time
 @given(tables())
 def test_counts_add_up_and_bounds_hold_the_truth(table):
     summary = summarise(table, config=FAST)
