@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,15 +42,15 @@ class Chosen:
 def choose(
     frame: pd.DataFrame, cells: Sequence[Cell], trial: Path, *, limit: int = MAX_CLIPS
 ) -> list[Chosen]:
-    """Pairs of a survived and a failed episode from the conditions that tell policies apart.
+    """Pairs of a failed and a survived episode from the conditions that divide the policies most.
 
-    A condition in which some policies survive and others fail says more than one all master;
-    the larger the gap between the best and the worst policy, the earlier it comes. Within a
-    condition both episodes have the same seed where such traces exist.
+    A condition in which half of the episodes fail says more than one that all master, and a late
+    fall more than an early one; each level comes once before any comes twice. Within a condition both episodes have the same seed where
+    such traces exist.
 
     Args:
         frame: Episodes, one row per attempt.
-        cells: Performance of each policy in each condition.
+        cells: What each policy did in each condition.
         trial: The trial directory, which trace paths are relative to.
         limit: Most episodes to choose.
     """
@@ -58,11 +59,28 @@ def choose(
     for record in shown.to_dict(orient="records"):
         row = {str(name): None if _is_missing(value) else value for name, value in record.items()}
         by_condition.setdefault(_condition(row), []).append(row)
-    gaps = _gaps(cells)
-    ordered = sorted(by_condition.items(), key=lambda item: -gaps.get(item[0], 0.0))
-    pairs = [pair for _, rows in ordered if (pair := _pair(rows))]
-    chosen = [row for pair in pairs for row in pair] or [rows[0] for _, rows in ordered]
+    divided = _divided(cells)
+    pairs = [(key, pair) for key, rows in by_condition.items() if (pair := _pair(rows))]
+    pairs.sort(key=lambda item: -divided.get(item[0], 0.0) * _struggle(item[1]))
+    chosen = [row for pair in _each_level_once(pairs) for row in pair]
+    chosen = chosen or [rows[0] for rows in by_condition.values()]
     return [_chosen(row, trial) for row in chosen[:limit]]
+
+
+def _struggle(pair: Sequence[_Row]) -> float:
+    """How long the failed episode lasted, as a share of the other."""
+    failed, survived = pair
+    return min(1.0, int(failed["ticks"]) / max(1, int(survived["ticks"])))
+
+
+def _each_level_once(pairs: list[tuple[_Condition, list[_Row]]]) -> list[list[_Row]]:
+    """The same pairs, the first of each level before the second of any."""
+    seen: Counter[int | None] = Counter()
+    ranked = []
+    for place, (key, pair) in enumerate(pairs):
+        ranked.append((seen[key[2]], place, pair))
+        seen[key[2]] += 1
+    return [pair for _, _, pair in sorted(ranked, key=lambda item: item[:2])]
 
 
 def _is_missing(value: object) -> bool:
@@ -74,26 +92,27 @@ def _condition(row: _Row) -> _Condition:
     return row["task"], row["profile"], None if level is None else int(level), row["difficulty"]
 
 
-def _gaps(cells: Sequence[Cell]) -> dict[_Condition, float]:
-    values: dict[_Condition, list[float]] = {}
+def _divided(cells: Sequence[Cell]) -> dict[_Condition, float]:
+    """How evenly the episodes of each condition divide into successes and failures."""
+    counts: dict[_Condition, tuple[int, int]] = {}
     for cell in cells:
-        if cell.performance.value is not None:
-            key = (cell.task, cell.profile, cell.level, cell.difficulty)
-            values.setdefault(key, []).append(cell.performance.value)
-    return {key: max(found) - min(found) for key, found in values.items()}
+        key = (cell.task, cell.profile, cell.level, cell.difficulty)
+        good, scored = counts.get(key, (0, 0))
+        counts[key] = (good + cell.n_success, scored + cell.coverage.scored)
+    return {key: good * (n - good) / n**2 for key, (good, n) in counts.items() if n}
 
 
 def _pair(rows: list[_Row]) -> list[_Row]:
-    """A survived and a failed episode, of one seed if possible; empty without both."""
+    """A failed and a survived episode, of one seed if possible; empty without both."""
     survived = [row for row in rows if row["success"]]
     failed = [row for row in rows if not row["success"]]
     if not survived or not failed:
         return []
-    seeds = {row["seed"] for row in failed}
-    first = next((row for row in survived if row["seed"] in seeds), survived[0])
-    same = [row for row in failed if row["seed"] == first["seed"]] or failed
-    # Of the failures the longest: a fall after two ticks shows little.
-    return [first, max(same, key=lambda row: int(row["ticks"]))]
+    seeds = {row["seed"] for row in survived}
+    # Of the failures the longest: a fall after a few ticks shows little.
+    worst = max(failed, key=lambda row: (row["seed"] in seeds, int(row["ticks"])))
+    same = [row for row in survived if row["seed"] == worst["seed"]]
+    return [worst, (same or survived)[0]]
 
 
 def _chosen(row: _Row, trial: Path) -> Chosen:

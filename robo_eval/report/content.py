@@ -73,10 +73,8 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         Result(policy=names.policy(row.side, row.policy), numbers=row) for row in summary.policies
     ]
     verb = "survived" if _is_cartpole(data.plan) else "succeeded"
-    acc = summary.acc
-    characteristic, why_not = (
-        _characteristic(acc, names) if isinstance(acc, AccTable) else (None, "Not asked for.")
-    )
+    order = [result.policy for result in results]
+    characteristic, why_not = _characteristic(summary.acc, names, order)
     drawn = clips(choose(data.frame, summary.cells, data.path))
     return Report(
         title=data.plan.name,
@@ -157,10 +155,10 @@ def _level_names(frame: pd.DataFrame) -> dict[int | None, str]:
     for level, novelty in zip(main["level"], main["novelty"], strict=True):
         if pd.notna(level) and isinstance(novelty, Mapping) and novelty.get("name"):
             counts.setdefault(int(level), Counter())[str(novelty["name"])] += 1
+    found = {level: names.most_common(1)[0][0] for level, names in counts.items()}
     return {
-        level: names.most_common(1)[0][0].replace("_", " ")
-        for level, names in counts.items()
-        if level
+        level: "no novelty" if name == "none" else name.replace("_", " ")
+        for level, name in found.items()
     }
 
 
@@ -184,19 +182,25 @@ def _effects(summary: TrialSummary, names: Names) -> list[Effect]:
 
 def _lengths(summary: TrialSummary, names: Names, frame: pd.DataFrame) -> list[Lengths]:
     shown = frame[(frame["arm"] == Arm.MAIN.value) & frame["success"].notna()]
+    end = float(shown["duration_s"].max()) if len(shown) else 0.0
     found = []
     for row in summary.policies:
         own = shown[(shown["side"] == row.side) & (shown["policy"] == row.policy)]
-        lengths = lengths_of(own, names.policy(row.side, row.policy))
+        lengths = lengths_of(own, names.policy(row.side, row.policy), end_s=end)
         if lengths is not None:
             found.append(lengths)
     return found
 
 
-def _characteristic(acc: AccTable, names: Names) -> tuple[Characteristic | None, str]:
+def _characteristic(
+    acc: object, names: Names, order: Sequence[str]
+) -> tuple[Characteristic | None, str]:
+    if not isinstance(acc, AccTable):
+        return None, "Not asked for."
     if not acc.rows or acc.h0 is None or acc.q is None or not acc.h0 < acc.q:
         return None, f"Not defined for this trial: {acc.reason or 'all items are equally hard'}."
     by_name = {names.policy(row.side, row.policy): row for row in acc.rows}
+    by_name = {name: by_name[name] for name in order if name in by_name}
     curves = [
         AgentCurve(
             policy=name,
@@ -210,7 +214,7 @@ def _characteristic(acc: AccTable, names: Names) -> tuple[Characteristic | None,
         for name, row in by_name.items()
     ]
     warnings = list(dict.fromkeys(row.unreliable for row in acc.rows if row.unreliable))
-    text = [f"Intervals are unreliable: {'; '.join(warnings)}."] if warnings else []
+    text = [f"{warning[:1].upper()}{warning[1:]}." for warning in warnings]
     if acc.left_out:
         text.append(f"Left out, as the panel does not know them: {_listed(acc.left_out)}.")
     shown = Characteristic(curves=curves, start=acc.h0, end=acc.q, source=_SOURCE, warnings=text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from robo_eval.core.plan import TrialPlan
+from robo_eval.core.plan import PolicyPlan, TrialPlan
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.words import count, duration
 
@@ -60,9 +60,7 @@ def conditions(plan: TrialPlan, frame: pd.DataFrame, manifest: Manifest | None) 
         if task.kwargs:
             text += f"; {_keywords(task.kwargs)}"
         facts.append(("Task", text))
-    for policy in plan.policies:
-        text = policy.name + (f" = {policy.factory}" if policy.factory else "")
-        facts.append(("Policy", f"{text} ({_keywords(policy.kwargs)})" if policy.kwargs else text))
+    facts.append(("Policies", ", ".join(_policy(policy) for policy in plan.policies)))
     seeds = f"{plan.seeds.first} to {plan.seeds.first + plan.episodes - 1}"
     facts.append(("Seeds", f"{seeds}, the same for every condition and policy"))
     facts.append(("Order", plan.order + f" (seed {plan.order_seed})" * (plan.order != "blocked")))
@@ -75,11 +73,13 @@ def conditions(plan: TrialPlan, frame: pd.DataFrame, manifest: Manifest | None) 
         first, last = (_instant(int(frame["start_ns"].agg(pick))) for pick in ("min", "max"))
         facts.append(("Started", f"{first:%Y-%m-%d %H:%M:%S} UTC; last {last:%H:%M:%S}"))
     if manifest is not None and manifest.machine:
-        machine = manifest.machine
-        text = ", ".join(str(machine[key]) for key in ("processor", "platform") if key in machine)
-        cores = f", {count(int(machine['cores']), 'core')}" if "cores" in machine else ""
-        facts.append(("Machine", text + cores))
+        facts.append(("Machine", ", ".join(f"{k} {v}" for k, v in manifest.machine.items())))
     return facts
+
+
+def _policy(policy: PolicyPlan) -> str:
+    text = policy.name + (f" = {policy.factory}" if policy.factory else "")
+    return f"{text} ({_keywords(policy.kwargs)})" if policy.kwargs else text
 
 
 def provenance(data: TrialData, summary: TrialSummary) -> Facts:

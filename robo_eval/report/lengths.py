@@ -13,12 +13,13 @@ _MAX_STEPS: Final = 400
 """A line of more steps than the page has pixels says nothing more."""
 
 
-def lengths_of(rows: pd.DataFrame, label: str) -> Lengths | None:
+def lengths_of(rows: pd.DataFrame, label: str, *, end_s: float = 0.0) -> Lengths | None:
     """Share of episodes that have not failed after each time, and the median length.
 
     Args:
         rows: Main episodes of one policy with a score.
         label: Name shown.
+        end_s: Up to where the line is drawn at least, seconds.
 
     Returns:
         A step function from 1 at time 0; None without episodes.
@@ -31,7 +32,7 @@ def lengths_of(rows: pd.DataFrame, label: str) -> Lengths | None:
     if len(times) > _MAX_STEPS:
         times = times[np.linspace(0, len(times) - 1, _MAX_STEPS).astype(int)]
     lost = np.searchsorted(failed, times, side="right")
-    end = float(duration.max())
+    end = max(end_s, float(duration.max()))
     time_s = [0.0, *times.tolist()]
     unfailed = [1.0, *(1.0 - lost / len(duration)).tolist()]
     if time_s[-1] < end:

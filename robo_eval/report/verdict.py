@@ -60,12 +60,12 @@ def _comparison(best: Result, second: Result, frame: pd.DataFrame, config: Metri
 def _difference_text(second: Result, effect: Effect) -> str:
     estimate = effect.difference
     paired = (
-        f"({percent(estimate.level)} {bounds(estimate, signed=True)},"
+        f"({percent(estimate.level)} {bounds(estimate, digits=3, signed=True)},"
         f" {count(effect.n_pairs, 'pair')}, {count(estimate.n, 'seed')})"
     )
-    amount = number(estimate.value, signed=True)
     if effect.verdict == "higher":
-        return f"That is {amount} above {second.policy} {paired}."
+        return f"That is {number(estimate.value, digits=3)} above {second.policy} {paired}."
+    amount = number(estimate.value, digits=3, signed=True)
     return (
         f"This trial does not separate it from {second.policy}: the difference in performance is"
         f" {amount} {paired}."

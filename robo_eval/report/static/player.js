@@ -232,7 +232,7 @@ class Player {
     const whole = this.view.value === "arena" && clip.arena;
     const follow = clip.position(0, this.tick) ?? [0, 0, 0];
     const target = whole ? [0, 0, 4] : [follow[0], follow[1], follow[2] + 0.55];
-    const radius = whole ? 22 : 6;
+    const radius = whole ? 22 : 5;
     const zoom = Math.min(width * (whole ? 1.15 : 1.5), height * (whole ? 1.5 : 1.9));
     const [ca, sa] = [Math.cos(this.azimuth), Math.sin(this.azimuth)];
     const [ce, se] = [Math.cos(this.elevation), Math.sin(this.elevation)];

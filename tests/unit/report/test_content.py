@@ -140,7 +140,7 @@ def test_numbers_are_those_of_the_summary() -> None:
         effect.difference for effect in summary.effects.levels
     ]
     assert {(cell.column, cell.column_name) for cell in report.cells} == {
-        ("0", ""), ("1", "cart mass"),
+        ("0", "no novelty"), ("1", "cart mass"),
     }  # fmt: skip
 
 
@@ -166,6 +166,9 @@ def test_lengths_fall_only_where_episodes_fail() -> None:
     assert list(lengths.time_s) == [0.0, 1.0, 2.0, 4.0]
     assert list(lengths.unfailed) == [1.0, 0.75, 0.5, 0.5]
     assert lengths.median_s == 3.0
+    longer = lengths_of(rows, "p", end_s=6.0)
+    assert longer is not None
+    assert (longer.time_s[-1], longer.unfailed[-1]) == (6.0, 0.5)
     assert lengths_of(rows.iloc[:0], "p") is None
 
 
@@ -179,11 +182,14 @@ def test_drawn_episodes_pair_a_success_and_a_failure_of_one_seed() -> None:
 
     frame = rows_of(plan, quality)
     summary = summarise(frame, plan, config=MetricConfig(resamples=200))
-    chosen = choose(frame, summary.cells, Path("trial"), limit=2)
-    assert [item.episode_id for item in chosen] == ["l1-good-3", "l1-bad-3"]
-    assert "seed 1003" in chosen[0].caption
-    assert "level 1 (cart mass), easy" in chosen[1].label
-    assert chosen[0].trace == Path("trial/traces/l1-good-3.mcap")
+    chosen = choose(frame, summary.cells, Path("trial"))
+    # Level 0, where 10 of 16 succeed, divides the policies more than level 1, where 1 of 16 does.
+    assert [item.episode_id for item in chosen] == [
+        "l0-bad-0", "l0-good-0", "l1-bad-3", "l1-good-3",
+    ]  # fmt: skip
+    assert "seed 1003" in chosen[2].caption
+    assert "level 1 (cart mass), easy" in chosen[2].label
+    assert chosen[3].trace == Path("trial/traces/l1-good-3.mcap")
 
 
 def test_an_unreadable_trace_is_left_out_and_the_report_goes_on(
