@@ -32,6 +32,8 @@ CHUNK: Final = 8
 """Most episodes a worker plays between two commits: what a kill can cost in repeated work."""
 _POOL_FROM: Final = 12
 """From how many episodes on starting worker processes (about a second) pays."""
+_COMMIT_EVERY_S: Final = 0.1
+"""How long an episode that ended may wait for its commit when nobody else is waiting."""
 _AHEAD: Final = 2
 """Chunks queued per worker, so that none waits for the next."""
 
@@ -165,12 +167,21 @@ class _Run:
 
     def _play_here(self, todo: Sequence[PlannedEpisode]) -> None:
         stage = Stage(self._trial.plan, self._trial.plan_digest, self._trial.path)
+        ended: list[Episode] = []
+        due = time.monotonic() + _COMMIT_EVERY_S
         try:
             for planned in todo:
-                self._check_stop()
-                self._commit([stage.play(planned)])
+                if self._stop.signal_name is not None:
+                    break
+                ended.append(stage.play(planned))
+                if len(ended) >= CHUNK or time.monotonic() >= due:
+                    self._commit(ended)
+                    ended = []
+                    due = time.monotonic() + _COMMIT_EVERY_S
         finally:
             stage.close()
+            self._commit(ended)
+        self._check_stop()
 
     def _play_in_pool(self, chunks: deque[list[PlannedEpisode]]) -> list[list[PlannedEpisode]]:
         """Play chunks in worker processes; returns those that a dying worker left unplayed."""
@@ -220,6 +231,8 @@ class _Run:
                 _shut_down(pool)
 
     def _commit(self, episodes: Sequence[Episode]) -> None:
+        if not episodes:
+            return
         self._store.append(episodes)
         self.played += len(episodes)
         if self._on_progress is not None:
