@@ -45,8 +45,8 @@ def choose(
     """Pairs of a failed and a survived episode from the conditions that divide the policies most.
 
     A condition in which half of the episodes fail says more than one that all master, and a late
-    fall more than an early one; each level comes once before any comes twice. Within a condition both episodes have the same seed where
-    such traces exist.
+    fall more than an early one; each level comes once before any comes twice. Within a condition
+    both episodes have the same seed where such traces exist.
 
     Args:
         frame: Episodes, one row per attempt.
