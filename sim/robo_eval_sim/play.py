@@ -45,6 +45,17 @@ class _Recording:
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How an episode ended, and its score if it has one."""
+
+    end_reason: EndReason
+    quality: float | None = None
+    success: bool | None = None
+    episode_return: float | None = None
+    detail: str | None = None
+
+
 class Stage:
     """Plays the episodes of one plan, keeping environments and policies between them.
 
@@ -90,95 +101,48 @@ class Stage:
     def play(self, planned: PlannedEpisode) -> Episode:
         """Play one episode from reset to end, and write its trace if the plan wants it.
 
-        An exception in policy or environment ends the episode as a `fault` without a score; the
-        environment is thrown away, so that the next episode starts from a clean one.
+        An exception in policy, environment or scoring ends the episode as a `fault` without a
+        score; the environment is thrown away, so that the next episode gets a clean one.
         """
         start_ns = time.time_ns()
         recording = _Recording()
         env = self.environment(planned)
-        fault: str | None = None
         try:
             _record(env, self.policy(planned.policy), planned, recording)
+            outcome = _score(self._plan.tasks[planned.condition.task], recording)
         except Exception as err:  # noqa: BLE001 - whatever broke, the attempt is logged
-            fault = f"{type(err).__name__}: {err}"[:500]
+            outcome = _Outcome(EndReason.FAULT, detail=f"{type(err).__name__}: {err}"[:500])
             self._discard(env)
-        wall_s = (time.time_ns() - start_ns) / 1e9
-        if fault is None:
-            return self._scored_row(env, planned, recording, start_ns, wall_s)
-        return self._row(planned, recording, start_ns, wall_s, EndReason.FAULT, fault)
-
-    def _scored_row(
-        self,
-        env: gymnasium.Env[Any, Any],
-        planned: PlannedEpisode,
-        recording: _Recording,
-        start_ns: int,
-        wall_s: float,
-    ) -> Episode:
-        task, _ = task_and_policy(self._plan, planned)
-        quality = quality_of(float(sum(recording.rewards)), task.quality_range)
-        end_reason = score_end(
-            terminated=recording.terminated,
-            truncated=recording.truncated,
-            quality=quality,
-            success_quality=task.success_quality,
-            info=recording.info,
-        )
-        trace: dict[str, Any] = {}
-        if self._wants_trace(planned, end_reason):
-            trace = self._write_trace(env, planned, recording, end_reason)
         tick_s = _tick_s(env)
-        duration_s = wall_s if tick_s is None else len(recording.rewards) * tick_s
-        return self._row(
-            planned,
-            recording,
-            start_ns,
-            duration_s,
-            end_reason,
-            None,
-            quality=quality,
-            success=end_reason is EndReason.SUCCESS,
-            **trace,
-        )
-
-    def _row(
-        self,
-        planned: PlannedEpisode,
-        recording: _Recording,
-        start_ns: int,
-        duration_s: float,
-        end_reason: EndReason,
-        end_detail: str | None,
-        *,
-        quality: float | None = None,
-        success: bool | None = None,
-        trace_uri: str | None = None,
-        trace_sha256: str | None = None,
-    ) -> Episode:
-        policy = self.policy(planned.policy)
+        ticks = len(recording.rewards)
+        duration_s = (time.time_ns() - start_ns) / 1e9 if tick_s is None else ticks * tick_s
+        trace: dict[str, Any] = {}
+        if self._wants_trace(planned, outcome.end_reason):
+            trace = self._write_trace(env, planned, recording, outcome.end_reason)
         return row_for(
             planned,
             self._plan,
             self._plan_digest,
-            policy_digest=policy.digest,
+            policy_digest=self.policy(planned.policy).digest,
             start_ns=start_ns,
             duration_s=duration_s,
-            ticks=len(recording.rewards),
-            episode_return=float(sum(recording.rewards)) if recording.rewards else None,
-            quality=quality,
-            success=success,
-            end_reason=end_reason,
-            end_detail=end_detail,
-            uninterrupted_actions=len(recording.rewards),
+            ticks=ticks,
+            episode_return=outcome.episode_return,
+            quality=outcome.quality,
+            success=outcome.success,
+            end_reason=outcome.end_reason,
+            end_detail=outcome.detail,
+            uninterrupted_actions=ticks,
             novelty=recording.novelty,
             initial_state=recording.initial_state,
             software=self._software,
-            trace_uri=trace_uri,
-            trace_sha256=trace_sha256,
+            **trace,
         )
 
     def _wants_trace(self, planned: PlannedEpisode, end_reason: EndReason) -> bool:
         wanted = self._plan.traces
+        if not end_reason.is_scored:
+            return False
         if wanted == "all":
             return True
         if wanted == "none":
@@ -198,7 +162,7 @@ class Stage:
         task, policy = task_and_policy(self._plan, planned)
         uri = f"traces/{planned.episode_id}.mcap"
         end_ns = int(trajectory.stamp_ns[-1])
-        events = [
+        events: list[tuple[int, dict[str, Any]]] = [
             (0, {"event": "start", "episode_id": planned.episode_id, "seed": planned.seed}),
             (end_ns, {"event": "end", "end_reason": end_reason.value}),
         ]
@@ -245,6 +209,19 @@ def _record(
         if len(rewards) >= _TICK_CAP:
             truncated = True
     recording.terminated, recording.truncated = bool(terminated), bool(truncated)
+
+
+def _score(task: TaskPlan, recording: _Recording) -> _Outcome:
+    episode_return = float(sum(recording.rewards))
+    quality = quality_of(episode_return, task.quality_range)
+    end_reason = score_end(
+        terminated=recording.terminated,
+        truncated=recording.truncated,
+        quality=quality,
+        success_quality=task.success_quality,
+        info=recording.info,
+    )
+    return _Outcome(end_reason, quality, end_reason is EndReason.SUCCESS, episode_return)
 
 
 def make_keywords(task: TaskPlan, planned: PlannedEpisode) -> dict[str, Any]:
