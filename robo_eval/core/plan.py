@@ -75,6 +75,19 @@ class SeedPlan(_Section):
     """Episode i of a condition uses seed `first + i`."""
 
 
+class ImportPlan(_Section):
+    """Where the episodes of a trial come from that was not played here."""
+
+    file: str
+    """Name of the imported file."""
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """SHA-256 of the imported file."""
+    rows: Annotated[int, Field(ge=1)]
+    """Episodes it held."""
+    column_map: dict[str, Any] = Field(default_factory=dict)
+    """The column map it was read by."""
+
+
 class TrialPlan(_Section):
     """A trial: every task in every condition, played by every policy, so many times.
 
@@ -110,6 +123,8 @@ class TrialPlan(_Section):
     """How often an attempt that was lost or ended by a fault is tried again."""
     void_reasons: tuple[str, ...] = DEFAULT_VOID_REASONS
     """Reasons for which an operator may declare an attempt void."""
+    imported: ImportPlan | None = None
+    """Set if the episodes were imported: nothing is played, the rest says what was found."""
 
     @model_validator(mode="before")
     @classmethod
@@ -230,6 +245,7 @@ def _section_of(location: tuple[int | str, ...]) -> type[BaseModel]:
         "tasks": TaskPlan,
         "policies": PolicyPlan,
         "seeds": SeedPlan,
+        "imported": ImportPlan,
     }
     return sections.get(str(location[0]), TrialPlan) if location else TrialPlan
 

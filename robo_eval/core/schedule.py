@@ -53,8 +53,10 @@ def schedule(plan: TrialPlan, side: Side) -> list[PlannedEpisode]:
 
     With `control: true` each episode of a level above 0 names its matched control: the episode
     of the same policy and seed at level 0. Where level 0 is part of the plan that episode is
-    the control; elsewhere a control arm is added.
+    the control; elsewhere a control arm is added. Of an imported trial nothing is played.
     """
+    if plan.imported is not None:
+        return []
     controls: dict[str, PlannedEpisode] = {}
     cells: list[list[PlannedEpisode]] = []
     for condition in plan.conditions():

@@ -242,8 +242,9 @@ class _Check:
 
     def _check_place(self, sequence: int, previous: int, head: str, stated: object) -> None:
         if sequence != previous + 1:
-            missing = f"rows {previous + 1} to {sequence - 1}"
-            what = "is not a row number" if sequence < 1 else f"{missing} before it are missing"
+            last = sequence - 1
+            gap = f"row {last}" if last == previous + 1 else f"rows {previous + 1} to {last}"
+            what = "is not a row number" if sequence < 1 else f"comes after a gap: {gap} missing"
             self._problem(DATABASE, what, sequence)
         elif stated != head:
             what = f"does not follow row {previous}" if previous else "is not the first row"

@@ -1,0 +1,187 @@
+"""How another lab's columns become ours: the column map file, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from robo_eval.core.episode import COLUMNS
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+from robo_eval.log.files import explained
+from robo_eval.log.rows import KINDS, Kind
+
+_KEYS: Final = ("columns", "constants", "missing", "delimiter", "decimal", "success_quality")
+_COLUMN_KEYS: Final = ("column", "values", "unit", "scale")
+_OURS_ALONE: Final = ("plan_digest", "trace_uri", "trace_sha256")
+"""Columns an import fills in itself, or cannot have."""
+UNITS: Final[dict[str, float]] = {
+    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "%": 0.01,
+    "J": 1.0, "kJ": 1e3, "Wh": 3600.0, "kWh": 3.6e6, "m": 1.0, "cm": 1e-2, "mm": 1e-3,
+    "rad": 1.0, "deg": math.pi / 180,
+}  # fmt: skip
+"""Units a column can be given in, as multiples of the SI unit; `%` as a share."""
+ISO_TIME: Final = "iso8601"
+"""Unit of a start time that is written as a date; without a zone it is UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where one of our columns comes from.
+
+    Attributes:
+        column: Their column.
+        values: Their words and what we call them; empty if words stay.
+        unit: Unit of their numbers, a key of `UNITS`, or `iso8601`.
+        scale: Factor of their numbers.
+    """
+
+    column: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    unit: str | None = None
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMap:
+    """A checked column map.
+
+    Attributes:
+        columns: Source of each of our columns; `costs.energy_j` is an entry of a mapping column.
+        constants: Columns that have one value in all rows.
+        missing: Cells that mean: nothing there.
+        delimiter: Separates cells.
+        decimal: Decimal sign of numbers.
+        success_quality: Least quality that counts as success, if there is such a rule.
+        raw: The file's content, kept with the import.
+    """
+
+    columns: Mapping[str, Source]
+    constants: Mapping[str, str]
+    missing: frozenset[str]
+    delimiter: str = ","
+    decimal: str = "."
+    success_quality: float | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_column_map(path: Path) -> ColumnMap:
+    """Read a column map.
+
+    Raises:
+        InputError: If it is missing, no YAML, or names an unknown key, column or unit.
+    """
+    with explained(path, "the column map cannot be read"):
+        raw = path.read_bytes()
+    try:
+        # Every scalar stays text: YAML would turn `yes`, which labs write for success, into true.
+        data = yaml.load(raw.decode(), Loader=yaml.BaseLoader)  # noqa: S506 - makes only texts
+    except (yaml.YAMLError, ValueError, RecursionError) as err:
+        problem = getattr(err, "problem", None) or type(err).__name__
+        mark = getattr(err, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        raise InputError(f"{path}: not valid YAML{where}: {problem}") from err
+    return _column_map(path, _mapping(path, "column map", data))
+
+
+def _mapping(path: Path, what: str, data: object) -> dict[str, Any]:
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise InputError(f"{path}: {what}: must be a mapping of names, given {data!r:.60}")
+    return data
+
+
+def _column_map(path: Path, data: dict[str, Any]) -> ColumnMap:
+    for key in data:
+        if key not in _KEYS:
+            raise InputError(f"{path}: {unknown_name('key', key, _KEYS)}")
+    columns = {
+        name: _source(path, name, entry)
+        for name, entry in _mapping(path, "columns", data.get("columns")).items()
+    }
+    constants = _mapping(path, "constants", data.get("constants", {}))
+    for name, value in constants.items():
+        if not isinstance(value, str):
+            raise InputError(f"{path}: constants.{name}: must be one value, given {value!r:.60}")
+    for name in (*columns, *constants):
+        _check_name(path, name)
+    for name in set(columns) & set(constants):
+        raise InputError(f"{path}: {name!r} is both a column and a constant; choose one")
+    missing = data.get("missing", [""])
+    if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
+        raise InputError(f"{path}: missing: must be a list of texts, given {missing!r:.60}")
+    return ColumnMap(
+        columns=columns,
+        constants=constants,
+        missing=frozenset([*missing, ""]),
+        delimiter=_character(path, data, "delimiter", ","),
+        decimal=_character(path, data, "decimal", "."),
+        success_quality=_share(path, data.get("success_quality")),
+        raw=data,
+    )
+
+
+def _source(path: Path, name: str, entry: object) -> Source:
+    if isinstance(entry, str):
+        return Source(column=entry)
+    data = _mapping(path, f"columns.{name}", entry)
+    for key in data:
+        if key not in _COLUMN_KEYS:
+            raise InputError(f"{path}: columns.{name}: {unknown_name('key', key, _COLUMN_KEYS)}")
+    if not isinstance(data.get("column"), str):
+        raise InputError(f"{path}: columns.{name}.column: name the column of the other lab")
+    values = _mapping(path, f"columns.{name}.values", data.get("values", {}))
+    unit = data.get("unit")
+    if unit is not None and unit not in (*UNITS, ISO_TIME):
+        raise InputError(
+            f"{path}: columns.{name}.unit: {unknown_name('unit', unit, [*UNITS, ISO_TIME])}"
+        )
+    if unit == ISO_TIME and name != "start_ns":
+        raise InputError(f"{path}: columns.{name}.unit: only start_ns can be a date")
+    scale = _finite(data.get("scale", "1"))
+    if scale is None:
+        raise InputError(
+            f"{path}: columns.{name}.scale: {data['scale']!r:.40} is not a finite number"
+        )
+    texts = {str(key): str(value) for key, value in values.items()}
+    return Source(column=data["column"], values=texts, unit=unit, scale=scale)
+
+
+def _check_name(path: Path, name: str) -> None:
+    base, dot, entry = name.partition(".")
+    if base not in COLUMNS or base in _OURS_ALONE:
+        valid = [column for column in COLUMNS if column not in _OURS_ALONE]
+        raise InputError(f"{path}: {unknown_name('column', base, valid)}")
+    is_mapping = KINDS[base] is Kind.MAPPING
+    if is_mapping != bool(dot and entry):
+        given = f"{base}.<name>" if is_mapping else base
+        raise InputError(f"{path}: column {name!r} must be written as {given!r}")
+
+
+def _character(path: Path, data: Mapping[str, Any], key: str, default: str) -> str:
+    value = data.get(key, default)
+    value = "\t" if value in ("\\t", "tab") else value
+    if not isinstance(value, str) or len(value) != 1 or value in '"\r\n':
+        raise InputError(f"{path}: {key}: must be one character, given {value!r:.40}")
+    return value
+
+
+def _share(path: Path, text: object) -> float | None:
+    if text is None:
+        return None
+    value = _finite(text)
+    if value is None or not 0.0 <= value <= 1.0:
+        raise InputError(f"{path}: success_quality: must be in [0, 1], given {text!r:.40}")
+    return value
+
+
+def _finite(text: object) -> float | None:
+    try:
+        value = float(str(text))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
