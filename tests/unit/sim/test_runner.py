@@ -1,0 +1,125 @@
+"""The runner logs every attempt: what broke is a row, never an exception or a score."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from robo_eval.core.plan import parse_plan
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.store import EpisodeStore
+from robo_eval_sim.runner import check_plan, run_simulated
+
+
+class Patched(gymnasium.Env):
+    """Counts to five; does what its keywords say on the way."""
+
+    metadata = {"render_modes": [], "render_fps": 10}
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, reward=0.2, info=None, shared_buffer=False):
+        self._reward, self._info = reward, info or {}
+        self._buffer = np.zeros(2) if shared_buffer else None
+        self._tick = 0
+
+    def _observation(self):
+        if self._buffer is None:
+            return np.full(2, self._tick / 10)
+        self._buffer[:] = self._tick / 10
+        return self._buffer
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._tick = 0
+        return self._observation(), {}
+
+    def step(self, action):
+        self._tick += 1
+        return self._observation(), self._reward, self._tick == 5, False, self._info
+
+
+@pytest.fixture(autouse=True)
+def patched_environment():
+    gymnasium.register("test/Patched-v0", entry_point=Patched, disable_env_checker=True)
+    yield
+    del gymnasium.registry["test/Patched-v0"]
+
+
+def run(folder, *, kwargs="{}", more="", episodes=3, traces="none"):
+    plan = parse_plan(
+        f"name: x\ntasks: [{{env: test/Patched-v0, kwargs: {kwargs}}}]\n"
+        "policies: [nothing]\n"
+        f"episodes: {episodes}\ntraces: {traces}\n{more}",
+        source="plan",
+    )
+    trial = TrialDirectory.create(folder, plan)
+    result = run_simulated(trial, jobs=1)
+    with EpisodeStore(folder, durable=False) as store:
+        return result, list(store.episodes())
+
+
+def test_a_finished_episode_is_scored_by_its_return(tmp_path):
+    result, rows = run(tmp_path / "t")
+    assert (result.planned, result.unscored) == (3, 0)
+    assert [row.quality for row in rows] == [1.0, 1.0, 1.0]
+    assert all(row.success and row.ticks == 5 and row.duration_s == 0.5 for row in rows)
+
+
+@pytest.mark.parametrize("reward", [".nan", ".inf"])
+def test_a_reward_that_is_no_number_is_a_fault(tmp_path, reward):
+    result, rows = run(tmp_path / "t", kwargs=f"{{reward: {reward}}}")
+    assert result.unscored == 3
+    assert {row.end_reason for row in rows} == {"fault"}
+    assert all(row.quality is None and row.episode_return is None for row in rows)
+    assert all("finite" in row.end_detail for row in rows)
+
+
+def test_a_safety_stop_named_by_the_environment_is_no_success(tmp_path):
+    _, rows = run(tmp_path / "t", kwargs="{info: {end_reason: safety_stop}}")
+    assert {row.end_reason for row in rows} == {"safety_stop"}
+    assert not any(row.success for row in rows)
+
+
+def test_an_unknown_end_reason_is_a_fault_that_names_it(tmp_path):
+    _, rows = run(tmp_path / "t", kwargs="{info: {end_reason: saftey_stop}}")
+    assert {row.end_reason for row in rows} == {"fault"}
+    assert "did you mean 'safety_stop'" in rows[0].end_detail
+
+
+def test_faults_are_tried_again_as_rows_of_their_own(tmp_path):
+    result, rows = run(
+        tmp_path / "t", kwargs="{info: {end_reason: nonsense}}", more="retries: 2", episodes=2
+    )
+    assert (result.planned, result.played, result.unscored) == (2, 6, 2)
+    assert sorted(row.attempt for row in rows) == [1, 1, 2, 2, 3, 3]
+    assert len({row.episode_id for row in rows}) == 6
+
+
+def test_an_environment_that_reuses_its_buffer_is_recorded_right(tmp_path):
+    from robo_eval.log.trace import read_trace
+
+    _, rows = run(tmp_path / "t", kwargs="{shared_buffer: true}", traces="all", episodes=1)
+    trace = read_trace(tmp_path / "t" / rows[0].trace_uri)
+    recorded = trace.trajectory.observations if hasattr(trace, "trajectory") else trace.observations
+    assert recorded[:, 0].tolist() == [tick / 10 for tick in range(6)]
+
+
+def test_a_time_limit_of_the_plan_ends_an_episode(tmp_path):
+    plan = parse_plan(
+        "name: x\ntasks: [{env: test/Patched-v0, max_ticks: 3}]\n"
+        "policies: [nothing]\nepisodes: 1\ntraces: none\n",
+        source="plan",
+    )
+    run_simulated(TrialDirectory.create(tmp_path / "t", plan), jobs=1)
+    with EpisodeStore(tmp_path / "t", durable=False) as store:
+        (row,) = store.episodes()
+    assert (row.ticks, row.end_reason, row.success) == (3, "timeout", False)
+
+
+def test_check_plan_refuses_what_cannot_be_made(tmp_path):
+    plan = parse_plan(
+        "name: x\ntasks: [{env: test/Patched-v0, kwargs: {rewrad: 1}}]\npolicies: [nothing]\n",
+        source="plan",
+    )
+    with pytest.raises(Exception, match="rewrad"):
+        check_plan(plan)
