@@ -1,5 +1,7 @@
 """The runner logs every attempt: what broke is a row, never an exception or a score."""
 
+from typing import ClassVar
+
 import gymnasium
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from robo_eval_sim.runner import check_plan, run_simulated
 class Patched(gymnasium.Env):
     """Counts to five; does what its keywords say on the way."""
 
-    metadata = {"render_modes": [], "render_fps": 10}
+    metadata: ClassVar = {"render_modes": [], "render_fps": 10}
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
     action_space = gymnasium.spaces.Discrete(2)
 
