@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from robo_eval.core.policy import Policy
 PolicyClass = TypeVar("PolicyClass", bound=type[Any])
 
 _REGISTERED: Final[dict[str, type[Any]]] = {}
+_MARK: Final = re.compile(r'^@agent\("([^"]+)"\)', re.MULTILINE)
 _DIGESTED: Final = ("robo_eval.agents", "robo_eval.core.cartpole3d")
 """Packages and modules whose source counts as part of an agent's behaviour."""
 
@@ -45,17 +47,28 @@ def agent(name: str) -> Callable[[PolicyClass], PolicyClass]:
 
 
 @functools.cache
-def _discover() -> None:
-    """Import every module of this package, so that each registers what it holds."""
+def _modules() -> dict[str, str]:
+    """Which module of this package registers each agent.
+
+    Read from the source text and not by importing: most agents need numpy, and an unknown name in
+    a plan is to be refused sooner than that loads.
+    """
     package = importlib.import_module(__package__ or "robo_eval.agents")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    found: dict[str, str] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        module = f"{package.__name__}.{info.name}"
+        for name in _MARK.findall(_source(module)):
+            if name in found:
+                raise InputError(
+                    f"agent {name!r} is registered twice: by {found[name]} and {module}"
+                )
+            found[name] = module
+    return found
 
 
 def agent_names() -> list[str]:
     """Names of the registered agents, sorted."""
-    _discover()
-    return sorted(_REGISTERED)
+    return sorted({*_modules(), *_REGISTERED})
 
 
 def make_agent(name: str, /, **kwargs: Any) -> Policy:  # noqa: ANN401 - keywords of the agent
@@ -73,9 +86,10 @@ def make_agent(name: str, /, **kwargs: Any) -> Policy:  # noqa: ANN401 - keyword
         >>> make_agent("balancer").name
         'balancer'
     """
-    _discover()
     if name not in _REGISTERED:
-        raise unknown_name("agent", name, sorted(_REGISTERED))
+        if name not in _modules():
+            raise unknown_name("agent", name, agent_names())
+        importlib.import_module(_modules()[name])
     cls = _REGISTERED[name]
     valid = [p.name for p in inspect.signature(cls).parameters.values()]
     for key in kwargs:

@@ -22,12 +22,6 @@ def check_names(plan: TrialPlan) -> None:
     """
     from robo_eval.agents import load_policy
     from robo_eval.core.names import unknown_name
-
-    for index, policy in enumerate(plan.policies):
-        try:
-            load_policy(policy.name, policy.factory, policy.kwargs)
-        except (UnknownNameError, TypeError) as err:
-            raise PlanError(f"policies.{index}.name: {err}") from err
     from robo_eval_sim.novelty import levels
     from robo_eval_sim.registration import ENVIRONMENTS
 
@@ -39,6 +33,12 @@ def check_names(plan: TrialPlan) -> None:
         for level in task.levels or ():
             if task.env in ENVIRONMENTS and level not in levels():
                 raise PlanError(f"tasks.{index}.levels: {unknown_name('level', level, levels())}")
+    # Last, because building an agent loads numpy.
+    for index, policy in enumerate(plan.policies):
+        try:
+            load_policy(policy.name, policy.factory, policy.kwargs)
+        except (UnknownNameError, TypeError) as err:
+            raise PlanError(f"policies.{index}.name: {err}") from err
 
 
 def needed_bytes(plan: TrialPlan) -> int:

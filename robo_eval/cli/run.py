@@ -63,11 +63,11 @@ def resume(
 def start(plan: TrialPlan, out: Path, *, jobs: int | None, with_report: bool, json: bool) -> None:
     """Check everything that can be checked before the first tick, then play."""
     from robo_eval.cli.checks import check_names, needed_bytes
-
-    check_names(plan)
     from robo_eval.log.directory import TrialDirectory
 
+    # What is quick to refuse comes first; building policies and worlds comes last.
     TrialDirectory.check_new(out, needed_bytes=needed_bytes(plan))
+    check_names(plan)
     from robo_eval_sim.runner import check_plan
 
     check_plan(plan)
