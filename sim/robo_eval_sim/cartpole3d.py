@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, TypeVar
 
 import gymnasium
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from robo_eval.core.cartpole3d import (
     BALL_SLOTS,
     EPISODE_TICKS,
+    POLE_LIMIT_RAD,
     PUSHES,
     TICK_S,
     observation_size,
@@ -35,10 +37,14 @@ Observation = NDArray[np.float64]
 MAX_BALLS: Final = 20
 """Most balls the keyword `balls` asks for."""
 _REWARD: Final = 1.0 / EPISODE_TICKS
-_NO_PUSH: Final = (0.0, 0.0, 0.0)
 _FORCES: Final = tuple((x, y, 0.0) for x, y in PUSHES)
 _INTEGERS: Final = frozenset({int, np.int64, np.int32})
-_FAR_M: Final = 1000.0
+_SURELY_UP: Final = (1.0 - math.cos(POLE_LIMIT_RAD)) / 2.0
+"""Below this sum of squares of a quaternion's x and y its tilt is small, and so roll and pitch."""
+_PACK: Final[list[Callable[..., None]]] = [
+    struct.Struct(f"{size}d").pack_into for size in range(observation_size("compat") + 1)
+]
+_FAR_M: Final = 100.0
 _FAST: Final = 200.0
 
 
@@ -101,13 +107,14 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self.observation_space: spaces.Box = _observation_space(self._profile)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(len(PUSHES))
         self._blank = np.zeros(observation_size(self._profile))
+        self._no_novelty = self._novelty({})
         self._world: World | None = None
         self._tick = 0
         self._is_running = False
         self._effect: Effect | None = None
         self._start: Start | None = None
         self._drawn: Novelty | None = None
-        self._actions: list[int] = []
+        self._actions: list[int | np.int64] = []
         self._info: dict[str, Any] = {}
 
     # Gymnasium ---------------------------------------------------------------------------------
@@ -135,7 +142,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         else:
             row = self._begin(*self._draw(given))
         self._is_running = self._tick < EPISODE_TICKS and not has_fallen(*row[4:8])
-        return self._observe(row), dict(self._info)
+        return self._observe(row), self._info.copy()
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Push the cart (or not) and let one tick pass.
@@ -147,13 +154,14 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
             action = _checked_action(action)
         if not self._is_running:
             raise self._not_running()
-        self._actions.append(int(action))
-        row = self._advance(_FORCES[action])
-        fallen = has_fallen(row[4], row[5], row[6], row[7])
+        row = self._advance(action)
+        x, y = row[4], row[5]
+        # Most poles lean so little that the exact angles need not be known.
+        fallen = x * x + y * y > _SURELY_UP and has_fallen(x, y, row[6], row[7])
         truncated = self._tick >= EPISODE_TICKS
         if fallen or truncated:
             self._is_running = False
-        return self._observe(row), _REWARD, fallen, truncated, dict(self._info)
+        return self._observe(row), _REWARD, fallen, truncated, self._info.copy()
 
     def render(self) -> NDArray[np.uint8] | None:
         """The room from above one corner as an RGB picture, shape (360, 480, 3)."""
@@ -189,7 +197,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
             raise InputError("get_state: the episode has not begun; call reset() first")
         return physical_fields(self._world.row, self._tick) | {
             "novelty": self._drawn.as_dict(),
-            "history": write_history(self._start, self._actions),
+            "history": write_history(self._start, list(map(int, self._actions))),
         }
 
     def trajectory(
@@ -231,7 +239,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
             if given.novelty is not None:
                 return start, self._checked_novelty(given.novelty)
         if self._level.number == 0:
-            return start, self._novelty({})
+            return start, self._no_novelty
         # A generator of its own, so that a level that draws more does not shift the starts.
         rng = np.random.default_rng(level_seed)
         drawn = self._novelty(
@@ -275,32 +283,31 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         )
         for ball in start.balls:
             world.add_ball(ball.position, ball.velocity)
-        row = world.read()
         effect = self._level.effect
         self._effect = None if effect is None else effect(drawn, world)
         if start.cart_force is None:
-            return row
+            return world.row
         # The reference lets one tick pass before the first observation.
         world.push_cart((*start.cart_force, 0.0))
         if self._effect is not None:
             self._effect.push(-1)
         return world.tick()
 
-    def _advance(self, force: tuple[float, float, float]) -> Row:
-        world, effect = self._world, self._effect
+    def _advance(self, action: int | np.int64) -> Row:
+        """Take the push of an action, let a tick pass, and let the level do its part."""
+        world = self._world
         assert world is not None
-        if force is not _NO_PUSH:
-            world.push_cart(force)
-        if effect is not None:
-            effect.push(self._tick)
-        row = world.tick()
+        self._actions.append(action)
+        if action:
+            world.push_cart(_FORCES[action])
         self._tick += 1
-        if effect is not None:
-            n_balls = world.n_balls
-            effect.after(self._tick)
-            if world.n_balls != n_balls:
-                row = world.read()
-        return row
+        effect = self._effect
+        if effect is None:
+            return world.tick()
+        effect.push(self._tick - 1)
+        world.tick()
+        effect.after(self._tick)
+        return world.row
 
     def _restore(self, given: GivenState) -> Row:
         """Play the history of a state again, which must lead to the state bit for bit."""
@@ -310,8 +317,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         start, actions = read_history(given.history)
         row = self._begin(start, self._checked_novelty(given.novelty))
         for action in actions:
-            self._actions.append(action)
-            row = self._advance(_FORCES[action])
+            row = self._advance(action)
         reached = physical_fields(row, self._tick)
         for name, value in given.fields.items():
             if reached[name] != value:
@@ -323,7 +329,8 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
 
     def _observe(self, row: Row) -> Observation:
         observation = self._blank.copy()
-        observation[: len(row)] = row
+        # Three times as fast as assigning a slice.
+        _PACK[len(row)](observation, 0, *row)
         return observation
 
     def _not_running(self) -> InputError:

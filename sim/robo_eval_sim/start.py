@@ -44,7 +44,7 @@ class Ball:
     velocity: Vector3 = (0.0, 0.0, 0.0)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Start:
     """Everything drawn before the first tick.
 
@@ -119,44 +119,55 @@ def draw_start(
         InputError: If there is no room for so many balls.
     """
     slots = BALL_COUNTS[-1] if balls is None else balls
-    # One call for all numbers: for so few, calls cost more than numbers.
+    # One call for all numbers: for so few, calls cost more than numbers. This is half of what a
+    # reset costs beside its tick, so it is written out.
     u = rng.random(_HEAD + _PER_BALL * slots).tolist()
-    cart = x, y = 2.0 * CART_RANGE_M * u[0] - CART_RANGE_M, 2.0 * CART_RANGE_M * u[1] - CART_RANGE_M
+    x, y = 2.0 * CART_RANGE_M * u[0] - CART_RANGE_M, 2.0 * CART_RANGE_M * u[1] - CART_RANGE_M
+    fx, fy = 2.0 * CART_FORCE_N * u[2] - CART_FORCE_N, 2.0 * CART_FORCE_N * u[3] - CART_FORCE_N
+    a, b, c = (2.0 * POLE_QUAT_PART * part - POLE_QUAT_PART for part in u[4:7])
+    norm = math.sqrt(a * a + b * b + c * c + 1.0)
     count = BALL_COUNTS[int(u[9] * len(BALL_COUNTS))] if balls is None else balls
-    clearance = 2.0 * NOMINAL.ball_radius_m if profile is Profile.PAPER else 0.0
-    placed: list[Ball] = []
-    for first in range(_HEAD, _HEAD + _PER_BALL * count, _PER_BALL):
-        position = ball_position(u[first : first + 3])
-        tries = 0
-        while not is_clear(position, cart, placed, clearance):
-            tries += 1
-            if tries > _TRIES:
-                raise InputError(f"balls: there is no room for {count} balls, fewer would do")
-            position = ball_position(rng.random(3).tolist())
-        placed.append(Ball(position, _ball_velocity(u[first + 3 : first + _PER_BALL])))
     start = Start(
-        cart_position=(x, y),
-        cart_force=(
-            2.0 * CART_FORCE_N * u[2] - CART_FORCE_N,
-            2.0 * CART_FORCE_N * u[3] - CART_FORCE_N,
-        ),
-        pole_quat_xyzw=_small_turn(u[4], u[5], u[6]),
-        pole_angular_velocity=(
+        (x, y),
+        (0.0, 0.0),
+        (fx, fy),
+        (a / norm, b / norm, c / norm, 1.0 / norm),
+        (
             2.0 * POLE_RATE_RAD_S * u[7] - POLE_RATE_RAD_S,
             2.0 * POLE_RATE_RAD_S * u[8] - POLE_RATE_RAD_S,
             0.0,
         ),
-        balls=placed,
+        [],
     )
+    clearance = 2.0 * NOMINAL.ball_radius_m if profile is Profile.PAPER else 0.0
+    for first in range(_HEAD, _HEAD + _PER_BALL * count, _PER_BALL):
+        p, q, r, i, j, k, su, sv, sw = u[first : first + _PER_BALL]
+        position = (
+            2.0 * BALL_XY_M * p - BALL_XY_M,
+            2.0 * BALL_XY_M * q - BALL_XY_M,
+            _LOW + _HEIGHT * r,
+        )
+        if not is_clear(position, (x, y), start.balls, clearance):
+            position = _another_place(rng, start, clearance)
+        i, j, k = _SLOW + _FASTER * i, _SLOW + _FASTER * j, _SLOW + _FASTER * k
+        velocity = i if su < 0.5 else -i, j if sv < 0.5 else -j, k if sw < 0.5 else -k
+        start.balls.append(Ball(position, velocity))
     return start, int(u[10] * 2.0**53)
 
 
-def _small_turn(u: float, v: float, w: float) -> tuple[float, float, float, float]:
-    """A quaternion along (a, b, c, 1) with small a, b, c."""
-    scale = 2.0 * POLE_QUAT_PART
-    a, b, c = scale * u - POLE_QUAT_PART, scale * v - POLE_QUAT_PART, scale * w - POLE_QUAT_PART
-    norm = math.sqrt(a * a + b * b + c * c + 1.0)
-    return a / norm, b / norm, c / norm, 1.0 / norm
+_LOW: Final = BALL_Z_M[0]
+_HEIGHT: Final = BALL_Z_M[1] - BALL_Z_M[0]
+_SLOW: Final = BALL_SPEED_M_S[0]
+_FASTER: Final = BALL_SPEED_M_S[1] - BALL_SPEED_M_S[0]
+
+
+def _another_place(rng: np.random.Generator, start: Start, clearance: float) -> Vector3:
+    """Where a ball can be that was drawn too near to the cart or to another."""
+    for _ in range(_TRIES):
+        position = ball_position(rng.random(3).tolist())
+        if is_clear(position, start.cart_position, start.balls, clearance):
+            return position
+    raise InputError(f"balls: there is no room for more than {len(start.balls)} of them")
 
 
 def ball_position(u: Sequence[float], radius: float = NOMINAL.ball_radius_m) -> Vector3:
@@ -165,24 +176,10 @@ def ball_position(u: Sequence[float], radius: float = NOMINAL.ball_radius_m) -> 
     Balls larger than usual keep off the walls; others start in x, y within 4 m and z from 1 to 9 m.
     """
     a, b, c = u
-    reach, low, high = BALL_XY_M, *BALL_Z_M
-    if radius > NOMINAL.ball_radius_m:
-        reach = min(reach, NOMINAL.arena_half_width_m - radius)
-        low = max(low, NOMINAL.arena_floor_m + radius)
-        high = min(high, NOMINAL.arena_ceiling_m - radius)
+    reach = min(BALL_XY_M, NOMINAL.arena_half_width_m - radius)
+    low = max(BALL_Z_M[0], NOMINAL.arena_floor_m + radius)
+    high = min(BALL_Z_M[1], NOMINAL.arena_ceiling_m - radius)
     return 2.0 * reach * a - reach, 2.0 * reach * b - reach, low + (high - low) * c
-
-
-def _ball_velocity(u: Sequence[float]) -> Vector3:
-    """Speed along each axis from three numbers in [0, 1), signs from three more."""
-    a, b, c, i, j, k = u
-    low, high = BALL_SPEED_M_S
-    width = high - low
-    return (
-        low + width * a if i < 0.5 else -low - width * a,
-        low + width * b if j < 0.5 else -low - width * b,
-        low + width * c if k < 0.5 else -low - width * c,
-    )
 
 
 def is_clear(
@@ -194,11 +191,13 @@ def is_clear(
 ) -> bool:
     """Whether a ball's centre is far enough from the cart (horizontally) and from other balls."""
     x, y, z = position
-    if (x - cart[0]) ** 2 + (y - cart[1]) ** 2 < cart_clearance * cart_clearance:
+    a, b = x - cart[0], y - cart[1]
+    if a * a + b * b < cart_clearance * cart_clearance:
         return False
     if clearance:
         for other in others:
-            a, b, c = other.position
-            if (x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2 < clearance * clearance:
+            p, q, r = other.position
+            a, b, c = x - p, y - q, z - r
+            if a * a + b * b + c * c < clearance * clearance:
                 return False
     return True

@@ -52,23 +52,32 @@ _LINKS: Final = (_CART, _POLE)
 _UPRIGHT: Final = (0.0, 0.0, 0.0, 1.0)
 _STILL: Final = (0.0, 0.0, 0.0)
 _FRAME: Final = bullet.WORLD_FRAME
+_push: Final = bullet.applyExternalForce
+_put: Final = bullet.resetBasePositionAndOrientation
+_throw: Final = bullet.resetBaseVelocity
+_step: Final = bullet.stepSimulation
+_link_states: Final = bullet.getLinkStates
+_velocity: Final = bullet.getBaseVelocity
 _PARK_Z_M: Final = -100.0
 _PARK_STEP_M: Final = 10.0
 _WIDTH, _HEIGHT = 480, 360
 _FLOOR_RGBA: Final = (0.82, 0.84, 0.86, 1.0)
 _CLEAR_RGBA: Final = (1.0, 1.0, 1.0, 0.0)
 _BALL_RGBA: Final = (0.75, 0.25, 0.25, 1.0)
-_WALL_M: Final = 0.1
-_HALF_M: Final = 5.05
+_WALL_M: Final = 5.0
+"""Thickness of the slabs around the room. The reference has 0.1 m, seen from inside the same; at
+the engine's speed limit a ball moves 2 m a tick and would leave through those."""
+_SPAN_M: Final = NOMINAL.arena_half_width_m + _WALL_M
+_SIDE_M: Final = NOMINAL.arena_half_width_m + _WALL_M / 2
 _WALLS: Final[tuple[tuple[Vector3, Vector3], ...]] = (
-    ((5.0, 0.0, 5.0), (_WALL_M / 2, _HALF_M, _HALF_M)),
-    ((-5.0, 0.0, 5.0), (_WALL_M / 2, _HALF_M, _HALF_M)),
-    ((0.0, 5.0, 5.0), (_HALF_M, _WALL_M / 2, _HALF_M)),
-    ((0.0, -5.0, 5.0), (_HALF_M, _WALL_M / 2, _HALF_M)),
-    ((0.0, 0.0, 10.0), (_HALF_M, _HALF_M, _WALL_M / 2)),
-    ((0.0, 0.0, -0.1), (_HALF_M, _HALF_M, _WALL_M / 2)),
+    ((_SIDE_M, 0.0, 5.0), (_WALL_M / 2, _SPAN_M, _SPAN_M)),
+    ((-_SIDE_M, 0.0, 5.0), (_WALL_M / 2, _SPAN_M, _SPAN_M)),
+    ((0.0, _SIDE_M, 5.0), (_SPAN_M, _WALL_M / 2, _SPAN_M)),
+    ((0.0, -_SIDE_M, 5.0), (_SPAN_M, _WALL_M / 2, _SPAN_M)),
+    ((0.0, 0.0, NOMINAL.arena_ceiling_m + _WALL_M / 2), (_SPAN_M, _SPAN_M, _WALL_M / 2)),
+    ((0.0, 0.0, NOMINAL.arena_floor_m - _WALL_M / 2), (_SPAN_M, _SPAN_M, _WALL_M / 2)),
 )
-"""Centre and half extents of the six slabs of the room, metres."""
+"""Centre and half extents of the six slabs, metres."""
 _FLOOR: Final = 5
 
 
@@ -90,6 +99,8 @@ class World:
         self._robot = -1
         self._snapshot = -1
         self._weight: Vector3 = _STILL
+        self._is_weighed = False
+        self._is_free = True
         self._cart_at: Vector3 = _STILL
         self._pole_com: Vector3 = _STILL
         self.row: Row = ()
@@ -114,6 +125,7 @@ class World:
         """
         is_as_built = physics is self._built or physics == self._built
         is_enough = len(self._balls) >= balls and self._is_visible >= is_visible
+        # A number that is not finite would survive in the engine's caches.
         if is_as_built and is_enough and math.isfinite(sum(self.row)):
             bullet.restoreState(self._snapshot, physicsClientId=self._client)
         else:
@@ -141,7 +153,9 @@ class World:
         falling = physics.gravity_m_s2 if physics.balls_fall else 0.0
         bullet.setGravity(0.0, 0.0, -falling, physicsClientId=client)
         weight = -physics.pole_mass_kg * physics.gravity_m_s2
-        self._weight = _STILL if physics.balls_fall else (0.0, 0.0, weight)
+        self._weight = (0.0, 0.0, weight)
+        self._is_weighed = not physics.balls_fall
+        self._is_free = physics.ball_kind == "free"
         self._build_room(physics)
         self._build_robot(physics)
         self._build_balls(physics, pool)
@@ -262,73 +276,122 @@ class World:
         pole_quat_xyzw: Sequence[float],
         pole_angular_velocity: Sequence[float],
     ) -> None:
-        """Put cart (x, y in m, m/s) and pole (orientation, rad/s in world axes) somewhere."""
+        """Put cart (x, y in m, m/s) and pole (orientation, rad/s in world axes) somewhere.
+
+        Comes before `add_ball`.
+        """
         robot, client = self._robot, self._client
-        for slider, at, speed in zip((_SLIDER_X, _CART), position, velocity, strict=True):
-            bullet.resetJointState(robot, slider, at, speed, client)
-        # The joint's speeds count in the axes of the pole.
-        local = _rotate_back(pole_quat_xyzw, pole_angular_velocity)
+        px, py = position
+        vx, vy = velocity
+        x, y, z, w = pole_quat_xyzw
+        a, b, c = pole_angular_velocity
+        # One call for both sliders: their base moves, they stay at zero.
+        _put(robot, (px, py, 0.0), _UPRIGHT, client)
+        if vx or vy:
+            bullet.resetJointState(robot, _SLIDER_X, 0.0, vx, client)
+            bullet.resetJointState(robot, _CART, 0.0, vy, client)
+        # Third column of the pole's rotation, and its speeds in its own axes.
+        nx, ny, nz = 2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)
+        local = (
+            (1 - 2 * (y * y + z * z)) * a + 2 * (x * y + z * w) * b + 2 * (x * z - y * w) * c,
+            2 * (x * y - z * w) * a + (1 - 2 * (x * x + z * z)) * b + 2 * (y * z + x * w) * c,
+            nx * a + ny * b + nz * c,
+        )
         bullet.resetJointStateMultiDof(robot, _POLE, pole_quat_xyzw, local, client)
+        self.row = (px, py, vx, vy, x, y, z, w, a, b, c, 0.0)
+        self._cart_at = (px, py, 0.0)
+        h = self.physics.pole_com_height_m
+        self._pole_com = (px + h * nx, py + h * ny, NOMINAL.pivot_height_m + h * nz)
 
     def add_ball(self, position: Sequence[float], velocity: Sequence[float]) -> bool:
         """Put one more ball into the room; False if the pool is empty.
 
-        A ball on a rail slides along the horizontal part of its velocity.
+        A ball on a rail slides along the horizontal part of its velocity; a fixed one has none.
         """
-        if len(self._active) == len(self._balls):
+        n = len(self._active)
+        if n == len(self._balls):
             return False
-        ball, client = self._balls[len(self._active)], self._client
-        if self.physics.ball_kind == "rail":
+        ball, client, kind = self._balls[n], self._client, self.physics.ball_kind
+        if kind == "free":
+            _put(ball, position, _UPRIGHT, client)
+            _throw(ball, velocity, _STILL, client)
+        elif kind == "rail":
+            velocity = (velocity[0], velocity[1], 0.0)
             yaw = math.atan2(velocity[1], velocity[0])
             turn = (0.0, 0.0, math.sin(yaw / 2.0), math.cos(yaw / 2.0))
-            bullet.resetBasePositionAndOrientation(ball, position, turn, client)
-            bullet.resetJointState(ball, 0, 0.0, math.hypot(velocity[0], velocity[1]), client)
+            _put(ball, position, turn, client)
+            bullet.resetJointState(ball, 0, 0.0, math.hypot(*velocity), client)
         else:
-            bullet.resetBasePositionAndOrientation(ball, position, _UPRIGHT, client)
-            if self.physics.ball_kind == "free":
-                bullet.resetBaseVelocity(ball, velocity, _STILL, client)
+            velocity = _STILL
+            _put(ball, position, _UPRIGHT, client)
         self._active.append(ball)
+        row = self.row
+        self.row = (*row[:11], n + 1.0, *row[12:], *position, *velocity)
         return True
 
     # Pushing and stepping ----------------------------------------------------------------------
 
     def push_cart(self, force: Vector3) -> None:
         """Apply a force (N, world axes) to the cart's centre of mass during the next tick."""
-        bullet.applyExternalForce(self._robot, _CART, force, self._cart_at, _FRAME, self._client)
+        _push(self._robot, _CART, force, self._cart_at, _FRAME, self._client)
 
     def push_pole(self, force: Vector3, at: Vector3) -> None:
         """Apply a force (N, world axes) to the pole at a point in world (m)."""
-        bullet.applyExternalForce(self._robot, _POLE, force, at, _FRAME, self._client)
+        _push(self._robot, _POLE, force, at, _FRAME, self._client)
 
     def push_ball(self, index: int, force: Vector3) -> None:
         """Apply a force (N, world axes) to the centre of a ball during the next tick."""
         at = self.row[12 + 6 * index : 15 + 6 * index]
         link = 0 if self.physics.ball_kind == "rail" else -1
-        bullet.applyExternalForce(self._active[index], link, force, at, _FRAME, self._client)
+        _push(self._active[index], link, force, at, _FRAME, self._client)
 
     def tick(self) -> Row:
         """Let one tick pass and read where everything is."""
-        if self._weight[2]:
-            self.push_pole(self._weight, self._pole_com)
-        bullet.stepSimulation(self._client)
-        return self.read()
+        client, robot = self._client, self._robot
+        if self._is_weighed:
+            _push(robot, _POLE, self._weight, self._pole_com, _FRAME, client)
+        _step(client)
+        cart, pole = _link_states(robot, _LINKS, 1, 1, client)
+        at = cart[0]
+        self._cart_at, self._pole_com = at, pole[0]
+        before = self.row
+        row: Row = at[:2] + cart[6][:2] + pole[1] + pole[7] + before[11:12]
+        if self._is_free:
+            # The engine moves a ball by x += dt v, so its position needs no call of its own.
+            i = 12
+            for ball in self._active:
+                a, b, c = _velocity(ball, client)[0]
+                row += (
+                    before[i] + TICK_S * a,
+                    before[i + 1] + TICK_S * b,
+                    before[i + 2] + TICK_S * c,
+                    a,
+                    b,
+                    c,
+                )
+                i += 6
+        else:
+            row += self._read_balls()
+        self.row = row
+        return row
 
     def read(self) -> Row:
-        """Where everything is and how it moves, as the engine has it."""
+        """Everything as the engine has it; `row` holds the same without asking."""
+        cart, pole = _link_states(self._robot, _LINKS, 1, 1, self._client)
+        count = (float(len(self._active)),)
+        row: Row = cart[0][:2] + cart[6][:2] + pole[1] + pole[7] + count
+        return row + self._read_balls()
+
+    def _read_balls(self) -> Row:
         client = self._client
-        cart, pole = bullet.getLinkStates(self._robot, _LINKS, 1, 1, client)
-        self._cart_at = cart[0]
-        self._pole_com = pole[0]
-        row: Row = cart[0][:2] + cart[6][:2] + pole[1] + pole[7] + (float(len(self._active)),)
-        if self.physics.ball_kind == "rail":
-            for ball in self._active:
+        row: Row = ()
+        for ball in self._active:
+            if self.physics.ball_kind == "rail":
                 state = bullet.getLinkState(ball, 0, 1, 1, client)
                 row += state[0] + state[6]
-        else:
-            for ball in self._active:
+            else:
                 row += bullet.getBasePositionAndOrientation(ball, client)[0]
-                row += bullet.getBaseVelocity(ball, client)[0]
-        self.row = row
+                row += _velocity(ball, client)[0]
         return row
 
     def picture(self) -> NDArray[np.uint8]:
@@ -409,14 +472,3 @@ def give_back(world: World) -> None:
         _spare.append(world)
     else:
         world.close()
-
-
-def _rotate_back(quat_xyzw: Sequence[float], vector: Sequence[float]) -> Vector3:
-    """A world vector in the axes of a body with this orientation."""
-    x, y, z, w = quat_xyzw
-    a, b, c = vector
-    return (
-        (1 - 2 * (y * y + z * z)) * a + 2 * (x * y + z * w) * b + 2 * (x * z - y * w) * c,
-        2 * (x * y - z * w) * a + (1 - 2 * (x * x + z * z)) * b + 2 * (y * z + x * w) * c,
-        2 * (x * z + y * w) * a + 2 * (y * z - x * w) * b + (1 - 2 * (x * x + y * y)) * c,
-    )

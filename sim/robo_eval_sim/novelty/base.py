@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
+from robo_eval_sim.physics import LEVEL_0
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,8 +161,6 @@ class Level:
 
     def physics(self, drawn: Novelty) -> Physics:
         """Constants of the world in this episode."""
-        from robo_eval_sim.physics import LEVEL_0
-
         del drawn
         return LEVEL_0
 

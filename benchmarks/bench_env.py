@@ -1,0 +1,240 @@
+"""How fast CartPole3D is, as a share of what bare PyBullet reaches in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import time
+from collections.abc import Callable
+
+import gymnasium
+import numpy as np
+import pybullet
+from robo_eval_sim.gantry import engine_urdf
+from robo_eval_sim.physics import LEVEL_0
+
+ENVIRONMENT = "RoboEval/CartPole3D-v0"
+BALLS = 3  # the mean number of balls of level 0
+EPISODE = 25  # about how long a pole stands under random actions
+TICKS = 100
+BLOCKS = 8
+
+
+class Bare:
+    """A PyBullet loop with the same bodies: push, step, read everything, and nothing else.
+
+    Args:
+        lean: Without a force on each ball that cancels gravity: the robot alone is weighed, as
+            the environment does it.
+    """
+
+    def __init__(self, *, lean: bool) -> None:
+        self.lean = lean
+        self.client = client = pybullet.connect(pybullet.DIRECT)
+        pybullet.setPhysicsEngineParameter(
+            fixedTimeStep=0.02,
+            numSubSteps=0,
+            numSolverIterations=50,
+            contactERP=0.08,
+            contactSlop=1e-5,
+            physicsClientId=client,
+        )
+        pybullet.setGravity(0, 0, 0 if lean else -9.8, physicsClientId=client)
+        for axis in range(3):
+            for side in (-1, 1):
+                half = [5.05] * 3
+                half[axis] = 0.05
+                centre = [0.0, 0.0, 5.0]
+                centre[axis] = (5.0 if axis < 2 else (10.0 if side > 0 else -0.1)) * (
+                    side if axis < 2 else 1
+                )
+                self._body(0.0, pybullet.GEOM_BOX, centre, halfExtents=half)
+        path = f"/tmp/bench_env_{os.getpid()}.urdf"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(engine_urdf(LEVEL_0))
+        self.robot = pybullet.loadURDF(
+            path,
+            useFixedBase=True,
+            flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
+            physicsClientId=client,
+        )
+        os.unlink(path)
+        for joint in (0, 1):
+            pybullet.setJointMotorControl2(
+                self.robot, joint, pybullet.VELOCITY_CONTROL, force=0, physicsClientId=client
+            )
+        pybullet.setJointMotorControlMultiDof(
+            self.robot,
+            2,
+            pybullet.POSITION_CONTROL,
+            targetPosition=(0, 0, 0, 1),
+            positionGain=0,
+            velocityGain=0,
+            force=(0, 0, 0),
+            physicsClientId=client,
+        )
+        self.balls = [
+            self._body(1.0, pybullet.GEOM_SPHERE, (2.5 * index - 3, 2, 5), radius=0.5)
+            for index in range(BALLS)
+        ]
+
+    def _body(self, mass: float, kind: int, centre: object, **size: object) -> int:
+        shape = pybullet.createCollisionShape(kind, physicsClientId=self.client, **size)
+        body = pybullet.createMultiBody(mass, shape, -1, centre, physicsClientId=self.client)
+        pybullet.changeDynamics(
+            body, -1, lateralFriction=0, restitution=1, physicsClientId=self.client
+        )
+        return int(body)
+
+    def restart(self) -> None:
+        rng = np.random.default_rng(0)
+        for index, ball in enumerate(self.balls):
+            pybullet.resetBasePositionAndOrientation(
+                ball, (2.5 * index - 3, 2, 5), (0, 0, 0, 1), self.client
+            )
+            speed = rng.uniform(6, 10, 3).tolist()
+            pybullet.resetBaseVelocity(ball, speed, (0, 0, 0), self.client)
+        for joint in (0, 1):
+            pybullet.resetJointState(self.robot, joint, 0, 0, self.client)
+
+    def play(self, actions: list[int]) -> None:
+        client, robot, balls = self.client, self.robot, self.balls
+        world = pybullet.WORLD_FRAME
+        pushes = ((0, 0, 0), (10, 0, 0), (-10, 0, 0), (0, 10, 0), (0, -10, 0))
+        cart, pole = pybullet.getLinkStates(robot, (1, 2), 1, 1, client)
+        where = [pybullet.getBasePositionAndOrientation(ball, client)[0] for ball in balls]
+        for tick, action in enumerate(actions):
+            if tick % EPISODE == 0:  # keep the pole up, as an environment's resets would
+                pybullet.resetJointStateMultiDof(robot, 2, (0, 0, 0, 1), (0, 0, 0), client)
+            pybullet.applyExternalForce(robot, 1, pushes[action], cart[0], world, client)
+            if self.lean:
+                pybullet.applyExternalForce(robot, 2, (0, 0, -0.98), pole[0], world, client)
+            else:
+                for ball, at in zip(balls, where, strict=True):
+                    pybullet.applyExternalForce(ball, -1, (0, 0, 9.8), at, world, client)
+            pybullet.stepSimulation(client)
+            cart, pole = pybullet.getLinkStates(robot, (1, 2), 1, 1, client)
+            where = []
+            for ball in balls:
+                where.append(pybullet.getBasePositionAndOrientation(ball, client)[0])
+                pybullet.getBaseVelocity(ball, client)
+
+
+def play_environment(env: gymnasium.Env, actions: list[int]) -> None:
+    """Random actions with a reset whenever an episode ends."""
+    step = env.step
+    for action in actions:
+        _, _, terminated, truncated, _ = step(action)
+        if terminated or truncated:
+            env.reset()
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def measure(repeats: int) -> dict[str, float]:
+    """Least seconds of each kind, taken in turns so that all meet the same disturbances.
+
+    Short blocks that are the same in every repeat: on a busy machine the least time of a block
+    is that of an undisturbed one, and it is not chosen for having had little to do.
+    """
+    env = gymnasium.make(ENVIRONMENT, balls=BALLS)
+    bare, lean = Bare(lean=False), Bare(lean=True)
+    rng = np.random.default_rng(0)
+    blocks = rng.integers(5, size=(BLOCKS, TICKS)).tolist()
+    best: dict[tuple[str, int], float] = {}
+
+    def keep(name: str, block: int, seconds: float) -> None:
+        best[name, block] = min(best.get((name, block), 1e9), seconds)
+
+    for _ in range(repeats):
+        for block, actions in enumerate(blocks):
+            bare.restart()
+            keep("bare", block, seconds_of(lambda: bare.play(actions)) / TICKS)
+            env.reset(seed=block)
+            keep("environment", block, seconds_of(lambda: play_environment(env, actions)) / TICKS)
+            lean.restart()
+            keep("lean", block, seconds_of(lambda: lean.play(actions)) / TICKS)
+            env.reset(seed=block)
+            keep("step", block, seconds_of(lambda: still(env, 10)) / 10)
+            keep("reset", block, seconds_of(env.reset))
+            still(env, 10)
+            keep("seeded reset", block, seconds_of(lambda: env.reset(seed=7)))
+            keep("make", block, seconds_of(lambda: gymnasium.make(ENVIRONMENT)))
+    names = dict.fromkeys(name for name, _ in best)
+    return {name: sum(best[name, block] for block in range(BLOCKS)) / BLOCKS for name in names}
+
+
+def still(env: gymnasium.Env, ticks: int) -> None:
+    play_environment(env, [0] * ticks)
+
+
+def _worker(ticks: int, results: multiprocessing.Queue, go: multiprocessing.Event) -> None:
+    env = gymnasium.make(ENVIRONMENT)
+    env.reset(seed=os.getpid())
+    actions = np.random.default_rng(0).integers(5, size=ticks).tolist()
+    play_environment(env, actions[:200])
+    results.put(0.0)
+    go.wait()
+    results.put(seconds_of(lambda: play_environment(env, actions)))
+
+
+def throughput(processes: int, ticks: int = 20_000) -> float:
+    """Ticks per second of several processes together."""
+    context = multiprocessing.get_context("spawn")
+    results, go = context.Queue(), context.Event()
+    workers = [context.Process(target=_worker, args=(ticks, results, go)) for _ in range(processes)]
+    for worker in workers:
+        worker.start()
+    for _ in workers:
+        results.get()
+    go.set()
+    slowest = max(results.get() for _ in workers)
+    for worker in workers:
+        worker.join()
+    return processes * ticks / slowest
+
+
+def machine() -> str:
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+        model = names[0] if names else model
+    except OSError:
+        pass
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=60)
+    parser.add_argument("--single", action="store_true", help="leave out several processes")
+    arguments = parser.parse_args()
+    print(machine())
+    best = measure(arguments.repeats)
+    micro = {name: 1e6 * seconds for name, seconds in best.items()}
+    tick = best["environment"]
+    print(f"bare PyBullet, {BALLS} balls      {micro['bare']:7.1f} us a tick")
+    print(f"bare, the robot alone weighed {micro['lean']:6.1f} us a tick")
+    print(f"environment, with resets     {micro['environment']:7.1f} us a tick")
+    print(f"environment / bare            {best['bare'] / tick:.2f} (goal: at least 0.80)")
+    print(f"environment / lean bare       {best['lean'] / tick:.2f}")
+    print(f"one reset, hidden tick incl. {micro['reset']:7.1f} us")
+    print(f"  in ticks                    {best['reset'] / best['step']:.2f} (goal: at most 2)")
+    print(f"  with a seed                 {best['seeded reset'] / best['step']:.2f}")
+    print(f"gymnasium.make              {micro['make'] / 1e3:8.2f} ms (goal: under 20)")
+    if arguments.single:
+        return
+    pairs = [(throughput(1), throughput(2)) for _ in range(3)]
+    one, two = max(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+    print(f"two processes / one           {two / one:.2f} (goal: at least 1.8)")
+
+
+if __name__ == "__main__":
+    main()
