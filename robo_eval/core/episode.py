@@ -79,7 +79,7 @@ class Episode:
         default_factory=dict, metadata=_column("state the episode started in")
     )
     initial_state_source: str = field(
-        default="seed", metadata=_column("seed, state, topic, fixture or operator")
+        default="seed", metadata=_column("seed, state, topic, fixture, operator or unknown")
     )
     operator: str | None = field(default=None, metadata=_column("who ran it; none if automatic"))
     software: str = field(metadata=_column("robo-eval version and git revision"))

@@ -1,0 +1,306 @@
+"""A trial directory is created whole, opened only if sound, and written by one process."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from robo_eval.core.errors import PlanError, TrialDirectoryError
+from robo_eval.core.plan import TrialPlan, parse_plan
+from robo_eval.log.directory import TrialDirectory, is_trial
+from robo_eval.log.lock import RunLock
+from robo_eval.log.store import EpisodeStore
+
+
+def test_create_writes_a_complete_trial(trial, plan):
+    assert sorted(path.name for path in trial.path.iterdir()) == [
+        "episodes.db", "manifest.json", "plan.yaml", "traces",
+    ]  # fmt: skip
+    opened = TrialDirectory.open(trial.path)
+    assert opened.plan == plan
+    assert opened.plan_digest == trial.plan_digest
+    manifest = opened.manifest
+    assert (manifest.status, manifest.planned, manifest.rows) == ("created", 5, 0)
+    assert manifest.software.startswith("robo-eval ")
+    assert manifest.versions["python"].startswith("3.")
+    assert manifest.machine["cores"] >= 1
+    assert list(trial.path.parent.iterdir()) == [trial.path]
+    assert is_trial(trial.path)
+    assert not is_trial(trial.path.parent)
+
+
+@pytest.mark.parametrize("name", ["a b", "100%", "ünïcode", "x?mode=ro", "a#b", "a'b\"c"])
+def test_any_folder_name_works(tmp_path, plan, make_episode, name):
+    trial = TrialDirectory.create(tmp_path / name / "deeper", plan)
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store:
+        store.append([make_episode(0)])
+    assert len(TrialDirectory.open(trial.path).frame()) == 1
+
+
+def test_an_empty_folder_is_used(tmp_path, plan):
+    (tmp_path / "empty").mkdir()
+    trial = TrialDirectory.create(tmp_path / "empty", plan)
+    assert sorted(p.name for p in trial.path.iterdir()) == [
+        "episodes.db", "manifest.json", "plan.yaml", "traces",
+    ]  # fmt: skip
+
+
+def test_create_refuses_what_is_there(tmp_path, trial, plan):
+    with pytest.raises(TrialDirectoryError, match=f"robo-eval resume {trial.path}"):
+        TrialDirectory.create(trial.path, plan)
+    other = tmp_path / "thesis"
+    other.mkdir()
+    (other / "chapter.tex").write_text("precious")
+    with pytest.raises(TrialDirectoryError, match="thesis: holds something else"):
+        TrialDirectory.create(other, plan)
+    with pytest.raises(TrialDirectoryError, match="is a file"):
+        TrialDirectory.create(other / "chapter.tex", plan)
+    with pytest.raises(TrialDirectoryError, match=r"chapter\.tex is a file"):
+        TrialDirectory.create(other / "chapter.tex" / "x", plan)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(TrialDirectoryError, match="leads nowhere"):
+        TrialDirectory.create(tmp_path / "link", plan)
+    assert (other / "chapter.tex").read_text() == "precious"
+    assert [p.name for p in other.iterdir()] == ["chapter.tex"]
+
+
+def test_create_needs_a_writable_place_and_room(tmp_path, plan):
+    with pytest.raises(TrialDirectoryError, match=r"/proc/trial: cannot be created"):
+        TrialDirectory.check_new("/proc/trial")
+    with pytest.raises(TrialDirectoryError, match="free some space"):
+        TrialDirectory.check_new(tmp_path / "big", needed_bytes=10**18)
+    TrialDirectory.check_new(tmp_path / "not" / "yet" / "there", needed_bytes=1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_creation_leaves_nothing(tmp_path, plan, monkeypatch):
+    def full(*_args, **_keywords):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(TrialDirectoryError, match="No space left"):
+        TrialDirectory.create(tmp_path / "trial", plan)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("plan.yaml", None, "is missing; restore"),
+        ("plan.yaml", b"", "is damaged"),
+        ("plan.yaml", b"\xff\x00", "is damaged"),
+        ("plan.yaml", b"name: x\ntasks: [", "is damaged .not valid YAML"),
+        ("manifest.json", b"", "not valid JSON"),
+        ("manifest.json", b"{", "not valid JSON.*delete it"),
+        ("manifest.json", b"[]", "not a JSON object"),
+        ("manifest.json", b"{}", "field 'format' is missing"),
+        ("manifest.json", b'{"format": 99}', "newer than this program"),
+    ],
+)
+def test_half_written_files_are_named(trial, file, content, reason):
+    if content is None:
+        (trial.path / file).unlink()
+    else:
+        (trial.path / file).write_bytes(content)
+    with pytest.raises(TrialDirectoryError, match=rf"{file}: .*{reason}"):
+        TrialDirectory.open(trial.path)
+
+
+def test_open_names_what_is_no_trial(tmp_path):
+    with pytest.raises(TrialDirectoryError, match="no such trial directory"):
+        TrialDirectory.open(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TrialDirectoryError, match="is a file"):
+        TrialDirectory.open(tmp_path / "file")
+    with pytest.raises(TrialDirectoryError, match=r"plan\.yaml: is missing; this is no trial"):
+        TrialDirectory.open(tmp_path)
+
+
+def test_a_changed_plan_is_refused(trial):
+    file = trial.path / "plan.yaml"
+    file.write_text(file.read_text().replace("episodes: 5", "episodes: 6"))
+    with pytest.raises(TrialDirectoryError, match=r"plan\.yaml: was changed"):
+        TrialDirectory.open(trial.path)
+
+
+def test_a_changed_manifest_is_refused(trial):
+    file = trial.path / "manifest.json"
+    data = json.loads(file.read_text())
+    file.write_text(json.dumps({**data, "rows": 3}))
+    with pytest.raises(TrialDirectoryError, match="does not match its digest"):
+        TrialDirectory.open(trial.path)
+
+
+def test_a_deleted_manifest_is_written_anew(finished):
+    (finished.path / "manifest.json").unlink()
+    trial = TrialDirectory.open(finished.path)
+    assert trial.status() == "interrupted at 5/5"
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store:
+        trial.write_manifest(status="complete", store=store)
+    assert trial.status() == "complete"
+    assert trial.manifest.rows == 5
+
+
+def test_status_tells_running_from_interrupted(trial, make_episode):
+    assert trial.status() == "interrupted at 0/5"
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store:
+        store.append([make_episode(0), make_episode(1)])
+        assert trial.status() == "running at 2/5"
+        assert trial.status(planned=40) == "running at 2/40"
+        trial.write_manifest(status="interrupted", store=store)
+    assert trial.status() == "interrupted at 2/5"
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store:
+        trial.write_manifest(status="complete", store=store)
+    assert trial.status() == "complete"
+
+
+def test_a_trial_that_is_written_again_is_not_complete(finished):
+    with finished.lock():
+        pass
+    assert finished.status() == "interrupted at 5/5"
+
+
+def test_lock_is_exclusive_and_names_its_holder(trial):
+    with (
+        trial.lock(),
+        pytest.raises(TrialDirectoryError, match=f"process {os.getpid()} on .* is writing"),
+        TrialDirectory.open(trial.path).lock(),
+    ):
+        pass
+    with trial.lock():
+        pass
+
+
+HOLDER = """
+import sys, time
+from robo_eval.log.directory import TrialDirectory
+with TrialDirectory.open(sys.argv[1]).lock():
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_process_is_refused_until_the_first_dies(trial):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(trial.path)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(TrialDirectoryError, match=f"process {holder.pid} on"), trial.lock():
+            pass
+        assert trial.status() == "running at 0/5"
+    finally:
+        holder.kill()
+        holder.wait()
+    assert trial.status() == "interrupted at 0/5"
+    with trial.lock():
+        pass
+
+
+ASKER = """
+import sys
+from pathlib import Path
+from robo_eval.log.lock import is_locked
+print(flush=True)
+while True:
+    is_locked(Path(sys.argv[1]))
+"""
+
+
+def test_asking_for_the_status_does_not_get_in_the_way_of_a_run(trial):
+    asker = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            ASKER,
+            str(trial.path),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        (trial.path / "run.lock").touch()
+        asker.stdout.readline()
+        deadline = time.monotonic() + 1.0
+        while time.monotonic() < deadline:
+            with RunLock(trial.path):
+                pass
+    finally:
+        asker.kill()
+        asker.wait()
+
+
+def test_lock_refuses_a_damaged_trial_and_changes_nothing(trial):
+    database = trial.path / "episodes.db"
+    database.write_bytes(b"")
+    before = (trial.path / "manifest.json").read_bytes()
+    with pytest.raises(TrialDirectoryError, match=r"episodes\.db: is empty"), trial.lock():
+        pass
+    assert (trial.path / "manifest.json").read_bytes() == before
+    assert database.read_bytes() == b""
+
+
+def test_lock_removes_what_a_dead_writer_left(trial):
+    leftover = trial.traces_dir / ".e1.mcap.99.part"
+    leftover.write_bytes(b"half")
+    with trial.lock():
+        assert not leftover.exists()
+
+
+def test_two_processes_creating_one_trial_leave_one(tmp_path):
+    script = (
+        "import sys\nfrom robo_eval.core.errors import TrialDirectoryError\n"
+        "from robo_eval.core.plan import parse_plan\n"
+        "from robo_eval.log.directory import TrialDirectory\n"
+        "plan = parse_plan('name: x\\ntasks: [{}]\\npolicies: [nothing]\\n', source='p')\n"
+        "print('ready', flush=True)\nsys.stdin.readline()\n"
+        "try:\n    TrialDirectory.create(sys.argv[1], plan)\n"
+        "except TrialDirectoryError: sys.exit(2)\n"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path / "trial")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for process in processes:
+        process.stdout.readline()
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    codes = sorted(process.wait(timeout=60) for process in processes)
+    for process in processes:
+        process.stdin.close()
+        process.stdout.close()
+    assert codes == [0, 2]
+    assert TrialDirectory.open(tmp_path / "trial").status().startswith("interrupted at 0/")
+    assert list(tmp_path.iterdir()) == [tmp_path / "trial"]
+
+
+def test_an_imported_plan_plays_nothing(plan: TrialPlan):
+    from robo_eval.core.kinds import Side
+    from robo_eval.core.schedule import schedule
+
+    imported = {"file": "a.csv", "sha256": "0" * 64, "rows": 3}
+    data = {**plan.model_dump(mode="json"), "imported": imported}
+    assert schedule(plan, Side.SIM)
+    assert schedule(TrialPlan.model_validate(data), Side.SIM) == []
+    with pytest.raises(PlanError, match="did you mean 'rows'"):
+        parse_plan(json.dumps({**data, "imported": {**imported, "row": 3}}), source="p")
+
+
+def test_a_folder_on_another_file_system_works(plan):
+    # /dev/shm stands for any mounted folder.
+    if not Path("/dev/shm").is_dir():
+        pytest.skip("no /dev/shm on this system")
+    import tempfile
+
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        trial = TrialDirectory.create(folder, plan)
+        assert trial.status() == "interrupted at 0/5"
