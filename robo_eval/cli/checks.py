@@ -1,12 +1,14 @@
-"""What can be refused about a plan before a simulator is even imported."""
+"""What can be refused before anything slow is loaded."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from robo_eval.core.errors import PlanError, UnknownNameError
+from robo_eval.core.errors import PlanError, TrialDirectoryError, UnknownNameError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from robo_eval.core.plan import TrialPlan
 
 _ROW_BYTES: Final = 6_000
@@ -39,6 +41,16 @@ def check_names(plan: TrialPlan) -> None:
             load_policy(policy.name, policy.factory, policy.kwargs)
         except (UnknownNameError, TypeError) as err:
             raise PlanError(f"policies.{index}.name: {err}") from err
+
+
+def check_there(folder: Path) -> None:
+    """Refuse a folder that is not there, before what reads it is loaded.
+
+    Raises:
+        TrialDirectoryError: If it is not there.
+    """
+    if not folder.exists():
+        raise TrialDirectoryError(f"{folder}: no such trial directory")
 
 
 def needed_bytes(plan: TrialPlan) -> int:

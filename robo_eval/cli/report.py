@@ -21,8 +21,10 @@ def report(
 
     Examples: robo-eval report runs/demo/sim; robo-eval report runs/demo
     """
+    from robo_eval.cli.checks import check_there
     from robo_eval.log.directory import TrialDirectory, is_trial
 
+    check_there(folder)
     if is_trial(folder):
         from robo_eval.report.build import build_report
 

@@ -19,6 +19,9 @@ def verify(
 
     Example: robo-eval verify runs/demo/sim
     """
+    from robo_eval.cli.checks import check_there
+
+    check_there(trial)
     from robo_eval.core.errors import CheckFailedError
     from robo_eval.log.verify import verify_trial
 
