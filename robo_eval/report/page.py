@@ -19,7 +19,6 @@ from robo_eval.report.meanings import MEANINGS
 from robo_eval.report.model import Cell, Report
 from robo_eval.report.theme import PERFORMANCE_SCALE, POLICY, Style, dark_colours
 
-DOCS_URL: Final = "https://github.com/robo-eval/robo-eval/blob/main/docs/report.md"
 
 METHODS: Final = {"clopper_pearson": "Clopper–Pearson", "wilson": "Wilson"}
 _DASH_ARRAYS: Final = {
@@ -68,7 +67,6 @@ def environment() -> jinja2.Environment:
         dash_array=_DASH_ARRAYS.__getitem__,
         colour_variable=_colour_variable,
         software=robo_eval.__version__,
-        docs_url=DOCS_URL,
     )
     return env
 

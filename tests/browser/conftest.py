@@ -76,28 +76,43 @@ class Opened:
     requests: list[str] = field(default_factory=list)
 
 
+def open_page(
+    browser: Any,
+    stack: ExitStack,
+    file: Path,
+    *,
+    width: int = 1300,
+    script: str = "",
+    **options: Any,
+) -> Opened:
+    """Open a file in a fresh context without network and wait until all of it is drawn."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, offline=True, accept_downloads=True, **options
+    )
+    stack.callback(context.close)
+    opened = Opened(page=context.new_page())
+    opened.page.on("console", lambda message: opened.messages.append(message.text))
+    opened.page.on("pageerror", lambda error: opened.messages.append(str(error)))
+    opened.page.on("request", lambda request: opened.requests.append(request.url))
+    if script:
+        opened.page.add_init_script(script)
+    opened.page.goto(file.as_uri())
+    if options.get("java_script_enabled", True) and "report" in file.parts:
+        # Waited for as an element: the page's policy forbids evaluating texts.
+        ready = opened.page.locator("html[data-ready=yes]")
+        ready.wait_for(state="attached", timeout=60_000)
+    return opened
+
+
 @pytest.fixture
 def look(chromium: Any) -> Iterator[Callable[..., Opened]]:
-    """Opens a file in a fresh context without network and waits until all of it is drawn."""
+    """Opens files, each in a context of its own."""
     with ExitStack() as stack:
+        yield lambda file, **options: open_page(chromium, stack, file, **options)
 
-        def look(file: Path, *, width: int = 1300, script: str = "", **options: Any) -> Opened:
-            context = chromium.new_context(
-                viewport={"width": width, "height": 900}, offline=True, **options
-            )
-            stack.callback(context.close)
-            opened = Opened(page=context.new_page())
-            opened.page.on("console", lambda message: opened.messages.append(message.text))
-            opened.page.on("pageerror", lambda error: opened.messages.append(str(error)))
-            opened.page.on("request", lambda request: opened.requests.append(request.url))
-            if script:
-                opened.page.add_init_script(script)
-            opened.page.goto(file.as_uri())
-            if options.get("java_script_enabled", True) and "report" in file.parts:
-                # Waited for as an element: the page's policy forbids evaluating texts.
-                opened.page.locator("html[data-ready=yes]").wait_for(
-                    state="attached", timeout=60_000
-                )
-            return opened
 
-        yield look
+@pytest.fixture(scope="session")
+def wide(chromium: Any, page_file: Path) -> Iterator[Opened]:
+    """The report on a wide, light screen, shared by tests that do not mind its state."""
+    with ExitStack() as stack:
+        yield open_page(chromium, stack, page_file)

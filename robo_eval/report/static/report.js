@@ -99,10 +99,18 @@ function pickPolicies() {
   show();
 }
 
+/* A link to a closed part opens it. */
+function openLinked() {
+  const part = document.getElementById(location.hash.slice(1));
+  if (part instanceof HTMLDetailsElement) part.open = true;
+}
+
 async function start() {
   document.documentElement.classList.add("js");
   offerDownloads();
   pickPolicies();
+  openLinked();
+  window.addEventListener("hashchange", openLinked);
   const player = document.querySelector(".player");
   if (player) {
     const shown = new Player(player);
