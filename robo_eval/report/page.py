@@ -19,7 +19,6 @@ from robo_eval.report.meanings import MEANINGS
 from robo_eval.report.model import Cell, Report
 from robo_eval.report.theme import PERFORMANCE_SCALE, POLICY, Style, dark_colours
 
-
 METHODS: Final = {"clopper_pearson": "Clopper–Pearson", "wilson": "Wilson"}
 _DASH_ARRAYS: Final = {
     "solid": "none",
