@@ -15,6 +15,7 @@ from gymnasium.utils import EzPickle
 from numpy.typing import NDArray
 
 from robo_eval.core.cartpole3d import (
+    BALL_COUNT,
     BALL_SLOTS,
     EPISODE_TICKS,
     POLE_LIMIT_RAD,
@@ -28,11 +29,13 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.history import novelty_of, read_history, write_history
 from robo_eval_sim.novelty import Effect, Novelty, load_level
-from robo_eval_sim.start import Start, draw_start
+from robo_eval_sim.start import Row, Start, draw_row
 from robo_eval_sim.state import GivenState, has_fallen, physical_fields, read_state
-from robo_eval_sim.world import Row, World, give_back, take_world
+from robo_eval_sim.world import World, give_back, take_world
 
 Observation = NDArray[np.float64]
+_Origin = tuple[Row, tuple[float, float] | None, int]
+"""Where an episode began: numbers, force in the hidden tick if there was one, ticks passed."""
 
 MAX_BALLS: Final = 20
 """Most balls the keyword `balls` asks for."""
@@ -112,7 +115,9 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._tick = 0
         self._is_running = False
         self._effect: Effect | None = None
-        self._start: Start | None = None
+        self._effects = self._level.effect
+        self._is_visible = render_mode is not None
+        self._origin: _Origin | None = None
         self._drawn: Novelty | None = None
         self._actions: list[int | np.int64] = []
         self._info: dict[str, Any] = {}
@@ -167,14 +172,14 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         """The room from above one corner as an RGB picture, shape (360, 480, 3)."""
         if self.render_mode is None:
             return None
-        if self._world is None or self._start is None:
+        if self._world is None or self._origin is None:
             raise InputError("render: the episode has not begun; call reset() first")
         return self._world.picture()
 
     def close(self) -> None:
         """Give the engine back; closing twice does nothing."""
         self._is_running = False
-        self._start = None
+        self._origin = None
         if self._world is not None:
             give_back(self._world)
             self._world = None
@@ -193,11 +198,11 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         episode started and which actions followed. Contacts depend on how they came about, so an
         exact restore plays the history again.
         """
-        if self._world is None or self._start is None or self._drawn is None:
+        if self._world is None or self._origin is None or self._drawn is None:
             raise InputError("get_state: the episode has not begun; call reset() first")
         return physical_fields(self._world.row, self._tick) | {
             "novelty": self._drawn.as_dict(),
-            "history": write_history(self._start, list(map(int, self._actions))),
+            "history": write_history(Start.from_row(*self._origin), list(map(int, self._actions))),
         }
 
     def trajectory(
@@ -231,23 +236,25 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         state = options.get("state")
         return None if state is None else read_state(state, self._profile)
 
-    def _draw(self, given: GivenState | None) -> tuple[Start, Novelty]:
+    def _draw(self, given: GivenState | None) -> tuple[_Origin, Novelty]:
         """The start of an episode and its novelty."""
-        start, level_seed = draw_start(self.np_random, balls=self._balls, profile=self._profile)
+        row, force, level_seed = draw_row(self.np_random, balls=self._balls, profile=self._profile)
+        origin: _Origin = (row, force, 0)
         if given is not None:
-            start = given.start
+            origin = (given.start.row, None, given.start.tick)
             if given.novelty is not None:
-                return start, self._checked_novelty(given.novelty)
+                return origin, self._checked_novelty(given.novelty)
         if self._level.number == 0:
-            return start, self._no_novelty
+            return origin, self._no_novelty
         # A generator of its own, so that a level that draws more does not shift the starts.
         rng = np.random.default_rng(level_seed)
+        start = Start.from_row(*origin)
         drawn = self._novelty(
             self._level.sample(self._difficulty, self._profile, rng, balls=len(start.balls))
         )
         if given is None:
             self._level.arrange(start, drawn, rng, balls=self._balls)
-        return start, drawn
+        return (start.row, start.cart_force, start.tick), drawn
 
     def _novelty(self, parameters: Mapping[str, Any]) -> Novelty:
         return Novelty(
@@ -261,36 +268,24 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
     def _checked_novelty(self, record: Mapping[str, Any]) -> Novelty:
         return novelty_of(record, self._novelty({}))
 
-    def _begin(self, start: Start, drawn: Novelty) -> Row:
+    def _begin(self, origin: _Origin, drawn: Novelty) -> Row:
         """Bring the world to the start of an episode."""
         world = self._world
         if world is None:
             world = self._world = take_world()
-        self._start, self._drawn = start, drawn
+        self._origin, self._drawn = origin, drawn
+        row, force, self._tick = origin
         self._actions = []
-        self._tick = start.tick
         self._info = {"novelty": drawn.as_dict()} if self._reveal else {}
-        world.prepare(
-            self._level.physics(drawn),
-            balls=len(start.balls),
-            is_visible=self.render_mode is not None,
-        )
-        world.place_robot(
-            start.cart_position,
-            start.cart_velocity,
-            start.pole_quat_xyzw,
-            start.pole_angular_velocity,
-        )
-        for ball in start.balls:
-            world.add_ball(ball.position, ball.velocity)
-        effect = self._level.effect
-        self._effect = None if effect is None else effect(drawn, world)
-        if start.cart_force is None:
+        world.prepare(self._level.physics(drawn), int(row[BALL_COUNT]), self._is_visible)
+        world.place(row)
+        effect = self._effect = None if self._effects is None else self._effects(drawn, world)
+        if force is None:
             return world.row
         # The reference lets one tick pass before the first observation.
-        world.push_cart((*start.cart_force, 0.0))
-        if self._effect is not None:
-            self._effect.push(-1)
+        world.push_cart((*force, 0.0))
+        if effect is not None:
+            effect.push(-1)
         return world.tick()
 
     def _advance(self, action: int | np.int64) -> Row:
@@ -315,7 +310,8 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         if given.novelty is None:
             raise InputError("state.novelty: is missing, and state.history needs it")
         start, actions = read_history(given.history)
-        row = self._begin(start, self._checked_novelty(given.novelty))
+        origin = (start.row, start.cart_force, start.tick)
+        row = self._begin(origin, self._checked_novelty(given.novelty))
         for action in actions:
             row = self._advance(action)
         reached = physical_fields(row, self._tick)
@@ -334,7 +330,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         return observation
 
     def _not_running(self) -> InputError:
-        if self._start is None:
+        if self._origin is None:
             return InputError("step: the episode has not begun; call reset() first")
         return InputError(f"step: the episode is over after tick {self._tick}; call reset() first")
 

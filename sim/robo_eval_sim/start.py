@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from robo_eval.core.cartpole3d import NOMINAL
+from robo_eval.core.cartpole3d import BALL_WIDTH, FIRST_BALL, NOMINAL
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Profile
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 Vector3 = tuple[float, float, float]
+Row = tuple[float, ...]
+"""Numbers in the order of the observation, as many as there are."""
 
 CART_RANGE_M: Final = 3.0
 CART_FORCE_N: Final = 1.0
@@ -67,6 +69,21 @@ class Start:
     balls: list[Ball] = field(default_factory=list)
     tick: int = 0
 
+    @property
+    def row(self) -> Row:
+        """The numbers in the order of the observation."""
+        head = (*self.cart_position, *self.cart_velocity, *self.pole_quat_xyzw)
+        balls = [part for ball in self.balls for part in (*ball.position, *ball.velocity)]
+        return *head, *self.pole_angular_velocity, float(len(self.balls)), *balls
+
+    @classmethod
+    def from_row(cls, row: Row, force: tuple[float, float] | None, tick: int = 0) -> Self:
+        """The inverse of `row`."""
+        x, y, vx, vy, a, b, c, d, p, q, r, _ = row[:FIRST_BALL]
+        starts = range(FIRST_BALL, len(row), BALL_WIDTH)
+        balls = [Ball(_triple(row[i : i + 3]), _triple(row[i + 3 : i + 6])) for i in starts]
+        return cls((x, y), (vx, vy), force, (a, b, c, d), (p, q, r), balls, tick)
+
     def as_dict(self) -> dict[str, Any]:
         """As plain data for JSON."""
         return asdict(self)
@@ -99,13 +116,14 @@ def _triple(values: Any) -> Vector3:  # noqa: ANN401 - from JSON
     return float(x), float(y), float(z)
 
 
-def draw_start(
+def draw_row(
     rng: np.random.Generator, *, balls: int | None = None, profile: Profile = Profile.PAPER
-) -> tuple[Start, int]:
+) -> tuple[Row, tuple[float, float], int]:
     """Draw the start of a level-0 episode; levels change it afterwards.
 
     The same generator gives the same start at every level, so that a level-0 episode with the
-    same seed is a matched control.
+    same seed is a matched control. Written out, because this is half of what a reset costs beside
+    its tick.
 
     Args:
         rng: Where randomness comes from.
@@ -113,61 +131,68 @@ def draw_start(
         profile: In the `paper` profile balls do not overlap each other.
 
     Returns:
-        The start, and the seed of what the level draws.
+        The start in the order of the observation; the force on the cart during the hidden first
+        tick (x, y in newtons); the seed of what the level draws.
 
     Raises:
         InputError: If there is no room for so many balls.
     """
     slots = BALL_COUNTS[-1] if balls is None else balls
-    # One call for all numbers: for so few, calls cost more than numbers. This is half of what a
-    # reset costs beside its tick, so it is written out.
+    # One call for all numbers: for so few, calls cost more than numbers.
     u = rng.random(_HEAD + _PER_BALL * slots).tolist()
-    x, y = 2.0 * CART_RANGE_M * u[0] - CART_RANGE_M, 2.0 * CART_RANGE_M * u[1] - CART_RANGE_M
-    fx, fy = 2.0 * CART_FORCE_N * u[2] - CART_FORCE_N, 2.0 * CART_FORCE_N * u[3] - CART_FORCE_N
-    a, b, c = (2.0 * POLE_QUAT_PART * part - POLE_QUAT_PART for part in u[4:7])
+    ux, uy, uf, ug, ua, ub, uc, up, uq, un, us = u[:_HEAD]
+    x, y = _CART_WIDTH * ux - CART_RANGE_M, _CART_WIDTH * uy - CART_RANGE_M
+    a, b, c = _TURN * ua - POLE_QUAT_PART, _TURN * ub - POLE_QUAT_PART, _TURN * uc - POLE_QUAT_PART
     norm = math.sqrt(a * a + b * b + c * c + 1.0)
-    count = BALL_COUNTS[int(u[9] * len(BALL_COUNTS))] if balls is None else balls
-    start = Start(
-        (x, y),
-        (0.0, 0.0),
-        (fx, fy),
-        (a / norm, b / norm, c / norm, 1.0 / norm),
-        (
-            2.0 * POLE_RATE_RAD_S * u[7] - POLE_RATE_RAD_S,
-            2.0 * POLE_RATE_RAD_S * u[8] - POLE_RATE_RAD_S,
-            0.0,
-        ),
-        [],
-    )
-    clearance = 2.0 * NOMINAL.ball_radius_m if profile is Profile.PAPER else 0.0
+    count = BALL_COUNTS[int(un * len(BALL_COUNTS))] if balls is None else balls
+    row = [x, y, 0.0, 0.0, a / norm, b / norm, c / norm, 1.0 / norm]
+    row += _RATE * up - POLE_RATE_RAD_S, _RATE * uq - POLE_RATE_RAD_S, 0.0, float(count)
+    clearance = _DIAMETER if profile is Profile.PAPER else 0.0
     for first in range(_HEAD, _HEAD + _PER_BALL * count, _PER_BALL):
-        p, q, r, i, j, k, su, sv, sw = u[first : first + _PER_BALL]
-        position = (
-            2.0 * BALL_XY_M * p - BALL_XY_M,
-            2.0 * BALL_XY_M * q - BALL_XY_M,
-            _LOW + _HEIGHT * r,
-        )
-        if not is_clear(position, (x, y), start.balls, clearance):
-            position = _another_place(rng, start, clearance)
-        i, j, k = _SLOW + _FASTER * i, _SLOW + _FASTER * j, _SLOW + _FASTER * k
-        velocity = i if su < 0.5 else -i, j if sv < 0.5 else -j, k if sw < 0.5 else -k
-        start.balls.append(Ball(position, velocity))
-    return start, int(u[10] * 2.0**53)
+        p, q, r, vx, vy, vz, sx, sy, sz = u[first : first + _PER_BALL]
+        p, q, r = _XY * p - BALL_XY_M, _XY * q - BALL_XY_M, _LOW + _HEIGHT * r
+        if not _is_clear(p, q, r, row, clearance):
+            p, q, r = _another_place(rng, row, clearance)
+        vx, vy, vz = _SLOW + _FASTER * vx, _SLOW + _FASTER * vy, _SLOW + _FASTER * vz
+        row += p, q, r, vx if sx < 0.5 else -vx, vy if sy < 0.5 else -vy, vz if sz < 0.5 else -vz
+    force = _FORCE * uf - CART_FORCE_N, _FORCE * ug - CART_FORCE_N
+    return tuple(row), force, int(us * 2.0**53)
 
 
+_CART_WIDTH: Final = 2.0 * CART_RANGE_M
+_FORCE: Final = 2.0 * CART_FORCE_N
+_TURN: Final = 2.0 * POLE_QUAT_PART
+_RATE: Final = 2.0 * POLE_RATE_RAD_S
+_XY: Final = 2.0 * BALL_XY_M
+_DIAMETER: Final = 2.0 * NOMINAL.ball_radius_m
 _LOW: Final = BALL_Z_M[0]
 _HEIGHT: Final = BALL_Z_M[1] - BALL_Z_M[0]
 _SLOW: Final = BALL_SPEED_M_S[0]
 _FASTER: Final = BALL_SPEED_M_S[1] - BALL_SPEED_M_S[0]
 
 
-def _another_place(rng: np.random.Generator, start: Start, clearance: float) -> Vector3:
+def _is_clear(x: float, y: float, z: float, row: Sequence[float], clearance: float) -> bool:
+    """As `is_clear`, among the balls that a row holds so far."""
+    a, b = x - row[0], y - row[1]
+    if a * a + b * b < CART_CLEARANCE_M * CART_CLEARANCE_M:
+        return False
+    if clearance:
+        for i in range(FIRST_BALL, len(row), BALL_WIDTH):
+            a, b, c = x - row[i], y - row[i + 1], z - row[i + 2]
+            if a * a + b * b + c * c < clearance * clearance:
+                return False
+    return True
+
+
+def _another_place(rng: np.random.Generator, row: Sequence[float], clearance: float) -> Vector3:
     """Where a ball can be that was drawn too near to the cart or to another."""
     for _ in range(_TRIES):
-        position = ball_position(rng.random(3).tolist())
-        if is_clear(position, start.cart_position, start.balls, clearance):
-            return position
-    raise InputError(f"balls: there is no room for more than {len(start.balls)} of them")
+        x, y, z = ball_position(rng.random(3).tolist())
+        if _is_clear(x, y, z, row, clearance):
+            return x, y, z
+    raise InputError(
+        f"balls: there is no room for more than {(len(row) - FIRST_BALL) // BALL_WIDTH} of them"
+    )
 
 
 def ball_position(u: Sequence[float], radius: float = NOMINAL.ball_radius_m) -> Vector3:

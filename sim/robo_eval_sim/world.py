@@ -55,6 +55,8 @@ _FRAME: Final = bullet.WORLD_FRAME
 _push: Final = bullet.applyExternalForce
 _put: Final = bullet.resetBasePositionAndOrientation
 _throw: Final = bullet.resetBaseVelocity
+_set_joint: Final = bullet.resetJointState
+_set_joints: Final = bullet.resetJointStateMultiDof
 _step: Final = bullet.stepSimulation
 _link_states: Final = bullet.getLinkStates
 _velocity: Final = bullet.getBaseVelocity
@@ -84,9 +86,9 @@ _FLOOR: Final = 5
 class World:
     """One engine with room, cart, pole and a pool of balls.
 
-    An episode is set up by `prepare` (constants), `place_robot` and `place_balls`, and goes on by
-    `tick`. Whatever was played before, the same calls give the same numbers, bit for bit: every
-    `prepare` goes back to a snapshot taken when the bodies were built.
+    An episode is set up by `prepare` (constants) and `place` (positions), and goes on by `tick`.
+    Whatever was played before, the same calls give the same numbers, bit for bit: every `prepare`
+    goes back to a snapshot taken when the bodies were built.
     """
 
     def __init__(self) -> None:
@@ -114,7 +116,10 @@ class World:
     # Building ----------------------------------------------------------------------------------
 
     def prepare(
-        self, physics: Physics = LEVEL_0, *, balls: int = 0, is_visible: bool = False
+        self,
+        physics: Physics = LEVEL_0,
+        balls: int = 0,
+        is_visible: bool = False,  # noqa: FBT001, FBT002 - keywords cost time at each reset
     ) -> None:
         """Go back to the untouched world with these constants: robot upright at 0, no balls.
 
@@ -123,10 +128,13 @@ class World:
             balls: Least number of balls the pool must hold.
             is_visible: Whether `picture` will be called.
         """
-        is_as_built = physics is self._built or physics == self._built
-        is_enough = len(self._balls) >= balls and self._is_visible >= is_visible
-        # A number that is not finite would survive in the engine's caches.
-        if is_as_built and is_enough and math.isfinite(sum(self.row)):
+        if (
+            (physics is self._built or physics == self._built)
+            and balls <= len(self._balls)
+            and is_visible <= self._is_visible
+            # A number that is not finite would survive in the engine's caches.
+            and math.isfinite(sum(self.row))
+        ):
             bullet.restoreState(self._snapshot, physicsClientId=self._client)
         else:
             self._build(physics, max(balls, physics.pool), is_visible=is_visible)
@@ -269,27 +277,20 @@ class World:
 
     # Placing -----------------------------------------------------------------------------------
 
-    def place_robot(
-        self,
-        position: Sequence[float],
-        velocity: Sequence[float],
-        pole_quat_xyzw: Sequence[float],
-        pole_angular_velocity: Sequence[float],
-    ) -> None:
-        """Put cart (x, y in m, m/s) and pole (orientation, rad/s in world axes) somewhere.
+    def place(self, row: Row) -> None:
+        """Put everything somewhere.
 
-        Comes before `add_ball`.
+        Args:
+            row: Cart x, y, vx, vy (m, m/s); pole quaternion xyzw and angular velocity (world,
+                rad/s); number of balls; position and velocity of each ball.
         """
         robot, client = self._robot, self._client
-        px, py = position
-        vx, vy = velocity
-        x, y, z, w = pole_quat_xyzw
-        a, b, c = pole_angular_velocity
+        px, py, vx, vy, x, y, z, w, a, b, c, _ = row[:12]
         # One call for both sliders: their base moves, they stay at zero.
         _put(robot, (px, py, 0.0), _UPRIGHT, client)
         if vx or vy:
-            bullet.resetJointState(robot, _SLIDER_X, 0.0, vx, client)
-            bullet.resetJointState(robot, _CART, 0.0, vy, client)
+            _set_joint(robot, _SLIDER_X, 0.0, vx, client)
+            _set_joint(robot, _CART, 0.0, vy, client)
         # Third column of the pole's rotation, and its speeds in its own axes.
         nx, ny, nz = 2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)
         local = (
@@ -297,11 +298,22 @@ class World:
             2 * (x * y - z * w) * a + (1 - 2 * (x * x + z * z)) * b + 2 * (y * z + x * w) * c,
             nx * a + ny * b + nz * c,
         )
-        bullet.resetJointStateMultiDof(robot, _POLE, pole_quat_xyzw, local, client)
-        self.row = (px, py, vx, vy, x, y, z, w, a, b, c, 0.0)
+        _set_joints(robot, _POLE, (x, y, z, w), local, client)
         self._cart_at = (px, py, 0.0)
         h = self.physics.pole_com_height_m
         self._pole_com = (px + h * nx, py + h * ny, NOMINAL.pivot_height_m + h * nz)
+        if not self._is_free:
+            self.row = (*row[:11], 0.0)
+            for i in range(12, len(row), 6):
+                self.add_ball(row[i : i + 3], row[i + 3 : i + 6])
+            return
+        self._active = self._balls[: int(row[11])]
+        i = 12
+        for ball in self._active:
+            _put(ball, row[i : i + 3], _UPRIGHT, client)
+            _throw(ball, row[i + 3 : i + 6], _STILL, client)
+            i += 6
+        self.row = row
 
     def add_ball(self, position: Sequence[float], velocity: Sequence[float]) -> bool:
         """Put one more ball into the room; False if the pool is empty.
@@ -320,7 +332,7 @@ class World:
             yaw = math.atan2(velocity[1], velocity[0])
             turn = (0.0, 0.0, math.sin(yaw / 2.0), math.cos(yaw / 2.0))
             _put(ball, position, turn, client)
-            bullet.resetJointState(ball, 0, 0.0, math.hypot(*velocity), client)
+            _set_joint(ball, 0, 0.0, math.hypot(*velocity), client)
         else:
             velocity = _STILL
             _put(ball, position, _UPRIGHT, client)
