@@ -1,0 +1,23 @@
+"""How difficult each item of CartPole3D is, by a panel of frozen reference controllers."""
+
+from __future__ import annotations
+
+from robo_eval.analysis.panel.items import (
+    TASK,
+    Member,
+    Provenance,
+    item_difficulty,
+    members,
+    plan_text,
+    provenance,
+)
+
+__all__ = [
+    "TASK",
+    "Member",
+    "Provenance",
+    "item_difficulty",
+    "members",
+    "plan_text",
+    "provenance",
+]

@@ -1,0 +1,163 @@
+"""What the shipped panel data say."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from robo_eval.core.canonical import digest
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TASK: Final = "RoboEval/CartPole3D-v0"
+"""Gymnasium id of the environment whose levels are the items."""
+COLUMNS: Final = (
+    "level",
+    "difficulty",
+    "mean_performance",
+    "low",
+    "high",
+    "n",
+    "item_difficulty",
+)
+_DATA: Final = "items.json"
+_PLAN: Final = "plan.yaml"
+_SIMULATOR: Final = "robo_eval_sim"
+_LEVEL_SOURCE: Final = ("novelty/*.py", "physics.py", "start.py", "motion.py", "world.py")
+"""Files of the simulator that set how hard an item is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A controller of the panel.
+
+    Attributes:
+        name: Its name in the panel's plan.
+        digest: Digest it played with.
+        mean_performance: Mean over all its episodes.
+    """
+
+    name: str
+    digest: str
+    mean_performance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What the panel data were made with, and whether the levels have changed since.
+
+    Attributes:
+        software: Version and revision that played the episodes.
+        versions: Versions of Python and the packages beneath.
+        plan_digest: SHA-256 of the locked plan.
+        levels_digest: Digest of the levels' source then.
+        levels_digest_now: The same of the installed simulator; None if there is none.
+    """
+
+    software: str
+    versions: dict[str, str]
+    plan_digest: str
+    levels_digest: str
+    levels_digest_now: str | None
+
+    @property
+    def is_current(self) -> bool | None:
+        """Whether the installed levels are those of the data; None without a simulator."""
+        if self.levels_digest_now is None:
+            return None
+        return self.levels_digest_now == self.levels_digest
+
+
+def item_difficulty(profile: str, *, agents: Iterable[str] = ()) -> pd.DataFrame:
+    """Difficulty of every level and difficulty of a profile, as the panel found it.
+
+    Args:
+        profile: `"paper"` or `"compat"`.
+        agents: Digests of the agents under test; none may be a member of the panel, whose results
+            would be judged by themselves.
+
+    Returns:
+        One row an item: `level`, `difficulty`, `mean_performance` of the panel with its 95 %
+        interval `low` to `high` (bootstrap over seeds), `n` episodes, and `item_difficulty`, which
+        is 1 - `mean_performance`.
+
+    Raises:
+        UnknownNameError: If there is no such profile.
+        InputError: If an agent under test is a member of the panel.
+    """
+    import pandas as pd
+
+    check_outsiders(agents)
+    items = _data()["items"]
+    valid = sorted({item["profile"] for item in items})
+    if profile not in valid:
+        raise unknown_name("profile", profile, valid)
+    table = pd.DataFrame([item for item in items if item["profile"] == profile])
+    table["item_difficulty"] = 1.0 - table["mean_performance"]
+    return table[list(COLUMNS)]
+
+
+def check_outsiders(agents: Iterable[str]) -> None:
+    """Refuse agents that are members of the panel.
+
+    Args:
+        agents: Digests of the agents under test.
+
+    Raises:
+        InputError: If one is a member's.
+    """
+    by_digest = {member.digest: member.name for member in members()}
+    inside = sorted({by_digest[agent] for agent in agents if agent in by_digest})
+    if inside:
+        raise InputError(
+            f"{', '.join(inside)}: a member of the panel that sets the difficulty of the items"
+            " cannot be measured by them; leave it out of the analysis"
+        )
+
+
+def members() -> tuple[Member, ...]:
+    """The controllers of the panel, in the order of their plan."""
+    return tuple(Member(**member) for member in _data()["members"])
+
+
+def provenance() -> Provenance:
+    """What the data were made with."""
+    made = {name: _data()[name] for name in ("software", "versions", "plan_digest")}
+    return Provenance(
+        **made,
+        levels_digest=_data()["levels_digest"],
+        levels_digest_now=levels_digest(),
+    )
+
+
+def plan_text() -> str:
+    """The plan, as YAML, whose episodes the data summarise."""
+    return (files(__package__) / _PLAN).read_text(encoding="utf-8")
+
+
+def levels_digest() -> str | None:
+    """Digest of the installed levels' source text; None if no simulator is installed."""
+    found = importlib.util.find_spec(_SIMULATOR)
+    if found is None or not found.submodule_search_locations:
+        return None
+    folder = Path(found.submodule_search_locations[0])
+    paths = sorted(path for pattern in _LEVEL_SOURCE for path in folder.glob(pattern))
+    return digest(
+        {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+    )
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    text = (files(__package__) / _DATA).read_text(encoding="utf-8")
+    data: dict[str, Any] = json.loads(text)
+    return data
