@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from robo_eval.core.cartpole3d import CART_VELOCITY, POLE_QUAT_XYZW, Action
+from robo_eval.core.cartpole3d import POLE_ANGULAR_VELOCITY, POLE_QUAT_XYZW, Action
 from robo_eval.core.plan import TrialPlan
 
 
 class LeanAgent:
-    """Pushes the cart to where the pole leans, and brakes the cart while it does not lean."""
+    """Pushes the cart to where the pole is about to fall; ignores where the cart and balls are."""
 
     name = "lean"
     # The digest stands for all that defines the behaviour; here that is this file.
@@ -23,15 +23,17 @@ class LeanAgent:
         """Nothing is kept from one episode to the next."""
 
     def act(self, observation: np.ndarray) -> Action:
-        """One of the five pushes, from where the pole leans and how the cart moves."""
+        """One of the five actions, from the lean of the pole and how fast it changes."""
         x, y, z, w = observation[POLE_QUAT_XYZW]
-        # Where the top of the pole is, as seen from its pivot.
-        lean_x, lean_y = 2 * (x * z + w * y), 2 * (y * z - w * x)
-        velocity_x, velocity_y = observation[CART_VELOCITY]
-        push_x, push_y = lean_x + 0.05 * velocity_x, lean_y + 0.05 * velocity_y
-        if abs(push_x) > abs(push_y):
-            return Action.RIGHT if push_x > 0 else Action.LEFT
-        return Action.FORWARD if push_y > 0 else Action.BACKWARD
+        turn_x, turn_y, _ = observation[POLE_ANGULAR_VELOCITY]
+        # Where the top of the pole will be in a quarter of a second, as seen from its foot.
+        lean_x = 2 * (x * z + w * y) + 0.25 * turn_y
+        lean_y = 2 * (y * z - w * x) - 0.25 * turn_x
+        if max(abs(lean_x), abs(lean_y)) < 0.01:
+            return Action.NOTHING
+        if abs(lean_x) > abs(lean_y):
+            return Action.RIGHT if lean_x > 0 else Action.LEFT
+        return Action.FORWARD if lean_y > 0 else Action.BACKWARD
 
 
 PLAN = TrialPlan.model_validate(

@@ -81,7 +81,7 @@ def run_command(command: str, shown: str, folder: Path) -> None:
         for word in words[1:]:
             assert "=" in word or word.startswith("-") or word in verbs, f"no such verb: {word}"
         return
-    if program in NOT_RUN or words[1:3] == ["-m", "pip"]:
+    if program in NOT_RUN or words[1:3] in (["-m", "pip"], ["-m", "pre_commit"]):
         return
     if program == "robo-eval":
         words[:1] = [sys.executable, "-m", "robo_eval"]
