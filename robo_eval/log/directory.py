@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from robo_eval.core.errors import PlanError, TrialDirectoryError
+from robo_eval.core.names import unknown_name
 from robo_eval.log.files import PART_SUFFIX, explained, sync_folder, write_atomically
 from robo_eval.log.lock import LOCK, RunLock, is_locked
-from robo_eval.log.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from robo_eval.log.manifest import MANIFEST, STATUSES, Manifest, read_manifest, write_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,6 +176,8 @@ class TrialDirectory:
         Raises:
             TrialDirectoryError: If it cannot be written.
         """
+        if status not in STATUSES:
+            raise TrialDirectoryError(str(unknown_name("status", status, STATUSES)))
         manifest = self.manifest or _new_manifest(self.plan_digest, _planned(self.plan))
         if store is not None:
             manifest = replace(manifest, rows=len(store), head=store.head())

@@ -37,7 +37,7 @@ def export_episodes(trial: StrPath, out: StrPath) -> int:
     """Write the rows of a trial as Parquet or CSV, by the ending of the file name.
 
     Columns are those of `core.episode.COLUMNS`; mappings are JSON text. A file of this name is
-    replaced.
+    replaced. In CSV a missing text and an empty one look the same.
 
     Returns:
         The number of rows.
@@ -58,6 +58,8 @@ def export_episodes(trial: StrPath, out: StrPath) -> int:
 
 def read_episodes(path: StrPath) -> pd.DataFrame:
     """Read a table that `export_episodes` wrote; the result equals `EpisodeStore.frame`.
+
+    From CSV, empty texts of columns that may be missing come back as missing.
 
     Raises:
         InputError: If the ending is unknown, a column is missing, or a cell holds something its
@@ -90,7 +92,8 @@ def _format_of(path: Path, formats: Mapping[str, _T]) -> _T:
 
 def _csv(episodes: Iterable[Episode]) -> bytes:
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    # With both characters in its line ends, the writer also quotes texts that hold one of them.
+    writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     for episode in episodes:
         cells = cells_of(episode, where=episode.episode_id)

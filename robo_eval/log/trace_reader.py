@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import zstandard
 from mcap.exceptions import McapError
+from mcap.opcode import Opcode
 from mcap.reader import make_reader
 from mcap.records import Message
 from numpy.typing import NDArray
@@ -22,6 +25,8 @@ from robo_eval.log.mcap_file import MAGIC
 from robo_eval.log.trace import EPISODE_RECORD, FORM, LAYOUT_RECORD, Event, Trace
 
 _REMEDY: Final = "play the episode again, or restore the file from a copy"
+_FOOTER: Final = struct.Struct("<BQQQI")
+_DATA_END: Final = struct.Struct("<BQI")
 _DAMAGE: Final = (
     McapError, ValueError, struct.error, EOFError, KeyError, IndexError, TypeError, MemoryError,
     OverflowError, AttributeError, zstandard.ZstdError, RuntimeError, RecursionError,
@@ -30,36 +35,70 @@ _DAMAGE: Final = (
 
 def read(path: Path) -> Trace:
     """Read a trace; see `log.trace.read_trace`."""
-    path = Path(path)
-    with explained(path, "cannot be read"), path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise TrialDirectoryError(f"{path}: is not an MCAP file; {_REMEDY}")
-        file.seek(0)
-        try:
-            reader = make_reader(file, validate_crcs=True)
-            records = {record.name: record.metadata for record in reader.iter_metadata()}
-            if LAYOUT_RECORD not in records:
-                raise TrialDirectoryError(
-                    f"{path}: is an MCAP file of another program (it has no record"
-                    f" {LAYOUT_RECORD!r})"
-                )
-            layout = {name: json.loads(text) for name, text in records[LAYOUT_RECORD].items()}
-            if layout["form"] > FORM:
-                raise TrialDirectoryError(
-                    f"{path}: has form {layout['form']}, which is newer than this program's"
-                    f" {FORM}; install a newer robo-eval to read it"
-                )
-            content = _Content(layout)
-            for _, channel, message in reader.iter_messages(log_time_order=False):
-                content.take(channel.topic, message)
-            return content.trace(records.get(EPISODE_RECORD, {}))
-        except TrialDirectoryError:
+    with explained(path, "cannot be read"):
+        data = path.read_bytes()
+    if not data.startswith(MAGIC):
+        raise TrialDirectoryError(f"{path}: is not an MCAP file; {_REMEDY}")
+    try:
+        return _read(path, data)
+    except _DAMAGE as err:
+        if isinstance(err, TrialDirectoryError):
             raise
-        except _DAMAGE as err:
-            reason = str(err) or type(err).__name__
-            raise TrialDirectoryError(
-                f"{path}: is damaged or cut short ({reason:.100}); {_REMEDY}"
-            ) from err
+        reason = str(err) or type(err).__name__
+        raise TrialDirectoryError(
+            f"{path}: is damaged or cut short ({reason:.100}); {_REMEDY}"
+        ) from err
+
+
+def _read(path: Path, data: bytes) -> Trace:
+    is_ours = _check_sums(data)
+    reader = make_reader(io.BytesIO(data), validate_crcs=True)
+    records = {record.name: record.metadata for record in reader.iter_metadata()}
+    if not is_ours or LAYOUT_RECORD not in records:
+        raise TrialDirectoryError(
+            f"{path}: is an MCAP file of another program (without check sums or the record"
+            f" {LAYOUT_RECORD!r})"
+        )
+    layout = {name: json.loads(text) for name, text in records[LAYOUT_RECORD].items()}
+    if layout["form"] > FORM:
+        raise TrialDirectoryError(
+            f"{path}: has form {layout['form']}, which is newer than this program's {FORM};"
+            " install a newer robo-eval to read it"
+        )
+    content = _Content(layout)
+    for _, channel, message in reader.iter_messages(log_time_order=False):
+        content.take(channel.topic, message)
+    return content.trace(records.get(EPISODE_RECORD, {}))
+
+
+def _check_sums(data: bytes) -> bool:
+    """Check the sums over the whole file; False if it carries none.
+
+    The library checks chunks only; these cover every byte.
+
+    Raises:
+        ValueError: If a sum does not match.
+        struct.error: If the file is too short to hold them.
+    """
+    end = len(data) - len(MAGIC)
+    if data[end:] != MAGIC:
+        raise ValueError("its end is missing")
+    footer = end - _FOOTER.size
+    opcode, length, summary, _, summary_crc = _FOOTER.unpack_from(data, footer)
+    if (opcode, length) != (Opcode.FOOTER, 20) or not _DATA_END.size <= summary <= footer:
+        raise ValueError("its footer is damaged")
+    data_end = summary - _DATA_END.size
+    opcode, length, data_crc = _DATA_END.unpack_from(data, data_end)
+    if (opcode, length) != (Opcode.DATA_END, 4):
+        raise ValueError("the end of its data is damaged")
+    if data_crc == 0 or summary_crc == 0:
+        return False
+    if (
+        zlib.crc32(data[:data_end]) != data_crc
+        or zlib.crc32(data[summary : end - 4]) != summary_crc
+    ):
+        raise ValueError("its check sum is wrong")
+    return True
 
 
 class _Content:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -158,6 +159,11 @@ def test_status_tells_running_from_interrupted(trial, make_episode):
     assert trial.status() == "complete"
 
 
+def test_an_unknown_status_is_refused(trial):
+    with pytest.raises(TrialDirectoryError, match="did you mean 'complete'"):
+        trial.write_manifest(status="completed")
+
+
 def test_a_trial_that_is_written_again_is_not_complete(finished):
     with finished.lock():
         pass
@@ -297,10 +303,7 @@ def test_an_imported_plan_plays_nothing(plan: TrialPlan):
 
 def test_a_folder_on_another_file_system_works(plan):
     # /dev/shm stands for any mounted folder.
-    if not Path("/dev/shm").is_dir():
-        pytest.skip("no /dev/shm on this system")
-    import tempfile
-
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+    shared = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(dir=shared) as folder:
         trial = TrialDirectory.create(folder, plan)
         assert trial.status() == "interrupted at 0/5"
