@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,7 +16,14 @@ from robo_eval.core.plan import TrialPlan
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.clips import choose, clips
-from robo_eval.report.facts import commands, conditions, provenance, synopsis
+from robo_eval.report.facts import (
+    commands,
+    conditions,
+    panel_source,
+    panel_warnings,
+    provenance,
+    synopsis,
+)
 from robo_eval.report.lengths import lengths_of
 from robo_eval.report.model import (
     AgentCurve,
@@ -31,11 +38,6 @@ from robo_eval.report.verdict import coverage_warnings, verdict_text
 
 if TYPE_CHECKING:
     from robo_eval.log.manifest import Manifest
-
-_SOURCE: Final = (
-    "The difficulty of an item, a level at a difficulty, is one minus the mean performance of a"
-    " frozen panel of reference agents, never of the policies under test."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,9 +217,12 @@ def _characteristic(
     ]
     warnings = list(dict.fromkeys(row.unreliable for row in acc.rows if row.unreliable))
     text = [f"{warning[:1].upper()}{warning[1:]}." for warning in warnings]
+    text += panel_warnings()
     if acc.left_out:
         text.append(f"Left out, as the panel does not know them: {_listed(acc.left_out)}.")
-    shown = Characteristic(curves=curves, start=acc.h0, end=acc.q, source=_SOURCE, warnings=text)
+    shown = Characteristic(
+        curves=curves, start=acc.h0, end=acc.q, source=panel_source(), warnings=text
+    )
     return shown, ""
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from robo_eval.analysis import panel
 from robo_eval.core.plan import PolicyPlan, TrialPlan
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.words import count, duration
@@ -98,10 +99,28 @@ def provenance(data: TrialData, summary: TrialSummary) -> Facts:
         facts.append(("Versions", ", ".join(f"{name} {text}" for name, text in versions.items())))
     rules = ", ".join(f"version {v} ({n} episodes)" for v, n in summary.score_versions.items())
     facts.append(("Scoring rules", rules or "nothing scored"))
+    made = panel.provenance()
+    facts.append(("Reference panel", f"plan {made.plan_digest}, played by {made.software}"))
     config = summary.config
     intervals = f"{config.level:.0%}, {config.resamples} resamples, seed {config.seed}"
     facts.append(("Intervals", f"{intervals}; configuration {config.digest}"))
     return facts
+
+
+def panel_source() -> str:
+    """Where the difficulties of the items come from, as one sentence."""
+    return (
+        "The difficulty of an item, a level at a difficulty, is one minus the mean performance of"
+        f" a frozen panel of {count(len(panel.members()), 'reference controller')}, never of the"
+        " policies under test."
+    )
+
+
+def panel_warnings() -> list[str]:
+    """Why the difficulties of the items may not be those of the levels that were played."""
+    if panel.provenance().is_current is False:
+        return ["The installed novelty levels are not those the panel was measured on."]
+    return []
 
 
 def commands(trial: Path) -> list[tuple[str, str]]:
