@@ -21,7 +21,7 @@ from robo_eval.report.theme import (
     policy_style,
     template,
 )
-from robo_eval.report.words import interval_text, number, plain_text
+from robo_eval.report.words import DASH, MARK, interval_text, number, plain_text
 
 
 def styles(policies: Sequence[str]) -> dict[str, Style]:
@@ -116,6 +116,8 @@ def _heat_panel(
     *,
     narrow: bool,
 ) -> go.Heatmap:
+    short = narrow or len(columns) > 20
+
     def value(cell: Cell | None) -> float | None:
         return cell.numbers.performance.value if cell else None
 
@@ -123,9 +125,8 @@ def _heat_panel(
         z=[[value(cell) for cell in row] for row in grid],
         x=[plain_text(column) for column in columns],
         y=[plain_text(name) for name in policies],
-        text=[[number(value(cell), digits=2).lstrip("0") if value(cell) != 1.0 else "1"
-               for cell in row] for row in grid],
-        texttemplate=None if narrow or len(columns) > 20 else "%{text}",
+        text=[[_cell_text(cell, short=short) for cell in row] for row in grid],
+        texttemplate="%{text}",
         textfont={"size": 11},
         customdata=[[_cell_words(cell) for cell in row] for row in grid],
         hovertemplate="%{customdata}<extra></extra>",
@@ -134,6 +135,15 @@ def _heat_panel(
         ygap=2,
         hoverongaps=True,
     )  # fmt: skip
+
+
+def _cell_text(cell: Cell | None, *, short: bool) -> str:
+    """The value inside a cell, and a mark where too few episodes are scored."""
+    if cell is None or cell.numbers.performance.value is None:
+        return DASH
+    text = number(cell.numbers.performance.value)
+    mark = "" if cell.numbers.coverage.is_sufficient else MARK
+    return mark if short else ("1" if text == "1.00" else text.lstrip("0")) + mark
 
 
 def _cell_words(cell: Cell | None) -> str:

@@ -58,6 +58,7 @@ def environment() -> jinja2.Environment:
     env.globals.update(
         static=static,
         number=words.number,
+        mark=words.MARK,
         bounds=words.bounds,
         percent=words.percent,
         interval_text=words.interval_text,
@@ -90,6 +91,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         style=figures.styles(report.policies),
         level=words.percent(level),
         success_method=_method(report),
+        thin_note=_thin_note(report),
         has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,
@@ -160,6 +162,18 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "data": "Data and reproduction",
     }
     return [(key, names[key]) for key, there in present.items() if there]
+
+
+def _thin_note(report: Report) -> str:
+    """What the mark means; empty where nothing carries it."""
+    thin = [cell for cell in report.cells if not cell.numbers.coverage.is_sufficient]
+    if not thin:
+        return ""
+    share = words.percent(thin[0].numbers.coverage.minimum)
+    return (
+        f"{words.MARK} Fewer than {share} of the cell's episodes are scored: the number speaks"
+        " about those that were, not about the policy."
+    )
 
 
 def _method(report: Report) -> str:

@@ -7,6 +7,8 @@ import html
 from robo_eval.core.estimate import Estimate
 
 DASH = "–"
+MARK = "†"
+"""Stands by a number that rests on too few of the episodes it should rest on."""
 
 
 def number(value: float | None, *, digits: int = 2, signed: bool = False) -> str:

@@ -11,6 +11,7 @@ import pytest
 from robo_eval.core.estimate import Estimate
 from robo_eval.report import figures
 from robo_eval.report.model import Report
+from robo_eval.report.page import render
 from robo_eval.report.theme import (
     PERFORMANCE_SCALE,
     POLICY,
@@ -49,6 +50,21 @@ def test_a_cell_without_value_is_a_gap_with_its_reason(make_report: Maker) -> No
     panel = figures.heat_map(cells, report.policies).data[0]
     assert panel.z[0][0] is None
     assert "no scored episodes" in panel.customdata[0][0]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_cell_with_crashed_episodes_is_marked(make_report: Maker, narrow: bool) -> None:
+    report = make_report()
+    first = report.cells[0]
+    thin = replace(first.numbers.coverage, scored=2, missing={"fault": 3})
+    cells = [replace(first, numbers=replace(first.numbers, coverage=thin)), *report.cells[1:]]
+    panel = figures.heat_map(cells, report.policies, narrow=narrow).data[0]
+    assert panel.text[0][0].endswith("†")
+    assert "2 of 5 scored (3 fault)" in panel.customdata[0][0]
+    assert not any("†" in text for row in panel.text for text in row[1:])
+    page = render(replace(report, cells=cells), [])
+    assert page.count("† Fewer than 95") == 2
+    assert "†" not in render(report, [])
 
 
 def test_forest_fills_only_points_whose_interval_excludes_zero(make_report: Maker) -> None:
