@@ -242,8 +242,7 @@ class _Check:
 
     def _check_place(self, sequence: int, previous: int, head: str, stated: object) -> None:
         if sequence != previous + 1:
-            last = sequence - 1
-            gap = f"row {last}" if last == previous + 1 else f"rows {previous + 1} to {last}"
+            gap = _span(previous + 1, sequence - 1)
             what = "is not a row number" if sequence < 1 else f"comes after a gap: {gap} missing"
             self._problem(DATABASE, what, sequence)
         elif stated != head:
@@ -283,15 +282,11 @@ class _Check:
         last = max(self.digests, default=0)
         counted = manifest.rows
         if last < counted:
-            self._problem(
-                DATABASE, f"rows {last + 1} to {counted}, which {MANIFEST} counts, are gone"
-            )
+            self._problem(DATABASE, f"{_span(last + 1, counted)}, which {MANIFEST} counts, missing")
         elif counted and self.digests.get(counted) != manifest.head:
             self._problem(DATABASE, f"is not the row whose digest {MANIFEST} holds", counted)
         elif self._is_complete and last > counted:
-            self._problem(
-                DATABASE, f"rows {counted + 1} to {last} came after the trial was complete"
-            )
+            self._problem(DATABASE, f"{_span(counted + 1, last)} came after the trial was complete")
         if not self._is_complete:
             self.notes.append(
                 f"the trial is not complete ({manifest.status}): rows after row {counted}, up to"
@@ -337,3 +332,7 @@ class _Check:
             self.notes.append(f"{uri}: row {self._ids[file.stem]} has no trace; left by a lost try")
         else:
             self._problem(uri, "is not named by any row")
+
+
+def _span(first: int, last: int) -> str:
+    return f"row {first}" if first == last else f"rows {first} to {last}"
