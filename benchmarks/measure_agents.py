@@ -2,7 +2,7 @@
 
 Run: .venv/bin/python benchmarks/measure_agents.py runs/agents
 
-The folder holds the trial; called again, an interrupted run goes on. About 20 minutes on two
+The folder holds two trials; called again, an interrupted run goes on. About 20 minutes on two
 cores. The agents were tuned on seeds below 10,000; the seeds here start at 100,000.
 """
 
@@ -22,35 +22,42 @@ from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
 from robo_eval_sim.runner import run_simulated
 
 DIFFICULTIES = ["easy", "medium", "hard"]
-PLAN = TrialPlan.model_validate(
-    {
-        "name": "Baseline agents",
-        "tasks": [{"levels": list(range(17)), "difficulties": DIFFICULTIES}],
-        "policies": agent_names(),
-        "episodes": 200,
-        "seeds": {"first": 100_000},
-        "traces": "none",
-    }
-)
+SEEDS = {"first": 100_000}
+LEVEL_0 = {
+    "name": "Baseline agents at level 0",
+    # The difficulties of level 0 are the same episodes.
+    "tasks": [{"levels": [0], "difficulties": ["easy"]}],
+    "policies": agent_names(),
+    "episodes": 1000,
+    "seeds": SEEDS,
+    "traces": "none",
+}
+CHANGED = LEVEL_0 | {
+    "name": "Baseline agents at changed levels",
+    "tasks": [{"levels": list(range(1, 17)), "difficulties": DIFFICULTIES}],
+    "episodes": 100,
+}
 
 
 def main(folder: Path) -> None:
-    known = TrialDirectory.open(folder) if folder.exists() else None
-    trial = known or TrialDirectory.create(folder, PLAN)
-    run_simulated(trial)
-    episodes = trial.frame()
-    survival(episodes)
+    survival(played(folder / "level_0", LEVEL_0))
+    episodes = played(folder / "changed", CHANGED)
     means(episodes)
     for better in ("adaptive", "lookahead"):
         differences(episodes, better, "balancer")
 
 
+def played(folder: Path, plan: dict[str, object]) -> pd.DataFrame:
+    known = TrialDirectory.open(folder) if folder.exists() else None
+    trial = known or TrialDirectory.create(folder, TrialPlan.model_validate(plan))
+    run_simulated(trial)
+    return trial.frame()
+
+
 def survival(episodes: pd.DataFrame) -> None:
     print("\nFull episodes at level 0, with 95 % Wilson intervals:\n")
     print("| agent | survived | share | interval | mean performance |\n|---|---|---|---|---|")
-    # The difficulties of level 0 are the same episodes.
-    level_0 = episodes[(episodes["level"] == 0) & (episodes["difficulty"] == "easy")]
-    for name, own in level_0.groupby("policy"):
+    for name, own in episodes.groupby("policy"):
         k, n = int(own["success"].sum()), len(own)
         low, high = wilson_interval(k, n)
         mean = own["quality"].mean()

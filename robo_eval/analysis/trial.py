@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -80,6 +81,13 @@ def _acc(frame: pd.DataFrame, config: MetricConfig) -> AccTable:
     played = [p.value for p in Profile if (frame["profile"] == p.value).any()]
     tables = [panel.item_difficulty(name).assign(profile=name) for name in played or ["paper"]]
     items = pd.concat(tables, ignore_index=True).assign(task=panel.TASK)
-    return acc_for_trial(
-        frame, items, resamples=config.resamples, level=config.level, seed=config.seed
+    names = {member.digest: member.name for member in panel.members()}
+    # The panel's own controllers would be judged by themselves.
+    outside = frame[~frame["policy_digest"].isin(list(names))]
+    table = acc_for_trial(
+        outside, items, resamples=config.resamples, level=config.level, seed=config.seed
+    )
+    inside = sorted({names[digest] for digest in frame["policy_digest"] if digest in names})
+    return replace(
+        table, left_out=(*table.left_out, *(f"{name} (a member of the panel)" for name in inside))
     )
