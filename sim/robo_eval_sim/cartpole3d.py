@@ -27,10 +27,9 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.names import unknown_name
 from robo_eval.core.trajectory import Trajectory
-from robo_eval_sim.history import novelty_of, read_history, write_history
 from robo_eval_sim.novelty import Effect, Novelty, load_level
 from robo_eval_sim.start import Row, Start, draw_row
-from robo_eval_sim.state import GivenState, has_fallen, physical_fields, read_state
+from robo_eval_sim.state import GivenState, has_fallen, physical_fields, read_state, write_history
 from robo_eval_sim.world import World, give_back, take_world
 
 Observation = NDArray[np.float64]
@@ -142,7 +141,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         super().reset(seed=seed)
         given = self._given_state(options)
         self._is_running = False
-        if given is not None and given.history is not None:
+        if given is not None and given.actions is not None:
             row = self._restore(given)
         else:
             row = self._begin(*self._draw(given))
@@ -243,7 +242,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         if given is not None:
             origin = (given.start.row, None, given.start.tick)
             if given.novelty is not None:
-                return origin, self._checked_novelty(given.novelty)
+                return origin, self._read_novelty(given)
         if self._level.number == 0:
             return origin, self._no_novelty
         # A generator of its own, so that a level that draws more does not shift the starts.
@@ -265,8 +264,9 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
             parameters=parameters,
         )
 
-    def _checked_novelty(self, record: Mapping[str, Any]) -> Novelty:
-        return novelty_of(record, self._novelty({}))
+    def _read_novelty(self, given: GivenState) -> Novelty:
+        assert given.novelty is not None
+        return self._level.read(given.novelty, self._no_novelty, balls=len(given.start.balls))
 
     def _begin(self, origin: _Origin, drawn: Novelty) -> Row:
         """Bring the world to the start of an episode."""
@@ -306,13 +306,12 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
 
     def _restore(self, given: GivenState) -> Row:
         """Play the history of a state again, which must lead to the state bit for bit."""
-        assert given.history is not None
         if given.novelty is None:
             raise InputError("state.novelty: is missing, and state.history needs it")
-        start, actions = read_history(given.history)
-        origin = (start.row, start.cart_force, start.tick)
-        row = self._begin(origin, self._checked_novelty(given.novelty))
-        for action in actions:
+        assert given.actions is not None
+        start, drawn = given.start, self._read_novelty(given)
+        row = self._begin((start.row, start.cart_force, start.tick), drawn)
+        for action in given.actions:
             row = self._advance(action)
         reached = physical_fields(row, self._tick)
         for name, value in given.fields.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from robo_eval.core.cartpole3d import BALL_WIDTH, FIRST_BALL, NOMINAL
@@ -86,34 +86,23 @@ class Start:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The inverse of `as_dict`, also after a round trip through JSON."""
-        force = data["cart_force"]
-        x, y, z, w = data["pole_quat_xyzw"]
-        return cls(
-            cart_position=_pair(data["cart_position"]),
-            cart_velocity=_pair(data["cart_velocity"]),
-            cart_force=None if force is None else _pair(force),
-            pole_quat_xyzw=(x, y, z, w),
-            pole_angular_velocity=_triple(data["pole_angular_velocity"]),
-            balls=[
-                Ball(_triple(ball["position"]), _triple(ball["velocity"])) for ball in data["balls"]
+        return {
+            "cart_position": list(self.cart_position),
+            "cart_velocity": list(self.cart_velocity),
+            "cart_force": None if self.cart_force is None else list(self.cart_force),
+            "pole_quat_xyzw": list(self.pole_quat_xyzw),
+            "pole_angular_velocity": list(self.pole_angular_velocity),
+            "balls": [
+                {"position": list(ball.position), "velocity": list(ball.velocity)}
+                for ball in self.balls
             ],
-            tick=int(data["tick"]),
-        )
+            "tick": self.tick,
+        }
 
 
-def _pair(values: Any) -> tuple[float, float]:  # noqa: ANN401 - from JSON
-    x, y = values
-    return float(x), float(y)
-
-
-def _triple(values: Any) -> Vector3:  # noqa: ANN401 - from JSON
+def _triple(values: Sequence[float]) -> Vector3:
     x, y, z = values
-    return float(x), float(y), float(z)
+    return x, y, z
 
 
 def draw_row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -17,10 +17,11 @@ from robo_eval.core.cartpole3d import (
     FIRST_BALL,
     NOMINAL,
     POLE_LIMIT_RAD,
+    PUSHES,
 )
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval_sim.start import Ball, Start
+from robo_eval_sim.start import CART_FORCE_N, Ball, Start
 
 FIELDS: Final = (
     "cart_position",
@@ -35,7 +36,8 @@ EXTRA_FIELDS: Final = ("novelty", "history")
 HISTORY_FORMAT: Final = 1
 
 _MAX_SPEED: Final = 100.0
-"""The engine's own limit, m/s and rad/s."""
+"""The engine's own limit of each coordinate, m/s and rad/s."""
+_MAX_TURN: Final = 2.0 * _MAX_SPEED
 _OUTSIDE_M: Final = 1.0
 """How far out of the room a ball's centre may be: a fast one sinks into a wall."""
 _NORM_TOLERANCE: Final = 1e-3
@@ -48,15 +50,15 @@ class GivenState:
     """A state that passed the checks.
 
     Attributes:
-        start: The physical fields; missing ones have their nominal value.
+        start: Where to start: the state itself, or where its history began.
         novelty: What was drawn, if the state holds it.
-        history: How the state came about, if the state holds it.
-        fields: The physical fields as given, to compare a replay with.
+        actions: What was done since the start; none if the state has no history.
+        fields: The physical fields as given, to compare with where the history leads.
     """
 
     start: Start
     novelty: Mapping[str, Any] | None
-    history: Mapping[str, Any] | None
+    actions: Sequence[int] | None
     fields: Mapping[str, Any]
 
 
@@ -98,50 +100,111 @@ def read_state(state: object, profile: str) -> GivenState:
     Raises:
         InputError: If it cannot be used; the message names the field.
     """
-    if not isinstance(state, Mapping):
-        raise InputError(f"state: a mapping as get_state() gives is needed, given {state!r:.80}")
-    for name in state:
-        if name not in FIELDS + EXTRA_FIELDS:
-            raise InputError(f"state: {unknown_name('field', name, FIELDS + EXTRA_FIELDS)}")
-    has_history = state.get("history") is not None
-    quat = _vector(state, "pole_quat_xyzw", (0.0, 0.0, 0.0, 1.0), limit=1.0 + _NORM_TOLERANCE)
+    fields = _mapping(state, "state")
+    _check_names(fields, "state", FIELDS + EXTRA_FIELDS)
+    novelty, history = fields.get("novelty"), fields.get("history")
+    if novelty is not None:
+        novelty = _mapping(novelty, "state.novelty")
+    actions = None
+    if history is None:
+        start = _read_start(fields, "state", BALL_SLOTS[profile])
+    else:
+        start, actions = _read_history(_mapping(history, "state.history"), BALL_SLOTS[profile])
+    given = {name: _plain(fields[name]) for name in FIELDS if name in fields}
+    return GivenState(start=start, novelty=novelty, actions=actions, fields=given)
+
+
+def write_history(start: Start, actions: Sequence[int]) -> dict[str, Any]:
+    """How a state came about, as plain data."""
+    return {"format": HISTORY_FORMAT, "start": start.as_dict(), "actions": list(actions)}
+
+
+def _read_history(history: Mapping[str, Any], slots: int) -> tuple[Start, list[int]]:
+    where = "state.history"
+    _check_names(history, where, ("format", "start", "actions"), required=True)
+    if history["format"] != HISTORY_FORMAT:
+        raise InputError(f"{where}.format: {HISTORY_FORMAT} is needed, given {history['format']!r}")
+    fields = _mapping(history["start"], f"{where}.start")
+    _check_names(fields, f"{where}.start", (*FIELDS, "cart_force"), required=True)
+    start = _read_start(fields, f"{where}.start", slots)
+    if fields["cart_force"] is not None:
+        force = _numbers(fields["cart_force"], f"{where}.start.cart_force", 2, CART_FORCE_N)
+        start = replace(start, cart_force=force)
+    actions = history["actions"]
+    most = EPISODE_TICKS - start.tick
+    if not isinstance(actions, list) or len(actions) > most:
+        raise InputError(
+            f"{where}.actions: a list of at most {most} is needed, given {actions!r:.80}"
+        )
+    for action in actions:
+        if type(action) is not int or not 0 <= action < len(PUSHES):
+            raise InputError(
+                f"{where}.actions: numbers from 0 to {len(PUSHES) - 1} are needed,"
+                f" given {action!r:.80}"
+            )
+    return start, actions
+
+
+def _read_start(fields: Mapping[str, Any], where: str, slots: int) -> Start:
+    """The physical fields; missing ones have their nominal value."""
+    nominal = Start()
+
+    def vector(name: str, limit: float) -> Any:  # noqa: ANN401 - a tuple as long as the nominal
+        default = getattr(nominal, name)
+        return _numbers(fields.get(name, default), f"{where}.{name}", len(default), limit)
+
+    quat = vector("pole_quat_xyzw", 1.0 + _NORM_TOLERANCE)
     if abs(math.hypot(*quat) - 1.0) > _NORM_TOLERANCE:
         raise InputError(
-            f"state.pole_quat_xyzw: a quaternion of length 1 is needed, given {list(quat)}"
+            f"{where}.pole_quat_xyzw: a quaternion of length 1 is needed, given {list(quat)}"
         )
-    start = Start(
-        cart_position=_vector(state, "cart_position", (0.0, 0.0), limit=_CART_LIMIT_M),
-        cart_velocity=_vector(state, "cart_velocity", (0.0, 0.0), limit=_MAX_SPEED),
-        pole_quat_xyzw=quat,
-        pole_angular_velocity=_vector(
-            state, "pole_angular_velocity", (0.0, 0.0, 0.0), limit=2.0 * _MAX_SPEED
-        ),
-        balls=[] if has_history else _balls(state, BALL_SLOTS[profile]),
-        tick=_tick(state, EPISODE_TICKS if has_history else EPISODE_TICKS - 1),
-    )
-    if not has_history and has_fallen(*quat):
+    if has_fallen(*quat):
         raise InputError(
-            "state.pole_quat_xyzw: the pole leans beyond the limit of 10 degrees,"
+            f"{where}.pole_quat_xyzw: the pole leans beyond the limit of 10 degrees,"
             f" given {list(quat)}"
         )
-    return GivenState(
-        start=start,
-        novelty=_mapping(state, "novelty"),
-        history=_mapping(state, "history"),
-        fields={name: state[name] for name in FIELDS if name in state},
+    return Start(
+        cart_position=vector("cart_position", NOMINAL.arena_half_width_m),
+        cart_velocity=vector("cart_velocity", _MAX_SPEED),
+        pole_quat_xyzw=quat,
+        pole_angular_velocity=vector("pole_angular_velocity", _MAX_TURN),
+        balls=_balls(fields.get("balls", ()), f"{where}.balls", slots),
+        tick=_tick(fields.get("tick", 0), f"{where}.tick"),
     )
 
 
-_CART_LIMIT_M: Final = NOMINAL.arena_half_width_m
+def _balls(value: object, where: str, slots: int) -> list[Ball]:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise InputError(f"{where}: a list of balls is needed, given {value!r:.80}")
+    if len(value) > slots:
+        raise InputError(f"{where}: at most {slots} balls are possible, given {len(value)}")
+    return [_ball(ball, f"{where}[{index}]") for index, ball in enumerate(value)]
 
 
-def _vector(
-    state: Mapping[str, Any], name: str, default: tuple[float, ...], *, limit: float
-) -> Any:  # noqa: ANN401 - a tuple as long as `default`
-    return _numbers(state.get(name, default), f"state.{name}", len(default), limit=limit)
+def _ball(value: object, where: str) -> Ball:
+    fields = _mapping(value, where)
+    _check_names(fields, where, ("position", "velocity"))
+    if "position" not in fields:
+        raise InputError(f"{where}.position: is missing")
+    x, y, z = _numbers(fields["position"], f"{where}.position", 3, math.inf)
+    half = NOMINAL.arena_half_width_m + _OUTSIDE_M
+    low, high = NOMINAL.arena_floor_m - _OUTSIDE_M, NOMINAL.arena_ceiling_m + _OUTSIDE_M
+    for part, least, most in ((x, -half, half), (y, -half, half), (z, low, high)):
+        _number(part, f"{where}.position", least, most)
+    velocity = fields.get("velocity", (0.0, 0.0, 0.0))
+    a, b, c = _numbers(velocity, f"{where}.velocity", 3, _MAX_SPEED)
+    return Ball((x, y, z), (a, b, c))
 
 
-def _numbers(value: object, where: str, size: int, *, limit: float) -> tuple[float, ...]:
+def _tick(value: object, where: str) -> int:
+    most = EPISODE_TICKS - 1
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or not 0 <= value <= most:  # type: ignore[operator]
+        raise InputError(f"{where}: a whole number from 0 to {most} is needed, given {value!r:.80}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _numbers(value: object, where: str, size: int, limit: float) -> Any:  # noqa: ANN401 - a tuple
     is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
     if not is_list or len(value) != size:  # type: ignore[arg-type]
         raise InputError(f"{where}: a list of {size} numbers is needed, given {value!r:.80}")
@@ -158,44 +221,29 @@ def _number(value: object, where: str, low: float, high: float) -> float:
     return number
 
 
-def _balls(state: Mapping[str, Any], slots: int) -> list[Ball]:
-    value = state.get("balls", ())
-    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    if not is_list:
-        raise InputError(f"state.balls: a list of balls is needed, given {value!r:.80}")
-    if len(value) > slots:
-        raise InputError(f"state.balls: at most {slots} balls are possible, given {len(value)}")
-    return [_ball(ball, f"state.balls[{index}]") for index, ball in enumerate(value)]
+def _mapping(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}: a mapping as get_state() gives is needed, given {value!r:.80}")
+    return value
 
 
-def _ball(value: object, where: str) -> Ball:
-    if not isinstance(value, Mapping) or not set(value) <= {"position", "velocity"}:
-        raise InputError(f"{where}: position and velocity are needed, given {value!r:.80}")
-    if "position" not in value:
-        raise InputError(f"{where}.position: is missing")
-    at = _numbers(value["position"], f"{where}.position", 3, limit=math.inf)
-    half = NOMINAL.arena_half_width_m + _OUTSIDE_M
-    low, high = NOMINAL.arena_floor_m - _OUTSIDE_M, NOMINAL.arena_ceiling_m + _OUTSIDE_M
-    for part, (least, most) in zip(at, ((-half, half), (-half, half), (low, high)), strict=True):
-        _number(part, f"{where}.position", least, most)
-    speed = _numbers(
-        value.get("velocity", (0.0, 0.0, 0.0)), f"{where}.velocity", 3, limit=_MAX_SPEED
-    )
-    return Ball(position=(at[0], at[1], at[2]), velocity=(speed[0], speed[1], speed[2]))
+def _check_names(
+    fields: Mapping[str, Any], where: str, names: Sequence[str], *, required: bool = False
+) -> None:
+    for name in fields:
+        if name not in names:
+            raise InputError(f"{where}: {unknown_name('field', name, names)}")
+    missing = [name for name in names if name not in fields]
+    if required and missing:
+        raise InputError(f"{where}.{missing[0]}: is missing")
 
 
-def _tick(state: Mapping[str, Any], most: int) -> int:
-    value = state.get("tick", 0)
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or not 0 <= value <= most:
-        raise InputError(f"state.tick: a whole number from 0 to {most} is needed, given {value!r}")
-    return int(value)
-
-
-def _mapping(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    value = state.get(name)
-    if value is not None and not isinstance(value, Mapping):
-        raise InputError(
-            f"state.{name}: a mapping as get_state() gives is needed, given {value!r:.80}"
-        )
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any data
+    """With lists in place of tuples and arrays, so that it compares as data from JSON does."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
     return value

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from robo_eval.core.errors import InputError
@@ -164,6 +165,53 @@ class Level:
         del drawn
         return LEVEL_0
 
+    def read(self, record: Mapping[str, Any], expected: Novelty, *, balls: int) -> Novelty:
+        """What was drawn for an earlier episode, from a state.
+
+        Args:
+            record: As `Novelty.as_dict` gives.
+            expected: Level, difficulty and profile it must be of.
+            balls: Number of balls at the start.
+
+        Raises:
+            InputError: If it is of something else or its parameters do not fit.
+        """
+        for name in ("level", "difficulty", "profile"):
+            wanted = getattr(expected, name)
+            if record.get(name) != wanted:
+                raise InputError(
+                    f"state.novelty.{name}: this environment has {wanted!s}, given"
+                    f" {record.get(name)!r:.80}; remove `novelty` and `history` to start from the"
+                    " physical fields alone"
+                )
+        given = record.get("parameters")
+        if not isinstance(given, Mapping):
+            raise InputError(f"state.novelty.parameters: a mapping is needed, given {given!r:.80}")
+        self._check(given, expected, balls)
+        return replace(expected, parameters=dict(given))
+
+    def _check(self, given: Mapping[str, Any], expected: Novelty, balls: int) -> None:
+        import numpy as np
+
+        where = "state.novelty.parameters"
+        table = self.tables[expected.profile][expected.difficulty]
+        # What would be drawn today says which parameters there are and how they look.
+        drawn = self.sample(
+            expected.difficulty, expected.profile, np.random.default_rng(0), balls=balls
+        )
+        if set(given) != set(drawn):
+            raise InputError(f"{where}: {sorted(drawn)} are needed, given {sorted(given)}")
+        for name, example in drawn.items():
+            values = given[name] if isinstance(example, list) else [given[name]]
+            is_list = isinstance(values, list) and len(values) == (
+                len(example) if isinstance(example, list) else 1
+            )
+            if not is_list or not all(_may_be(value, table.get(name)) for value in values):
+                raise InputError(
+                    f"{where}.{name}: {table.get(name, 'a number')} is possible,"
+                    f" given {given[name]!r:.80}"
+                )
+
     def as_dict(self, profile: str) -> dict[str, Any]:
         """Number, name, effect and ranges in one profile, for listings.
 
@@ -179,6 +227,17 @@ class Level:
                 for difficulty in Difficulty
             },
         }
+
+
+def _may_be(value: object, entry: Fixed | Range | None) -> bool:
+    """Whether a parameter can have been drawn; a missing one stands for nothing drawn."""
+    if value is None:
+        return isinstance(entry, Range)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
+        return False
+    if isinstance(entry, Fixed):
+        return value == entry.value
+    return entry is None or entry.low <= value <= entry.high
 
 
 def _describe(parameters: Mapping[str, Fixed | Range]) -> str:

@@ -110,7 +110,7 @@ def test_vector_environments_are_made(make: Callable) -> None:
     single = make(level=3, difficulty="hard")
     np.testing.assert_array_equal(observations[1], single.reset(seed=2)[0])
     for _ in range(60):
-        observations, rewards, *_ = vector.step(np.array([1, 2]))
+        observations, *_ = vector.step(np.array([1, 2]))
     assert observations.shape == (2, observation_size("paper"))
     vector.close()
 

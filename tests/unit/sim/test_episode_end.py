@@ -54,7 +54,9 @@ def test_a_pole_that_is_nowhere_has_fallen() -> None:
 def test_a_fall_terminates(begin: Callable, axis: int, rate: list[float]) -> None:
     env = begin(state={"pole_angular_velocity": rate})
     earned = 0.0
-    for tick in range(1, 50):
+    tick, terminated = 0, False
+    while not terminated:
+        tick += 1
         observation, reward, terminated, truncated, _ = env.step(0)
         earned += reward
         x, y, z, w = observation[4:8]
@@ -64,8 +66,6 @@ def test_a_fall_terminates(begin: Callable, axis: int, rate: list[float]) -> Non
         )
         assert terminated == (max(map(abs, angles)) > LIMIT)
         assert not truncated
-        if terminated:
-            break
     assert abs(angles[axis]) > LIMIT
     assert earned == pytest.approx(tick / 200)
     with pytest.raises(InputError, match=f"over after tick {tick}; call reset"):
@@ -97,10 +97,9 @@ def test_return_of_a_full_episode_is_1(make: Callable) -> None:
 
 def test_the_cart_never_ends_an_episode(begin: Callable) -> None:
     env = begin(balls=0, state={"cart_position": [4.3, 0.0], "cart_velocity": [3.0, 0.0]})
-    observation, _, terminated, truncated, _ = env.step(1)
-    for _ in range(3):
-        if not terminated:
-            observation, _, terminated, truncated, _ = env.step(1)
+    env = env.unwrapped
+    for _ in range(4):
+        observation = env._observe(env._advance(1))
     assert observation[0] > 4.3
     assert np.isfinite(observation).all()
 
