@@ -74,7 +74,7 @@ app.command("migrate")(migrate.migrate)
 def main() -> None:
     """Run the command line; every error raised on purpose becomes one line and an exit code."""
     try:
-        app()
+        app(prog_name="robo-eval")
     except RoboEvalError as err:
         sys.exit(_fail(str(err), err.exit_code))
     except BrokenPipeError:

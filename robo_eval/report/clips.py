@@ -153,6 +153,10 @@ def clips(chosen: Sequence[Chosen]) -> list[Clip]:
         except (RoboEvalError, OSError) as err:
             _log.warning("%s is left out of the report: %s", item.episode_id, err)
             continue
+        if not trace.frames:  # nothing moves that could be drawn
+            continue
+        if not trace.frames:  # an environment that does not say what moves
+            continue
         clip = pack(
             trace,
             key=item.episode_id,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from robo_eval.agents import load_policy
 from robo_eval.core.episode import Episode
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, MissingExtraError, PlanError, RoboEvalError
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import TaskPlan, TrialPlan
 from robo_eval.core.policy import Policy
@@ -95,8 +95,22 @@ class Stage:
         else:
             if len(self._environments) >= _KEPT_ENVIRONMENTS:
                 self._environments.popitem(last=False)[1].close()
-            self._environments[key] = gymnasium.make(task.env, **keywords)
+            self._environments[key] = self._make(planned.condition.task, keywords)
         return self._environments[key]
+
+    def _make(self, task: int, keywords: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+        name = self._plan.tasks[task].env
+        try:
+            return gymnasium.make(name, **keywords)
+        except gymnasium.error.DependencyNotInstalled as err:
+            raise MissingExtraError(f"tasks.{task}.env: {name} needs more: {err}") from err
+        except (gymnasium.error.Error, ImportError, TypeError, ValueError) as err:
+            if isinstance(err, RoboEvalError):
+                raise
+            reason = str(err).partition("\n")[0].replace("`", "'")
+            raise PlanError(
+                f"tasks.{task}: {name} cannot be made with {keywords}: {reason}"
+            ) from err
 
     def play(self, planned: PlannedEpisode) -> Episode:
         """Play one episode from reset to end, and write its trace if the plan wants it.

@@ -152,8 +152,11 @@ def test_two_runs_in_one_directory(cli, finished_trial, tmp_path):
 
 def damage(name: str) -> Callable[[Path], object]:
     def edit_row(trial: Path, statement: str) -> None:
-        with sqlite3.connect(trial / "episodes.db") as database:
-            database.execute(statement)
+        database = sqlite3.connect(trial / "episodes.db")
+        database.execute(statement)
+        database.commit()
+        database.execute("pragma wal_checkpoint(truncate)")
+        database.close()
 
     return {
         "plan gone": lambda t: (t / "plan.yaml").unlink(),
