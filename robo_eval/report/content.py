@@ -219,7 +219,7 @@ def _characteristic(
     text = [f"{warning[:1].upper()}{warning[1:]}." for warning in warnings]
     text += panel_warnings()
     if acc.left_out:
-        text.append(f"Left out, as the panel does not know them: {_listed(acc.left_out)}.")
+        text.append(f"Left out of the curves: {_listed(acc.left_out)}.")
     shown = Characteristic(
         curves=curves, start=acc.h0, end=acc.q, source=panel_source(), warnings=text
     )

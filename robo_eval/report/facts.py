@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from robo_eval.analysis import panel
+from robo_eval.analysis.acc import AccTable
 from robo_eval.core.plan import PolicyPlan, TrialPlan
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.words import count, duration
@@ -99,8 +100,9 @@ def provenance(data: TrialData, summary: TrialSummary) -> Facts:
         facts.append(("Versions", ", ".join(f"{name} {text}" for name, text in versions.items())))
     rules = ", ".join(f"version {v} ({n} episodes)" for v, n in summary.score_versions.items())
     facts.append(("Scoring rules", rules or "nothing scored"))
-    made = panel.provenance()
-    facts.append(("Reference panel", f"plan {made.plan_digest}, played by {made.software}"))
+    if isinstance(summary.acc, AccTable) and summary.acc.rows:
+        made = panel.provenance()
+        facts.append(("Reference panel", f"plan {made.plan_digest}, played by {made.software}"))
     config = summary.config
     intervals = f"{config.level:.0%}, {config.resamples} resamples, seed {config.seed}"
     facts.append(("Intervals", f"{intervals}; configuration {config.digest}"))

@@ -92,6 +92,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         level=words.percent(level),
         success_method=_method(report),
         thin_note=_thin_note(report),
+        has_levels=any(cell.numbers.level is not None for cell in report.cells),
         has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,

@@ -19,6 +19,7 @@ from robo_eval.report.clips import choose
 from robo_eval.report.content import TrialData, make_report
 from robo_eval.report.lengths import lengths_of
 from robo_eval.report.model import Report
+from robo_eval.report.page import render
 
 TASK = "RoboEval/CartPole3D-v0"
 Outcome = Callable[[str, int, int], float | None]
@@ -157,6 +158,33 @@ def test_sides_are_told_apart() -> None:
     )  # fmt: skip
     report = make_report(data, summary)
     assert report.policies == ["good (sim)", "good (twin)"]
+
+
+def test_tasks_without_levels_are_named_instead() -> None:
+    plan = TrialPlan.model_validate(
+        {
+            "name": "foreign",
+            "tasks": [{"env": "CartPole-v1"}, {"env": "MountainCar-v0"}],
+            "policies": [{"name": "good", "factory": "x:y"}],
+            "episodes": 8,
+        }
+    )
+    rows = rows_of(plan, lambda _p, _l, _i: 0.5)
+    rows["task"] = ["CartPole-v1"] * 8 + ["MountainCar-v0"] * 8
+    rows = rows.assign(level=None, difficulty=None, profile=None, family="", control_id=None)
+    summary = summarise(rows, plan, config=MetricConfig(resamples=200))
+    data = TrialData(
+        path=Path("x"), plan=plan, plan_text="", plan_digest="", status="complete", manifest=None,
+        frame=rows,
+    )  # fmt: skip
+    report = make_report(data, summary)
+    assert [(c.column, c.panel) for c in report.cells] == [
+        ("CartPole-v1", ""), ("MountainCar-v0", ""),
+    ]  # fmt: skip
+    assert report.verb == "succeeded"
+    page = render(report, [])
+    assert '<th scope="col">task</th><th scope="col" data-policy="good">' in page
+    assert "Level 0" not in page
 
 
 def test_lengths_fall_only_where_episodes_fail() -> None:
