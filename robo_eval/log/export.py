@@ -196,10 +196,11 @@ def _parquet_rows(path: Path) -> Iterator[list[Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    with explained(path, "cannot be read"):
+        data = path.read_bytes()
     try:
-        with explained(path, "cannot be read"):
-            table = pq.read_table(path)
-    except (pa.ArrowException, ValueError) as err:
+        table = pq.read_table(io.BytesIO(data))
+    except (pa.ArrowException, OSError, ValueError) as err:
         raise InputError(f"{path}: is no Parquet file, or damaged: {err!s:.200}") from err
     _check_header(path, table.column_names)
     for batch in table.select(list(COLUMNS)).to_batches(max_chunksize=1024):

@@ -67,8 +67,7 @@ def test_every_changed_byte_of_plan_and_trace_is_found(finished, name):
         # The part that looks at this file for each byte, all of it for some: it reads all rows.
         if at % 100:
             check.problems.clear()
-            check._check_plan()
-            check._check_traces()
+            check._check_plan() if name == "plan.yaml" else check._check_traces()
             problems = check.problems
         else:
             problems = list(verify_trial(finished.path).problems)

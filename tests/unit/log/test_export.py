@@ -1,0 +1,99 @@
+"""Exports hold every row, and read back they are the table the log gives."""
+
+import csv
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from robo_eval.core.episode import COLUMNS
+from robo_eval.core.errors import InputError, TrialDirectoryError
+from robo_eval.core.kinds import EndReason
+from robo_eval.log.export import export_episodes, read_episodes
+from robo_eval.log.store import EpisodeStore
+
+
+@pytest.fixture
+def mixed(trial, make_episode):
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store:
+        store.append(
+            [
+                make_episode(0, operator='Jörg, "J."\n2nd line\r', episode_return=1 / 3),
+                make_episode(
+                    1, quality=None, success=None, end_reason=EndReason.LOST, level=None,
+                    episode_return=None, seed=None, difficulty=None,
+                ),
+                make_episode(2, quality=0.1, success=False, end_reason=EndReason.TIMEOUT,
+                             recovered=True, start_ns=2**62 + 1),
+            ]
+        )  # fmt: skip
+    return trial
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet", "ROWS.CSV"])
+def test_an_export_reads_back_as_the_frame(mixed, tmp_path, name):
+    assert export_episodes(mixed.path, tmp_path / name) == 3
+    pd.testing.assert_frame_equal(read_episodes(tmp_path / name), mixed.frame())
+
+
+def test_an_empty_trial_exports_its_columns(trial, tmp_path):
+    for name in ("rows.csv", "rows.parquet"):
+        assert export_episodes(trial.path, tmp_path / name) == 0
+        assert tuple(read_episodes(tmp_path / name).columns) == COLUMNS
+
+
+def test_other_tools_read_the_exports(mixed, tmp_path):
+    export_episodes(mixed.path, tmp_path / "rows.csv")
+    export_episodes(mixed.path, tmp_path / "rows.parquet")
+    with (tmp_path / "rows.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0]["operator"] == 'Jörg, "J."\n2nd line\r'
+    assert (rows[0]["success"], rows[1]["success"], rows[1]["seed"]) == ("true", "", "")
+    assert float(rows[0]["episode_return"]) == 1 / 3
+    table = pq.read_table(tmp_path / "rows.parquet")
+    types = {name: str(table.schema.field(name).type) for name in ("ticks", "quality", "success")}
+    assert types == {"ticks": "int64", "quality": "double", "success": "bool"}
+    assert table["start_ns"].to_pylist()[2] == 2**62 + 1
+    assert table.schema.metadata[b"robo_eval.schema_version"] == b"2"
+    assert len(pd.read_csv(tmp_path / "rows.csv")) == 3
+
+
+def test_an_unknown_ending_is_refused(mixed, tmp_path):
+    with pytest.raises(InputError, match=r"rows\.xlsx: the name must end in \.parquet or \.csv"):
+        export_episodes(mixed.path, tmp_path / "rows.xlsx")
+    with pytest.raises(InputError, match="must end in"):
+        read_episodes(tmp_path / "rows")
+
+
+def test_an_unwritable_place_is_named(mixed, tmp_path):
+    with pytest.raises(TrialDirectoryError, match=r"no/rows\.csv: cannot be written"):
+        export_episodes(mixed.path, tmp_path / "no/rows.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("quality", "qualty"), "column 'quality' is missing; .*did you mean 'quality'"),
+        (("lost", "lots"), "row 2, column 'end_reason'"),
+        (("e2,1", "e2,x"), "row 3, column 'attempt': 'x' is not a whole number"),
+        (("true", "yes"), "row 1, column 'success': 'yes' is not true or false"),
+    ],
+)
+def test_a_damaged_csv_is_named(mixed, tmp_path, change, reason):
+    file = tmp_path / "rows.csv"
+    export_episodes(mixed.path, file)
+    # Not by text: that would turn line ends around.
+    file.write_bytes(file.read_bytes().replace(*(text.encode() for text in change), 1))
+    with pytest.raises(InputError, match=rf"rows\.csv: {reason}"):
+        read_episodes(file)
+
+
+def test_damaged_files_are_named(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(InputError, match=r"a\.parquet: is no Parquet file"):
+        read_episodes(tmp_path / "a.parquet")
+    with pytest.raises(TrialDirectoryError, match=r"b\.parquet: cannot be read"):
+        read_episodes(tmp_path / "b.parquet")
+    (tmp_path / "c.csv").write_bytes(b"\xff\xff")
+    with pytest.raises(InputError, match=r"c\.csv: line 1: is no CSV in UTF-8"):
+        read_episodes(tmp_path / "c.csv")
