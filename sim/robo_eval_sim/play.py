@@ -280,11 +280,12 @@ def row_for(
 
 
 def _physical_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
-    """The state without its history: the seed in the row reproduces the rest."""
-    get_state = getattr(env.unwrapped, "get_state", None)
-    if get_state is None:
-        return {}
-    return {name: value for name, value in get_state().items() if name != "history"}
+    """Where the episode starts, without how it came about: the seed in the row says that."""
+    for name in ("physical_state", "get_state"):
+        read = getattr(env.unwrapped, name, None)
+        if read is not None:
+            return {key: value for key, value in read().items() if key != "history"}
+    return {}
 
 
 def _tick_s(env: gymnasium.Env[Any, Any]) -> float | None:

@@ -109,11 +109,9 @@ def run_simulated(
     with trial.lock(), EpisodeStore(trial.path, durable=False) as store, _stop_signals() as stop:
         planned = schedule(trial.plan, Side.SIM)
         run = _Run(trial, store, jobs or default_jobs(), stop, on_progress, len(planned))
-        attempts = _attempts(store)
-        while todo := remaining(planned, attempts, retries=trial.plan.retries):
+        while todo := remaining(planned, run.attempts, retries=trial.plan.retries):
             run.play(todo)
-            attempts = _attempts(store)
-        scored = sum(any(r.is_scored for r in attempts[p.base_id]) for p in planned)
+        scored = sum(any(r.is_scored for r in run.attempts[p.base_id]) for p in planned)
         trial.write_manifest(status="complete", store=store)
     return RunResult(
         planned=len(planned),
@@ -129,9 +127,13 @@ def _attempts(store: EpisodeStore) -> dict[str, list[EndReason]]:
     found: dict[str, list[EndReason]] = defaultdict(list)
     for episode in store.episodes():
         if episode.side is Side.SIM:
-            suffix = f"-a{episode.attempt}" if episode.attempt > 1 else ""
-            found[episode.episode_id.removesuffix(suffix)].append(episode.end_reason)
+            found[_base_id(episode)].append(episode.end_reason)
     return found
+
+
+def _base_id(episode: Episode) -> str:
+    suffix = f"-a{episode.attempt}" if episode.attempt > 1 else ""
+    return episode.episode_id.removesuffix(suffix)
 
 
 class _Run:
@@ -152,6 +154,7 @@ class _Run:
         self._stop = stop
         self._on_progress = on_progress
         self._planned = planned
+        self.attempts = _attempts(store)
         self.played = 0
 
     def play(self, todo: Sequence[PlannedEpisode]) -> None:
@@ -235,6 +238,8 @@ class _Run:
             return
         self._store.append(episodes)
         self.played += len(episodes)
+        for episode in episodes:
+            self.attempts[_base_id(episode)].append(episode.end_reason)
         if self._on_progress is not None:
             self._on_progress(len(self._store), self._planned, episodes[-1])
 
