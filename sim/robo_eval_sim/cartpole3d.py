@@ -205,7 +205,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         }
 
     def physical_state(self) -> dict[str, Any]:
-        """The physical fields of `get_state` alone: enough where a seed or history says the rest."""
+        """The physical fields of `get_state` alone, for where a seed says the rest."""
         if self._world is None or self._origin is None:
             raise InputError("physical_state: the episode has not begun; call reset() first")
         return physical_fields(self._world.row, self._tick)

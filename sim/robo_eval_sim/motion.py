@@ -64,8 +64,7 @@ def trajectory_of(
         raise ShapeError(
             f"observations: shape (T, {FIRST_BALL} or more) needed, given {seen.shape}"
         )
-    done = np.asarray(actions, dtype=np.float64).reshape(len(seen) - 1, -1)
-    earned = np.asarray(rewards, dtype=np.float64).reshape(len(seen) - 1)
+    done, earned = _rows("actions", actions, seen), _rows("rewards", rewards, seen)
     position, velocity = _joints(seen)
     frames, poses = _frames(seen)
     return Trajectory(
@@ -75,11 +74,18 @@ def trajectory_of(
         joint_velocity=velocity,
         frames=frames,
         pose_world_frame=poses,
-        actions=done,
-        rewards=earned,
+        actions=done.reshape(len(done), 1) if done.ndim == 1 else done,
+        rewards=earned.reshape(len(earned)),
         observations=seen,
         robot_description=display_urdf(physics or LEVEL_0),
     )
+
+
+def _rows(name: str, values: Array, seen: Array) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if len(array) != len(seen) - 1:
+        raise ShapeError(f"{name}: {len(seen) - 1} rows are needed, given {len(array)}")
+    return array
 
 
 def _joints(seen: Array) -> tuple[Array, Array]:
@@ -105,7 +111,8 @@ def _frames(seen: Array) -> tuple[tuple[str, ...], Array]:
     poses[:, 0, 3:] = (0.0, 0.0, 0.0, 1.0)
     poses[:, 1, 2] = NOMINAL.pivot_height_m
     poses[:, 1, 3:] = seen[:, POLE_QUAT_XYZW]
-    balls = seen[:, FIRST_BALL : FIRST_BALL + BALL_WIDTH * most].reshape(-1, most, BALL_WIDTH)
+    numbers = seen[:, FIRST_BALL : FIRST_BALL + BALL_WIDTH * most]
+    balls = numbers.reshape(len(seen), most, BALL_WIDTH)
     is_there = np.arange(most) < counts[:, None]
     poses[:, 2:, :3] = np.where(is_there[:, :, None], balls[:, :, :3], np.nan)
     poses[:, 2:, 3:] = np.where(is_there[:, :, None], (0.0, 0.0, 0.0, 1.0), np.nan)

@@ -265,6 +265,8 @@ def novelty(name: str, *, level: int) -> Callable[[type[Level]], type[Level]]:
     def register(cls: type[Level]) -> type[Level]:
         if not issubclass(cls, Level):
             raise InputError(f"level {name!r}: a subclass of Level is needed, given {cls!r}")
+        if type(level) is not int or level < 0:
+            raise InputError(f"level {name!r}: a number from 0 is needed, given {level!r}")
         cls.name = name
         cls.number = level
         missing = [field for field in ("effects", "tables") if not hasattr(cls, field)]

