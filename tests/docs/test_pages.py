@@ -34,7 +34,7 @@ FENCE = re.compile(
     r"^(?P<ticks>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<body>.*?)^(?P=ticks)\s*$",
     re.MULTILINE | re.DOTALL,
 )
-NOTE = re.compile(r"<!--\s*(?P<kind>file|not run):\s*(?P<value>.*?)\s*-->\s*\Z", re.DOTALL)
+NOTE = re.compile(r"<!--\s*(?P<kind>file|not run):\s*(?P<value>[^>]*?)\s*-->\s*\Z")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 
 
