@@ -8,6 +8,11 @@ from pathlib import Path
 
 from robo_eval.core.errors import InputError
 
+# Made once: every logged row is encoded, and making an encoder costs as much as a small value.
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+)
+
 
 def canonical_json(value: object) -> bytes:
     """Serialise to JSON with sorted keys, no spaces, UTF-8, shortest round-trip floats.
@@ -16,12 +21,9 @@ def canonical_json(value: object) -> bytes:
         InputError: If the value holds NaN, infinity or something that is not JSON.
     """
     try:
-        text = json.dumps(
-            value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
-        )
-    except (TypeError, ValueError) as err:
+        return _ENCODER.encode(value).encode()
+    except (TypeError, ValueError, RecursionError) as err:
         raise InputError(f"value has no canonical JSON form: {err}") from err
-    return text.encode()
 
 
 def digest(value: object) -> str:
