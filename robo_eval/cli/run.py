@@ -112,7 +112,7 @@ def play(trial: TrialDirectory, *, jobs: int | None, with_report: bool, json: bo
             f" ({rate:.0f}/s on {jobs} worker{'s' if jobs > 1 else ''}),"
             f" {result.planned} planned, {result.unscored} without a score"
         )
-        print_summary(summary)
+        print_summary(summary, by_level=False)
         if page:
             say(f"report: {page}")
         where = quoted(trial.path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import print_table, say
@@ -12,8 +11,6 @@ if TYPE_CHECKING:
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.performance import Cell
     from robo_eval.metrics.summary import TrialSummary
-
-_DIFFICULTIES = ("easy", "medium", "hard")
 
 
 def summary_of(trial: TrialDirectory) -> TrialSummary:
@@ -42,7 +39,7 @@ def interval(estimate: Estimate, digits: int = 2) -> str:
     return text
 
 
-def print_summary(summary: TrialSummary) -> None:
+def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     """Each policy over all conditions, then by level, then against the control."""
     rows = [
         (
@@ -62,7 +59,8 @@ def print_summary(summary: TrialSummary) -> None:
         " Clopper-Pearson"
     )
     say()
-    _print_levels(summary)
+    if by_level:
+        _print_levels(summary)
     if summary.effects.policies:
         _print_effects(summary)
     if not summary.is_complete:
@@ -105,11 +103,3 @@ def _print_effects(summary: TrialSummary) -> None:
         rows,
         right=(2,),
     )
-
-
-def where(path: Path) -> str:
-    """A path as people read it: relative where that is shorter."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
