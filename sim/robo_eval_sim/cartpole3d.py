@@ -28,7 +28,7 @@ from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.names import unknown_name
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.novelty import Effect, Novelty, load_level
-from robo_eval_sim.start import Row, Start, draw_row
+from robo_eval_sim.start import Row, Start, Uniforms, draw_row
 from robo_eval_sim.state import GivenState, has_fallen, physical_fields, read_state, write_history
 from robo_eval_sim.world import World, give_back, take_world
 
@@ -116,6 +116,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._effect: Effect | None = None
         self._effects = self._level.effect
         self._is_visible = render_mode is not None
+        self._uniforms = Uniforms(self._balls)
         self._origin: _Origin | None = None
         self._drawn: Novelty | None = None
         self._actions: list[int | np.int64] = []
@@ -135,17 +136,19 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
                 what is missing has its nominal value.
 
         Raises:
-            InputError: If the options or the state cannot be used; the environment must be reset
-                again before it can go on.
+            InputError: If the options or the state cannot be used.
         """
+        given = None if options is None else self._given_state(options)
         super().reset(seed=seed)
-        given = self._given_state(options)
         self._is_running = False
         if given is not None and given.actions is not None:
             row = self._restore(given)
         else:
-            row = self._begin(*self._draw(given))
-        self._is_running = self._tick < EPISODE_TICKS and not has_fallen(*row[4:8])
+            row = self._begin(*self._draw(given, is_fresh=seed is not None))
+        x, y = row[4], row[5]
+        self._is_running = self._tick < EPISODE_TICKS and (
+            x * x + y * y < _SURELY_UP or not has_fallen(x, y, row[6], row[7])
+        )
         return self._observe(row), self._info.copy()
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -230,9 +233,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
 
     # Inside ------------------------------------------------------------------------------------
 
-    def _given_state(self, options: Mapping[str, Any] | None) -> GivenState | None:
-        if options is None:
-            return None
+    def _given_state(self, options: Mapping[str, Any]) -> GivenState | None:
         if not isinstance(options, Mapping):
             raise InputError(f"options: a mapping is needed, given {options!r:.80}")
         for name in options:
@@ -241,9 +242,11 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         state = options.get("state")
         return None if state is None else read_state(state, self._profile)
 
-    def _draw(self, given: GivenState | None) -> tuple[_Origin, Novelty]:
+    def _draw(self, given: GivenState | None, *, is_fresh: bool) -> tuple[_Origin, Novelty]:
         """The start of an episode and its novelty."""
-        row, force, level_seed = draw_row(self.np_random, balls=self._balls, profile=self._profile)
+        starts = self.np_random
+        u = self._uniforms.take(starts, is_fresh=is_fresh)
+        row, force, level_seed = draw_row(starts, u, balls=self._balls, profile=self._profile)
         origin: _Origin = (row, force, 0)
         if given is not None:
             origin = (given.start.row, None, given.start.tick)
@@ -322,6 +325,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         reached = physical_fields(row, self._tick)
         for name, value in given.fields.items():
             if reached[name] != value:
+                self._origin = None
                 raise InputError(
                     f"state.{name}: differs from what state.history leads to here; remove"
                     " `history` to start from the physical fields alone"

@@ -12,7 +12,7 @@ from scipy import stats
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Profile
-from robo_eval_sim.start import Start, draw_row
+from robo_eval_sim.start import Start, Uniforms, draw_row
 from robo_eval_sim.state import read_state, write_history
 
 DRAWS = 3000
@@ -22,7 +22,12 @@ ALMOST_NEVER = 1e-4
 @pytest.fixture(scope="module")
 def starts() -> list[Start]:
     rng = np.random.default_rng(20)
-    return [Start.from_row(*draw_row(rng)[:2]) for _ in range(DRAWS)]
+    draws = Uniforms(None)
+    # Half of them as after a seed, half as those that follow.
+    return [
+        Start.from_row(*draw_row(rng, draws.take(rng, is_fresh=index % 2 == 0))[:2])
+        for index in range(DRAWS)
+    ]
 
 
 def is_uniform(values: object, low: float, high: float) -> bool:
@@ -77,7 +82,8 @@ def test_compat_balls_may_overlap_each_other() -> None:
     rng = np.random.default_rng(3)
     between = []
     for _ in range(600):
-        start = Start.from_row(*draw_row(rng, profile=Profile.COMPAT)[:2])
+        u = Uniforms(None).take(rng)
+        start = Start.from_row(*draw_row(rng, u, profile=Profile.COMPAT)[:2])
         between += [
             np.linalg.norm(np.subtract(a.position, b.position))
             for a, b in combinations(start.balls, 2)
@@ -129,6 +135,17 @@ def test_first_observation_comes_after_one_hidden_tick(make: Callable) -> None:
     # A push of 10 N changes the speed of a cart with an upright pole by 0.19845 m/s.
     np.testing.assert_allclose(observation[2:4], 0.019845 * force, atol=1e-3)
     assert env.unwrapped.get_state()["tick"] == 0
+
+
+def test_blocks_hold_what_the_generator_gives() -> None:
+    rng, same = np.random.default_rng(1), np.random.default_rng(1)
+    draws = Uniforms(0)
+    assert draws.take(rng) == same.random(11).tolist()
+    block = same.random((16, 11)).tolist()
+    assert sorted(draws.take(rng, is_fresh=False) for _ in range(16)) == sorted(block)
+    other = np.random.default_rng(2)
+    draws.take(rng, is_fresh=False)
+    assert draws.take(other, is_fresh=False) in np.random.default_rng(2).random((16, 11)).tolist()
 
 
 def test_start_is_the_same_as_row_and_as_json(starts: list[Start]) -> None:
