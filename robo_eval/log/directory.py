@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Final, Self
 
 from robo_eval.core.errors import PlanError, TrialDirectoryError
 from robo_eval.core.names import unknown_name
-from robo_eval.log.files import PART_SUFFIX, explained, sync_folder, write_atomically
+from robo_eval.log.files import PART_SUFFIX, explained, write_atomically
 from robo_eval.log.lock import LOCK, RunLock, is_locked
 from robo_eval.log.manifest import MANIFEST, STATUSES, Manifest, read_manifest, write_manifest
+from robo_eval.log.place import (
+    PLAN,
+    check_vacant,
+    check_writable,
+    nearest_existing,
+    staging_for,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,10 +32,8 @@ if TYPE_CHECKING:
 
 StrPath = str | os.PathLike[str]
 
-PLAN: Final = "plan.yaml"
 TRACES: Final = "traces"
 REPORT: Final = "report"
-_STAGING: Final = ".creating"
 
 
 def is_trial(path: StrPath) -> bool:
@@ -70,9 +75,9 @@ class TrialDirectory:
         """
         folder = Path(path)
         with explained(folder, "cannot be used"):
-            _check_vacant(folder)
-            base = _existing(folder)
-            _check_writable(folder, base)
+            check_vacant(folder)
+            base = nearest_existing(folder)
+            check_writable(folder, base)
             free = shutil.disk_usage(base).free
         if free < needed_bytes:
             raise TrialDirectoryError(
@@ -99,7 +104,7 @@ class TrialDirectory:
         text = locked_text(plan)
         plan_digest = text_digest(text)
         manifest = _new_manifest(plan_digest, _planned(plan) if planned is None else planned)
-        with explained(folder, "cannot be created"), _staging(folder) as staging:
+        with explained(folder, "cannot be created"), staging_for(folder) as staging:
             from robo_eval.log.database import DATABASE, create_database
 
             (staging / TRACES).mkdir()
@@ -237,6 +242,8 @@ class TrialDirectory:
 def _planned(plan: TrialPlan) -> int:
     from robo_eval.core.schedule import schedule
 
+    if plan.imported is not None:
+        return plan.imported.rows
     return sum(len(schedule(plan, side)) for side in plan.sides)
 
 
@@ -261,94 +268,6 @@ def _new_manifest(plan_digest: str, planned: int) -> Manifest:
         git_revision=provenance.git_revision(),
         machine=provenance.machine(),
     )
-
-
-# Creating --------------------------------------------------------------------------------------
-
-
-def _check_vacant(folder: Path) -> None:
-    if not folder.exists():
-        if folder.is_symlink():
-            raise TrialDirectoryError(f"{folder}: is a link that leads nowhere")
-        return
-    if not folder.is_dir():
-        raise TrialDirectoryError(f"{folder}: is a file; name a new directory")
-    if (folder / PLAN).exists() and (folder / MANIFEST).exists():
-        raise TrialDirectoryError(
-            f"{folder}: holds a trial already; go on with it by: robo-eval resume {folder}"
-        )
-    names = [entry.name for entry in folder.iterdir()]
-    if names == [_STAGING]:
-        raise TrialDirectoryError(
-            f"{folder}: another process is creating a trial here; if none is, delete"
-            f" {folder / _STAGING}"
-        )
-    if names:
-        raise TrialDirectoryError(
-            f"{folder}: holds something else; name a new or an empty directory"
-        )
-
-
-def _existing(folder: Path) -> Path:
-    """The nearest folder that is there already."""
-    for parent in (folder, *folder.absolute().parents):
-        if parent.exists():
-            if not parent.is_dir():
-                raise TrialDirectoryError(f"{folder}: {parent} is a file, not a directory")
-            return parent
-    raise TrialDirectoryError(f"{folder}: no such place")
-
-
-def _check_writable(folder: Path, base: Path) -> None:
-    # Tried and not asked: permissions say nothing about read-only media, quotas or /proc.
-    probe = base / f".robo-eval-probe-{os.getpid()}"
-    try:
-        probe.mkdir()
-    except OSError as err:
-        raise TrialDirectoryError(
-            f"{folder}: cannot be created in {base}: {err.strerror or err}"
-        ) from err
-    probe.rmdir()
-
-
-@contextmanager
-def _staging(folder: Path) -> Iterator[Path]:
-    """A folder to prepare a trial in, which then takes the place of `folder`."""
-    is_new = not folder.exists()
-    if is_new:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        staging = folder.with_name(f".{folder.name}.{os.getpid()}{PART_SUFFIX}")
-    else:
-        # Inside, because an existing folder may be a mount point, which nothing can replace.
-        staging = folder / _STAGING
-    try:
-        staging.mkdir()
-    except FileExistsError as err:
-        raise TrialDirectoryError(
-            f"{folder}: another process is creating a trial here; if none is, delete {staging}"
-        ) from err
-    try:
-        yield staging
-        if is_new:
-            _take_place(staging, folder)
-        else:
-            for part in sorted(staging.iterdir(), key=lambda part: part.name == PLAN):
-                part.rename(folder / part.name)
-    finally:
-        with suppress(OSError):
-            shutil.rmtree(staging)
-    sync_folder(folder)
-    sync_folder(folder.parent)
-
-
-def _take_place(staging: Path, folder: Path) -> None:
-    try:
-        # Fails if somebody else has put something there meanwhile.
-        staging.rename(folder)
-    except OSError as err:
-        raise TrialDirectoryError(
-            f"{folder}: was created by somebody else meanwhile ({err.strerror})"
-        ) from err
 
 
 __all__ = ["LOCK", "MANIFEST", "PLAN", "REPORT", "TRACES", "TrialDirectory", "is_trial"]

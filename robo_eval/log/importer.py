@@ -15,13 +15,15 @@ from typing import Any, Final
 
 from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.episode import Episode
-from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
+from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import Arm, Difficulty, EndReason, Profile, Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.plan import TrialPlan, parse_plan
+from robo_eval.core.plan import TrialPlan
 from robo_eval.log.column_map import ISO_TIME, UNITS, ColumnMap, Source, read_column_map
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
+from robo_eval.log.import_plan import plan_of_import
+from robo_eval.log.import_score import complete_score
 from robo_eval.log.provenance import software
 from robo_eval.log.rows import KINDS, OPTIONAL, Kind
 from robo_eval.log.store import EpisodeStore
@@ -69,7 +71,7 @@ def import_csv(
     values = list(reader.rows())
     if not values:
         raise InputError(f"{source}: holds no episodes, only a header line")
-    plan = _plan(source, mapping, sha256, values)
+    plan = plan_of_import(source, mapping, sha256, [row.values for row in values])
     TrialDirectory.check_new(folder)
     return _write(folder, plan, values)
 
@@ -260,7 +262,7 @@ class _Reader:
                 " episode is logged once"
             )
         self._seen[name] = where.rpartition(": ")[2]
-        _score(where, values, sources, self._map.success_quality)
+        complete_score(where, values, sources, self._map.success_quality)
         values.setdefault("policy_digest", digest([self._sha256, values["policy"]]))
         values.setdefault("software", f"imported by {software()}")
         values.setdefault("initial_state_source", "unknown")
@@ -302,104 +304,3 @@ def _whole(place: str, number: float, text: str) -> int:
     if number != round(number):
         raise InputError(f"{place}: {text!r:.60} is not a whole number")
     return round(number)
-
-
-def _score(
-    where: str, values: dict[str, Any], sources: Mapping[str, str], threshold: float | None
-) -> None:
-    """Success, quality and end reason, each from the others where it is missing."""
-    end, success, quality = (values.get(name) for name in ("end_reason", "success", "quality"))
-    if success is None and end is not None and end.is_scored:
-        success = end is EndReason.SUCCESS
-    if success is None and quality is not None and threshold is not None:
-        success = quality >= threshold
-    if success is None and (end is None or end.is_scored):
-        named = sources.get("success") or sources.get("quality") or "success"
-        raise InputError(
-            f"{where}, column {named!r}: whether it succeeded cannot be told; map success or"
-            " end_reason, or give success_quality"
-        )
-    if quality is None and success is not None:
-        quality = 1.0 if success else 0.0
-    if end is None:
-        end = EndReason.SUCCESS if success else EndReason.FAILURE
-    _check_score(where, sources, success=success, quality=quality, end=end, threshold=threshold)
-    values.update(end_reason=end, success=success, quality=quality)
-
-
-def _check_score(
-    where: str,
-    sources: Mapping[str, str],
-    *,
-    success: bool | None,
-    quality: float | None,
-    end: EndReason,
-    threshold: float | None,
-) -> None:
-    if success is not None and success != (end is EndReason.SUCCESS):
-        column = sources.get("success", "success")
-        raise InputError(
-            f"{where}, column {column!r}: success {success} contradicts end_reason {end.value!r}"
-        )
-    if success is None or quality is None:
-        return
-    if threshold is None:
-        contradicts = quality == (0.0 if success else 1.0)
-    else:
-        contradicts = success != (quality >= threshold)
-    if contradicts:
-        column = sources.get("quality", "quality")
-        raise InputError(
-            f"{where}, column {column!r}: quality {quality:g} contradicts success {success}"
-        )
-
-
-# The plan of an import -------------------------------------------------------------------------
-
-
-def _plan(path: Path, mapping: ColumnMap, sha256: str, rows: Sequence[_Row]) -> TrialPlan:
-    """A plan that describes what was found, and says that it was."""
-    tasks: dict[tuple[Any, ...], dict[str, Any]] = {}
-    counts: dict[tuple[Any, ...], int] = {}
-    policies: dict[str, dict[str, str]] = {}
-    sides: dict[str, None] = {}
-    for row in rows:
-        values = row.values
-        level = values.get("level")
-        key = (values["task"], values.get("profile"), level, values.get("difficulty"))
-        task: dict[str, Any] = {"env": values["task"], "family": values["family"]}
-        if level is not None:
-            task["levels"] = [level]
-            if values.get("difficulty"):
-                task["difficulties"] = [values["difficulty"]]
-            if values.get("profile"):
-                task["profile"] = values["profile"]
-        if level is None:
-            key = (values["task"], None, None, None)
-        tasks.setdefault(key, task)
-        policies.setdefault(values["policy"], {"name": values["policy"]})
-        sides.setdefault(values["side"].value)
-        cell = (*key, values["policy"], values["side"])
-        counts[cell] = counts.get(cell, 0) + 1
-    data = {
-        "name": f"Imported: {path.name}"[:100],
-        "description": "Episodes of another log. What is below was found in it, not planned.",
-        "tasks": list(tasks.values()),
-        "policies": list(policies.values()),
-        "episodes": max(counts.values()),
-        "sides": list(sides),
-        "order": "blocked",
-        "traces": "none",
-        "imported": {
-            "file": path.name,
-            "sha256": sha256,
-            "rows": len(rows),
-            "column_map": dict(mapping.raw),
-        },
-    }
-    import yaml
-
-    try:
-        return parse_plan(yaml.safe_dump(data), source=str(path))
-    except PlanError as err:
-        raise InputError(f"{err}; rename it with `values` in the column map") from err

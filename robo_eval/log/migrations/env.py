@@ -2,5 +2,7 @@
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"], transactional_ddl=False)
-context.run_migrations()
+# Imported by anything else than Alembic, there is nothing to run.
+if hasattr(context, "config"):
+    context.configure(connection=context.config.attributes["connection"], transactional_ddl=False)
+    context.run_migrations()

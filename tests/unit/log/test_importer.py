@@ -89,6 +89,15 @@ def test_metrics_take_imported_episodes(lab):
     assert len(episodes_frame(lab().frame())) == 4
 
 
+def test_conditions_that_a_plan_would_not_tell_apart_are_one(lab):
+    columns = SIMPLE.replace("s}", "s, difficulty: d, level: l}")
+    trial = lab("p,s,d,l\na,1,easy,2\na,1,,2\nb,0,hard,2\na,1,easy,\n", columns)
+    found = [(task.levels, task.difficulties[0].value) for task in trial.plan.tasks]
+    assert found == [((2,), "easy"), ((2,), "hard"), (None, "easy")]
+    assert trial.plan.episodes == 2
+    assert [row.difficulty for row in rows(trial)] == ["easy", None, "hard", "easy"]
+
+
 SIMPLE = "columns: {policy: p, success: s}\nconstants: {task: t, side: sim}\n"
 
 
