@@ -6,6 +6,7 @@ Goals: rows at most 5 % of an episode's time, traces at most 15 microseconds per
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -163,8 +164,10 @@ def bench_rows(folder: Path, state: dict[str, Any], episode_s: float | None) -> 
 
 
 def bench_traces(folder: Path, trajectory: Trajectory, episode_s: float | None) -> None:
-    path = folder / "a.mcap"
-    write_s = best(lambda: write_trace(path, trajectory))
+    # A new name each time, as in a run: file systems flush a file that replaces another.
+    names = (folder / f"{len(trajectory.frames)}-{i}.mcap" for i in itertools.count())
+    write_s = best(lambda: write_trace(next(names), trajectory))
+    path = folder / f"{len(trajectory.frames)}-0.mcap"
     read_s = best(lambda: read_trace(path))
     with path.open("rb") as file:
         summary = make_reader(file).get_summary()
