@@ -6,12 +6,16 @@ import argparse
 import multiprocessing
 import os
 import platform
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pybullet
+
 from robo_eval_sim.gantry import engine_urdf
 from robo_eval_sim.physics import LEVEL_0
 
@@ -20,6 +24,7 @@ BALLS = 3  # the mean number of balls of level 0
 EPISODE = 25  # about how long a pole stands under random actions
 TICKS = 100
 BLOCKS = 8
+RESETS = 31  # one after the other from a seed on: some draw for several
 
 
 class Bare:
@@ -51,16 +56,15 @@ class Bare:
                     side if axis < 2 else 1
                 )
                 self._body(0.0, pybullet.GEOM_BOX, centre, halfExtents=half)
-        path = f"/tmp/bench_env_{os.getpid()}.urdf"
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(engine_urdf(LEVEL_0))
-        self.robot = pybullet.loadURDF(
-            path,
-            useFixedBase=True,
-            flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
-            physicsClientId=client,
-        )
-        os.unlink(path)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "robot.urdf"
+            path.write_text(engine_urdf(LEVEL_0), encoding="utf-8")
+            self.robot = pybullet.loadURDF(
+                str(path),
+                useFixedBase=True,
+                flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
+                physicsClientId=client,
+            )
         for joint in (0, 1):
             pybullet.setJointMotorControl2(
                 self.robot, joint, pybullet.VELOCITY_CONTROL, force=0, physicsClientId=client
@@ -155,19 +159,23 @@ def measure(repeats: int) -> dict[str, float]:
     for _ in range(repeats):
         for block, actions in enumerate(blocks):
             bare.restart()
-            keep("bare", block, seconds_of(lambda: bare.play(actions)) / TICKS)
+            keep("bare", block, seconds_of(partial(bare.play, actions)) / TICKS)
             env.reset(seed=block)
-            keep("environment", block, seconds_of(lambda: play_environment(env, actions)) / TICKS)
+            keep("environment", block, seconds_of(partial(play_environment, env, actions)) / TICKS)
             lean.restart()
-            keep("lean", block, seconds_of(lambda: lean.play(actions)) / TICKS)
+            keep("lean", block, seconds_of(partial(lean.play, actions)) / TICKS)
             env.reset(seed=block)
             keep("step", block, seconds_of(lambda: still(env, 10)) / 10)
-            keep("reset", block, seconds_of(env.reset))
-            still(env, 10)
             keep("seeded reset", block, seconds_of(lambda: env.reset(seed=7)))
+            for index in range(RESETS):
+                still(env, 3)
+                keep("reset", index, seconds_of(env.reset))
             keep("make", block, seconds_of(lambda: gymnasium.make(ENVIRONMENT)))
     names = dict.fromkeys(name for name, _ in best)
-    return {name: sum(best[name, block] for block in range(BLOCKS)) / BLOCKS for name in names}
+    return {
+        name: float(np.mean([value for (kind, _), value in best.items() if kind == name]))
+        for name in names
+    }
 
 
 def still(env: gymnasium.Env, ticks: int) -> None:
@@ -181,7 +189,7 @@ def _worker(ticks: int, results: multiprocessing.Queue, go: multiprocessing.Even
     play_environment(env, actions[:200])
     results.put(0.0)
     go.wait()
-    results.put(seconds_of(lambda: play_environment(env, actions)))
+    results.put(seconds_of(partial(play_environment, env, actions)))
 
 
 def throughput(processes: int, ticks: int = 20_000) -> float:
@@ -202,12 +210,10 @@ def throughput(processes: int, ticks: int = 20_000) -> float:
 
 def machine() -> str:
     model = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
-        model = names[0] if names else model
-    except OSError:
-        pass
+    cpus = Path("/proc/cpuinfo")
+    lines = cpus.read_text(encoding="utf-8").splitlines() if cpus.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    model = names[0] if names else model
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 

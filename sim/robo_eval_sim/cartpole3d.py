@@ -28,13 +28,14 @@ from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.names import unknown_name
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.novelty import Effect, Novelty, load_level
-from robo_eval_sim.start import Row, Start, Uniforms, draw_row
+from robo_eval_sim.start import Row, Start, Starts, Vector3
 from robo_eval_sim.state import GivenState, has_fallen, physical_fields, read_state, write_history
 from robo_eval_sim.world import World, give_back, take_world
 
 Observation = NDArray[np.float64]
 _Origin = tuple[Row, tuple[float, float] | None, int]
 """Where an episode began: numbers, force in the hidden tick if there was one, ticks passed."""
+_Frame = tuple[Vector3, Vector3]
 
 MAX_BALLS: Final = 20
 """Most balls the keyword `balls` asks for."""
@@ -116,7 +117,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._effect: Effect | None = None
         self._effects = self._level.effect
         self._is_visible = render_mode is not None
-        self._uniforms = Uniforms(self._balls)
+        self._starts = Starts(self._balls, self._profile)
         self._origin: _Origin | None = None
         self._drawn: Novelty | None = None
         self._actions: list[int | np.int64] = []
@@ -242,18 +243,20 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         state = options.get("state")
         return None if state is None else read_state(state, self._profile)
 
-    def _draw(self, given: GivenState | None, *, is_fresh: bool) -> tuple[_Origin, Novelty]:
-        """The start of an episode and its novelty."""
-        starts = self.np_random
-        u = self._uniforms.take(starts, is_fresh=is_fresh)
-        row, force, level_seed = draw_row(starts, u, balls=self._balls, profile=self._profile)
+    def _draw(
+        self, given: GivenState | None, *, is_fresh: bool
+    ) -> tuple[_Origin, Novelty, _Frame | None]:
+        """The start of an episode, its novelty, and what is known of the pole."""
+        # Drawn in any case, so that what follows does not depend on a given state.
+        row, force, level_seed, drawn_frame = self._starts.take(self.np_random, is_fresh=is_fresh)
         origin: _Origin = (row, force, 0)
+        frame: _Frame | None = drawn_frame
         if given is not None:
-            origin = (given.start.row, None, given.start.tick)
+            frame, origin = None, (given.start.row, None, given.start.tick)
             if given.novelty is not None:
-                return origin, self._read_novelty(given)
+                return origin, self._read_novelty(given), None
         if self._level.number == 0:
-            return origin, self._no_novelty
+            return origin, self._no_novelty, frame
         # A generator of its own, so that a level that draws more does not shift the starts.
         rng = np.random.default_rng(level_seed)
         start = Start.from_row(*origin)
@@ -262,7 +265,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         )
         if given is None:
             self._level.arrange(start, drawn, rng, balls=self._balls)
-        return (start.row, start.cart_force, start.tick), drawn
+        return (start.row, start.cart_force, start.tick), drawn, None
 
     def _novelty(self, parameters: Mapping[str, Any]) -> Novelty:
         return Novelty(
@@ -277,7 +280,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         assert given.novelty is not None
         return self._level.read(given.novelty, self._no_novelty, balls=len(given.start.balls))
 
-    def _begin(self, origin: _Origin, drawn: Novelty) -> Row:
+    def _begin(self, origin: _Origin, drawn: Novelty, frame: _Frame | None = None) -> Row:
         """Bring the world to the start of an episode."""
         world = self._world
         if world is None:
@@ -287,7 +290,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._actions = []
         self._info = {"novelty": drawn.as_dict()} if self._reveal else {}
         world.prepare(self._level.physics(drawn), int(row[BALL_COUNT]), self._is_visible)
-        world.place(row)
+        world.place(row, frame)
         effect = self._effect = None if self._effects is None else self._effects(drawn, world)
         if force is None:
             return world.row

@@ -18,6 +18,7 @@ from robo_eval.core.cartpole3d import NOMINAL, TICK_S
 from robo_eval.core.errors import MissingExtraError
 from robo_eval_sim.gantry import engine_urdf
 from robo_eval_sim.physics import LEVEL_0, Physics
+from robo_eval_sim.start import Row, Vector3, pole_frame
 
 
 @contextlib.contextmanager
@@ -42,10 +43,6 @@ except ImportError as err:
     raise MissingExtraError(
         'the simulator needs PyBullet, which is not installed: pip install "robo-eval[sim]"'
     ) from err
-
-Vector3 = tuple[float, float, float]
-Row = tuple[float, ...]
-"""Cart x, y, vx, vy; pole quaternion xyzw and angular velocity; ball count; balls."""
 
 _SLIDER_X, _CART, _POLE = 0, 1, 2
 _LINKS: Final = (_CART, _POLE)
@@ -277,28 +274,23 @@ class World:
 
     # Placing -----------------------------------------------------------------------------------
 
-    def place(self, row: Row) -> None:
+    def place(self, row: Row, frame: tuple[Vector3, Vector3] | None = None) -> None:
         """Put everything somewhere.
 
         Args:
             row: Cart x, y, vx, vy (m, m/s); pole quaternion xyzw and angular velocity (world,
                 rad/s); number of balls; position and velocity of each ball.
+            frame: `pole_frame(row)` if it is known.
         """
         robot, client = self._robot, self._client
-        px, py, vx, vy, x, y, z, w, a, b, c, _ = row[:12]
+        px, py, vx, vy = row[:4]
+        (nx, ny, nz), turning = frame or pole_frame(row)
         # One call for both sliders: their base moves, they stay at zero.
         _put(robot, (px, py, 0.0), _UPRIGHT, client)
         if vx or vy:
             _set_joint(robot, _SLIDER_X, 0.0, vx, client)
             _set_joint(robot, _CART, 0.0, vy, client)
-        # Third column of the pole's rotation, and its speeds in its own axes.
-        nx, ny, nz = 2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)
-        local = (
-            (1 - 2 * (y * y + z * z)) * a + 2 * (x * y + z * w) * b + 2 * (x * z - y * w) * c,
-            2 * (x * y - z * w) * a + (1 - 2 * (x * x + z * z)) * b + 2 * (y * z + x * w) * c,
-            nx * a + ny * b + nz * c,
-        )
-        _set_joints(robot, _POLE, (x, y, z, w), local, client)
+        _set_joints(robot, _POLE, row[4:8], turning, client)
         self._cart_at = (px, py, 0.0)
         h = self.physics.pole_com_height_m
         self._pole_com = (px + h * nx, py + h * ny, NOMINAL.pivot_height_m + h * nz)

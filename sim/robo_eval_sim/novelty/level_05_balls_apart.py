@@ -13,7 +13,8 @@ from robo_eval_sim.novelty.pushing import BallPush, mean_point, toward
 if TYPE_CHECKING:
     import numpy as np
 
-    from robo_eval_sim.world import Vector3, World
+    from robo_eval_sim.start import Vector3
+    from robo_eval_sim.world import World
 
 _SEED = "force_seed"
 

@@ -13,7 +13,8 @@ from robo_eval_sim.novelty.spawning import Spawner, SpawningLevel
 if TYPE_CHECKING:
     import numpy as np
 
-    from robo_eval_sim.world import Vector3, World
+    from robo_eval_sim.start import Vector3
+    from robo_eval_sim.world import World
 
 _FARTHEST_M = 10.0
 _HEIGHT_M = 1.0

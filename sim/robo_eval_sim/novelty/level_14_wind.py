@@ -14,7 +14,8 @@ from robo_eval_sim.physics import CART_HEIGHT_M, CART_SHAPE_Z_M, POLE_FOOT_M
 if TYPE_CHECKING:
     import numpy as np
 
-    from robo_eval_sim.world import Vector3, World
+    from robo_eval_sim.start import Vector3
+    from robo_eval_sim.world import World
 
 AIR_KG_M3 = 1.225
 ROOM_HEIGHT_M = 10.0

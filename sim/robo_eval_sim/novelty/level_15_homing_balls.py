@@ -10,7 +10,7 @@ from robo_eval_sim.novelty.base import Fixed, Level, both, novelty
 from robo_eval_sim.novelty.pushing import BallPush, toward
 
 if TYPE_CHECKING:
-    from robo_eval_sim.world import Vector3
+    from robo_eval_sim.start import Vector3
 
 _ABOVE_CART_M = 0.5
 

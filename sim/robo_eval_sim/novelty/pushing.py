@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from robo_eval_sim.novelty.base import Effect
 
 if TYPE_CHECKING:
-    from robo_eval_sim.world import Vector3
+    from robo_eval_sim.start import Vector3
 
 
 def toward(point: Sequence[float], target: Sequence[float], size: float) -> Vector3:

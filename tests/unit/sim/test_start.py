@@ -12,7 +12,7 @@ from scipy import stats
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Profile
-from robo_eval_sim.start import Start, Uniforms, draw_row
+from robo_eval_sim.start import Start, Starts, draw_row, pole_frame
 from robo_eval_sim.state import read_state, write_history
 
 DRAWS = 3000
@@ -22,11 +22,10 @@ ALMOST_NEVER = 1e-4
 @pytest.fixture(scope="module")
 def starts() -> list[Start]:
     rng = np.random.default_rng(20)
-    draws = Uniforms(None)
-    # Half of them as after a seed, half as those that follow.
+    draws = Starts()
+    # Some as after a seed, most as those that follow.
     return [
-        Start.from_row(*draw_row(rng, draws.take(rng, is_fresh=index % 2 == 0))[:2])
-        for index in range(DRAWS)
+        Start.from_row(*draws.take(rng, is_fresh=index % 50 == 0)[:2]) for index in range(DRAWS)
     ]
 
 
@@ -82,8 +81,7 @@ def test_compat_balls_may_overlap_each_other() -> None:
     rng = np.random.default_rng(3)
     between = []
     for _ in range(600):
-        u = Uniforms(None).take(rng)
-        start = Start.from_row(*draw_row(rng, u, profile=Profile.COMPAT)[:2])
+        start = Start.from_row(*Starts(profile=Profile.COMPAT).take(rng)[:2])
         between += [
             np.linalg.norm(np.subtract(a.position, b.position))
             for a, b in combinations(start.balls, 2)
@@ -137,15 +135,41 @@ def test_first_observation_comes_after_one_hidden_tick(make: Callable) -> None:
     assert env.unwrapped.get_state()["tick"] == 0
 
 
-def test_blocks_hold_what_the_generator_gives() -> None:
+def test_later_starts_are_what_the_generator_gives() -> None:
     rng, same = np.random.default_rng(1), np.random.default_rng(1)
-    draws = Uniforms(0)
-    assert draws.take(rng) == same.random(11).tolist()
-    block = same.random((16, 11)).tolist()
-    assert sorted(draws.take(rng, is_fresh=False) for _ in range(16)) == sorted(block)
-    other = np.random.default_rng(2)
-    draws.take(rng, is_fresh=False)
-    assert draws.take(other, is_fresh=False) in np.random.default_rng(2).random((16, 11)).tolist()
+    draws = Starts(0)
+    taken = [draws.take(rng, is_fresh=index == 0) for index in range(1 + 2 + 4 + 8 + 16 + 16)]
+    given = [draw_row(same, same.random(11).tolist(), balls=0) for _ in taken]
+    assert sorted(taken) == sorted(given)
+    assert len(set(taken)) == len(taken)
+
+
+def test_another_generator_or_seed_leaves_nothing_of_the_last() -> None:
+    draws = Starts(0)
+    one, two = np.random.default_rng(1), np.random.default_rng(2)
+    first = draws.take(one)
+    for _ in range(4):
+        draws.take(one, is_fresh=False)
+    other = draws.take(two, is_fresh=False)
+    assert other == draw_row(two, np.random.default_rng(2).random(11).tolist(), balls=0)
+    assert draws.take(np.random.default_rng(1)) == first
+
+
+def test_frame_of_the_pole_is_its_rotation() -> None:
+    rng = np.random.default_rng(3)
+    quat = rng.normal(size=4)
+    x, y, z, w = quat / np.linalg.norm(quat)
+    rate = rng.normal(size=3)
+    up, turning = pole_frame([0.0] * 4 + [x, y, z, w, *rate])
+    turn = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    np.testing.assert_allclose(up, turn[:, 2], atol=1e-14)
+    np.testing.assert_allclose(turning, turn.T @ rate, atol=1e-14)
 
 
 def test_start_is_the_same_as_row_and_as_json(starts: list[Start]) -> None:
