@@ -50,17 +50,30 @@ BALL_SLOTS: Final[dict[str, int]] = {"paper": 44, "compat": 204}
 
 
 def observation_size(profile: str) -> int:
-    """Length of the observation vector: 12 numbers, then 6 for each ball slot.
+    """Length of the observation vector (float32): 12 numbers, 6 a ball slot, 1 a slot of mask.
 
     Layout: cart x, y (m); cart vx, vy (m/s); pole orientation quaternion x, y, z, w in world;
-    pole angular velocity (rad/s, world axes); number of balls; then for each ball position
-    (m) and velocity (m/s), world axes. Slots of balls that are not there are 0.
+    pole angular velocity (rad/s, world axes); number of balls; then for each slot position
+    (m) and velocity (m/s) of its ball, world axes; last the mask: for each slot 1 if there is a
+    ball, else 0. Slots without a ball hold 0.
 
     Example:
         >>> observation_size("paper")
-        276
+        320
     """
-    return FIRST_BALL + BALL_WIDTH * BALL_SLOTS[profile]
+    return FIRST_BALL + (BALL_WIDTH + 1) * BALL_SLOTS[profile]
+
+
+def ball_mask(profile: str) -> slice:
+    """Where the mask of the ball slots is.
+
+    Example:
+        >>> ball_mask("paper")
+        slice(276, 320, None)
+    """
+    slots = BALL_SLOTS[profile]
+    first = FIRST_BALL + BALL_WIDTH * slots
+    return slice(first, first + slots)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

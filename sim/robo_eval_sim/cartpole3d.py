@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import struct
@@ -21,6 +22,7 @@ from robo_eval.core.cartpole3d import (
     POLE_LIMIT_RAD,
     PUSHES,
     TICK_S,
+    ball_mask,
     observation_size,
 )
 from robo_eval.core.errors import InputError
@@ -32,7 +34,7 @@ from robo_eval_sim.start import Row, Start, Starts, Vector3
 from robo_eval_sim.state import GivenState, has_fallen, physical_fields, read_state, write_history
 from robo_eval_sim.world import World, give_back, take_world
 
-Observation = NDArray[np.float64]
+Observation = NDArray[np.float32]
 _Origin = tuple[Row, tuple[float, float] | None, int]
 """Where an episode began: numbers, force in the hidden tick if there was one, ticks passed."""
 _Frame = tuple[Vector3, Vector3]
@@ -45,7 +47,7 @@ _INTEGERS: Final = frozenset({int, np.int64, np.int32})
 _SURELY_UP: Final = (1.0 - math.cos(POLE_LIMIT_RAD)) / 2.0
 """Below this sum of squares of a quaternion's x and y its tilt is small, and so roll and pitch."""
 _PACK: Final[list[Callable[..., None]]] = [
-    struct.Struct(f"{size}d").pack_into for size in range(observation_size("compat") + 1)
+    struct.Struct(f"{size}f").pack_into for size in range(observation_size("compat") + 1)
 ]
 _FAR_M: Final = 100.0
 _FAST: Final = 200.0
@@ -109,7 +111,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._reveal = reveal
         self.observation_space: spaces.Box = _observation_space(self._profile)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(len(PUSHES))
-        self._blank = np.zeros(observation_size(self._profile))
+        self._blanks = _blank_observations(self._profile)
         self._no_novelty = self._novelty({})
         self._world: World | None = None
         self._tick = 0
@@ -121,6 +123,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._origin: _Origin | None = None
         self._drawn: Novelty | None = None
         self._actions: list[int | np.int64] = []
+        self._rows: list[Row] = []
         self._info: dict[str, Any] = {}
 
     # Gymnasium ---------------------------------------------------------------------------------
@@ -150,6 +153,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._is_running = self._tick < EPISODE_TICKS and (
             x * x + y * y < _SURELY_UP or not has_fallen(x, y, row[6], row[7])
         )
+        self._rows = [row]
         return self._observe(row), self._info.copy()
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -169,6 +173,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         truncated = self._tick >= EPISODE_TICKS
         if fallen or truncated:
             self._is_running = False
+        self._rows.append(row)
         return self._observe(row), _REWARD, fallen, truncated, self._info.copy()
 
     def render(self) -> NDArray[np.uint8] | None:
@@ -216,21 +221,24 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
 
     def trajectory(
         self,
-        observations: NDArray[np.float64],
-        actions: NDArray[np.float64],
-        rewards: NDArray[np.float64],
+        observations: NDArray[np.floating[Any]],
+        actions: NDArray[np.floating[Any]],
+        rewards: NDArray[np.floating[Any]],
     ) -> Trajectory:
-        """The motion of an episode of this environment for a trace.
+        """The motion of the episode just played for a trace, in full precision.
 
         Args:
-            observations: Shape (T, D).
+            observations: Shape (T, D), what the policy saw.
             actions: Shape (T - 1,) or (T - 1, 1).
             rewards: Shape (T - 1,).
+
+        Raises:
+            ShapeError: If the arrays are not of the episode just played.
         """
         from robo_eval_sim.motion import trajectory_of
 
         physics = None if self._drawn is None else self._level.physics(self._drawn)
-        return trajectory_of(observations, actions, rewards, physics)
+        return trajectory_of(self._rows, observations, actions, rewards, physics)
 
     # Inside ------------------------------------------------------------------------------------
 
@@ -336,7 +344,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         return row
 
     def _observe(self, row: Row) -> Observation:
-        observation = self._blank.copy()
+        observation = self._blanks[int(row[BALL_COUNT])].copy()
         # Three times as fast as assigning a slice.
         _PACK[len(row)](observation, 0, *row)
         return observation
@@ -383,8 +391,19 @@ def _observation_space(profile: str) -> spaces.Box:
     """Bounds no episode reaches; usual ranges are in docs/environments/cartpole3d.md."""
     slots = BALL_SLOTS[profile]
     cart, quat, turn = [_FAR_M] * 2 + [_FAST] * 2, [1.0 + 1e-6] * 4, [_FAST] * 3
-    high = np.array([*cart, *quat, *turn, slots, *([_FAR_M] * 3 + [_FAST] * 3) * slots])
+    balls = ([_FAR_M] * 3 + [_FAST] * 3) * slots
+    high = np.array([*cart, *quat, *turn, slots, *balls, *[1.0] * slots], dtype=np.float32)
     low = -high
-    low[len(cart) + len(quat) + len(turn)] = 0.0
-    assert math.isfinite(float(high.sum()))
-    return spaces.Box(low, high, dtype=np.float64)
+    low[BALL_COUNT] = 0.0
+    low[ball_mask(profile)] = 0.0
+    return spaces.Box(low, high, dtype=np.float32)
+
+
+@functools.cache
+def _blank_observations(profile: str) -> list[Observation]:
+    """Observations by number of balls with the mask filled in, and nothing else."""
+    slots, first = BALL_SLOTS[profile], ball_mask(profile).start
+    blanks = np.zeros((slots + 1, observation_size(profile)), dtype=np.float32)
+    for count in range(slots + 1):
+        blanks[count, first : first + count] = 1.0
+    return list(blanks)

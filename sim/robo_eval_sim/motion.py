@@ -1,6 +1,9 @@
-"""The motion of a CartPole3D episode as joints and frames, from its observations."""
+"""The motion of a CartPole3D episode as joints and frames, from its states."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +23,7 @@ from robo_eval.core.errors import ShapeError
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.gantry import JOINTS, display_urdf
 from robo_eval_sim.physics import LEVEL_0, Physics
+from robo_eval_sim.start import Row
 
 Array = NDArray[np.float64]
 
@@ -46,12 +50,17 @@ def roll_pitch_yaw(quat_xyzw: Array) -> tuple[Array, Array, Array]:
 
 
 def trajectory_of(
-    observations: Array, actions: Array, rewards: Array, physics: Physics | None = None
+    rows: Sequence[Row],
+    observations: NDArray[np.floating[Any]],
+    actions: NDArray[np.floating[Any]],
+    rewards: NDArray[np.floating[Any]],
+    physics: Physics | None = None,
 ) -> Trajectory:
-    """What an episode's observations say about joints and frames.
+    """Joints and frames of an episode.
 
     Args:
-        observations: Shape (T, D).
+        rows: T states in full precision, laid out as an observation without its padding.
+        observations: Shape (T, D), what the policy saw.
         actions: Shape (T - 1,) or (T - 1, A).
         rewards: Shape (T - 1,).
         physics: Constants of the episode, for the robot description.
@@ -60,13 +69,14 @@ def trajectory_of(
         ShapeError: If the arrays do not fit each other.
     """
     seen = np.asarray(observations, dtype=np.float64)
-    if seen.ndim != 2 or len(seen) == 0 or seen.shape[1] < FIRST_BALL:
-        raise ShapeError(
-            f"observations: shape (T, {FIRST_BALL} or more) needed, given {seen.shape}"
-        )
+    if seen.ndim != 2 or len(seen) != len(rows) or len(seen) == 0:
+        raise ShapeError(f"observations: shape ({len(rows)}, D) needed, given {seen.shape}")
+    states = np.zeros((len(rows), max(len(row) for row in rows)))
+    for index, row in enumerate(rows):
+        states[index, : len(row)] = row
     done, earned = _rows("actions", actions, seen), _rows("rewards", rewards, seen)
-    position, velocity = _joints(seen)
-    frames, poses = _frames(seen)
+    position, velocity = _joints(states)
+    frames, poses = _frames(states)
     return Trajectory(
         stamp_ns=np.arange(len(seen), dtype=np.int64) * round(TICK_S * 1e9),
         joint_names=JOINTS,
@@ -81,7 +91,7 @@ def trajectory_of(
     )
 
 
-def _rows(name: str, values: Array, seen: Array) -> Array:
+def _rows(name: str, values: NDArray[np.floating[Any]], seen: Array) -> Array:
     array = np.asarray(values, dtype=np.float64)
     if len(array) != len(seen) - 1:
         raise ShapeError(f"{name}: {len(seen) - 1} rows are needed, given {len(array)}")

@@ -17,7 +17,7 @@ _AXES = ("x", "y", "z")
 _FAR, _FAST = 100.0, 200.0
 
 
-class NamedObservation(gymnasium.ObservationWrapper[dict[str, Any], Any, NDArray[np.float64]]):
+class NamedObservation(gymnasium.ObservationWrapper[dict[str, Any], Any, NDArray[np.float32]]):
     """The named form of the public reference program, numbers rounded to 6 decimals.
 
     `cart` holds x, y, z position and velocity; `pole` its x, y, z, w quaternion and x, y, z
@@ -32,11 +32,11 @@ class NamedObservation(gymnasium.ObservationWrapper[dict[str, Any], Any, NDArray
         InputError: If the environment is another.
     """
 
-    def __init__(self, env: gymnasium.Env[NDArray[np.float64], Any]) -> None:
+    def __init__(self, env: gymnasium.Env[NDArray[np.float32], Any]) -> None:
         super().__init__(env)
         space = env.observation_space
         is_ours = isinstance(space, spaces.Box) and len(space.shape) == 1
-        if not is_ours or (space.shape[0] - FIRST_BALL) % BALL_WIDTH:  # type: ignore[index]
+        if not is_ours or (space.shape[0] - FIRST_BALL) % (BALL_WIDTH + 1):  # type: ignore[index]
             raise InputError(f"NamedObservation: a CartPole3D environment is needed, given {env}")
         self.observation_space = spaces.Dict(
             {
@@ -69,7 +69,7 @@ class NamedObservation(gymnasium.ObservationWrapper[dict[str, Any], Any, NDArray
         self._ticks += 1
         return super().step(action)
 
-    def observation(self, observation: NDArray[np.float64]) -> dict[str, Any]:
+    def observation(self, observation: NDArray[np.float32]) -> dict[str, Any]:
         """The named form of an observation vector."""
         row = observation.tolist()
         balls = [

@@ -43,7 +43,7 @@ def test_observations_stay_in_their_space_under_random_pushes(
     assert env.observation_space.shape == (observation_size(profile),)
     for seed in range(3):
         for observation in balance(env, seed):
-            assert observation.dtype == np.float64
+            assert observation.dtype == np.float32
             assert env.observation_space.contains(observation)
             positions, velocities = balls_of(observation)
             assert not observation[12 + 6 * len(positions) :].any()
