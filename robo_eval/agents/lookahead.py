@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from robo_eval.agents.balancer import AxisPush
 from robo_eval.agents.base import Agent
-from robo_eval.agents.model import PlanarModel, Vector, cost_to_go, fly, read_balls, read_state
+from robo_eval.agents.model import Flight, PlanarModel, Vector, cost_to_go, read_balls, read_state
 from robo_eval.agents.registry import agent
 from robo_eval.core.cartpole3d import BALL_COUNT, NOMINAL, POLE_LIMIT_RAD, TICK_S
 
@@ -85,7 +85,7 @@ class Lookahead(Agent):
         gain = (b @ p @ a) / (self.push_weight + b @ p @ b)
         closed = a - np.outer(b, gain)
         ticks = np.unique(np.linspace(1, self.horizon_s / TICK_S, int(self.knots)).round())
-        self._times = ticks * TICK_S
+        self._flight = Flight(ticks * TICK_S)
         powers = np.stack([np.linalg.matrix_power(closed, int(k)) for k in ticks])
         self._to_cart, self._to_lean = powers[:, 0, :].copy(), powers[:, 2, :].copy()
         self._steps = self.step_m * _SIDES
@@ -110,7 +110,7 @@ class Lookahead(Agent):
 
     def _nearby(self, observation: NDArray[Any], x: float, y: float) -> Vector:
         """Flights, shape (N, K, 3), of the balls that come near enough to matter."""
-        flight = fly(*read_balls(observation), self._times)
+        flight = self._flight(*read_balls(observation))
         far = np.abs(flight - np.array([x, y, 0.0])).max(-1).min(-1)
         found: Vector = flight[far < _NEARBY_M]
         return found

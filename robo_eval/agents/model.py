@@ -31,7 +31,7 @@ def read_state(observation: NDArray[Any]) -> tuple[float, ...]:
     """Cart and pole, axis by axis: x, vx, nx, nx', y, vy, ny, ny'.
 
     Args:
-        observation: CartPole3D observation, shape (12 + 6 N,).
+        observation: CartPole3D observation, see `robo_eval.core.cartpole3d.observation_size`.
 
     Raises:
         ShapeError: If it is too short to be one.
@@ -41,8 +41,8 @@ def read_state(observation: NDArray[Any]) -> tuple[float, ...]:
     except (AttributeError, TypeError, ValueError) as err:
         shape = getattr(observation, "shape", type(observation).__name__)
         raise ShapeError(
-            f"observation: CartPole3D's vector of {FIRST_BALL} + {BALL_WIDTH} N numbers is"
-            f" needed, given {shape}"
+            f"observation: CartPole3D's vector, at least {FIRST_BALL} numbers, is needed,"
+            f" given {shape}"
         ) from err
     nx = 2.0 * (qx * qz + qw * qy)
     ny = 2.0 * (qy * qz - qw * qx)
@@ -163,47 +163,43 @@ def cost_to_go(a: Vector, b: Vector, q: Vector, r: float) -> Vector:
     raise ArithmeticError("the Riccati iteration did not settle")
 
 
-def fly(
-    position: Vector,
-    velocity: Vector,
-    times: Vector,
-    *,
-    radius: float = NOMINAL.ball_radius_m,
-    damping: float = NOMINAL.damping,
-) -> Vector:
+class Flight:
     """Where freely flying balls are at given times, bounced off the walls.
 
     Nominal balls feel no gravity and lose speed as v' = -c v (1 + |v|), which keeps their
     direction; walls return them without loss, so a straight path is folded at the walls.
 
     Args:
-        position: Shape (N, 3), metres.
-        velocity: Shape (N, 3), m/s.
         times: Shape (K,), seconds from now.
         radius: Radius of the balls, metres.
         damping: c, 1/s.
-
-    Returns:
-        Positions, shape (N, K, 3), metres.
     """
-    speed = np.sqrt((velocity * velocity).sum(1))[:, None]
-    # Solving the law for v, and that for the distance, gives a logarithm.
-    lost = -np.expm1(-damping * times)
-    share = np.log1p(speed * lost) / (damping * np.maximum(speed, 1e-9))
-    straight = position[:, None, :] + velocity[:, None, :] * share[:, :, None]
-    return fold(straight, *_box(radius))
 
+    def __init__(
+        self,
+        times: Vector,
+        *,
+        radius: float = NOMINAL.ball_radius_m,
+        damping: float = NOMINAL.damping,
+    ) -> None:
+        half = NOMINAL.arena_half_width_m - radius
+        # Space a ball's centre moves in.
+        self._low = np.array([-half, -half, NOMINAL.arena_floor_m + radius])
+        self._high = np.array([half, half, NOMINAL.arena_ceiling_m - radius])
+        self._lost = -np.expm1(-damping * times)
+        self._damping = damping
 
-def _box(radius: float) -> tuple[Vector, Vector]:
-    """Lower and upper corner of the space a ball's centre moves in."""
-    half = NOMINAL.arena_half_width_m - radius
-    low = np.array([-half, -half, NOMINAL.arena_floor_m + radius])
-    return low, np.array([half, half, NOMINAL.arena_ceiling_m - radius])
+    def __call__(self, position: Vector, velocity: Vector) -> Vector:
+        """Positions, shape (N, K, 3), metres, of balls seen at (N, 3) with speeds (N, 3), m/s."""
+        speed = np.sqrt((velocity * velocity).sum(1))[:, None]
+        # Solving the law for v, and that for the distance, gives a logarithm.
+        share = np.log1p(speed * self._lost) / (self._damping * np.maximum(speed, 1e-9))
+        straight = position[:, None, :] + velocity[:, None, :] * share[:, :, None]
+        return fold(straight, self._low, self._high)
 
 
 def fold(straight: Vector, low: Vector, high: Vector) -> Vector:
     """Mirror coordinates back into [low, high], as often as needed."""
     width = high - low
-    phase = np.mod(straight - low, 2.0 * width)
-    folded: Vector = low + np.minimum(phase, 2.0 * width - phase)
+    folded: Vector = np.abs((straight - high) % (2.0 * width) - width) + low
     return folded

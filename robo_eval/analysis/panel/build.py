@@ -21,7 +21,7 @@ _DIGITS: Final = 6
 
 
 def summarise_panel(
-    episodes: pd.DataFrame, *, plan_digest: str, software: str, versions: Mapping[str, str]
+    episodes: pd.DataFrame, *, plan_digest: str, versions: Mapping[str, str]
 ) -> dict[str, Any]:
     """Condense the episodes of the panel's plan.
 
@@ -32,7 +32,6 @@ def summarise_panel(
     Args:
         episodes: Rows of the trial, columns as in `robo_eval.core.episode`.
         plan_digest: SHA-256 of the locked plan.
-        software: Version that played them.
         versions: Versions of Python and the packages beneath.
 
     Raises:
@@ -62,7 +61,7 @@ def summarise_panel(
         )
     items.sort(key=lambda item: (item["profile"], item["level"], _ORDER[item["difficulty"]]))
     return {
-        "software": software,
+        "software": ", ".join(sorted(episodes["software"].unique())),
         "versions": dict(versions),
         "plan_digest": plan_digest,
         "levels_digest": levels_digest(),

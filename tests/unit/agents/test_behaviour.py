@@ -10,7 +10,14 @@ import pytest
 from robo_eval.agents import agent_names, make_agent
 from robo_eval.agents.identification import OnlineModel
 from robo_eval.agents.model import PlanarModel
-from robo_eval.core.cartpole3d import NOMINAL, POLE_LIMIT_RAD, PUSHES, Action, NominalParameters
+from robo_eval.core.cartpole3d import (
+    NOMINAL,
+    POLE_LIMIT_RAD,
+    PUSHES,
+    Action,
+    NominalParameters,
+    observation_size,
+)
 from robo_eval.core.errors import ShapeError
 
 SEES = ["balancer", "lookahead", "adaptive"]
@@ -28,7 +35,7 @@ class Plant:
         self.axes[:, 2] = lean
 
     def observe(self, balls=()):
-        found = np.zeros(276)
+        found = np.zeros(observation_size("paper"), np.float32)
         (x, vx, nx, mx), (y, vy, ny, my) = self.axes
         found[:4] = x, y, vx, vy
         # The smallest rotation that leans by (nx, ny), and the rate that changes it so.

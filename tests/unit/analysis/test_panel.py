@@ -1,0 +1,249 @@
+"""The shipped difficulty of the items, and how it is made."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robo_eval.agents import agent_names, load_policy, make_agent
+from robo_eval.analysis import panel
+from robo_eval.analysis.panel import build, items
+from robo_eval.analysis.panel.build import as_text, summarise_panel
+from robo_eval.analysis.panel.controllers import PanelController
+from robo_eval.core.errors import InputError, UnknownNameError
+from robo_eval.core.plan import SeedPlan, TrialPlan, parse_plan
+from robo_eval.core.policy import Policy
+
+PLAN = parse_plan(panel.plan_text(), source="plan.yaml")
+
+
+@pytest.mark.parametrize("profile", ["paper", "compat"])
+def test_there_is_one_difficulty_for_each_of_51_items(profile):
+    table = panel.item_difficulty(profile)
+    assert list(table.columns) == list(items.COLUMNS)
+    cells = set(zip(table["level"], table["difficulty"], strict=True))
+    assert cells == {(n, d) for n in range(17) for d in ("easy", "medium", "hard")}
+    assert len(table) == 51
+    assert (table["item_difficulty"] + table["mean_performance"]).round(9).eq(1.0).all()
+    assert (table["low"] <= table["mean_performance"]).all()
+    assert (table["mean_performance"] <= table["high"]).all()
+    assert table["n"].eq(len(panel.members()) * PLAN.episodes).all()
+    assert PLAN.episodes >= 20
+
+
+def test_difficulties_are_spread_widely_enough_to_draw_a_curve():
+    table = panel.item_difficulty("paper")
+    assert table["item_difficulty"].max() - table["item_difficulty"].min() > 0.4
+    assert table["item_difficulty"].round(6).nunique() >= 40
+
+
+def test_the_members_span_weak_to_strong():
+    means = sorted(member.mean_performance for member in panel.members())
+    assert 8 <= len(means) <= 12
+    assert means[0] < 0.25
+    assert means[-1] > 0.7
+
+
+def test_unknown_profile_names_the_nearest():
+    with pytest.raises(UnknownNameError, match="did you mean 'paper'"):
+        panel.item_difficulty("papers")
+
+
+def test_no_agent_that_can_be_named_is_in_the_panel():
+    names = {member.name for member in panel.members()}
+    assert not names & set(agent_names())
+    panel.check_outsiders(make_agent(name).digest for name in agent_names())
+
+
+def test_a_member_is_not_measured_by_the_panel():
+    member = panel.members()[0]
+    with pytest.raises(InputError, match=f"{member.name}: a member of the panel"):
+        panel.item_difficulty("paper", agents=["0" * 64, member.digest])
+
+
+def test_the_plan_makes_the_members_the_data_come_from():
+    made = {p.name: load_policy(p.name, p.factory, p.kwargs) for p in PLAN.policies}
+    assert all(isinstance(policy, Policy) for policy in made.values())
+    recorded = {member.name: member.digest for member in panel.members()}
+    assert {name: policy.digest for name, policy in made.items()} == recorded, (
+        "the members changed: run benchmarks/make_panel.py"
+    )
+
+
+def test_the_panels_seeds_are_nobody_elses():
+    used = range(PLAN.seeds.first, PLAN.seeds.first + PLAN.episodes)
+    # Far from the default of plans, from tuning (below 10,000) and from reports (from 100,000).
+    assert min(used) > 10_000_000 > SeedPlan().first
+
+
+def test_provenance_tells_whether_the_levels_changed(monkeypatch):
+    monkeypatch.setattr(items, "levels_digest", lambda: "0" * 64)
+    assert panel.provenance().is_current is False
+    monkeypatch.setattr(items, "levels_digest", lambda: None)
+    assert panel.provenance().is_current is None
+    monkeypatch.setattr(items, "levels_digest", lambda: items._data()["levels_digest"])
+    found = panel.provenance()
+    assert found.is_current is True
+    assert found.software.startswith("robo-eval ")
+    assert "numpy" in found.versions
+
+
+def test_only_code_counts_as_a_change_of_the_levels(tmp_path, monkeypatch):
+    folder = tmp_path / "robo_eval_sim" / "novelty"
+    folder.mkdir(parents=True)
+    level = folder / "level_01_new.py"
+
+    def now(text):
+        level.write_text(text, encoding="utf-8")
+        return items.levels_digest()
+
+    class Found:
+        submodule_search_locations = (str(folder.parent),)
+
+    monkeypatch.setattr(items.importlib.util, "find_spec", lambda name: Found)
+    before = now('"""Old words."""\nMASS = 5.0\n"""Unit."""\ndef f():\n    """Says."""\n')
+    assert before == now('"""New."""\n\n# why\nMASS = 5.0\ndef f():\n    pass\n')
+    assert before != now('"""Old words."""\nMASS = 6.0\n"""Unit."""\ndef f():\n    """Says."""\n')
+    monkeypatch.setattr(items.importlib.util, "find_spec", lambda name: None)
+    assert items.levels_digest() is None
+
+
+def test_the_simulator_still_gives_the_recorded_results():
+    pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval[sim]'")
+    gymnasium = pytest.importorskip("gymnasium")
+    from robo_eval.core.schedule import policy_seed
+
+    probe = items._data()["probe"]
+    plan = next(p for p in PLAN.policies if p.name == probe["policy"])
+    agent = load_policy(plan.name, plan.factory, plan.kwargs)
+    changed = []
+    for profile, level, difficulty, recorded in probe["results"]:
+        env = gymnasium.make(panel.TASK, level=level, difficulty=difficulty, profile=profile)
+        observation, _ = env.reset(seed=probe["seed"])
+        agent.reset(seed=policy_seed(probe["seed"]))
+        total, over = 0.0, False
+        while not over:
+            observation, reward, terminated, truncated, _ = env.step(agent.act(observation))
+            total, over = total + reward, terminated or truncated
+        env.close()
+        if total != pytest.approx(recorded, abs=1e-4):
+            changed.append((profile, level, difficulty, recorded, total))
+    assert not changed, f"the levels changed: run benchmarks/make_panel.py; {changed}"
+
+
+def played(*, drop=None, quality=lambda policy, level, seed: 0.5, digest="d"):
+    rows = [
+        {
+            "profile": "paper",
+            "level": level,
+            "difficulty": "easy",
+            "policy": policy,
+            "policy_digest": f"{digest}-{policy}",
+            "seed": seed,
+            "quality": quality(policy, level, seed),
+            "software": "robo-eval 0",
+        }
+        for level in (0, 1)
+        for policy in ("weak", "strong")
+        for seed in range(20)
+        if (policy, level, seed) != drop
+    ]
+    return pd.DataFrame(rows)
+
+
+def summarised(frame):
+    return summarise_panel(frame, plan_digest="p", versions={})
+
+
+def test_the_mean_is_over_members_and_seeds_and_the_interval_over_seeds():
+    # The members differ by 0.8 and the seeds by at most 0.1: only the latter widen the interval.
+    frame = played(quality=lambda p, n, s: 0.1 + 0.8 * (p == "strong") + 0.1 * (s % 2) * (n == 1))
+    calm, noisy = summarised(frame)["items"]
+    assert calm["mean_performance"] == calm["low"] == calm["high"] == 0.5
+    assert noisy["mean_performance"] == pytest.approx(0.55)
+    assert 0.01 < noisy["high"] - noisy["low"] < 0.1
+    assert calm["n"] == 40
+
+
+def test_members_carry_their_digest_and_mean_and_the_probe_is_who_varies_most():
+    data = summarised(played(quality=lambda p, n, s: 0.75 if p == "strong" else 0.5 * (s % 2)))
+    assert data["members"] == [
+        {"name": "strong", "digest": "d-strong", "mean_performance": 0.75},
+        {"name": "weak", "digest": "d-weak", "mean_performance": 0.25},
+    ]
+    assert (data["probe"]["policy"], data["probe"]["seed"]) == ("weak", 0)
+    assert data["probe"]["results"] == [["paper", 0, "easy", 0.0], ["paper", 1, "easy", 0.0]]
+
+
+def test_what_is_incomplete_is_refused():
+    with pytest.raises(InputError, match="paper level 1 easy: episodes are missing"):
+        summarised(played(drop=("weak", 1, 7)))
+    unscored = played()
+    unscored.loc[3, "quality"] = None
+    with pytest.raises(InputError, match="an episode has no score"):
+        summarised(unscored)
+    other = played(digest="e")
+    mixed = pd.concat([played(), other[other["level"] == 0].assign(level=5)])
+    with pytest.raises(InputError, match="played with 2 digests"):
+        summarised(mixed)
+
+
+def test_the_file_form_loses_nothing():
+    data = summarised(played())
+    assert json.loads(as_text(data)) == data
+    assert json.loads(as_text(items._data())) == items._data()
+    assert build.spread(items._data(), "paper")[0] < build.spread(items._data(), "paper")[1]
+
+
+def controlled(**more):
+    agent = PanelController(**{"dead_band": 0.0, **more})
+    agent.reset(seed=4)
+    return agent
+
+
+def leaning(x=0.0, y=0.0):
+    seen = np.zeros(12)
+    seen[4:8] = -y / 2, x / 2, 0.0, 1.0
+    return seen
+
+
+def test_controllers_push_under_the_lean_after_their_delay_and_hold_it():
+    assert controlled().act(leaning(x=0.1)) == 1
+    assert controlled().act(leaning(y=-0.1)) == 4
+    assert controlled(dead_band=0.2).act(leaning(x=0.1)) == 0
+    late = controlled(delay=2)
+    assert [late.act(leaning(x=s)) for s in (0.1, -0.1, -0.1, -0.1)] == [0, 0, 1, 2]
+    slow = controlled(repeat=3)
+    assert [slow.act(leaning(x=s)) for s in (0.1, -0.1, -0.1, -0.1)] == [1, 1, 1, 2]
+
+
+def test_noise_and_lapses_repeat_with_the_seed():
+    agent = controlled(noise=0.2, lapse=0.5)
+    first = [agent.act(leaning(x=0.01)) for _ in range(60)]
+    agent.reset(seed=4)
+    assert [agent.act(leaning(x=0.01)) for _ in range(60)] == first
+    agent.reset(seed=5)
+    assert [agent.act(leaning(x=0.01)) for _ in range(60)] != first
+    assert len(set(first)) == 5
+
+
+def test_a_trial_with_a_member_rates_the_others_only(tmp_path):
+    pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval[sim]'")
+    from robo_eval.analysis.trial import acc_of
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval_sim.runner import run_simulated
+
+    head = {"name": "with a member", "episodes": 2, "traces": "none"}
+    tasks = [{"levels": [0, 1, 9], "difficulties": ["easy", "hard"]}]
+    member = PLAN.policies[0].model_dump()
+    plan = TrialPlan.model_validate(
+        {**head, "tasks": tasks, "policies": ["random", "nothing", member]}
+    )
+    trial = TrialDirectory.create(tmp_path / "trial", plan)
+    run_simulated(trial, jobs=1)
+    table = acc_of(trial)
+    assert [row.policy for row in table.rows] == ["nothing", "random"]
+    assert table.left_out == (f"{member['name']} (a member of the panel)",)
