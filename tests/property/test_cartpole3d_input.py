@@ -164,9 +164,8 @@ def test_any_state_in_range_is_started_from_exactly(
     observation, _ = ENV.reset(options={"state": state})
     saved = ENV.unwrapped.get_state()
     assert {name: saved[name] for name in state} == state
-    np.testing.assert_array_equal(
-        observation[:11], [*state["cart_position"], *velocity, *state["pole_quat_xyzw"], *rate]
-    )
+    numbers = [*state["cart_position"], *velocity, *state["pole_quat_xyzw"], *rate]
+    np.testing.assert_array_equal(observation[:11], np.float32(numbers))
     after = ENV.step(1)[0]
     again, _ = ENV.reset(options={"state": saved})
     np.testing.assert_array_equal(again, observation)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from robo_eval.core.cartpole3d import BALL_SLOTS, EPISODE_TICKS, observation_size
+from robo_eval.core.cartpole3d import BALL_SLOTS, EPISODE_TICKS, ball_mask, observation_size
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty import levels
 
@@ -46,7 +46,11 @@ def test_observations_stay_in_their_space_under_random_pushes(
             assert observation.dtype == np.float32
             assert env.observation_space.contains(observation)
             positions, velocities = balls_of(observation)
-            assert not observation[12 + 6 * len(positions) :].any()
+            mask = ball_mask(profile)
+            assert not observation[12 + 6 * len(positions) : mask.start].any()
+            assert observation[mask].tolist() == [
+                float(slot < len(positions)) for slot in range(BALL_SLOTS[profile])
+            ]
             # Nothing leaves the room, however fast it is.
             assert np.abs(positions[:, :2]).max(initial=0) < 6.5
             assert np.abs(positions[:, 2] - 5.0).max(initial=0) < 6.5

@@ -99,7 +99,8 @@ def test_2_compat_balls_are_anywhere_in_the_room(make: Callable, balls_of: Calla
     for seed in range(20):
         positions, velocities = balls_of(env.reset(seed=seed)[0])
         control.reset(seed=seed)
-        assert positions.tolist() == [ball["position"] for ball in start_of(control)["balls"]]
+        expected = [ball["position"] for ball in start_of(control)["balls"]]
+        assert positions.tolist() == np.array(expected, dtype=np.float32).tolist()
         assert not velocities.any()
 
 

@@ -31,12 +31,16 @@ def test_trajectory_of_an_episode(make: Callable, balance: Callable, balls_of: C
     for tick in (0, n // 2, n - 1):
         positions, _ = balls_of(seen[tick])
         count = len(positions)
-        np.testing.assert_array_equal(poses[tick, 2 : 2 + count, :3], positions)
+        np.testing.assert_array_equal(np.float32(poses[tick, 2 : 2 + count, :3]), positions)
         assert np.isnan(poses[tick, 2 + count :]).all()
-        np.testing.assert_array_equal(poses[tick, 1, 3:], seen[tick, 4:8])
-        np.testing.assert_array_equal(poses[tick, 0, :2], seen[tick, :2])
-    np.testing.assert_array_equal(trajectory.joint_position[:, :2], seen[:, :2])
-    np.testing.assert_array_equal(trajectory.joint_velocity[:, :2], seen[:, 2:4])
+        np.testing.assert_array_equal(np.float32(poses[tick, 1, 3:]), seen[tick, 4:8])
+        np.testing.assert_array_equal(np.float32(poses[tick, 0, :2]), seen[tick, :2])
+    np.testing.assert_array_equal(np.float32(trajectory.joint_position[:, :2]), seen[:, :2])
+    np.testing.assert_array_equal(np.float32(trajectory.joint_velocity[:, :2]), seen[:, 2:4])
+    # The trace holds the engine's own numbers, not what was rounded for the policy.
+    last = env.unwrapped.physical_state()
+    assert trajectory.joint_position[-1, :2].tolist() == last["cart_position"]
+    assert poses[-1, 1, 3:].tolist() == last["pole_quat_xyzw"]
 
 
 def test_angles_are_those_of_the_rotation() -> None:
@@ -62,7 +66,8 @@ def test_joint_speeds_are_the_derivatives_of_joint_positions(
 ) -> None:
     env = make(balls=0)
     seen = balance(env, seed=2, ticks=120)
-    trajectory = trajectory_of(seen, np.zeros(len(seen) - 1), np.zeros(len(seen) - 1))
+    idle = np.zeros(len(seen) - 1)
+    trajectory = env.unwrapped.trajectory(seen, idle, idle)
     change = np.diff(trajectory.joint_position, axis=0) / 0.02
     # Positions follow the new velocities.
     np.testing.assert_allclose(change, trajectory.joint_velocity[1:], atol=2e-3)
@@ -90,9 +95,12 @@ def test_description_shows_the_level_s_pole(make: Callable) -> None:
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
+    rows = [(0.0,) * 7 + (1.0,) + (0.0,) * 4] * 4
     with pytest.raises(ShapeError, match="observations: shape"):
-        trajectory_of(np.zeros(12), np.zeros(0), np.zeros(0))
+        trajectory_of(rows, np.zeros(12), np.zeros(3), np.zeros(3))
+    with pytest.raises(ShapeError, match="observations: shape"):
+        trajectory_of(rows, np.zeros((3, 320)), np.zeros(2), np.zeros(2))
     with pytest.raises(ShapeError, match="actions: 3 rows are needed, given 2"):
-        trajectory_of(np.zeros((4, 276)), np.zeros(2), np.zeros(3))
+        trajectory_of(rows, np.zeros((4, 320)), np.zeros(2), np.zeros(3))
     with pytest.raises(ShapeError, match="rewards: 3 rows are needed, given 4"):
-        trajectory_of(np.zeros((4, 276)), np.zeros(3), np.zeros(4))
+        trajectory_of(rows, np.zeros((4, 320)), np.zeros(3), np.zeros(4))
