@@ -144,10 +144,13 @@ def policy_differences(
         One effect a group, in order; episodes of one seed are averaged before resampling.
     """
     rows = main_rows(episodes_frame(episodes))
-    rows = rows.sort_values("quality", na_position="last").drop_duplicates(
-        [*CONDITION, "policy", "seed"]
-    )
+    # Of several attempts at one episode the scored one counts; episodes that repeat a seed in a
+    # condition are averaged, and without a seed nothing says which episode is the match.
+    rows = rows.sort_values("quality", na_position="last").drop_duplicates("base_id")
+    rows = rows[rows["seed"].notna()]
     keys = [*CONDITION, "seed"]
+    repeats = rows.groupby([*keys, "policy"], dropna=False, sort=False)["quality"]
+    rows = repeats.mean().reset_index()
     other = rows[rows["policy"] == baseline]
     matches = dict(
         zip(zip(*(other[key] for key in keys), strict=True), other["quality"], strict=True)

@@ -16,7 +16,11 @@ from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.tables import groups as groups_of
 from robo_eval.metrics.tables import main_rows, sort_key
-from robo_eval.stats.proportions import clopper_pearson_interval, wilson_interval
+from robo_eval.stats.proportions import (
+    clopper_pearson_interval,
+    clustered_interval,
+    wilson_interval,
+)
 from robo_eval.stats.resampling import Interval, mean_intervals, stratified_mean_interval
 
 if TYPE_CHECKING:
@@ -250,6 +254,8 @@ def policies_of(
 def planned_episodes(plan: TrialPlan) -> dict[tuple[Any, ...], int]:
     """Episodes the plan asks for by condition and policy, in its order."""
     planned: dict[tuple[Any, ...], int] = {}
+    if plan.imported is not None:  # it describes what was found, and plans nothing
+        return planned
     for side in plan.sides:
         for condition in plan.conditions():
             task = plan.tasks[condition.task]
@@ -370,11 +376,17 @@ def _policy(
     samples = [_qualities(own) for own in by_condition.values()]
     samples = [sample for sample in samples if sample.size]
 
+    seeds = _shared_seeds(table)
+
     def success(successes: int, attempts: int, *, exact: bool) -> Estimate:
         estimate = success_estimate(successes, attempts, exact=exact, level=config.level)
+        if seeds is not None and estimate.value is not None:
+            estimate = _by_seed(estimate, seeds["success"].to_numpy(), config)
         return _with_coverage(estimate, coverage)
 
     means = _condition_means(samples, config)
+    if seeds is not None and means["these"].value is not None:
+        means = {**means, "these": _mean_by_seed(means["these"], seeds["quality"], config)}
     return PolicyResult(
         side=str(key[0]),
         policy=str(key[1]),
@@ -390,6 +402,47 @@ def _policy(
         performance_bounds=coverage.bounds(float(_qualities(table).sum())),
         success_bounds=coverage.bounds(float(n_success)),
     )
+
+
+def _shared_seeds(table: pd.DataFrame) -> pd.DataFrame | None:
+    """Mean quality and success of each seed, where conditions share their seeds; else None.
+
+    Episodes of one seed start alike in every condition, so they are not independent: what a
+    seed does in all conditions together is one observation.
+    """
+    scored = table[table["quality"].notna()]
+    if scored.empty or scored["seed"].isna().any():
+        return None
+    pairs = scored[["seed", *CONDITION]].drop_duplicates()
+    if pairs.groupby("seed").size().max() < 2:
+        return None
+    values = pd.DataFrame(
+        {
+            "seed": scored["seed"],
+            "quality": scored["quality"].astype(float),
+            "success": scored["success"].astype(float),
+        }
+    )
+    return values.groupby("seed").mean()
+
+
+def _by_seed(estimate: Estimate, rates: NDArray[np.float64], config: MetricConfig) -> Estimate:
+    if len(rates) < 2:
+        reason = "one seed, shared by all episodes, says nothing about others"
+        return replace(estimate, low=None, high=None, method="none", reason=reason)
+    low, high = clustered_interval(rates, estimate.n, level=config.level)
+    method = f"korn_graubard_{len(rates)}_seeds"
+    return replace(estimate, low=low, high=high, method=method)
+
+
+def _mean_by_seed(estimate: Estimate, means: pd.Series, config: MetricConfig) -> Estimate:
+    values = means.to_numpy(dtype=np.float64)
+    interval = mean_intervals(
+        [values], level=config.level, resamples=config.resamples, seed=config.seed
+    )[0]
+    found = _bounded_estimate(interval, values, config)
+    method = f"{found.method}_{len(values)}_seeds"
+    return replace(found, value=estimate.value, n=estimate.n, method=method)
 
 
 def _digests(table: pd.DataFrame) -> tuple[str, ...]:

@@ -129,3 +129,48 @@ def _check_level(level: float) -> None:
 
 def _unwrap(values: NDArray[np.float64]) -> float | NDArray[np.float64]:
     return values if values.ndim else float(values)
+
+
+def clustered_interval(
+    cluster_rates: ArrayLike, n: int, *, level: float = 0.95
+) -> tuple[float, float]:
+    """Interval of a proportion whose trials come in clusters that are alike.
+
+    Clopper-Pearson at the effective sample size: the number of independent trials that would vary
+    as much as the rates of the clusters do, corrected for how few clusters say so. Where every
+    trial ended alike nothing shows how alike a cluster is, and each counts as one trial.
+
+    Args:
+        cluster_rates: Share of successes in each cluster, shape (S,), S >= 2, equal sizes.
+        n: Trials in all.
+        level: Coverage aimed at.
+
+    Raises:
+        ValueError: If there are fewer than two clusters or `n` is smaller than their number.
+
+    References:
+        Korn and Graubard (1998), Survey Methodology 24:193-201.
+
+    Example:
+        >>> low, high = clustered_interval([1.0, 0.8, 0.4, 0.9, 0.6], 50)
+        >>> print(f"{low:.2f}-{high:.2f}")
+        0.36-0.96
+    """
+    from scipy.special import betaincinv
+    from scipy.stats import t
+
+    rates = np.asarray(cluster_rates, dtype=np.float64)
+    clusters = len(rates)
+    if clusters < 2 or n < clusters:
+        raise ValueError(f"2 clusters and as many trials are needed, given {clusters} and {n}")
+    rate = float(rates.mean())
+    tail = (1.0 - level) / 2.0
+    if rate in (0.0, 1.0):
+        return clopper_pearson_interval(round(rate * clusters), clusters, level=level)
+    variance = float(rates.var(ddof=1)) / clusters
+    effective = min(float(n), rate * (1.0 - rate) / variance) if variance > 0.0 else float(n)
+    effective *= float((t.ppf(tail, n - 1) / t.ppf(tail, clusters - 1)) ** 2)
+    k = rate * effective
+    low = float(betaincinv(k, effective - k + 1.0, tail))
+    high = float(betaincinv(k + 1.0, effective - k, 1.0 - tail))
+    return low, high

@@ -125,8 +125,8 @@ def test_intervals_stay_in_the_range_of_the_quantity_and_say_so(frame, episode):
 
 def test_overall_is_the_mean_of_conditions(frame, episode):
     log = frame(
-        *(episode(f"a{i}", q, level=1) for i, q in enumerate((0.2, 0.4))),
-        *(episode(f"b{i}", q, level=2) for i, q in enumerate((0.9, 0.9, 0.9, 0.8))),
+        *(episode(f"a{i}", q, level=1, seed=i) for i, q in enumerate((0.2, 0.4))),
+        *(episode(f"b{i}", q, level=2, seed=9 + i) for i, q in enumerate((0.9, 0.9, 0.9, 0.8))),
     )
     (result,) = policies(log)
     assert result.performance.value == pytest.approx((0.3 + 0.875) / 2)
@@ -135,6 +135,51 @@ def test_overall_is_the_mean_of_conditions(frame, episode):
     width = result.performance.high - result.performance.low
     assert result.performance_elsewhere.high - result.performance_elsewhere.low > width
     assert result.n_conditions == 2
+
+
+def test_conditions_that_share_seeds_are_not_counted_as_independent(frame, episode):
+    # Five seeds, each alike in ten conditions: five observations, whatever number of rows.
+    quality = (1.0, 1.0, 0.2, 1.0, 0.4)
+    rows = [
+        episode(f"{level}-{seed}", q, level=level, seed=seed)
+        for level in range(10)
+        for seed, q in enumerate(quality)
+    ]
+    (result,) = policies(frame(*rows))
+    (single,) = policies(frame(*rows[:5]))
+    assert result.success_exact.n == 50
+    assert result.success_exact.method == "korn_graubard_5_seeds"
+    assert result.performance.method == "student_t_clipped_5_seeds"
+    for many, few in (
+        (result.performance, single.performance),
+        (result.success_exact, single.success_exact),
+    ):
+        assert many.value == pytest.approx(few.value)
+        assert many.high - many.low > 0.9 * (few.high - few.low)
+    (one_seed,) = policies(frame(*(row for row in rows if row.seed == 0)))
+    assert one_seed.success_exact.low is None
+    assert "one seed" in one_seed.success_exact.reason
+
+
+def test_intervals_over_shared_seeds_cover(frame, episode):
+    import numpy as np
+
+    rng = np.random.default_rng(1)
+    covered = {"success_exact": 0, "performance": 0}
+    trials = 200
+    for _ in range(trials):
+        # How hard a seed is decides most of what happens in all twelve conditions.
+        hard = rng.beta(2, 2, 8)
+        rows = [
+            episode(f"{level}-{seed}", float(rng.random() < p), level=level, seed=seed)
+            for level in range(12)
+            for seed, p in enumerate(hard)
+        ]
+        (result,) = policies(frame(*rows))
+        for name in covered:
+            interval = getattr(result, name)
+            covered[name] += interval.low <= 0.5 <= interval.high
+    assert min(covered.values()) >= 0.9 * trials, covered
 
 
 def test_policies_sides_and_conditions_stay_apart(frame, episode):
