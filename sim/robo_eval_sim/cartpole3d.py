@@ -30,6 +30,7 @@ from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.names import unknown_name
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.novelty import Effect, Novelty, load_level
+from robo_eval_sim.physics import LEVEL_0
 from robo_eval_sim.start import Row, Start, Starts, Vector3
 from robo_eval_sim.state import GivenState, has_fallen, physical_fields, read_state, write_history
 from robo_eval_sim.world import World, give_back, take_world
@@ -297,7 +298,10 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         row, force, self._tick = origin
         self._actions = []
         self._info = {"novelty": drawn.as_dict()} if self._reveal else {}
-        world.prepare(self._level.physics(drawn), int(row[BALL_COUNT]), self._is_visible)
+        physics, count = self._level.physics(drawn), int(row[BALL_COUNT])
+        added = physics.pool - LEVEL_0.pool
+        capacity = min(count + added, BALL_SLOTS[self._profile])
+        world.prepare(physics, capacity, self._is_visible)
         world.place(row, frame)
         effect = self._effect = None if self._effects is None else self._effects(drawn, world)
         if force is None:

@@ -122,7 +122,7 @@ class World:
 
         Args:
             physics: The constants.
-            balls: Least number of balls the pool must hold.
+            balls: Most balls there can be, if that is more than `physics.pool`.
             is_visible: Whether `picture` will be called.
         """
         if (
@@ -136,6 +136,7 @@ class World:
         else:
             self._build(physics, max(balls, physics.pool), is_visible=is_visible)
         self.physics = physics
+        self._capacity = max(balls, physics.pool)
         self._active = []
 
     def _build(self, physics: Physics, pool: int, *, is_visible: bool) -> None:
@@ -308,12 +309,13 @@ class World:
         self.row = row
 
     def add_ball(self, position: Sequence[float], velocity: Sequence[float]) -> bool:
-        """Put one more ball into the room; False if the pool is empty.
+        """Put one more ball into the room; False if there can be no more.
 
         A ball on a rail slides along the horizontal part of its velocity; a fixed one has none.
         """
         n = len(self._active)
-        if n == len(self._balls):
+        # Not what the pool holds: an earlier episode may have needed a larger one.
+        if n >= self._capacity:
             return False
         ball, client, kind = self._balls[n], self._client, self.physics.ball_kind
         if kind == "free":

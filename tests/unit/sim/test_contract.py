@@ -152,3 +152,41 @@ def test_looking_does_not_change_what_happens(make: Callable) -> None:
         seen.render()
         seen.unwrapped.get_state()
         np.testing.assert_array_equal(seen.step(action)[0], unseen.step(action)[0])
+
+
+def test_spawning_levels_add_balls_whatever_was_played_before() -> None:
+    def counts(env) -> list[int]:
+        observation, _ = env.reset(seed=0)
+        found, over = [int(observation[11])], False
+        while not over:
+            observation, _, terminated, truncated, _ = env.step(0)
+            found.append(int(observation[11]))
+            over = terminated or truncated
+        return found
+
+    for level, balls in ((16, 6), (16, 20), (8, 8)):
+        fresh = gymnasium.make(
+            "RoboEval/CartPole3D-v0", level=level, difficulty="hard", balls=balls
+        )
+        first = counts(fresh)
+        if level == 16:
+            assert first[-1] > balls
+        state = {"balls": [{"position": [0.0, 0.0, 5.0], "velocity": [0.0, 0.0, 0.0]}] * 40}
+        fresh.reset(options={"state": state})
+        assert counts(fresh) == first
+        fresh.close()
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_vectorised_environments(mode) -> None:
+    envs = gymnasium.make_vec(
+        "RoboEval/CartPole3D-v0", num_envs=3, vectorization_mode=mode, level=7, difficulty="hard"
+    )
+    observations, _ = envs.reset(seed=[1, 2, 3])
+    single = gymnasium.make("RoboEval/CartPole3D-v0", level=7, difficulty="hard")
+    np.testing.assert_array_equal(observations[1], single.reset(seed=2)[0])
+    for action in (1, 3, 0):
+        observations, rewards, *_ = envs.step(np.full(3, action))
+        np.testing.assert_array_equal(observations[1], single.step(action)[0])
+    assert rewards.tolist() == [1 / 200] * 3
+    envs.close()

@@ -139,7 +139,7 @@ def test_random_pushes_until_the_pole_falls(
     make: Callable, keywords: dict, model: Model, seed: int
 ) -> None:
     env = make(balls=0, **keywords)
-    observation, _ = env.reset(seed=seed)
+    env.reset(seed=seed)
     model.set(exact(env))
     rng = np.random.default_rng(seed)
     ticks, terminated = 0, False
