@@ -20,7 +20,10 @@ from robo_eval.cli import (
     run,
     verify,
 )
-from robo_eval.core.errors import RoboEvalError
+from robo_eval.core.errors import InterruptedRunError, RoboEvalError
+
+_ABORTED = 130
+_STOPPED = "stopped by Ctrl-C; the same command may be given again"
 
 app = typer.Typer(
     name="robo-eval",
@@ -77,6 +80,12 @@ def main() -> None:
         app(prog_name="robo-eval")
     except RoboEvalError as err:
         sys.exit(_fail(str(err), err.exit_code))
+    except KeyboardInterrupt:
+        sys.exit(_fail(_STOPPED, InterruptedRunError.exit_code))
+    except SystemExit as end:
+        if end.code == _ABORTED:  # typer's way of saying that Ctrl-C was pressed
+            sys.exit(_fail(_STOPPED, InterruptedRunError.exit_code))
+        raise
     except BrokenPipeError:
         # The reader, `head` say, has seen enough.
         sys.stderr.close()

@@ -15,8 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.agents import load_policy
+from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import Episode
-from robo_eval.core.errors import InputError, MissingExtraError, PlanError, RoboEvalError
+from robo_eval.core.errors import (
+    InputError,
+    MissingExtraError,
+    PlanError,
+    RoboEvalError,
+    TrialDirectoryError,
+)
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import TaskPlan, TrialPlan
 from robo_eval.core.policy import Policy
@@ -43,6 +50,14 @@ class _Recording:
     terminated: bool = False
     truncated: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
+
+    def forget_what_no_row_can_hold(self) -> None:
+        """Drop a start state or novelty that has no JSON form."""
+        for name in ("initial_state", "novelty"):
+            try:
+                canonical_json(getattr(self, name))
+            except InputError:
+                setattr(self, name, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +136,21 @@ class Stage:
         start_ns = time.time_ns()
         recording = _Recording()
         env = self.environment(planned)
+        tick_s = _tick_s(env)
+        trace: dict[str, Any] = {}
         try:
             _record(env, self.policy(planned.policy), planned, recording)
             outcome = _score(self._plan.tasks[planned.condition.task], recording)
-        except Exception as err:  # noqa: BLE001 - whatever broke, the attempt is logged
-            outcome = _Outcome(EndReason.FAULT, detail=f"{type(err).__name__}: {err}"[:500])
+            if self._wants_trace(planned, outcome.end_reason):
+                trace = self._write_trace(env, planned, recording, outcome.end_reason)
+        except (OSError, TrialDirectoryError):
+            raise  # the disk, not the episode
+        except (Exception, SystemExit) as err:  # noqa: BLE001 - whatever broke, it is logged
+            recording.forget_what_no_row_can_hold()
+            outcome = _Outcome(EndReason.FAULT, detail=_detail(err))
             self._discard(env)
-        tick_s = _tick_s(env)
         ticks = len(recording.rewards)
         duration_s = (time.time_ns() - start_ns) / 1e9 if tick_s is None else ticks * tick_s
-        trace: dict[str, Any] = {}
-        if self._wants_trace(planned, outcome.end_reason):
-            trace = self._write_trace(env, planned, recording, outcome.end_reason)
         return row_for(
             planned,
             self._plan,
@@ -208,6 +226,8 @@ def _record(
     policy.reset(seed=policy_seed(planned.seed))
     recording.initial_state = _physical_state(env)
     recording.novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
+    canonical_json(recording.initial_state)
+    canonical_json(recording.novelty)
     observations, actions, rewards = recording.observations, recording.actions, recording.rewards
     # Copied, because an environment may hand out the same buffer again and again.
     keep = np.copy if isinstance(env.observation_space, gymnasium.spaces.Box) else copy.deepcopy
@@ -223,6 +243,11 @@ def _record(
         if len(rewards) >= _TICK_CAP:
             truncated = True
     recording.terminated, recording.truncated = bool(terminated), bool(truncated)
+
+
+def _detail(err: BaseException) -> str:
+    text = f"{type(err).__name__}: {err}"[:500]
+    return text.encode("utf-8", "replace").decode()
 
 
 def _score(task: TaskPlan, recording: _Recording) -> _Outcome:

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from robo_eval.core.episode import Episode
-from robo_eval.core.errors import InterruptedRunError
+from robo_eval.core.errors import CheckFailedError, InputError, InterruptedRunError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedEpisode, remaining, schedule
@@ -108,6 +108,7 @@ def run_simulated(
     started = time.perf_counter()
     with trial.lock(), EpisodeStore(trial.path, durable=False) as store, _stop_signals() as stop:
         planned = schedule(trial.plan, Side.SIM)
+        _check_policies(trial, store)
         run = _Run(trial, store, jobs or default_jobs(), stop, on_progress, len(planned))
         while todo := remaining(planned, run.attempts, retries=trial.plan.retries):
             run.play(todo)
@@ -120,6 +121,21 @@ def run_simulated(
         played=run.played,
         seconds=time.perf_counter() - started,
     )
+
+
+def _check_policies(trial: TrialDirectory, store: EpisodeStore) -> None:
+    """Refuse to add episodes of a policy that is not the one logged so far."""
+    logged: dict[str, str] = {}
+    for episode in store.episodes():
+        logged[episode.policy] = episode.policy_digest
+    stage = Stage(trial.plan, trial.plan_digest, trial.path)
+    for index, entry in enumerate(trial.plan.policies):
+        if entry.name in logged and logged[entry.name] != stage.policy(index).digest:
+            raise InputError(
+                f"{trial.path}: policy {entry.name!r} is not the one of the logged episodes: its"
+                f" digest was {logged[entry.name][:12]}, now it is"
+                f" {stage.policy(index).digest[:12]}; start a new trial"
+            )
 
 
 def _attempts(store: EpisodeStore) -> dict[str, list[EndReason]]:
@@ -189,12 +205,12 @@ class _Run:
     def _play_in_pool(self, chunks: deque[list[PlannedEpisode]]) -> list[list[PlannedEpisode]]:
         """Play chunks in worker processes; returns those that a dying worker left unplayed."""
         running: dict[Future[list[Episode]], list[PlannedEpisode]] = {}
-        pool = _pool(self._trial, self._jobs)
+        pool = _started(_pool(self._trial, self._jobs))
         try:
             while chunks or running:
                 while chunks and len(running) < self._jobs * _AHEAD:
                     chunk = chunks.popleft()
-                    running[pool.submit(_play_chunk, chunk)] = chunk
+                    running[_submit(pool, _play_chunk, chunk)] = chunk
                 # The time-out lets the main thread notice a signal.
                 finished, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
                 for future in finished:
@@ -221,9 +237,9 @@ class _Run:
         try:
             for planned in suspects:
                 self._check_stop()
-                pool = pool or _pool(self._trial, 1)
+                pool = pool or _started(_pool(self._trial, 1))
                 try:
-                    rows = pool.submit(_play_chunk, [planned]).result()
+                    rows = _submit(pool, _play_chunk, [planned]).result()
                 except BrokenProcessPool:
                     rows = [self._lost(planned)]
                     _shut_down(pool)
@@ -303,10 +319,37 @@ def _pool(trial: TrialDirectory, jobs: int) -> ProcessPoolExecutor:
     )
 
 
+def _started(pool: ProcessPoolExecutor) -> ProcessPoolExecutor:
+    """The pool once its first worker answers.
+
+    Raises:
+        CheckFailedError: If workers cannot start, so that no episode is blamed for it.
+    """
+    try:
+        _submit(pool, os.getpid).result()
+    except BrokenProcessPool as err:
+        _shut_down(pool)
+        raise CheckFailedError(
+            "worker processes cannot start; a script that runs trials needs"
+            " `if __name__ == '__main__':`, or use jobs=1"
+        ) from err
+    return pool
+
+
+def _submit(pool: ProcessPoolExecutor, task: Callable[..., Any], *given: Any) -> Future[Any]:  # noqa: ANN401
+    """Submit with Ctrl-C held back: workers start here and inherit that, from their first moment.
+
+    Ctrl-C reaches the whole process group; only the parent decides what it means.
+    """
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(task, *given)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
 def _start_worker(plan: TrialPlan, plan_digest: str, trial: Path, parent: int) -> None:
     global _stage
-    # Ctrl-C reaches the whole process group; only the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _die_with(parent)
     _stage = Stage(plan, plan_digest, trial)
 

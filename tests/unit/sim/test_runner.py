@@ -118,6 +118,49 @@ def test_a_time_limit_of_the_plan_ends_an_episode(tmp_path):
     assert (row.ticks, row.end_reason, row.success) == (3, "timeout", False)
 
 
+class Quits:
+    """A policy that ends the interpreter instead of acting."""
+
+    name, digest = "quits", "4" * 64
+
+    def reset(self, *, seed=None):
+        pass
+
+    def act(self, observation):
+        raise SystemExit(0)
+
+
+def test_a_policy_that_exits_is_a_fault(tmp_path, monkeypatch):
+    import robo_eval.agents
+
+    monkeypatch.setattr(robo_eval.agents, "quits", Quits, raising=False)
+    plan = parse_plan(
+        "name: x\ntasks: [{env: test/Patched-v0}]\n"
+        "policies: [{name: quits, factory: 'robo_eval.agents:quits'}]\nepisodes: 2\n",
+        source="plan",
+    )
+    result = run_simulated(TrialDirectory.create(tmp_path / "t", plan), jobs=1)
+    assert result.unscored == 2
+    with EpisodeStore(tmp_path / "t", durable=False) as store:
+        assert {row.end_reason for row in store.episodes()} == {"fault"}
+
+
+def test_a_policy_that_changed_is_refused_on_resume(tmp_path, monkeypatch):
+    import robo_eval.agents
+
+    monkeypatch.setattr(robo_eval.agents, "changing", Quits, raising=False)
+    plan = parse_plan(
+        "name: x\ntasks: [{env: test/Patched-v0}]\n"
+        "policies: [{name: quits, factory: 'robo_eval.agents:changing'}]\nepisodes: 2\n",
+        source="plan",
+    )
+    trial = TrialDirectory.create(tmp_path / "t", plan)
+    run_simulated(trial, jobs=1)
+    monkeypatch.setattr(Quits, "digest", "5" * 64)
+    with pytest.raises(ValueError, match="policy 'quits' is not the one of the logged episodes"):
+        run_simulated(trial, jobs=1)
+
+
 def test_check_plan_refuses_what_cannot_be_made(tmp_path):
     plan = parse_plan(
         "name: x\ntasks: [{env: test/Patched-v0, kwargs: {rewrad: 1}}]\npolicies: [nothing]\n",
