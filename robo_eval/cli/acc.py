@@ -48,12 +48,13 @@ def acc(
     ]
     columns = ("policy", "side", "capability", "spread", "generality", "items", "episodes", "")
     print_table("agent characteristic curves [95 % interval]", columns, rows, right=(5, 6))
+    most = table.attainable_maximum
     say(
         f"{table.n_items} items on {table.n_levels} difficulties from {table.h0:.3f} to"
-        f" {table.q:.3f}; generality is normalised to [-1, 1], the most attainable on this axis is"
-        f" {table.attainable_maximum:.3f}"
+        f" {table.q:.3f}; generality is normalised to [-1, 1]"
+        + ("" if most is None else f", the most attainable on this axis is {most:.3f}")
     )
     for reason in dict.fromkeys(row.unreliable for row in table.rows if row.unreliable):
-        say(f"unreliable: {reason}")
+        say(reason)
     if table.left_out:
         say(f"left out, no known difficulty: {', '.join(table.left_out)}")

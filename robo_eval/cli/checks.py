@@ -28,6 +28,11 @@ def check_names(plan: TrialPlan) -> None:
     from robo_eval_sim.registration import ENVIRONMENTS
 
     for index, task in enumerate(plan.tasks):
+        if task.env not in ENVIRONMENTS and "quality_range" not in task.model_fields_set:
+            raise PlanError(
+                f"tasks.{index}.quality_range: say which returns of {task.env} count as quality 0"
+                " and 1, such as [0, 500]"
+            )
         if task.env.startswith("RoboEval/") and task.env not in ENVIRONMENTS:
             raise PlanError(
                 f"tasks.{index}.env: {unknown_name('environment', task.env, ENVIRONMENTS)}"

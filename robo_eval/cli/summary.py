@@ -55,8 +55,8 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     columns = ["policy", "side", "episodes", "performance", "success", ""]
     print_table(f"{summary.name}: mean [95 % interval]", columns, rows)
     say(
-        "performance: mean quality over conditions, bootstrap; success: share of strict successes,"
-        " Clopper-Pearson"
+        "performance: mean quality over conditions; success: share of strict successes, exact"
+        " interval; where conditions share their seeds, each seed counts once"
     )
     say()
     if by_level:
@@ -89,17 +89,25 @@ def _cell(cell: Cell | None) -> str:
     if cell is None:
         return "-"
     missing = cell.coverage.expected - cell.coverage.scored
+    if not cell.coverage.scored:
+        return f"0 of {cell.coverage.expected} scored"
     return interval(cell.performance) + (f" ({missing} missing)" if missing else "")
 
 
 def _print_effects(summary: TrialSummary) -> None:
     rows = [
-        (effect.policy, interval(effect.difference), effect.n_pairs, effect.verdict or "-")
+        (
+            effect.policy,
+            interval(effect.difference),
+            effect.n_pairs,
+            effect.difference.n,
+            effect.verdict or "-",
+        )
         for effect in summary.effects.policies
     ]
     print_table(
         "effect of novelty: performance minus that of the matched control",
-        ("policy", "difference", "pairs", "verdict"),
+        ("policy", "difference", "pairs", "controls", "verdict"),
         rows,
-        right=(2,),
+        right=(2, 3),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
 
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Profile, Side
@@ -17,6 +17,10 @@ from robo_eval.core.names import unknown_name
 PLAN_VERSION: Final = 1
 
 DEFAULT_VOID_REASONS = ("operator_error", "hardware_fault", "interrupted")
+
+
+Count = Annotated[int, Strict()]
+"""A whole number; `yes` and `1.0` are none."""
 
 
 class _Section(BaseModel):
@@ -30,7 +34,7 @@ class TaskPlan(_Section):
     """Gymnasium id of the environment."""
     family: str = ""
     """Task family metrics are grouped by; empty means the environment's name."""
-    levels: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    levels: tuple[Annotated[Count, Field(ge=0)], ...] | None = None
     """Novelty levels; none for an environment without levels."""
     difficulties: tuple[Difficulty, ...] = (Difficulty.EASY,)
     """Difficulties of each level; ignored when there are no levels."""
@@ -42,7 +46,7 @@ class TaskPlan(_Section):
     """Episode returns that count as quality 0 and 1; values between are interpolated."""
     success_quality: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
     """Least quality that counts as success."""
-    max_ticks: Annotated[int, Field(ge=1)] | None = None
+    max_ticks: Annotated[Count, Field(ge=1)] | None = None
     """Time limit in control ticks for an environment that sets none itself."""
 
     @model_validator(mode="after")
@@ -50,6 +54,9 @@ class TaskPlan(_Section):
         low, high = self.quality_range
         if not low < high:
             raise ValueError(f"quality_range: {low} must be below {high}")
+        named = {"level", "difficulty", "profile"} & self.kwargs.keys()
+        if named:
+            raise ValueError(f"kwargs: {min(named)} has a key of its own in a task")
         for name in ("levels", "difficulties"):
             values = getattr(self, name)
             if values is not None and (not values or len(set(values)) != len(values)):
@@ -71,7 +78,7 @@ class PolicyPlan(_Section):
 class SeedPlan(_Section):
     """Which seeds the episodes of a condition use: the same for every condition and policy."""
 
-    first: Annotated[int, Field(ge=0, lt=2**31)] = 1000
+    first: Annotated[Count, Field(ge=0, lt=2**31)] = 1000
     """Episode i of a condition uses seed `first + i`."""
 
 
@@ -105,7 +112,7 @@ class TrialPlan(_Section):
     """Environments and their conditions."""
     policies: tuple[PolicyPlan, ...] = Field(min_length=1)
     """Policies under test; a plain string stands for a registered name."""
-    episodes: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    episodes: Annotated[Count, Field(ge=1, le=1_000_000)] = 5
     """Episodes per task, level, difficulty and policy."""
     seeds: SeedPlan = SeedPlan()
     """Seeds of the episodes."""
@@ -115,11 +122,11 @@ class TrialPlan(_Section):
     """Whether each novelty episode gets its matched control: same seed and policy at level 0."""
     order: Literal["randomised", "blocked", "interleaved"] = "randomised"
     """Order of the episodes: shuffled, condition by condition, or policies taking turns."""
-    order_seed: Annotated[int, Field(ge=0)] = 0
+    order_seed: Annotated[Count, Field(ge=0)] = 0
     """Seed of the shuffle."""
     traces: Literal["first_and_failures", "first", "all", "none"] = "first_and_failures"
     """Which episodes leave a trace: the first of each cell, those and every failure, ..."""
-    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    retries: Annotated[Count, Field(ge=0, le=10)] = 0
     """How often an attempt that was lost or ended by a fault is tried again."""
     void_reasons: tuple[str, ...] = DEFAULT_VOID_REASONS
     """Reasons for which an operator may declare an attempt void."""
@@ -182,6 +189,19 @@ class Condition(_Section):
         return "-".join(parts)
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML as usual, but for a key that is there twice, which is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key!r} is there twice", node.start_mark
+                )
+        return super().construct_mapping(node, deep=deep)
+
+
 def read_plan(path: Path) -> TrialPlan:
     """Read and check a plan file.
 
@@ -209,7 +229,7 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
         PlanError: If the text is not YAML, or holds an unknown key or a wrong value.
     """
     try:
-        data = yaml.safe_load(text)
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, RecursionError) as err:
         mark = getattr(err, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark is not None else ""

@@ -57,8 +57,12 @@ PLANS = {
     "unknown difficulty": ("tasks: [{levels: [0], difficulties: [hrad]}]", "difficulties", "hrad"),
     "unknown profile": ("tasks: [{levels: [0], profile: papr}]", "tasks.0.profile", "papr"),
     "unknown environment of ours": ("tasks: [{env: RoboEval/CartPol3D-v0}]", "CartPole3D"),
-    "unknown environment": ("tasks: [{env: NoSuchThing-v3}]", "NoSuchThing"),
-    "environment is no name": ("tasks: [{env: '::'}]", "::"),
+    "unknown environment": (
+        "tasks: [{env: NoSuchThing-v3, quality_range: [0, 1]}]",
+        "NoSuchThing",
+    ),
+    "environment is no name": ("tasks: [{env: '::', quality_range: [0, 1]}]", "::"),
+    "returns nobody explained": ("tasks: [{env: CartPole-v1}]", "tasks.0.quality_range"),
     "unknown keyword of the environment": (
         "tasks: [{levels: [0], kwargs: {ball: 0}}]",
         "unexpected keyword argument",

@@ -83,6 +83,13 @@ BAD = {
         GOOD.replace("levels:", "quality_range: [0.0, .inf]\n    levels:"),
         "quality_range.1",
     ),
+    "key twice": (GOOD + "episodes: 4\n", "key 'episodes' is there twice"),
+    "yes for a number": (GOOD.replace("episodes: 3", "episodes: yes"), "episodes: .*True"),
+    "true for a level": (GOOD.replace("[0, 9]", "[true]"), "tasks.0.levels.0"),
+    "level among the keywords": (
+        GOOD.replace("levels:", "kwargs: {level: 3}\n    levels:"),
+        "kwargs: level has a key of its own",
+    ),
     "same task twice": (
         "name: x\ntasks: [{levels: [1]}, {levels: [1]}]\npolicies: [a]\n",
         "tasks.1: the same environment",
