@@ -12,6 +12,7 @@ from robo_eval.cli import (
     agents,
     demo,
     export,
+    film,
     importer,
     levels,
     metrics,
@@ -70,6 +71,7 @@ app.command("verify")(verify.verify)
 app.command("levels")(levels.levels)
 app.command("agents")(agents.agents)
 app.add_typer(importer.app, name="import")
+app.command("film")(film.film)
 app.command("export")(export.export)
 app.command("migrate")(migrate.migrate)
 

@@ -136,7 +136,7 @@ def test_levels_and_agents_list_what_plans_can_name(cli):
 @pytest.mark.parametrize(
     "verb",
     ["", "run", "resume", "demo", "metrics", "acc", "report", "verify", "levels", "agents",
-     "export", "migrate", "import", "import csv"],
+     "export", "film", "migrate", "import", "import csv"],
 )  # fmt: skip
 def test_every_verb_has_help_with_an_example(cli, verb):
     result = cli(*verb.split(), "--help")
