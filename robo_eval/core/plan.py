@@ -237,7 +237,7 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
         raise PlanError(f"{source}: not valid YAML{where}: {problem}") from err
     if not isinstance(data, dict):
         raise PlanError(
-            f"{source}: a plan is a mapping of keys to values, see `robo-eval run --help`"
+            f"{source}: a plan is a mapping of keys to values, see docs/plan.md"
         )
     try:
         return TrialPlan.model_validate(data)
