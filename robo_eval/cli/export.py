@@ -20,6 +20,9 @@ def export(
 
     Example: robo-eval export runs/demo/sim --out episodes.parquet
     """
+    from robo_eval.log.directory import TrialDirectory
+
+    TrialDirectory.open(trial)
     from robo_eval.log.export import export_episodes
 
     rows = export_episodes(trial, out)

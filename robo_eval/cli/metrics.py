@@ -22,7 +22,7 @@ def metrics(
 
     Example: robo-eval metrics runs/demo/sim
     """
-    from robo_eval.cli.summary import coverage_problem, print_summary, summary_of
+    from robo_eval.cli.summary import coverage_problem, print_faults, print_summary, summary_of
     from robo_eval.core.errors import CheckFailedError
     from robo_eval.log.directory import TrialDirectory
 
@@ -32,6 +32,7 @@ def metrics(
         print_json(summary.as_dict())
     else:
         print_summary(summary)
+        print_faults(opened)
     problem = coverage_problem(summary)
     if problem:
         raise CheckFailedError(problem)

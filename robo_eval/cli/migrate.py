@@ -19,6 +19,9 @@ def migrate(
 
     Example: robo-eval migrate runs/of-last-year
     """
+    from robo_eval.log.directory import TrialDirectory
+
+    TrialDirectory.open(trial)
     from robo_eval.log.store import migrate as migrate_database
 
     backup = migrate_database(trial)

@@ -13,6 +13,7 @@ from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
 if TYPE_CHECKING:
     from robo_eval.core.plan import TrialPlan
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval_sim.runner import RunResult
 
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes; default one per core.")
@@ -80,7 +81,7 @@ def start(plan: TrialPlan, out: Path, *, jobs: int | None, with_report: bool, js
 def play(trial: TrialDirectory, *, jobs: int | None, with_report: bool, json: bool) -> None:
     """Play what is missing, print the summary, and say what can be done next."""
     from robo_eval.cli.progress import episode_progress
-    from robo_eval.cli.summary import coverage_problem, print_summary, summary_of
+    from robo_eval.cli.summary import coverage_problem, print_faults, print_summary, summary_of
     from robo_eval.core.errors import CheckFailedError
     from robo_eval_sim.runner import default_jobs, run_simulated
 
@@ -106,13 +107,9 @@ def play(trial: TrialDirectory, *, jobs: int | None, with_report: bool, json: bo
             }
         )
     else:
-        rate = result.played / result.seconds if result.seconds else 0.0
-        say(
-            f"{result.played} episodes played in {result.seconds:.1f} s"
-            f" ({rate:.0f}/s on {jobs} worker{'s' if jobs > 1 else ''}),"
-            f" {result.planned} planned, {result.unscored} without a score"
-        )
+        say(_played(result, jobs))
         print_summary(summary, by_level=False)
+        print_faults(trial)
         if page:
             say(f"report: {page}")
         where = quoted(trial.path)
@@ -121,6 +118,18 @@ def play(trial: TrialDirectory, *, jobs: int | None, with_report: bool, json: bo
     if problem:
         sys.stdout.flush()
         raise CheckFailedError(problem)
+
+
+def _played(result: RunResult, jobs: int) -> str:
+    counts = f"{result.planned} planned, {result.unscored} without a score"
+    if not result.played:
+        return f"nothing is missing: {counts}"
+    workers = f"{jobs} worker{'s' if jobs > 1 else ''}"
+    rate = result.played / result.seconds
+    return (
+        f"{result.played} episodes played in {result.seconds:.1f} s ({rate:.0f}/s on {workers}),"
+        f" {counts}"
+    )
 
 
 def _with_sides(plan: TrialPlan, sides: str | None) -> TrialPlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import print_table, say
@@ -37,6 +38,15 @@ def interval(estimate: Estimate, digits: int = 2) -> str:
     if estimate.low is not None and estimate.high is not None:
         text += f" [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
     return text
+
+
+def print_faults(trial: TrialDirectory) -> None:
+    """Why episodes have no score, the most frequent reasons first."""
+    frame = trial.frame()
+    lost = frame[frame["quality"].isna() & frame["end_detail"].notna()]
+    counts = Counter(zip(lost["policy"], lost["end_detail"], strict=True))
+    for (policy, detail), count in counts.most_common(5):
+        say(f"{policy}: {count} without a score: {detail}")
 
 
 def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
