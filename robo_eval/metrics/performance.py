@@ -275,7 +275,8 @@ def planned_episodes(plan: TrialPlan) -> dict[tuple[Any, ...], int]:
 
 
 def _qualities(table: pd.DataFrame) -> NDArray[np.float64]:
-    return table["quality"].dropna().to_numpy(dtype=np.float64)
+    # Sorted, so that sums do not depend on the order of the rows.
+    return np.sort(table["quality"].dropna().to_numpy(dtype=np.float64))
 
 
 def _successes(table: pd.DataFrame) -> int:
@@ -423,7 +424,8 @@ def _shared_seeds(table: pd.DataFrame) -> pd.DataFrame | None:
             "success": scored["success"].astype(float),
         }
     )
-    return values.groupby("seed").mean()
+    # Sorted, so that sums do not depend on the order of the rows.
+    return values.sort_values(["seed", "quality", "success"]).groupby("seed").mean()
 
 
 def _by_seed(estimate: Estimate, rates: NDArray[np.float64], config: MetricConfig) -> Estimate:
