@@ -149,7 +149,9 @@ def policy_differences(
     rows = rows.sort_values("quality", na_position="last").drop_duplicates("base_id")
     rows = rows[rows["seed"].notna()]
     keys = [*CONDITION, "seed"]
-    repeats = rows.groupby([*keys, "policy"], dropna=False, sort=False)["quality"]
+    repeats = rows.sort_values("quality").groupby([*keys, "policy"], dropna=False, sort=False)[
+        "quality"
+    ]
     rows = repeats.mean().reset_index()
     other = rows[rows["policy"] == baseline]
     matches = dict(
