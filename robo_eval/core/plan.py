@@ -236,9 +236,7 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
         problem = getattr(err, "problem", None) or type(err).__name__
         raise PlanError(f"{source}: not valid YAML{where}: {problem}") from err
     if not isinstance(data, dict):
-        raise PlanError(
-            f"{source}: a plan is a mapping of keys to values, see docs/plan.md"
-        )
+        raise PlanError(f"{source}: a plan is a mapping of keys to values, see docs/plan.md")
     try:
         return TrialPlan.model_validate(data)
     except ValidationError as err:
