@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -61,23 +62,25 @@ def root(
     del version
 
 
-app.command("demo")(demo.demo)
-app.command("run")(run.run)
+app.command("demo", short_help="Play the demo trial and write its report.")(demo.demo)
+app.command("run", short_help="Play a plan in a new trial directory.")(run.run)
 app.command("resume")(run.resume)
-app.command("metrics")(metrics.metrics)
-app.command("acc")(acc.acc)
-app.command("report")(report.report)
-app.command("verify")(verify.verify)
-app.command("levels")(levels.levels)
+app.command("metrics", short_help="Print the metrics of a trial, with intervals.")(metrics.metrics)
+app.command("acc", short_help="Print capability and generality of each agent.")(acc.acc)
+app.command("report", short_help="Write the HTML report of a trial, or of many.")(report.report)
+app.command("verify", short_help="Check a trial against its digests.")(verify.verify)
+app.command("levels", short_help="List the novelty levels and what they change.")(levels.levels)
 app.command("agents")(agents.agents)
 app.add_typer(importer.app, name="import")
-app.command("film")(film.film)
-app.command("export")(export.export)
-app.command("migrate")(migrate.migrate)
+app.command("film", short_help="Save an episode as an animated GIF.")(film.film)
+app.command("export", short_help="Write the episode rows as Parquet or CSV.")(export.export)
+app.command("migrate", short_help="Upgrade the episode database of a trial.")(migrate.migrate)
 
 
 def main() -> None:
     """Run the command line; every error raised on purpose becomes one line and an exit code."""
+    # Looking for plugins of pydantic, of which we use none, is a tenth of a refusal's time.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         app(prog_name="robo-eval")
     except RoboEvalError as err:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from robo_eval.core.errors import PlanError, TrialDirectoryError, UnknownNameError
+from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from robo_eval.core.plan import TrialPlan
+    from robo_eval.core.plan import PolicyPlan, TrialPlan
 
 _ROW_BYTES: Final = 6_000
 _TRACE_BYTES: Final = 150_000
@@ -28,14 +28,14 @@ def check_names(plan: TrialPlan) -> None:
     from robo_eval_sim.registration import ENVIRONMENTS
 
     for index, task in enumerate(plan.tasks):
+        if task.env.startswith("RoboEval/") and task.env not in ENVIRONMENTS:
+            raise PlanError(
+                f"tasks.{index}.env: {unknown_name('environment', task.env, ENVIRONMENTS)}"
+            )
         if task.env not in ENVIRONMENTS and "quality_range" not in task.model_fields_set:
             raise PlanError(
                 f"tasks.{index}.quality_range: say which returns of {task.env} count as quality 0"
                 " and 1, such as [0, 500]"
-            )
-        if task.env.startswith("RoboEval/") and task.env not in ENVIRONMENTS:
-            raise PlanError(
-                f"tasks.{index}.env: {unknown_name('environment', task.env, ENVIRONMENTS)}"
             )
         for level in task.levels or ():
             if task.env in ENVIRONMENTS and level not in levels():
@@ -44,8 +44,15 @@ def check_names(plan: TrialPlan) -> None:
     for index, policy in enumerate(plan.policies):
         try:
             load_policy(policy.name, policy.factory, policy.kwargs)
-        except (UnknownNameError, TypeError) as err:
-            raise PlanError(f"policies.{index}.name: {err}") from err
+        except InputError as err:
+            raise PlanError(f"policies.{index}.{_field(policy, err)}: {err}") from err
+
+
+def _field(policy: PolicyPlan, err: InputError) -> str:
+    """Which field of a policy an error is about."""
+    if policy.factory:
+        return "factory"
+    return "name" if str(err).startswith("unknown agent") else "kwargs"
 
 
 def check_there(folder: Path) -> None:

@@ -38,13 +38,16 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         table.add_column(column, justify="right" if index in right else "left")
     for row in rows:
         # Text, not markup: names come from plans and other labs' files.
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-    console().print(table)
+    screen = console()
+    # Not as the table's own title, which would be wrapped to the width of the table.
+    screen.print(Text(title, style="italic"))
+    screen.print(table)
 
 
 def say(text: str = "") -> None:

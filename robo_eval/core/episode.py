@@ -9,7 +9,7 @@ from typing import Any
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, EndReason, Side
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def _column(doc: str, *, unit: str = "") -> dict[str, str]:
@@ -42,12 +42,22 @@ class Episode:
     policy_digest: str = field(metadata=_column("SHA-256 of what defines the policy"))
     robot: str | None = field(default=None, metadata=_column("robot id; none for a simulator"))
     calibration: str | None = field(default=None, metadata=_column("calibration snapshot id"))
-    start_ns: int = field(metadata=_column("start of the episode, UTC", unit="ns"))
-    duration_s: float = field(metadata=_column("length in task time", unit="s"))
-    exposure_s: float = field(
-        default=0.0, metadata=_column("time a physical robot was exposed; 0 in sim", unit="s")
+    # Only an import can lack the next four: a 0 of ours was measured.
+    start_ns: int | None = field(
+        metadata=_column("start of the episode, UTC; none if not known", unit="ns")
     )
-    ticks: int = field(metadata=_column("control ticks the policy acted in"))
+    duration_s: float | None = field(
+        metadata=_column("length in task time; none if not known", unit="s")
+    )
+    exposure_s: float | None = field(
+        default=0.0,
+        metadata=_column(
+            "time a physical robot was exposed; 0 in sim, none if not known", unit="s"
+        ),
+    )
+    ticks: int | None = field(
+        metadata=_column("control ticks the policy acted in; none if not known")
+    )
     episode_return: float | None = field(metadata=_column("sum of rewards"))
     quality: float | None = field(metadata=_column("score in [0, 1]; none if not scored"))
     success: bool | None = field(metadata=_column("strict success; none if not scored"))
@@ -104,8 +114,11 @@ class Episode:
             raise InputError(
                 f"{self.episode_id}: an episode that ended by {self.end_reason.value} has no score"
             )
-        if not (self.duration_s >= 0.0 and self.exposure_s >= 0.0 and self.ticks >= 0):
-            raise InputError(f"{self.episode_id}: duration, exposure and ticks cannot be negative")
+        for amount in (self.duration_s, self.exposure_s, self.ticks):
+            if amount is not None and not amount >= 0:  # NaN as well
+                raise InputError(
+                    f"{self.episode_id}: duration, exposure and ticks cannot be negative"
+                )
 
 
 COLUMNS: tuple[str, ...] = tuple(column.name for column in fields(Episode))

@@ -9,7 +9,7 @@ from typing import Final
 
 from robo_eval.core.errors import UnknownNameError
 
-_MAX_LISTED: Final = 12
+_MAX_LISTED: Final = 20
 
 
 def unknown_name(kind: str, given: object, valid: Iterable[object]) -> UnknownNameError:
@@ -28,10 +28,12 @@ def unknown_name(kind: str, given: object, valid: Iterable[object]) -> UnknownNa
         unknown difficulty 'hrad'; did you mean 'hard'? valid: easy, medium, hard
     """
     names = [str(name) for name in valid]
-    nearest = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
+    # A number one digit off is no likelier than another.
+    is_number = isinstance(given, int | float)
+    nearest = [] if is_number else difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ";"
     listed = ", ".join(names[:_MAX_LISTED])
     if len(names) > _MAX_LISTED:
         listed += f", ... ({len(names)} in all)"
-    shown = repr(str(given)) if isinstance(given, str | Path) else repr(given)
+    shown = repr(str(given)) if isinstance(given, str | Path) else f"{given!r:.80}"
     return UnknownNameError(f"unknown {kind} {shown}{hint} valid: {listed}")

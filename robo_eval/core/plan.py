@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
@@ -13,6 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, mode
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 PLAN_VERSION: Final = 1
 
@@ -118,7 +122,7 @@ class TrialPlan(_Section):
     """Seeds of the episodes."""
     sides: tuple[Side, ...] = (Side.SIM,)
     """Where the episodes are played."""
-    control: bool = False
+    control: Annotated[bool, Strict()] = False
     """Whether each novelty episode gets its matched control: same seed and policy at level 0."""
     order: Literal["randomised", "blocked", "interleaved"] = "randomised"
     """Order of the episodes: shuffled, condition by condition, or policies taking turns."""
@@ -149,7 +153,8 @@ class TrialPlan(_Section):
         seen: set[str] = set()
         for condition in self.conditions():
             task = self.tasks[condition.task]
-            key = repr((task.env, task.profile, task.kwargs, condition.level, condition.difficulty))
+            kwargs = _in_one_spelling(task.kwargs)
+            key = repr((task.env, task.profile, kwargs, condition.level, condition.difficulty))
             if key in seen:
                 raise ValueError(
                     f"tasks.{condition.task}: the same environment, level and difficulty as in"
@@ -169,6 +174,15 @@ class TrialPlan(_Section):
                 for level in task.levels:
                     for difficulty in task.difficulties:
                         yield Condition(task=index, level=level, difficulty=difficulty)
+
+
+def _in_one_spelling(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hold
+    """Plain data so that what means the same looks the same: keys in order, 1.0 as 1."""
+    if isinstance(value, dict):
+        return {str(key): _in_one_spelling(value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, list):
+        return [_in_one_spelling(entry) for entry in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Condition(_Section):
@@ -243,19 +257,55 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
         raise PlanError(f"{source}: {_first_problem(err)}") from err
 
 
+_WANTED: Final = {
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list, such as [a, b]",
+    "dict_type": "must be a mapping of keys to values",
+    "model_type": "must be a mapping of keys to values",
+    "missing": "is missing",
+    "too_short": "must name at least one",
+}
+"""What pydantic's kinds of error mean to somebody who writes YAML."""
+_CHOICES: Final = ("enum", "literal_error")
+
+
 def _first_problem(err: ValidationError) -> str:
     problems = err.errors(include_url=False)
     first = problems[0]
-    field = ".".join(str(part) for part in first["loc"]) or "plan"
-    if first["type"] == "extra_forbidden":
-        section = _section_of(first["loc"][:-1])
-        text = str(unknown_name("key", first["loc"][-1], section.model_fields))
-        message = f"{field}: {text}"
-    else:
-        given = "" if first["type"] == "missing" else f", given {first['input']!r:.80}"
-        message = f"{field}: {first['msg'].removeprefix('Value error, ')}{given}"
-    more = len(problems) - 1
-    return message + (f" (and {more} more problem{'s' if more > 1 else ''})" if more else "")
+    location = first["loc"]
+    # A list whose only entry was refused is also too short: said once is enough.
+    others = [
+        problem
+        for problem in problems[1:]
+        if problem["type"] != "too_short" or problem["loc"] != location[: len(problem["loc"])]
+    ]
+    more = f" (and {len(others)} more problem{'s' if len(others) > 1 else ''})" if others else ""
+    return _problem(first) + more
+
+
+def _problem(problem: ErrorDetails) -> str:
+    kind, location, given = problem["type"], problem["loc"], problem["input"]
+    field = ".".join(str(part) for part in location)
+    if kind == "extra_forbidden":
+        section = _section_of(location[:-1])
+        return f"{field}: {unknown_name('key', location[-1], section.model_fields)}"
+    if kind in _CHOICES and isinstance(given, str):
+        valid = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+        name = [part for part in location if isinstance(part, str)][-1]
+        return f"{field}: {unknown_name(_SINGULAR.get(name, name), given, valid)}"
+    if kind == "value_error":
+        # Ours; it begins with the field within the section.
+        text = problem["msg"].removeprefix("Value error, ")
+        return f"{field}.{text}" if field else text
+    text = _WANTED.get(kind) or problem["msg"].replace("Input should be", "must be")
+    return f"{field or 'plan'}: {text}" + ("" if kind == "missing" else f", given {given!r:.80}")
+
+
+_SINGULAR: Final = {"difficulties": "difficulty", "sides": "side"}
 
 
 def _section_of(location: tuple[int | str, ...]) -> type[BaseModel]:

@@ -53,9 +53,21 @@ def assert_refused(result, *words: str, code: int = 2) -> None:
 
 PLANS = {
     "unknown agent": ("policies: [balancr]", "policies.0", "did you mean 'balancer'"),
-    "unknown level": ("tasks: [{levels: [0, 99]}]", "tasks.0.levels", "unknown level 99"),
-    "unknown difficulty": ("tasks: [{levels: [0], difficulties: [hrad]}]", "difficulties", "hrad"),
-    "unknown profile": ("tasks: [{levels: [0], profile: papr}]", "tasks.0.profile", "papr"),
+    "unknown level": (
+        "tasks: [{levels: [0, 99]}]",
+        "plan.yaml: tasks.0.levels",
+        "unknown level 99",
+    ),
+    "unknown difficulty": (
+        "tasks: [{levels: [0], difficulties: [hrad]}]",
+        "plan.yaml: tasks.0.difficulties.0",
+        "did you mean 'hard'",
+    ),
+    "unknown profile": (
+        "tasks: [{levels: [0], profile: papr}]",
+        "tasks.0.profile",
+        "did you mean 'paper'",
+    ),
     "unknown environment of ours": ("tasks: [{env: RoboEval/CartPol3D-v0}]", "CartPole3D"),
     "unknown environment": (
         "tasks: [{env: NoSuchThing-v3, quality_range: [0, 1]}]",

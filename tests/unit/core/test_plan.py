@@ -57,10 +57,13 @@ BAD = {
         r"tasks.0.levls: .*did you mean 'levels'",
     ),
     "unknown policy key": (GOOD.replace("factory:", "fctory:"), r"policies.1.fctory: .*'factory'"),
-    "no name": (GOOD.replace("name: first look", ""), "name: Field required"),
+    "no name": (GOOD.replace("name: first look", ""), "name: is missing$"),
     "no tasks": ("name: x\ntasks: []\npolicies: [a]", "tasks: "),
     "no policies": ("name: x\ntasks: [{}]\npolicies: []", "policies: "),
-    "wrong difficulty": (GOOD.replace("hard]", "hrad]"), "tasks.0.difficulties.1.*'hrad'"),
+    "wrong difficulty": (
+        GOOD.replace("hard]", "hrad]"),
+        r"tasks.0.difficulties.1: .*'hrad'; did you mean 'hard'\? .*hard$",
+    ),
     "negative level": (GOOD.replace("[0, 9]", "[0, -9]"), "tasks.0.levels.1.*-9"),
     "level twice": (GOOD.replace("[0, 9]", "[9, 9]"), "tasks.0.*levels: must name"),
     "no levels at all": (GOOD.replace("[0, 9]", "[]"), "tasks.0.*levels: must name"),
@@ -75,6 +78,19 @@ BAD = {
     "wrong order": (GOOD + "order: sorted\n", "order: "),
     "negative seed": (GOOD + "seeds: {first: -1}\n", "seeds.first.*-1"),
     "other version": (GOOD + "version: 99\n", "version: "),
+    "wrong profile": (
+        GOOD.replace("levels:", "profile: papr\n    levels:"),
+        r"tasks.0.profile: .*did you mean 'paper'\? valid: paper, compat$",
+    ),
+    "levels are no list": (
+        GOOD.replace("[0, 9]", "3"),
+        r"tasks.0.levels: must be a list.*given 3$",
+    ),
+    "control is a number": (GOOD + "control: 1\n", "control: must be true or false, given 1"),
+    "two problems": (
+        GOOD.replace("[0, 9]", "[zero]") + "retries: 99\n",
+        r"tasks.0.levels.0: must be a whole number.*\(and 1 more problem\)$",
+    ),
     "empty range": (
         GOOD.replace("levels:", "quality_range: [1.0, 1.0]\n    levels:"),
         "quality_range: 1.0 must be below 1.0",
@@ -89,6 +105,13 @@ BAD = {
     "level among the keywords": (
         GOOD.replace("levels:", "kwargs: {level: 3}\n    levels:"),
         "kwargs: level has a key of its own",
+    ),
+    "same task in another spelling": (
+        (
+            "name: x\ntasks: [{levels: [1], kwargs: {balls: 2, wind: 0}},"
+            " {levels: [1], kwargs: {wind: 0.0, balls: 2}}]\npolicies: [a]\n"
+        ),
+        "tasks.1: the same environment",
     ),
     "same task twice": (
         "name: x\ntasks: [{levels: [1]}, {levels: [1]}]\npolicies: [a]\n",
