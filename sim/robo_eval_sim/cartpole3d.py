@@ -120,12 +120,14 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._effect: Effect | None = None
         self._effects = self._level.effect
         self._is_visible = render_mode is not None
+        self._slots = BALL_SLOTS[self._profile]
         self._starts = Starts(self._balls, self._profile)
         self._origin: _Origin | None = None
         self._drawn: Novelty | None = None
         self._actions: list[int | np.int64] = []
-        self._rows: list[Row] = []
-        self._info: dict[str, Any] = {}
+        self.records_motion = False
+        """Whether episodes that begin from now on are kept for `trajectory`."""
+        self._rows: list[Row] | None = None
 
     # Gymnasium ---------------------------------------------------------------------------------
 
@@ -144,7 +146,8 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
             InputError: If the options or the state cannot be used.
         """
         given = None if options is None else self._given_state(options)
-        super().reset(seed=seed)
+        if seed is not None:
+            super().reset(seed=seed)
         self._is_running = False
         if given is not None and given.actions is not None:
             row = self._restore(given)
@@ -154,8 +157,8 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._is_running = self._tick < EPISODE_TICKS and (
             x * x + y * y < _SURELY_UP or not has_fallen(x, y, row[6], row[7])
         )
-        self._rows = [row]
-        return self._observe(row), self._info.copy()
+        self._rows = [row] if self.records_motion else None
+        return self._observe(row), {"novelty": self.novelty} if self._reveal else {}
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Push the cart (or not) and let one tick pass.
@@ -174,8 +177,10 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         truncated = self._tick >= EPISODE_TICKS
         if fallen or truncated:
             self._is_running = False
-        self._rows.append(row)
-        return self._observe(row), _REWARD, fallen, truncated, self._info.copy()
+        if self._rows is not None:
+            self._rows.append(row)
+        info = {"novelty": self.novelty} if self._reveal else {}
+        return self._observe(row), _REWARD, fallen, truncated, info
 
     def render(self) -> NDArray[np.uint8] | None:
         """The room from above one corner as an RGB picture, shape (360, 480, 3)."""
@@ -234,10 +239,16 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
             rewards: Shape (T - 1,).
 
         Raises:
+            InputError: If `records_motion` was not set before the episode began.
             ShapeError: If the arrays are not of the episode just played.
         """
         from robo_eval_sim.motion import trajectory_of
 
+        if self._rows is None:
+            raise InputError(
+                "trajectory: nothing was recorded; set env.unwrapped.records_motion = True before"
+                " reset()"
+            )
         physics = None if self._drawn is None else self._level.physics(self._drawn)
         return trajectory_of(self._rows, observations, actions, rewards, physics)
 
@@ -297,10 +308,9 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._origin, self._drawn = origin, drawn
         row, force, self._tick = origin
         self._actions = []
-        self._info = {"novelty": drawn.as_dict()} if self._reveal else {}
         physics, count = self._level.physics(drawn), int(row[BALL_COUNT])
         added = physics.pool - LEVEL_0.pool
-        capacity = min(count + added, BALL_SLOTS[self._profile])
+        capacity = min(count + added, self._slots)
         world.prepare(physics, capacity, self._is_visible)
         world.place(row, frame)
         effect = self._effect = None if self._effects is None else self._effects(drawn, world)

@@ -139,7 +139,8 @@ class Stage:
         tick_s = _tick_s(env)
         trace: dict[str, Any] = {}
         try:
-            _record(env, self.policy(planned.policy), planned, recording)
+            keeps = self._may_want_trace(planned)
+            _record(env, self.policy(planned.policy), planned, recording, keeps=keeps)
             outcome = _score(self._plan.tasks[planned.condition.task], recording)
             if self._wants_trace(planned, outcome.end_reason):
                 trace = self._write_trace(env, planned, recording, outcome.end_reason)
@@ -171,17 +172,15 @@ class Stage:
             **trace,
         )
 
-    def _wants_trace(self, planned: PlannedEpisode, end_reason: EndReason) -> bool:
+    def _may_want_trace(self, planned: PlannedEpisode) -> bool:
         wanted = self._plan.traces
-        if not end_reason.is_scored:
+        return wanted in ("all", "first_and_failures") or (wanted == "first" and planned.index == 0)
+
+    def _wants_trace(self, planned: PlannedEpisode, end_reason: EndReason) -> bool:
+        if not end_reason.is_scored or not self._may_want_trace(planned):
             return False
-        if wanted == "all":
-            return True
-        if wanted == "none":
-            return False
-        is_first = planned.index == 0
         is_failure = end_reason is not EndReason.SUCCESS
-        return is_first or (wanted == "first_and_failures" and is_failure)
+        return self._plan.traces != "first_and_failures" or planned.index == 0 or is_failure
 
     def _write_trace(
         self,
@@ -221,28 +220,39 @@ def _record(
     policy: Policy,
     planned: PlannedEpisode,
     recording: _Recording,
+    *,
+    keeps: bool,
 ) -> None:
+    """Play from reset to end; `keeps` says whether what was seen and done is kept for a trace."""
+    if hasattr(env.unwrapped, "records_motion"):
+        env.unwrapped.records_motion = keeps
     observation, recording.info = env.reset(seed=planned.seed)
     policy.reset(seed=policy_seed(planned.seed))
     recording.initial_state = _physical_state(env)
     recording.novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
     canonical_json(recording.initial_state)
     canonical_json(recording.novelty)
-    observations, actions, rewards = recording.observations, recording.actions, recording.rewards
-    # Copied, because an environment may hand out the same buffer again and again.
-    keep = np.copy if isinstance(env.observation_space, gymnasium.spaces.Box) else copy.deepcopy
-    observations.append(keep(observation))
+    rewards = recording.rewards
     act: Callable[[Any], Any] = policy.act
+    keep, keep_action = _copier(env.observation_space), _copier(env.action_space)
     terminated = truncated = False
+    if keeps:
+        recording.observations.append(keep(observation))
     while not (terminated or truncated):
         action = act(observation)
         observation, reward, terminated, truncated, recording.info = env.step(action)
-        observations.append(keep(observation))
-        actions.append(action)
+        if keeps:
+            recording.observations.append(keep(observation))
+            recording.actions.append(keep_action(action))
         rewards.append(float(reward))
         if len(rewards) >= _TICK_CAP:
             truncated = True
     recording.terminated, recording.truncated = bool(terminated), bool(truncated)
+
+
+def _copier(space: gymnasium.Space[Any]) -> Callable[[Any], Any]:
+    """What copies a value of a space: it may lie in a buffer that is used again and again."""
+    return np.array if isinstance(space, gymnasium.spaces.Box) else copy.deepcopy
 
 
 def _detail(err: BaseException) -> str:

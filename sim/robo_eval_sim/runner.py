@@ -102,9 +102,15 @@ def run_simulated(
         on_progress: Called after each commit.
 
     Raises:
+        InputError: If the trial was imported, or a policy is not the one logged so far.
         InterruptedRunError: On SIGINT, SIGTERM or SIGHUP, after what ended was committed.
         TrialDirectoryError: If another process runs in this directory, or it cannot be written.
     """
+    if trial.plan.imported is not None:
+        raise InputError(
+            f"{trial.path}: its episodes were imported from {trial.plan.imported.file}; there is"
+            " nothing to play"
+        )
     started = time.perf_counter()
     with trial.lock(), EpisodeStore(trial.path, durable=False) as store, _stop_signals() as stop:
         planned = schedule(trial.plan, Side.SIM)

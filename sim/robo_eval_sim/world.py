@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +58,7 @@ _set_joints: Final = bullet.resetJointStateMultiDof
 _step: Final = bullet.stepSimulation
 _link_states: Final = bullet.getLinkStates
 _velocity: Final = bullet.getBaseVelocity
+_PIVOT_M: Final = NOMINAL.pivot_height_m
 _PARK_Z_M: Final = -100.0
 _PARK_STEP_M: Final = 10.0
 _WIDTH, _HEIGHT = 480, 360
@@ -93,6 +95,8 @@ class World:
         self._built: Physics | None = None
         self._is_visible = False
         self.physics: Physics = LEVEL_0
+        self._restitution = (LEVEL_0.wall_restitution, LEVEL_0.ball_restitution)
+        self._walls: list[int] = []
         self._balls: list[int] = []
         self._active: list[int] = []
         self._robot = -1
@@ -102,6 +106,7 @@ class World:
         self._is_free = True
         self._cart_at: Vector3 = _STILL
         self._pole_com: Vector3 = _STILL
+        self._pole_com_m = LEVEL_0.pole_com_height_m
         self.row: Row = ()
 
     def close(self) -> None:
@@ -126,7 +131,7 @@ class World:
             is_visible: Whether `picture` will be called.
         """
         if (
-            (physics is self._built or physics == self._built)
+            (physics is self._built or self._is_like_built(physics))
             and balls <= len(self._balls)
             and is_visible <= self._is_visible
             # A number that is not finite would survive in the engine's caches.
@@ -135,9 +140,31 @@ class World:
             bullet.restoreState(self._snapshot, physicsClientId=self._client)
         else:
             self._build(physics, max(balls, physics.pool), is_visible=is_visible)
-        self.physics = physics
+        if physics is not self.physics:
+            self._set_restitution(physics)
+            self.physics = physics
         self._capacity = max(balls, physics.pool)
         self._active = []
+
+    def _is_like_built(self, physics: Physics) -> bool:
+        """Whether the bodies there are do for these constants; restitution can be set on them."""
+        built = self._built
+        return built is not None and built == replace(
+            physics,
+            wall_restitution=built.wall_restitution,
+            ball_restitution=built.ball_restitution,
+        )
+
+    def _set_restitution(self, physics: Physics) -> None:
+        wanted = (physics.wall_restitution, physics.ball_restitution)
+        if wanted == self._restitution:
+            return
+        client, link = self._client, 0 if physics.ball_kind == "rail" else -1
+        for wall in self._walls:
+            bullet.changeDynamics(wall, -1, restitution=wanted[0], physicsClientId=client)
+        for ball in self._balls:
+            bullet.changeDynamics(ball, link, restitution=wanted[1], physicsClientId=client)
+        self._restitution = wanted
 
     def _build(self, physics: Physics, pool: int, *, is_visible: bool) -> None:
         client = self._client
@@ -162,14 +189,17 @@ class World:
         self._weight = (0.0, 0.0, weight)
         self._is_weighed = not physics.balls_fall
         self._is_free = physics.ball_kind == "free"
+        self._pole_com_m = physics.pole_com_height_m
         self._build_room(physics)
         self._build_robot(physics)
         self._build_balls(physics, pool)
         self._snapshot = bullet.saveState(physicsClientId=client)
-        self._built = physics
+        self._restitution = (physics.wall_restitution, physics.ball_restitution)
+        self._built = self.physics = physics
 
     def _build_room(self, physics: Physics) -> None:
         client = self._client
+        self._walls = []
         for index, (centre, half) in enumerate(_WALLS):
             shape = bullet.createCollisionShape(
                 bullet.GEOM_BOX, halfExtents=half, physicsClientId=client
@@ -184,6 +214,7 @@ class World:
                 restitution=physics.wall_restitution,
                 physicsClientId=client,
             )
+            self._walls.append(wall)
 
     def _visual(self, kind: int, rgba: tuple[float, ...], **size: object) -> int:
         """A shape to look at, if anybody will."""
@@ -287,25 +318,25 @@ class World:
         px, py, vx, vy = row[:4]
         (nx, ny, nz), turning = frame or pole_frame(row)
         # One call for both sliders: their base moves, they stay at zero.
-        _put(robot, (px, py, 0.0), _UPRIGHT, client)
+        at = self._cart_at = (px, py, 0.0)
+        _put(robot, at, _UPRIGHT, client)
         if vx or vy:
             _set_joint(robot, _SLIDER_X, 0.0, vx, client)
             _set_joint(robot, _CART, 0.0, vy, client)
         _set_joints(robot, _POLE, row[4:8], turning, client)
-        self._cart_at = (px, py, 0.0)
-        h = self.physics.pole_com_height_m
-        self._pole_com = (px + h * nx, py + h * ny, NOMINAL.pivot_height_m + h * nz)
+        h = self._pole_com_m
+        self._pole_com = (px + h * nx, py + h * ny, _PIVOT_M + h * nz)
         if not self._is_free:
             self.row = (*row[:11], 0.0)
             for i in range(12, len(row), 6):
                 self.add_ball(row[i : i + 3], row[i + 3 : i + 6])
             return
-        self._active = self._balls[: int(row[11])]
+        active = self._active = self._balls[: int(row[11])]
         i = 12
-        for ball in self._active:
+        for ball in active:
             _put(ball, row[i : i + 3], _UPRIGHT, client)
-            _throw(ball, row[i + 3 : i + 6], _STILL, client)
             i += 6
+            _throw(ball, row[i - 3 : i], _STILL, client)
         self.row = row
 
     def add_ball(self, position: Sequence[float], velocity: Sequence[float]) -> bool:
@@ -458,7 +489,7 @@ class World:
         ny = 2.0 * (y * z - w * x) * height_m
         nz = (1.0 - 2.0 * (x * x + y * y)) * height_m
         return (
-            (px + nx, py + ny, NOMINAL.pivot_height_m + nz),
+            (px + nx, py + ny, _PIVOT_M + nz),
             (vx + wy * nz - wz * ny, vy + wz * nx - wx * nz, wx * ny - wy * nx),
         )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -90,8 +91,13 @@ class Novelty:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data for JSON."""
-        data = asdict(self)
-        return data | {"difficulty": self.difficulty.value, "profile": self.profile.value}
+        return {
+            "name": self.name,
+            "level": self.level,
+            "difficulty": self.difficulty.value,
+            "profile": self.profile.value,
+            "parameters": copy.deepcopy(dict(self.parameters)) if self.parameters else {},
+        }
 
 
 class Effect:
@@ -206,10 +212,15 @@ class Level:
             is_list = isinstance(values, list) and len(values) == (
                 len(example) if isinstance(example, list) else 1
             )
-            if not is_list or not all(_may_be(value, table.get(name)) for value in values):
+            if name not in table and type(example) is int:
+                is_seed = type(given[name]) is int and 0 <= given[name] < 2**32
+                possible, fits = "a whole number from 0 to 2^32 - 1", is_seed
+            else:
+                possible = str(table.get(name, "a number"))
+                fits = is_list and all(_may_be(value, table.get(name)) for value in values)
+            if not fits:
                 raise InputError(
-                    f"{where}.{name}: {table.get(name, 'a number')} is possible,"
-                    f" given {given[name]!r:.80}"
+                    f"{where}.{name}: {possible} is possible, given {given[name]!r:.80}"
                 )
 
     def as_dict(self, profile: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import operator
 import os
 import pkgutil
 import sys
@@ -38,10 +39,11 @@ def load_level(number: object) -> Level:
         UnknownNameError: If there is none.
     """
     found = _levels(os.environ.get(FOLDERS_VARIABLE, ""))
-    is_number = isinstance(number, int) and not isinstance(number, bool)
-    if not is_number or number not in found:
-        raise unknown_name("level", number, found)
-    return found[number]
+    try:
+        # Whatever counts as a whole number, numpy's as well; a truth value does not.
+        return found[-1 if isinstance(number, bool) else operator.index(number)]  # type: ignore[arg-type]
+    except (TypeError, KeyError):
+        raise unknown_name("level", number, found) from None
 
 
 @lru_cache(maxsize=8)

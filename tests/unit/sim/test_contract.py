@@ -12,6 +12,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from robo_eval.core.cartpole3d import BALL_SLOTS, EPISODE_TICKS, ball_mask, observation_size
+from robo_eval.core.errors import UnknownNameError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty import levels
 
@@ -129,7 +130,16 @@ def test_info_never_reveals_the_novelty_unless_asked(make: Callable) -> None:
     assert 1.05 <= info["novelty"]["parameters"]["restitution"] < 1.15
     assert shown.step(0)[4] == info
     info["novelty"]["level"] = 99
+    info["novelty"]["parameters"].clear()
+    assert shown.step(0)[4] == {"novelty": shown.unwrapped.novelty}
     assert shown.unwrapped.novelty["level"] == 12
+
+
+def test_level_may_be_any_whole_number(make: Callable) -> None:
+    assert make(level=np.int64(3)).reset(seed=1)[0].shape
+    for wrong in (True, 3.0, "3", np.float64(3), None):
+        with pytest.raises(UnknownNameError, match="unknown level"):
+            make(level=wrong)
 
 
 def test_draws_a_picture_without_a_screen(make: Callable) -> None:

@@ -9,13 +9,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from robo_eval.core.errors import ShapeError
+from robo_eval.core.errors import InputError, ShapeError
 from robo_eval_sim.gantry import JOINTS, display_urdf
 from robo_eval_sim.motion import roll_pitch_yaw, trajectory_of
 
 
 def test_trajectory_of_an_episode(make: Callable, balance: Callable, balls_of: Callable) -> None:
     env = make(level=16, difficulty="hard")
+    env.unwrapped.records_motion = True
     seen = balance(env, seed=1)
     n = len(seen)
     actions, rewards = np.arange(n - 1) % 5, np.full(n - 1, 1 / 200)
@@ -65,6 +66,7 @@ def test_joint_speeds_are_the_derivatives_of_joint_positions(
     make: Callable, balance: Callable
 ) -> None:
     env = make(balls=0)
+    env.unwrapped.records_motion = True
     seen = balance(env, seed=2, ticks=120)
     idle = np.zeros(len(seen) - 1)
     trajectory = env.unwrapped.trajectory(seen, idle, idle)
@@ -87,6 +89,7 @@ def test_description_is_a_tree_with_the_joints() -> None:
 
 def test_description_shows_the_level_s_pole(make: Callable) -> None:
     env = make(level=9, difficulty="hard")
+    env.unwrapped.records_motion = True
     observation, _ = env.reset(seed=1)
     trajectory = env.unwrapped.trajectory(observation[None], np.zeros(0), np.zeros(0))
     root = ET.fromstring(trajectory.robot_description)
@@ -104,3 +107,13 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         trajectory_of(rows, np.zeros((4, 320)), np.zeros(2), np.zeros(3))
     with pytest.raises(ShapeError, match="rewards: 3 rows are needed, given 4"):
         trajectory_of(rows, np.zeros((4, 320)), np.zeros(3), np.zeros(4))
+
+
+def test_motion_is_kept_only_if_asked_for(make: Callable) -> None:
+    env = make()
+    observation, _ = env.reset(seed=1)
+    env.unwrapped.records_motion = True  # too late for this episode
+    with pytest.raises(InputError, match=r"records_motion = True before reset"):
+        env.unwrapped.trajectory(observation[None], np.zeros(0), np.zeros(0))
+    env.reset()
+    assert len(env.unwrapped.trajectory(observation[None], np.zeros(0), np.zeros(0)).stamp_ns) == 1

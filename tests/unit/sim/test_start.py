@@ -12,7 +12,7 @@ from scipy import stats
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Profile
-from robo_eval_sim.start import Start, Starts, draw_row, pole_frame
+from robo_eval_sim.start import Start, Starts, draw_starts, pole_frame
 from robo_eval_sim.state import read_state, write_history
 
 DRAWS = 3000
@@ -138,8 +138,9 @@ def test_first_observation_comes_after_one_hidden_tick(make: Callable) -> None:
 def test_later_starts_are_what_the_generator_gives() -> None:
     rng, same = np.random.default_rng(1), np.random.default_rng(1)
     draws = Starts(0)
-    taken = [draws.take(rng, is_fresh=index == 0) for index in range(1 + 2 + 4 + 8 + 16 + 16)]
-    given = [draw_row(same, same.random(11).tolist(), balls=0) for _ in taken]
+    count = 1 + 2 + 4 + 8 + 16 + 32 + 64 + 64  # as they are drawn
+    taken = [draws.take(rng, is_fresh=index == 0) for index in range(count)]
+    given = draw_starts(same, same.random((len(taken), 11)), balls=0)
     assert sorted(taken) == sorted(given)
     assert len(set(taken)) == len(taken)
 
@@ -151,7 +152,7 @@ def test_another_generator_or_seed_leaves_nothing_of_the_last() -> None:
     for _ in range(4):
         draws.take(one, is_fresh=False)
     other = draws.take(two, is_fresh=False)
-    assert other == draw_row(two, np.random.default_rng(2).random(11).tolist(), balls=0)
+    assert [other] == draw_starts(two, np.random.default_rng(2).random((1, 11)), balls=0)
     assert draws.take(np.random.default_rng(1)) == first
 
 

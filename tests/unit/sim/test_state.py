@@ -162,6 +162,21 @@ def test_damaged_histories_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("level", "profile", "name"), [(16, "paper", "spawn_seed"), (5, "compat", "force_seed")]
+)
+@pytest.mark.parametrize("value", [1.5, -3, True, "7", None, 2**32])
+def test_seeds_of_a_novelty_are_whole_numbers(
+    make: Callable, level: int, profile: str, name: str, value: object
+) -> None:
+    env = make(level=level, profile=profile)
+    env.reset(seed=1)
+    state = env.unwrapped.get_state()
+    assert name in state["novelty"]["parameters"]
+    with pytest.raises(InputError, match=f"novelty.parameters.{name}: a whole number"):
+        env.reset(options={"state": changed(state, f"novelty.parameters.{name}", value)})
+
+
+@pytest.mark.parametrize(
     ("state", "message"),
     [
         ("here", "state: a mapping"),
