@@ -14,6 +14,7 @@ def export(
     trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .parquet or .csv.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Write the episode rows as Parquet or CSV, by the ending of the file name.
@@ -25,7 +26,7 @@ def export(
     TrialDirectory.open(trial)
     from robo_eval.log.export import export_episodes
 
-    rows = export_episodes(trial, out)
+    rows = export_episodes(trial, out, force=force)
     if json:
         print_json({"rows": rows, "file": str(out)})
     else:

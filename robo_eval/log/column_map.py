@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,14 +22,28 @@ _KEYS: Final = ("columns", "constants", "missing", "delimiter", "decimal", "succ
 _COLUMN_KEYS: Final = ("column", "values", "unit", "scale")
 _OURS_ALONE: Final = ("plan_digest", "trace_uri", "trace_sha256")
 """Columns an import fills in itself, or cannot have."""
-UNITS: Final[dict[str, float]] = {
-    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "%": 0.01,
-    "J": 1.0, "kJ": 1e3, "Wh": 3600.0, "kWh": 3.6e6, "m": 1.0, "cm": 1e-2, "mm": 1e-3,
-    "rad": 1.0, "deg": math.pi / 180,
+UNITS: Final[dict[str, Decimal]] = {
+    name: Decimal(factor)
+    for name, factor in {
+        "ns": "1e-9", "us": "1e-6", "ms": "1e-3", "s": "1", "min": "60", "h": "3600", "%": "0.01",
+        "J": "1", "kJ": "1e3", "Wh": "3600", "kWh": "3.6e6", "m": "1", "cm": "1e-2", "mm": "1e-3",
+        "rad": "1", "deg": repr(math.pi / 180),
+    }.items()
 }  # fmt: skip
 """Units a column can be given in, as multiples of the SI unit; `%` as a share."""
 ISO_TIME: Final = "iso8601"
 """Unit of a start time that is written as a date; without a zone it is UTC."""
+_TIMES: Final = ("ns", "us", "ms", "s", "min", "h")
+_UNITS_OF: Final[dict[str, tuple[str, ...]]] = {
+    "duration_s": _TIMES,
+    "exposure_s": _TIMES,
+    "start_ns": (*_TIMES, ISO_TIME),
+    "quality": ("%",),
+    "stated_success_probability": ("%",),
+}
+"""Units of each column that has a dimension; entries of mapping columns can have any."""
+# Python's float also reads `1_000`, which may as well be an id, and digits of other scripts.
+_ORDINARY: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +55,14 @@ class Source:
         values: Their words and what we call them; empty if words stay.
         unit: Unit of their numbers, a key of `UNITS`, or `iso8601`.
         scale: Factor of their numbers.
+        is_constant: Whether it is no column of theirs but one value in all rows.
     """
 
     column: str
     values: Mapping[str, str] = field(default_factory=dict)
     unit: str | None = None
-    scale: float = 1.0
+    scale: Decimal = Decimal(1)
+    is_constant: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +92,8 @@ def read_column_map(path: Path) -> ColumnMap:
     """Read a column map.
 
     Raises:
-        InputError: If it is missing, no YAML, or names an unknown key, column or unit.
+        InputError: If it is missing, no YAML, or names an unknown key, column or unit, or a unit
+            of the wrong kind.
     """
     with explained(path, "the column map cannot be read"):
         raw = path.read_bytes()
@@ -87,6 +106,18 @@ def read_column_map(path: Path) -> ColumnMap:
         where = f" at line {mark.line + 1}" if mark is not None else ""
         raise InputError(f"{path}: not valid YAML{where}: {problem}") from err
     return _column_map(path, _mapping(path, "column map", data))
+
+
+def number_of(text: str) -> Decimal | None:
+    """The number a text spells with a decimal point, exactly.
+
+    Returns:
+        None if it is none in an ordinary spelling, or is beyond what a float can hold.
+    """
+    if not _ORDINARY.fullmatch(text) or not math.isfinite(float(text)):
+        return None
+    # What a float takes for 0 may have an exponent that no Decimal can have.
+    return Decimal(text) if float(text) else Decimal(0)
 
 
 def _mapping(path: Path, what: str, data: object) -> dict[str, Any]:
@@ -107,7 +138,7 @@ def _column_map(path: Path, data: dict[str, Any]) -> ColumnMap:
     for name, value in constants.items():
         if not isinstance(value, str):
             raise InputError(f"{path}: constants.{name}: must be one value, given {value!r:.60}")
-    for name in (*columns, *constants):
+    for name in constants:
         _check_name(path, name)
     for name in set(columns) & set(constants):
         raise InputError(f"{path}: {name!r} is both a column and a constant; choose one")
@@ -126,6 +157,7 @@ def _column_map(path: Path, data: dict[str, Any]) -> ColumnMap:
 
 
 def _source(path: Path, name: str, entry: object) -> Source:
+    _check_name(path, name)
     if isinstance(entry, str):
         return Source(column=entry)
     data = _mapping(path, f"columns.{name}", entry)
@@ -135,20 +167,39 @@ def _source(path: Path, name: str, entry: object) -> Source:
     if not isinstance(data.get("column"), str):
         raise InputError(f"{path}: columns.{name}.column: name the column of the other lab")
     values = _mapping(path, f"columns.{name}.values", data.get("values", {}))
-    unit = data.get("unit")
-    if unit is not None and unit not in (*UNITS, ISO_TIME):
-        raise InputError(
-            f"{path}: columns.{name}.unit: {unknown_name('unit', unit, [*UNITS, ISO_TIME])}"
-        )
-    if unit == ISO_TIME and name != "start_ns":
-        raise InputError(f"{path}: columns.{name}.unit: only start_ns can be a date")
-    scale = _finite(data.get("scale", "1"))
-    if scale is None:
-        raise InputError(
-            f"{path}: columns.{name}.scale: {data['scale']!r:.40} is not a finite number"
-        )
+    unit = _unit(f"{path}: columns.{name}.unit", name, data.get("unit"))
+    scale = Decimal(1)
+    if "scale" in data:
+        scale = _scale(f"{path}: columns.{name}.scale", name, unit, data["scale"])
     texts = {str(key): str(value) for key, value in values.items()}
     return Source(column=data["column"], values=texts, unit=unit, scale=scale)
+
+
+def _unit(where: str, name: str, unit: object) -> str | None:
+    base = name.partition(".")[0]
+    valid = tuple(UNITS) if KINDS[base] is Kind.MAPPING else _UNITS_OF.get(base, ())
+    if unit is None:
+        return None
+    if not valid:
+        raise InputError(f"{where}: {base} has no unit; leave it out, given {unit!r:.40}")
+    for known in valid:
+        if unit == known:
+            return known
+    if unit in (*UNITS, ISO_TIME):
+        raise InputError(f"{where}: {unit!r} is no unit of {base}; valid: {', '.join(valid)}")
+    raise InputError(f"{where}: {unknown_name('unit', unit, valid)}")
+
+
+def _scale(where: str, name: str, unit: str | None, text: object) -> Decimal:
+    kind = KINDS[name.partition(".")[0]]
+    if kind not in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING):
+        raise InputError(f"{where}: {name} is no number; leave it out, given {text!r:.40}")
+    if name == "start_ns" and unit in (None, ISO_TIME):
+        raise InputError(f"{where}: a start is scaled from a unit: add unit: s, ms, us or ns")
+    scale = number_of(str(text))
+    if scale is None:
+        raise InputError(f"{where}: {text!r:.40} is not a finite number")
+    return scale
 
 
 def _check_name(path: Path, name: str) -> None:
@@ -173,15 +224,7 @@ def _character(path: Path, data: Mapping[str, Any], key: str, default: str) -> s
 def _share(path: Path, text: object) -> float | None:
     if text is None:
         return None
-    value = _finite(text)
-    if value is None or not 0.0 <= value <= 1.0:
+    value = number_of(str(text))
+    if value is None or not 0 <= value <= 1:
         raise InputError(f"{path}: success_quality: must be in [0, 1], given {text!r:.40}")
-    return value
-
-
-def _finite(text: object) -> float | None:
-    try:
-        value = float(str(text))
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    return float(value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,9 @@ DATABASE: Final = "episodes.db"
 _MAGIC: Final = b"SQLite format 3\x00"
 _BUSY_S: Final = 5.0
 """How long a writer waits for another one."""
+_COPIED: Final = "robo_eval_copied"
+_COPIES: Final = 5
+"""How often copying a database that somebody else writes to is tried."""
 _COPY: Final = "restore it from a copy of the trial directory"
 
 _MEANINGS: Final = (
@@ -79,8 +84,7 @@ def check_file(path: Path) -> None:
     page = int.from_bytes(head[16:18], "big")
     expected = (65536 if page == 1 else page) * int.from_bytes(head[28:32], "big")
     # While the write-ahead log holds pages, the file may rightly be shorter than its header says.
-    wal = path.with_name(f"{path.name}-wal")
-    if size < expected and not (wal.exists() and wal.stat().st_size):
+    if size < expected and not _has_content(_wal_of(path)):
         raise TrialDirectoryError(f"{path}: is cut short: {size} of {expected} bytes; {_COPY}")
 
 
@@ -96,15 +100,15 @@ def connect(path: Path, *, durable: bool = True, read_only: bool = False) -> Con
         TrialDirectoryError: If it is missing, damaged, locked or no database.
     """
     check_file(path)
+    copied: tempfile.TemporaryDirectory[str] | None = None
     uri = f"file:{quote(str(path.absolute()))}?mode=rw"
     if read_only and not _can_write(path):
-        uri = f"file:{quote(str(path.absolute()))}?immutable=1"
-        wal = path.with_name(f"{path.name}-wal")
-        if wal.exists() and wal.stat().st_size:
-            raise TrialDirectoryError(
-                f"{path}: the newest rows are still in {wal.name}, and the folder is"
-                " write-protected; copy the trial directory to where it can be written"
-            )
+        if _has_content(_wal_of(path)):
+            # SQLite merges the newest rows only where it can write.
+            copied = tempfile.TemporaryDirectory(prefix="robo-eval-")
+            uri = f"file:{quote(str(_copy_of(path, Path(copied.name))))}?mode=rw"
+        else:
+            uri = f"file:{quote(str(path.absolute()))}?immutable=1"
 
     def open_file() -> sqlite3.Connection:
         return sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
@@ -114,6 +118,7 @@ def connect(path: Path, *, durable: bool = True, read_only: bool = False) -> Con
     )
     with translated(path):
         connection = engine.connect()
+        connection.info[_COPIED] = copied
         try:
             connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             if read_only:
@@ -131,10 +136,40 @@ def _can_write(path: Path) -> bool:
     return not os.statvfs(path.parent).f_flag & os.ST_RDONLY
 
 
+def _wal_of(path: Path) -> Path:
+    """Where SQLite keeps what it has not yet merged into the file."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def _has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _copy_of(path: Path, folder: Path) -> Path:
+    """A copy of a database and of its newest rows that belong together."""
+    with explained(path, "cannot be copied"):
+        for _ in range(_COPIES):
+            before = _state_of(path)
+            for file in (path, _wal_of(path)):
+                if file.exists():
+                    shutil.copyfile(file, folder / file.name)
+            if _state_of(path) == before:
+                return folder / path.name
+    raise TrialDirectoryError(f"{path}: changes all the time; wait until the run has ended")
+
+
+def _state_of(path: Path) -> list[tuple[int, int]]:
+    found = [file.stat() for file in (path, _wal_of(path)) if file.exists()]
+    return [(stat.st_size, stat.st_mtime_ns) for stat in found]
+
+
 def close(connection: Connection) -> None:
     """Close a connection, its file included."""
+    copied = connection.info.pop(_COPIED, None)
     connection.close()
     connection.engine.dispose()
+    if copied is not None:
+        copied.cleanup()
 
 
 @contextmanager

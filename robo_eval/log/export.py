@@ -33,21 +33,29 @@ _PARSERS: Final[dict[Kind, Callable[[str], Cell]]] = {
 _VERSION_KEY: Final = b"robo_eval.schema_version"
 
 
-def export_episodes(trial: StrPath, out: StrPath) -> int:
+def export_episodes(trial: StrPath, out: StrPath, *, force: bool = False) -> int:
     """Write the rows of a trial as Parquet or CSV, by the ending of the file name.
 
-    Columns are those of `core.episode.COLUMNS`; mappings are JSON text. A file of this name is
-    replaced. In CSV a missing text and an empty one look the same.
+    Columns are those of `core.episode.COLUMNS`; mappings are JSON text. In CSV a missing text and
+    an empty one look the same. The file appears complete or not at all.
+
+    Args:
+        trial: The trial directory.
+        out: File to write.
+        force: Replace a file that is there.
 
     Returns:
         The number of rows.
 
     Raises:
-        InputError: If the ending is neither .parquet nor .csv.
+        InputError: If the ending is neither .parquet nor .csv, or the file is there already.
         TrialDirectoryError: If the trial cannot be read or the file not be written.
     """
     target = Path(out)
     write = _format_of(target, {".parquet": _parquet, ".csv": _csv})
+    # A link that leads nowhere is there as well.
+    if not force and (target.exists() or target.is_symlink()):
+        raise InputError(f"{target}: exists already; choose another --out, or replace it: --force")
     from robo_eval.log.store import EpisodeStore
 
     with EpisodeStore(trial, durable=False, read_only=True) as store:

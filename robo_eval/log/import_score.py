@@ -29,6 +29,12 @@ def complete_score(
     if end is None:
         end = EndReason.SUCCESS if success else EndReason.FAILURE
     _check_score(where, sources, success=success, quality=quality, end=end, threshold=threshold)
+    if success and values.get("interventions"):
+        column = sources.get("interventions", "interventions")
+        raise InputError(
+            f"{where}, column {column!r}: is {values['interventions']}, but an assisted episode"
+            " is never a success"
+        )
     values.update(end_reason=end, success=success, quality=quality)
 
 

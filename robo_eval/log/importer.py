@@ -8,39 +8,36 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError, TrialDirectoryError
-from robo_eval.core.kinds import Arm, Difficulty, EndReason, Profile, Side
+from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import TrialPlan
-from robo_eval.log.column_map import ISO_TIME, UNITS, ColumnMap, Source, read_column_map
+from robo_eval.log.column_map import ColumnMap, Source, read_column_map
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
+from robo_eval.log.import_cell import WORDS, instant, number, truth, whole, word
 from robo_eval.log.import_plan import plan_of_import
 from robo_eval.log.import_score import complete_score
 from robo_eval.log.provenance import software
-from robo_eval.log.rows import KINDS, OPTIONAL, Kind
+from robo_eval.log.rows import KINDS, OPTIONAL, Kind, cells_of
 from robo_eval.log.store import EpisodeStore
 
 _NEEDED: Final = ("policy", "task", "side")
-_WORDS: Final[dict[str, type[StrEnum]]] = {
-    "side": Side,
-    "arm": Arm,
-    "end_reason": EndReason,
-    "difficulty": Difficulty,
-    "profile": Profile,
-}
-_MAY_BE_EMPTY: Final = ("episode_id", "duration_s", "start_ns", "family")
-_NOT_NEGATIVE: Final = ("duration_s", "exposure_s", "ticks", "interventions", "level", "attempt")
+_MAY_BE_EMPTY: Final = ("episode_id", "family")
+_NOT_NEGATIVE: Final = (
+    "duration_s", "exposure_s", "ticks", "interventions", "level", "attempt", "score_version",
+)  # fmt: skip
 _SHARES: Final = ("quality", "stated_success_probability")
-_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_NOT_KNOWN: Final = ("start_ns", "duration_s", "ticks", "episode_return")
+"""What stays empty if no column gives it: a 0 would pass for a measurement."""
 _BATCH: Final = 256
+_NO_PLAN: Final = "0" * 64
+"""Stands for the digest of a plan that can only be written once all rows are read."""
 
 
 def import_csv(
@@ -64,6 +61,7 @@ def import_csv(
         TrialDirectoryError: If the directory exists or cannot be written.
     """
     source, folder = Path(csv_path), Path(out)
+    _check_new(folder)
     mapping = read_column_map(Path(column_map))
     with explained(source, "cannot be read"):
         sha256 = file_digest(source)
@@ -72,8 +70,17 @@ def import_csv(
     if not values:
         raise InputError(f"{source}: holds no episodes, only a header line")
     plan = plan_of_import(source, mapping, sha256, [row.values for row in values])
-    TrialDirectory.check_new(folder)
     return _write(folder, plan, values)
+
+
+def _check_new(folder: Path) -> None:
+    # Said here, since for a trial `check_new` would advise to resume it.
+    with explained(folder, "cannot be used"):
+        if folder.is_dir() and any(folder.iterdir()):
+            raise TrialDirectoryError(
+                f"{folder}: exists already and is not empty; choose another --out"
+            )
+    TrialDirectory.check_new(folder)
 
 
 def _write(folder: Path, plan: TrialPlan, values: Sequence[_Row]) -> TrialDirectory:
@@ -91,8 +98,7 @@ def _write(folder: Path, plan: TrialPlan, values: Sequence[_Row]) -> TrialDirect
             staging.rename(folder)
         except OSError as err:
             raise TrialDirectoryError(
-                f"{folder}: cannot take its place: {err.strerror}; name a directory that is not"
-                " there yet"
+                f"{folder}: cannot take its place: {err.strerror}; choose another --out"
             ) from err
     finally:
         with suppress(OSError):
@@ -125,6 +131,7 @@ class _Reader:
         self._map = mapping
         self._sha256 = sha256
         self._seen: dict[str, str] = {}
+        self._scored: dict[str, tuple[str, str]] = {}
 
     def rows(self) -> Iterator[_Row]:
         """One row per line that is not blank.
@@ -183,9 +190,13 @@ class _Reader:
             _put(values, ours, self._value(place, ours, source, theirs[source.column].strip()))
         for ours, text in self._map.constants.items():
             place = f"{where}, constant {ours!r} of the column map"
-            _put(values, ours, self._value(place, ours, Source(column=ours), text))
+            source = Source(column=ours, is_constant=True)
+            _put(values, ours, self._value(place, ours, source, text))
         self._complete(where, values, sources)
-        return _Row(where, values)
+        row = _Row(where, values)
+        # The database would refuse it as well, but knows nothing of this file and its lines.
+        cells_of(row.episode(_NO_PLAN), where=where)
+        return row
 
     def _value(self, place: str, ours: str, source: Source, text: str) -> Any:  # noqa: ANN401
         base, _, entry = ours.partition(".")
@@ -198,57 +209,31 @@ class _Reader:
                 raise InputError(f"{place}: {unknown_name('value', text, source.values)}")
             text = source.values[text]
         if base == "start_ns":
-            return self._instant(place, source, text)
+            return instant(place, source, text, self._map.decimal)
         if KINDS[base] is Kind.TRUTH:
-            return _truth(place, text)
-        if base in _WORDS:
-            return _word(place, base, text)
+            return truth(place, text)
+        if base in WORDS:
+            return word(place, base, text)
         if KINDS[base] is Kind.MAPPING:
             return self._entry(place, base, source, text)
         return text if KINDS[base] is Kind.TEXT else self._amount(place, base, source, text)
 
     def _amount(self, place: str, base: str, source: Source, text: str) -> float:
-        number = self._number(place, source, text)
-        if KINDS[base] is Kind.INTEGER:
-            number = _whole(place, number, text)
-        if base in _NOT_NEGATIVE and number < 0:
-            raise InputError(f"{place}: {text!r} is negative; {base} cannot be")
-        if base in _SHARES and not 0.0 <= number <= 1.0:
-            raise InputError(f"{place}: {text!r} gives {number:g}, which is outside [0, 1]")
-        return number
+        parse = whole if KINDS[base] is Kind.INTEGER else number
+        amount = parse(place, source, text, self._map.decimal)
+        if base in _NOT_NEGATIVE and amount < 0:
+            raise InputError(f"{place}: {text!r:.60} is negative; {base} cannot be")
+        if base in _SHARES and not 0.0 <= amount <= 1.0:
+            percent = "" if source.unit or source.is_constant else "; give unit: '%' if it is one"
+            raise InputError(
+                f"{place}: {text!r:.60} gives {amount:g}, which is outside [0, 1]{percent}"
+            )
+        return amount
 
     def _entry(self, place: str, base: str, source: Source, text: str) -> float | str:
-        if base in ("control_quality", "costs") or source.unit or source.scale != 1.0:
-            return self._number(place, source, text)
+        if base in ("control_quality", "costs") or source.unit or source.scale != 1:
+            return number(place, source, text, self._map.decimal)
         return text
-
-    def _number(self, place: str, source: Source, text: str) -> float:
-        plain = text.replace(self._map.decimal, ".") if self._map.decimal != "." else text
-        try:
-            number = float(plain) * source.scale * UNITS[source.unit or "s"]
-        except (ValueError, KeyError) as err:
-            raise InputError(f"{place}: {text!r:.60} is not a number") from err
-        if not abs(number) < float("inf"):  # NaN as well
-            raise InputError(
-                f"{place}: {text!r} is not a finite number; list it under `missing` in the column"
-                " map if it means that there is none"
-            )
-        return number
-
-    def _instant(self, place: str, source: Source, text: str) -> int:
-        if source.unit != ISO_TIME:
-            if source.unit in (None, "ns") and source.scale == 1.0:
-                # Whole nanoseconds since 1970 do not fit into a float.
-                with suppress(ValueError):
-                    return int(text)
-            return round(self._number(place, source, text) * 1e9)
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError as err:
-            raise InputError(f"{place}: {text!r:.60} is not a date like 2026-03-01T10:30") from err
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        seconds = round((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1e6)
-        return seconds * 1000
 
     def _complete(self, where: str, values: dict[str, Any], sources: Mapping[str, str]) -> None:
         """Fill in what follows from the rest, and refuse what contradicts it."""
@@ -263,14 +248,33 @@ class _Reader:
             )
         self._seen[name] = where.rpartition(": ")[2]
         complete_score(where, values, sources, self._map.success_quality)
+        self._check_attempt(where, values, sources)
         values.setdefault("policy_digest", digest([self._sha256, values["policy"]]))
         values.setdefault("software", f"imported by {software()}")
         values.setdefault("initial_state_source", "unknown")
-        values.setdefault("ticks", 0)
-        values.setdefault("episode_return", None)
-        for name in ("start_ns", "duration_s"):
-            values[name] = values.get(name) or 0
+        for name in _NOT_KNOWN:
+            values.setdefault(name, None)
+        if values.get("exposure_s") is None:
+            # Where there is no physical robot, none was exposed.
+            values["exposure_s"] = None if values["side"] is Side.REAL else 0.0
         values["family"] = values.get("family") or values["task"]
+
+    def _check_attempt(
+        self, where: str, values: Mapping[str, Any], sources: Mapping[str, str]
+    ) -> None:
+        """Refuse a second attempt with a score at one episode: an episode counts once."""
+        if values["quality"] is None:
+            return
+        name, attempt = values["episode_id"], values.get("attempt", 1)
+        base = name.removesuffix(f"-a{attempt}") if attempt > 1 else name
+        if base in self._scored:
+            other, line = self._scored[base]
+            column = sources.get("attempt", "attempt")
+            raise InputError(
+                f"{where}, column {column!r}: {name!r} and {other!r} in {line} are both scored"
+                f" attempts at {base!r}; leave one out, or give it end_reason void"
+            )
+        self._scored[base] = (name, self._seen[name])
 
 
 def _put(values: dict[str, Any], ours: str, value: Any) -> None:  # noqa: ANN401
@@ -279,28 +283,3 @@ def _put(values: dict[str, Any], ours: str, value: Any) -> None:  # noqa: ANN401
         values[base] = value
     elif value is not None:
         values.setdefault(base, {})[entry] = value
-
-
-def _truth(place: str, text: str) -> bool:
-    if text.lower() not in _TRUTHS:
-        raise InputError(
-            f"{place}: {text!r:.60} is neither true nor false; say which in `values` of the"
-            " column map"
-        )
-    return _TRUTHS[text.lower()]
-
-
-def _word(place: str, column: str, text: str) -> str:
-    words = _WORDS[column]
-    if text not in list(words):
-        raise InputError(f"{place}: {unknown_name(column, text, list(words))}")
-    word = words(text)
-    return word if KINDS[column] is Kind.WORD else word.value
-
-
-def _whole(place: str, number: float, text: str) -> int:
-    with suppress(ValueError):
-        return int(text) if number == int(text) else round(number)
-    if number != round(number):
-        raise InputError(f"{place}: {text!r:.60} is not a whole number")
-    return round(number)

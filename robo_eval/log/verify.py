@@ -288,9 +288,11 @@ class _Check:
         elif self._is_complete and last > counted:
             self._problem(DATABASE, f"{_span(counted + 1, last)} came after the trial was complete")
         if not self._is_complete:
+            counts = f"{_span(1, counted)} and" if counted else "no rows and"
+            found = f"{_span(counted + 1, last)} after that; all" if last > counted else "these"
             self.notes.append(
-                f"the trial is not complete ({manifest.status}): rows after row {counted}, up to"
-                f" row {last}, are chained, but nothing says how many there should be"
+                f"the trial is not complete ({manifest.status}): {MANIFEST} counts {counts}"
+                f" {found} are chained, but nothing says whether later ones are missing"
             )
 
     # Traces ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import string
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,12 @@ from robo_eval.core.errors import RoboEvalError
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.trajectory import Trajectory
+from robo_eval.log.column_map import Source, number_of
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.export import export_episodes, read_episodes
+from robo_eval.log.import_cell import instant, number
 from robo_eval.log.importer import import_csv
-from robo_eval.log.rows import cells_of, row_digest
+from robo_eval.log.rows import ROW_FORM, cells_of, row_digest
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.trace import read_trace, write_trace
 from robo_eval.log.verify import verify_trial
@@ -56,9 +59,10 @@ def episodes(draw):
         seed=draw(st.none() | st.integers(-(2**63), 2**63 - 1)),
         policy=draw(texts),
         policy_digest=draw(texts),
-        start_ns=draw(counts),
-        duration_s=draw(st.floats(0, 1e300)),
-        ticks=draw(counts),
+        start_ns=draw(st.none() | st.integers(-(2**63), 2**63 - 1)),
+        duration_s=draw(st.none() | st.floats(0, 1e300)),
+        exposure_s=draw(st.none() | st.floats(0, 1e300)),
+        ticks=draw(st.none() | counts),
         episode_return=draw(st.none() | floats),
         quality=quality,
         success=None if quality is None else end is EndReason.SUCCESS,
@@ -115,12 +119,14 @@ def test_rows_come_back_and_verify(given_episodes):
 @given(episodes(), st.data())
 def test_every_column_is_in_the_digest(episode, data):
     cells = cells_of(episode, where="row")
-    before = row_digest(cells, sequence=1, previous_sha256="0" * 64, row_form=2)
+    form = data.draw(st.sampled_from([2, ROW_FORM]))
+    before = row_digest(cells, sequence=1, previous_sha256="0" * 64, row_form=form)
     column = data.draw(st.sampled_from(sorted(cells)))
     other = data.draw((st.integers(-9, 9) | floats | texts | st.none()).filter(
         lambda value: repr(value) != repr(cells[column])
     ))  # fmt: skip
-    after = row_digest({**cells, column: other}, sequence=1, previous_sha256="0" * 64, row_form=2)
+    changed = {**cells, column: other}
+    after = row_digest(changed, sequence=1, previous_sha256="0" * 64, row_form=form)
     assert before != after
 
 
@@ -174,12 +180,15 @@ def test_traces_come_back(trajectory, events, metadata):
     assert trace.metadata == metadata
 
 
-MAP = "columns: {policy: who, success: won, duration_s: took}\nconstants: {task: t, side: real}\n"
+MAP = """
+columns: {policy: who, success: won, duration_s: took, start_ns: {column: when, unit: ms}}
+constants: {task: t, side: real}
+"""
 cell = st.text(string.printable, max_size=8)
 
 
-@given(st.binary(max_size=200) | st.lists(st.tuples(cell, cell, cell), max_size=4).map(
-    lambda rows: "\n".join(["who,won,took", *map(",".join, rows)]).encode()
+@given(st.binary(max_size=200) | st.lists(st.tuples(cell, cell, cell, cell), max_size=4).map(
+    lambda rows: "\n".join(["who,won,took,when", *map(",".join, rows)]).encode()
 ))  # fmt: skip
 def test_any_csv_is_imported_or_refused(content):
     with tempfile.TemporaryDirectory() as name:
@@ -194,6 +203,33 @@ def test_any_csv_is_imported_or_refused(content):
         else:
             assert "lab.csv" in reason
             assert sorted(p.name for p in folder.iterdir()) == ["lab.csv", "map.yaml"]
+
+
+@given(
+    st.integers(-(2**63), 2**63 - 1), st.sampled_from([("s", 9), ("ms", 6), ("us", 3), ("ns", 0)])
+)
+def test_a_start_keeps_its_nanoseconds_in_any_unit(start_ns, unit):
+    name, places = unit
+    text = f"{Decimal(start_ns).scaleb(-places):f}"
+    assert instant("here", Source(column="w", unit=name), text, ".") == start_ns
+
+
+@given(floats)
+def test_any_finite_float_is_read_as_it_was_written(value):
+    assert number("here", Source(column="w"), repr(value), ".") == value
+
+
+@given(st.text("0123456789.eE+-_naif ", max_size=10))
+def test_a_number_is_what_python_reads_without_underscores(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    readable = math.isfinite(value) and "_" not in text and text == text.strip()
+    found = number_of(text)
+    assert (found is not None) == readable
+    if found is not None:
+        assert float(found) == value
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode))

@@ -194,3 +194,23 @@ def test_a_write_protected_trial_can_be_read(finished, tmp_path, make_episode):
             store.append([make_episode(9)])
     finally:
         subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_newest_rows_of_a_killed_run_are_read_where_nothing_can_be_written(
+    trial, tmp_path, make_episode, monkeypatch
+):
+    episodes = [make_episode(i, plan_digest=trial.plan_digest) for i in range(5)]
+    killed = tmp_path / "killed"
+    with EpisodeStore(trial.path, durable=False) as store:
+        store.append(episodes)
+        # As a kill would leave it: the rows are in the write-ahead log alone.
+        shutil.copytree(trial.path, killed)
+    assert (killed / "episodes.db-wal").stat().st_size
+    before = {file.name: file.read_bytes() for file in killed.iterdir() if file.is_file()}
+    monkeypatch.setattr(database, "_can_write", lambda _path: False)
+    with EpisodeStore(killed, durable=False, read_only=True) as store:
+        assert list(store.episodes()) == episodes
+    found = verify_trial(killed)
+    assert found.ok, found.problems
+    assert found.rows == 5
+    assert {file.name: file.read_bytes() for file in killed.iterdir() if file.is_file()} == before

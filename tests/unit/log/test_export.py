@@ -25,6 +25,7 @@ def mixed(trial, make_episode):
                 ),
                 make_episode(2, quality=0.1, success=False, end_reason=EndReason.TIMEOUT,
                              recovered=True, start_ns=2**62 + 1),
+                make_episode(3, start_ns=None, duration_s=None, exposure_s=None, ticks=None),
             ]
         )  # fmt: skip
     return trial
@@ -32,7 +33,7 @@ def mixed(trial, make_episode):
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet", "ROWS.CSV"])
 def test_an_export_reads_back_as_the_frame(mixed, tmp_path, name):
-    assert export_episodes(mixed.path, tmp_path / name) == 3
+    assert export_episodes(mixed.path, tmp_path / name) == 4
     pd.testing.assert_frame_equal(read_episodes(tmp_path / name), mixed.frame())
 
 
@@ -48,14 +49,63 @@ def test_other_tools_read_the_exports(mixed, tmp_path):
     with (tmp_path / "rows.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert rows[0]["operator"] == 'Jörg, "J."\n2nd line\r'
+    assert [rows[3][name] for name in ("start_ns", "duration_s", "exposure_s", "ticks")] == [""] * 4
     assert (rows[0]["success"], rows[1]["success"], rows[1]["seed"]) == ("true", "", "")
     assert float(rows[0]["episode_return"]) == 1 / 3
     table = pq.read_table(tmp_path / "rows.parquet")
     types = {name: str(table.schema.field(name).type) for name in ("ticks", "quality", "success")}
     assert types == {"ticks": "int64", "quality": "double", "success": "bool"}
     assert table["start_ns"].to_pylist()[2] == 2**62 + 1
-    assert table.schema.metadata[b"robo_eval.schema_version"] == b"2"
-    assert len(pd.read_csv(tmp_path / "rows.csv")) == 3
+    assert table.schema.metadata[b"robo_eval.schema_version"] == b"3"
+    assert len(pd.read_csv(tmp_path / "rows.csv")) == 4
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_a_file_that_is_there_is_only_replaced_by_force(mixed, tmp_path, name):
+    file = tmp_path / name
+    file.write_text("precious")
+    with pytest.raises(InputError, match=r"rows\.\w+: exists already; .* --force"):
+        export_episodes(mixed.path, file)
+    assert file.read_text() == "precious"
+    assert export_episodes(mixed.path, file, force=True) == 4
+    assert len(read_episodes(file)) == 4
+
+
+def test_a_link_that_leads_nowhere_is_there(mixed, tmp_path):
+    (tmp_path / "rows.csv").symlink_to(tmp_path / "elsewhere.csv")
+    with pytest.raises(InputError, match="exists already"):
+        export_episodes(mixed.path, tmp_path / "rows.csv")
+
+
+def test_an_export_that_fails_leaves_the_old_file(mixed, tmp_path, monkeypatch):
+    file = tmp_path / "rows.csv"
+    file.write_text("precious")
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("robo_eval.log.files.os.fsync", full)
+    with pytest.raises(TrialDirectoryError, match=r"rows\.csv: cannot be written: No space"):
+        export_episodes(mixed.path, file, force=True)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir() if path.is_file()] == [
+        ("rows.csv", "precious")
+    ]
+
+
+def test_the_command_needs_force_as_well(mixed, tmp_path):
+    from typer.testing import CliRunner
+
+    from robo_eval.cli.app import app
+
+    file = tmp_path / "rows.csv"
+    file.write_text("precious")
+    command = ["export", str(mixed.path), "--out", str(file)]
+    result = CliRunner().invoke(app, command)
+    assert isinstance(result.exception, InputError)
+    assert file.read_text() == "precious"
+    result = CliRunner().invoke(app, [*command, "--force"])
+    assert result.exit_code == 0
+    assert len(read_episodes(file)) == 4
 
 
 def test_an_unknown_ending_is_refused(mixed, tmp_path):

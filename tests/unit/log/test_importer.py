@@ -57,7 +57,8 @@ def test_a_table_becomes_a_trial(lab, tmp_path):
     assert (one.duration_s, two.duration_s, three.duration_s) == (30.0, 60.0, 15.0)
     assert one.start_ns == 1_772_361_000_000_000_000
     assert two.start_ns == one.start_ns + 60_000_000_000
-    assert three.start_ns == 0
+    assert three.start_ns is None
+    assert {row.ticks for row in (one, two, three, four)} == {None}
     assert (one.costs, two.costs, four.costs) == ({"energy_j": 1500.0}, {}, {})
     assert (one.success, one.quality, two.success, two.quality) == (True, 1.0, False, 0.0)
     assert (four.end_reason, four.success, four.quality) == (EndReason.FAULT, None, None)
@@ -67,6 +68,9 @@ def test_a_table_becomes_a_trial(lab, tmp_path):
     report = verify_trial(trial.path)
     assert report.ok, report.problems
     assert report.notes == ()
+    frame = trial.frame()
+    assert frame["start_ns"].isna().tolist() == [False, False, True, False]
+    assert frame["ticks"].isna().all()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lab.csv", "map.yaml", "out"]
 
 
@@ -134,7 +138,190 @@ def test_dialects_and_units(lab, table, columns, expected):
     assert (row.success, row.quality) == expected
 
 
+def with_columns(columns: str) -> str:
+    return SIMPLE.replace("s}", f"s, {columns}}}")
+
+
+def test_what_no_column_gives_is_not_known(lab):
+    (row,) = rows(lab("p,s\na,1\n", SIMPLE.replace("side: sim", "side: real")))
+    measured = (row.start_ns, row.duration_s, row.exposure_s, row.ticks, row.episode_return)
+    assert measured == (None, None, None, None, None)
+    (row,) = rows(lab("p,s\na,1\n", SIMPLE.replace("side: sim", "side: twin"), out="twin"))
+    assert row.exposure_s == 0.0
+
+
+def test_a_zero_of_theirs_is_known(lab):
+    columns = with_columns("duration_s: d, exposure_s: x, ticks: n, start_ns: b")
+    trial = lab("p,s,d,x,n,b\na,1,0,0,0,0\nb,1,,,,\n", columns.replace("sim", "real"))
+    zero, empty = ((row.duration_s, row.exposure_s, row.ticks, row.start_ns) for row in rows(trial))
+    assert zero == (0.0, 0.0, 0, 0)
+    assert empty == (None, None, None, None)
+    assert verify_trial(trial.path).ok
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "expected"),
+    [
+        (None, "1772361000123456789", 1_772_361_000_123_456_789),
+        (None, "-5", -5),
+        ("ns", "1772361000123456789", 1_772_361_000_123_456_789),
+        ("ns", "1772361000123456789.0", 1_772_361_000_123_456_789),
+        ("us", "1772361000123456.789", 1_772_361_000_123_456_789),
+        ("ms", "1772361000123.456789", 1_772_361_000_123_456_789),
+        ("s", "1772361000.123456789", 1_772_361_000_123_456_789),
+        ("s", "1772361000", 1_772_361_000_000_000_000),
+        ("s", "1.7723610001234567e9", 1_772_361_000_123_456_700),
+        ("min", "29539350", 1_772_361_000_000_000_000),
+        ("iso8601", "2026-03-01T10:30:00.123456789Z", 1_772_361_000_123_456_789),
+        ("iso8601", "2026-03-01 11:30:00,1234567+01:00", 1_772_361_000_123_456_700),
+        ("iso8601", "20260301T103000.123456", 1_772_361_000_123_456_000),
+        ("iso8601", "1969-12-31T23:59:59.999999999", -1),
+    ],
+)
+def test_a_start_is_exact_in_its_unit(lab, unit, text, expected):
+    source = "w" if unit is None else f"{{column: w, unit: {unit}}}"
+    columns = with_columns(f"start_ns: {source}") + "delimiter: ';'\n"
+    (row,) = rows(lab(f"p;s;w\na;1;{text}\n", columns))
+    assert row.start_ns == expected
+
+
+def test_a_scaled_start(lab):
+    columns = with_columns("start_ns: {column: w, unit: s, scale: 0.001}")
+    (row,) = rows(lab("p,s,w\na,1,1772361000123\n", columns))
+    assert row.start_ns == 1_772_361_000_123_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("12", 12), ("12.0", 12), ("+12.", 12), ("1.2e1", 12), ("9223372036854775807", 2**63 - 1)],
+)
+def test_whole_numbers(lab, text, expected):
+    (row,) = rows(lab(f"p,s,n\na,1,{text}\n", with_columns("ticks: n")))
+    assert row.ticks == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "expected"),
+    [
+        ("57", "%", 0.57),
+        ("35", "%", 0.35),
+        ("+.5", None, 0.5),
+        ("5.E-1", None, 0.5),
+        ("0e99999999999999999999", None, 0.0),
+        ("1e-99999999999999999999", None, 0.0),
+    ],
+)
+def test_shares_are_what_they_say(lab, text, unit, expected):
+    source = "s" if unit is None else f"{{column: s, unit: '{unit}'}}"
+    columns = f"columns: {{policy: p, quality: {source}}}\nsuccess_quality: 0.57\n"
+    (row,) = rows(lab(f"p,s\na,{text}\n", columns + "constants: {task: t, side: sim}\n"))
+    assert row.quality == expected
+    assert row.success == (expected >= 0.57)
+
+
+@pytest.mark.parametrize(
+    ("column", "unit"),
+    [("duration_s", "h"), ("exposure_s", "ns"), ("start_ns", "ms"), ("quality", "'%'"),
+     ("stated_success_probability", "'%'"), ("costs.energy_j", "kWh"),
+     ("costs.wear", "'%'"), ("control_quality.path_m", "mm")],
+)  # fmt: skip
+def test_units_of_the_right_kind(lab, column, unit):
+    columns = with_columns(f"{column}: {{column: v, unit: {unit}}}")
+    assert len(rows(lab("p,s,v\na,1,100\n", columns))) == 1
+
+
+def test_attempts_of_one_episode_of_which_one_is_scored(lab):
+    table = (
+        "i,n,p,e\nx,1,a,void\nx-a2,2,a,fault\nx-a3,3,a,success\ny-a2,1,a,failure\ny,1,a,success\n"
+    )
+    columns = "columns: {episode_id: i, attempt: n, policy: p, end_reason: e}\n"
+    trial = lab(table, columns + "constants: {task: t, side: sim}\n")
+    assert len(rows(trial)) == 5
+
+
+ATTEMPTS = "columns: {episode_id: i, attempt: n, policy: p, success: s}\n" + SIMPLE.split("\n")[1]
+TIMED = with_columns("start_ns: w")
+DURATION = with_columns("duration_s: d")
+TICKS = with_columns("ticks: n")
+
 BAD_TABLES = {
+    "two scored attempts": (
+        "i,n,p,s\nx,1,a,0\ny,1,a,1\nx-a2,2,a,1\n",
+        ATTEMPTS,
+        "line 4, column 'n': 'x-a2' and 'x' in line 2 are both scored attempts at 'x'",
+    ),
+    "two scored attempts, the later first": (
+        "i,n,p,s\nx-a3,3,a,0\nx-a2,2,a,1\n",
+        ATTEMPTS,
+        "line 3, column 'n': 'x-a2' and 'x-a3' in line 2 are both scored attempts at 'x'",
+    ),
+    "assisted success": (
+        "p,s,h\na,0,2\na,1,2\n",
+        with_columns("interventions: h"),
+        "line 3, column 'h': is 2, but an assisted episode is never a success",
+    ),
+    "start with a point": (
+        "p,s,w\na,1,1772361000.5\n",
+        TIMED,
+        "line 2, column 'w': '1772361000.5' is not whole nanoseconds; give unit: s, ms, us, ns or",
+    ),
+    "start with an exponent": ("p,s,w\na,1,1.7e18\n", TIMED, "'1.7e18' is not whole nanosec"),
+    "start as a date without unit": ("p,s,w\na,1,2026-03-01\n", TIMED, "or iso8601"),
+    "start with an underscore": ("p,s,w\na,1,1_000\n", TIMED, "'1_000' is not whole nanoseconds"),
+    "constant start": (
+        "p,s\na,1\n",
+        SIMPLE.replace("side: sim", "side: sim, start_ns: 1.5"),
+        "constant 'start_ns' of the column map: '1.5' is not whole nanoseconds$",
+    ),
+    "part of a nanosecond": (
+        "p,s,w\na,1,5.5\n",
+        with_columns("start_ns: {column: w, unit: ns}"),
+        "line 2, column 'w': '5.5' is not whole nanoseconds",
+    ),
+    "start out of range": (
+        "p,s,w\na,1,5\nb,1,9223372036854775808\n",
+        TIMED,
+        "line 3, column 'w': '9223372036854775808' is outside the years 1678 to 2261",
+    ),
+    "start out of range in seconds": (
+        "p,s,w\na,1,1e300\n",
+        with_columns("start_ns: {column: w, unit: s}"),
+        "line 2, column 'w': '1e300' is outside the years",
+    ),
+    "date out of range": (
+        "p,s,w\na,1,2300-01-01\n",
+        with_columns("start_ns: {column: w, unit: iso8601}"),
+        "line 2, column 'w': '2300-01-01' is outside the years",
+    ),
+    "number out of range": (
+        "p,s,n\na,1,9223372036854775808\n",
+        TICKS,
+        "line 2, column 'n': '9223372036854775808' does not fit into 64 bits",
+    ),
+    "text without bytes": (
+        "p,s\na,1\n",
+        'columns: {policy: p, success: s, operator: {column: p, values: {a: "\\ud800"}}}\n'
+        + SIMPLE.split("\n")[1],
+        "line 2 .*, column 'operator': .* has no bytes in UTF-8",
+    ),
+    "underscore": ("p,s,d\na,1,1_000\n", DURATION, "column 'd': '1_000' is not a number"),
+    "underscores and no end": ("p,s,d\na,1,1_0e999\n", DURATION, "'1_0e999' is not a number"),
+    "underscore in a count": ("p,s,n\na,1,1_2\n", TICKS, "column 'n': '1_2' is not a number"),
+    "digits of another script": ("p,s,n\na,1,١٢\n", TICKS, "'١٢' is not a number"),
+    "hexadecimal": ("p,s,n\na,1,0x10\n", TICKS, "'0x10' is not a number"),
+    "1e400": ("p,s,d\na,1,1e400\n", DURATION, "column 'd': '1e400' is not a finite number"),
+    "Infinity": ("p,s,d\na,1,-Infinity\n", DURATION, "'-Infinity' is not a finite number"),
+    "too large in its unit": (
+        "p,s,d\na,1,1e308\n",
+        with_columns("duration_s: {column: d, unit: h}"),
+        "line 2, column 'd': '1e308' is not a finite number",
+    ),
+    "half a tick more": ("p,s,n\na,1,12.5\n", TICKS, "'12.5' is not a whole number"),
+    "thousands with a point": (
+        "p;s;d\na;1;1.000\n",
+        DURATION + "delimiter: ';'\ndecimal: ','\n",
+        "column 'd': '1.000' is not a number with the decimal sign ','",
+    ),
     "missing column": ("p,q\na,1\n", SIMPLE, "line 1: unknown column 's'.*mapped to 'success'"),
     "misspelt column": (
         "policy,sucess\na,1\n",
@@ -177,7 +364,7 @@ BAD_TABLES = {
     "quality over one": (
         "p,s,q\na,1,7\n",
         SIMPLE.replace("s}", "s, quality: q}"),
-        r"column 'q': '7' gives 7, which is outside \[0, 1\]",
+        r"column 'q': '7' gives 7, which is outside \[0, 1\]; give unit: '%'",
     ),
     "success without quality": (
         "p,s,q\na,1,0\n",
@@ -253,7 +440,52 @@ BAD_MAPS = {
     "unknown source key": ("columns: {success: {colum: s}}\n", "did you mean 'column'"),
     "no source": ("columns: {success: {values: {a: b}}}\n", "name the column of the other lab"),
     "unknown unit": ("columns: {duration_s: {column: s, unit: mins}}\n", "did you mean 'min'"),
-    "date that is none": ("columns: {ticks: {column: s, unit: iso8601}}\n", "only start_ns"),
+    "duration in energy": (
+        "columns: {duration_s: {column: s, unit: kWh}}\n",
+        "columns.duration_s.unit: 'kWh' is no unit of duration_s; valid: ns, us, ms, s, min, h$",
+    ),
+    "duration as a date": (
+        "columns: {duration_s: {column: s, unit: iso8601}}\n",
+        "'iso8601' is no unit of duration_s; valid: ns, us, ms, s, min, h$",
+    ),
+    "exposure in percent": ("columns: {exposure_s: {column: s, unit: '%'}}\n", "valid: ns, us, ms"),
+    "start in metres": (
+        "columns: {start_ns: {column: s, unit: m}}\n",
+        "'m' is no unit of start_ns; valid: ns, us, ms, s, min, h, iso8601$",
+    ),
+    "quality in seconds": (
+        "columns: {quality: {column: s, unit: s}}\n",
+        "columns.quality.unit: 's' is no unit of quality; valid: %$",
+    ),
+    "count with a unit": (
+        "columns: {ticks: {column: s, unit: min}}\n",
+        "columns.ticks.unit: ticks has no unit; leave it out",
+    ),
+    "text with a unit": ("columns: {policy: {column: s, unit: s}}\n", "policy has no unit"),
+    "return with a unit": ("columns: {episode_return: {column: s, unit: J}}\n", "has no unit"),
+    "cost with no known unit": (
+        "columns: {costs.energy_j: {column: s, unit: kJoule}}\n",
+        "unknown unit 'kJoule'",
+    ),
+    "cost as a date": (
+        "columns: {costs.x: {column: s, unit: iso8601}}\n",
+        "no unit of costs; valid",
+    ),
+    "unit that is a list": ("columns: {quality: {column: s, unit: [s]}}\n", "unknown unit"),
+    "text with a scale": ("columns: {policy: {column: s, scale: 2}}\n", "policy is no number"),
+    "scaled start without a unit": (
+        "columns: {start_ns: {column: s, scale: 1000}}\n",
+        "columns.start_ns.scale: .* add unit: s, ms, us or ns",
+    ),
+    "scaled date": (
+        "columns: {start_ns: {column: s, unit: iso8601, scale: 2}}\n",
+        "start_ns.scale: ",
+    ),
+    "scale with an underscore": (
+        "columns: {ticks: {column: s, scale: 1_000}}\n",
+        "scale: '1_000' is not a finite number",
+    ),
+    "threshold with an underscore": ("columns: {policy: p}\nsuccess_quality: 0_1\n", "given '0_1'"),
     "bad scale": ("columns: {ticks: {column: s, scale: many}}\n", "not a finite number"),
     "mapping column as a whole": ("columns: {costs: s}\n", "must be written as 'costs.<name>'"),
     "plain column with a dot": ("columns: {policy.x: s}\n", "must be written as 'policy'"),
@@ -287,13 +519,17 @@ def test_a_map_must_say_what_every_episode_needs(lab, columns, reason):
 
 
 def test_an_existing_directory_is_refused(lab, tmp_path):
-    lab()
-    with pytest.raises(TrialDirectoryError, match="holds a trial already"):
+    before = (lab().path / "manifest.json").read_bytes()
+    expected = r"/out: exists already and is not empty; choose another --out$"
+    with pytest.raises(TrialDirectoryError, match=expected):
         lab()
+    assert (tmp_path / "out/manifest.json").read_bytes() == before
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis/chapter.tex").write_text("precious")
-    with pytest.raises(TrialDirectoryError, match="holds something else"):
+    with pytest.raises(TrialDirectoryError, match="choose another --out"):
         lab(out="thesis")
+    (tmp_path / "empty").mkdir()
+    assert len(rows(lab(out="empty"))) == 4
 
 
 def test_missing_files_are_named(tmp_path, lab):

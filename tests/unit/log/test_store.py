@@ -143,7 +143,8 @@ def test_frame_has_documented_types(store, make_episode):
     assert tuple(frame.columns) == COLUMNS
     types = {name: str(frame[name].dtype) for name in COLUMNS}
     assert types["episode_id"] == types["end_reason"] == types["costs"] == "object"
-    assert (types["quality"], types["ticks"], types["level"]) == ("float64", "int64", "Int64")
+    assert (types["quality"], types["ticks"], types["level"]) == ("float64", "Int64", "Int64")
+    assert (types["attempt"], types["start_ns"]) == ("int64", "Int64")
     assert (types["success"], types["recovered"]) == ("boolean", "bool")
     assert list(frame["end_reason"]) == ["success", "lost"]
     assert type(frame["end_reason"].iloc[0]) is str

@@ -1,5 +1,6 @@
 """Whatever is changed in a trial is found, and an unchanged one passes."""
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -276,7 +277,7 @@ def test_an_interrupted_trial_is_verified_as_far_as_possible(trial, make_episode
     (trial.traces_dir / "e3.mcap").write_bytes(b"its row was never committed")
     report = verify_trial(trial.path)
     assert report.ok, report.problems
-    assert any("rows after row 2, up to row 3" in note for note in report.notes)
+    assert any("rows 1 to 2 and row 3 after that" in note for note in report.notes)
     assert any("traces/e3.mcap: no row names it" in note for note in report.notes)
     # What the manifest does count stays protected.
     edit(trial, "delete from episodes where sequence > 1")
@@ -337,3 +338,38 @@ def test_paths_are_shown_relative_to_the_trial(finished):
     (problem,) = verify_trial(finished.path).problems
     assert str(problem).startswith("episodes.db: is empty")
     assert str(Path(finished.path)) not in str(problem)
+
+
+def test_what_no_digest_covers(finished):
+    """What docs/log.md says cannot be found: none of it changes a row, a trace or the plan."""
+    (finished.path / "report").mkdir()
+    (finished.path / "report/index.html").write_text("all is well")
+    (finished.path / "notes.txt").write_text("mine")
+    (finished.path / "episodes-schema-2.db").write_bytes(b"anything")
+    manifest = finished.path / "manifest.json"
+    content = json.loads(manifest.read_text())
+    text = json.dumps(dict(reversed(content.items())), indent=7)
+    manifest.write_text(text.replace("{", '{"rows": 99,', 1))
+    edit(
+        finished,
+        "create table mine (a)",
+        "alter table episodes add column mine text default 'x'",
+        "create index by_quality on episodes (quality)",
+        "create view good as select * from episodes where success",
+        "create trigger quiet after insert on episodes begin select 1; end",
+    )
+    report = verify_trial(finished.path)
+    assert report.ok, report.problems
+    assert report.notes == ()
+
+
+def test_a_row_that_a_trigger_changed_is_found(trial, make_episode):
+    edit(
+        trial,
+        "create trigger better after insert on episodes begin"
+        " update episodes set quality = 0.9 where sequence = new.sequence; end",
+    )
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store:
+        store.append([make_episode(0, plan_digest=trial.plan_digest)])
+        trial.write_manifest(status="complete", store=store)
+    assert "row 1: was changed" in found(trial)

@@ -1,0 +1,157 @@
+"""What one cell of another lab's table says: a number, an instant, a truth or a word."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from enum import StrEnum
+from typing import Final
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Arm, Difficulty, EndReason, Profile, Side
+from robo_eval.core.names import unknown_name
+from robo_eval.log.column_map import ISO_TIME, UNITS, Source, number_of
+from robo_eval.log.rows import KINDS, Kind
+
+WORDS: Final[dict[str, type[StrEnum]]] = {
+    "side": Side,
+    "arm": Arm,
+    "end_reason": EndReason,
+    "difficulty": Difficulty,
+    "profile": Profile,
+}
+"""Columns that hold one of a list of words."""
+
+_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_DIGITS: Final = re.compile(r"[+-]?\d+", re.ASCII)
+# Python's own dates end at microseconds and drop what comes after.
+_FINE_DATE: Final = re.compile(
+    r"(?P<head>.{7,10}[Tt ]\d\d:?\d\d:?\d\d)[.,](?P<fraction>\d{7,})(?P<zone>.*)", re.ASCII
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EXACT: Final = Context(prec=80)
+"""Digits enough for products of any number, scale and unit down to less than a nanosecond."""
+_LIMIT: Final = 2**63
+
+
+def truth(place: str, text: str) -> bool:
+    """A truth in one of the usual spellings.
+
+    Raises:
+        InputError: If it is none; the message begins with `place`, as in all functions here.
+    """
+    if text.lower() not in _TRUTHS:
+        raise InputError(
+            f"{place}: {text!r:.60} is neither true nor false; say which in `values` of the"
+            " column map"
+        )
+    return _TRUTHS[text.lower()]
+
+
+def word(place: str, column: str, text: str) -> str:
+    """One of the words a column can hold.
+
+    Raises:
+        InputError: If it is none of them.
+    """
+    words = WORDS[column]
+    if text not in list(words):
+        raise InputError(f"{place}: {unknown_name(column, text, list(words))}")
+    found = words(text)
+    return found if KINDS[column] is Kind.WORD else found.value
+
+
+def number(place: str, source: Source, text: str, decimal: str) -> float:
+    """A number in the unit of our column.
+
+    Raises:
+        InputError: If it is none, or not finite.
+    """
+    value = float(_converted(place, source, text, decimal))
+    if not math.isfinite(value):
+        raise _not_finite(place, text)
+    return value
+
+
+def whole(place: str, source: Source, text: str, decimal: str) -> int:
+    """A whole number, such as `12` or `12.0`.
+
+    Raises:
+        InputError: If it is none, or does not fit into 64 bits.
+    """
+    value = _converted(place, source, text, decimal)
+    if not -_LIMIT <= value < _LIMIT:
+        raise InputError(f"{place}: {text!r:.60} does not fit into 64 bits")
+    if value != int(value):
+        raise InputError(f"{place}: {text!r:.60} is not a whole number")
+    return int(value)
+
+
+def instant(place: str, source: Source, text: str, decimal: str) -> int:
+    """Nanoseconds since 1970, UTC: as they are, or from the unit of the source.
+
+    Raises:
+        InputError: If it is no instant in this unit, or one that a row cannot hold.
+    """
+    if source.unit == ISO_TIME:
+        value = _of_date(place, text)
+    elif source.unit is None:
+        # Only these: a number with a point would most likely be of another unit.
+        if not _DIGITS.fullmatch(text):
+            remedy = "" if source.is_constant else "; give unit: s, ms, us, ns or iso8601"
+            raise InputError(f"{place}: {text!r:.60} is not whole nanoseconds{remedy}")
+        value = Decimal(text)
+    else:
+        value = _EXACT.multiply(_converted(place, source, text, decimal), Decimal(10**9))
+        if source.unit == "ns" and value != value.to_integral_value():
+            raise InputError(f"{place}: {text!r:.60} is not whole nanoseconds")
+    value = value.to_integral_value(ROUND_HALF_EVEN)
+    if not -_LIMIT <= value < _LIMIT:
+        raise InputError(
+            f"{place}: {text!r:.60} is outside the years 1678 to 2261 that nanoseconds can hold"
+        )
+    return int(value)
+
+
+def _converted(place: str, source: Source, text: str, decimal: str) -> Decimal:
+    plain = text
+    if decimal != ".":
+        # A point is then the mark of thousands.
+        plain = "" if "." in text else text.replace(decimal, ".")
+    value = number_of(plain)
+    if value is None:
+        if _is_not_finite(plain):
+            raise _not_finite(place, text)
+        sign = "" if decimal == "." else f" with the decimal sign {decimal!r}"
+        raise InputError(f"{place}: {text!r:.60} is not a number{sign}")
+    scaled = _EXACT.multiply(value, source.scale)
+    return _EXACT.multiply(scaled, UNITS[source.unit]) if source.unit else scaled
+
+
+def _is_not_finite(plain: str) -> bool:
+    """Whether it is spelled like NaN or infinity, or is too large for a float."""
+    try:
+        return not math.isfinite(float(plain)) and "_" not in plain
+    except ValueError:
+        return False
+
+
+def _not_finite(place: str, text: str) -> InputError:
+    return InputError(
+        f"{place}: {text!r:.60} is not a finite number; list it under `missing` in the column"
+        " map if it means that there is none"
+    )
+
+
+def _of_date(place: str, text: str) -> Decimal:
+    fine = _FINE_DATE.fullmatch(text)
+    plain = fine["head"] + fine["zone"] if fine else text
+    try:
+        moment = datetime.fromisoformat(plain)
+    except ValueError as err:
+        raise InputError(f"{place}: {text!r:.60} is not a date like 2026-03-01T10:30") from err
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    whole_ns = Decimal((moment - _EPOCH) // timedelta(microseconds=1) * 1000)
+    return whole_ns + Decimal(f"0.{fine['fraction']}") * 10**9 if fine else whole_ns
