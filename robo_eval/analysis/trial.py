@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
 
     from robo_eval.analysis.acc import AccTable
+    from robo_eval.core.plan import TrialPlan
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.summary import TrialSummary
 
@@ -20,44 +23,85 @@ SCORES: Final = "scores"
 """Folder beside the log for scores of later versions of the scoring rules."""
 
 
-def analyse_trial(trial: TrialDirectory, *, config: MetricConfig | None = None) -> TrialSummary:
+def analyse_trial(
+    trial: TrialDirectory,
+    *,
+    config: MetricConfig | None = None,
+    frame: pd.DataFrame | None = None,
+) -> TrialSummary:
     """Metrics and analyses of a trial, scored with the rules at hand.
+
+    Says in `verified` and `log_problem` whether the rows are those that were logged; numbers are
+    computed all the same.
+
+    Args:
+        trial: The trial directory.
+        config: Settings of the intervals.
+        frame: What `scored_frame(trial)` returned, for callers that need it themselves: reading
+            and checking the log costs as much as a third of the analysis.
 
     Raises:
         InputError: If the log cannot be scored.
         TrialDirectoryError: If the log cannot be read.
     """
-    from robo_eval.metrics.summary import summarise
+    from robo_eval.metrics.summary import summary_of_table
 
     settings = config or MetricConfig()
-    frame = scored_frame(trial)
-    acc = _acc(frame, settings)
-    return summarise(frame, trial.plan, config=settings, acc=acc)
+    problem = log_problem(trial)
+    table = scored_frame(trial) if frame is None else frame
+    acc = _acc(table, trial.plan, settings)
+    summary = summary_of_table(table, trial.plan, config=settings, acc=acc)
+    return replace(summary, verified=problem is None, log_problem=problem)
 
 
 def acc_of(trial: TrialDirectory, *, config: MetricConfig | None = None) -> AccTable:
-    """Capability and generality of every policy of a trial; see `acc_for_trial`."""
-    return _acc(scored_frame(trial), config or MetricConfig())
+    """Capability and generality of every policy of a trial; see `acc_for_trial`.
+
+    Left out are tasks that are not played as the panel played them, and policies that are members
+    of the panel.
+
+    Raises:
+        InputError: If the log cannot be scored.
+        TrialDirectoryError: If the log cannot be read.
+    """
+    return _acc(scored_frame(trial), trial.plan, config or MetricConfig())
 
 
-def scored_frame(trial: TrialDirectory) -> pd.DataFrame:
-    """The episodes of a trial with the scores of the rules at hand."""
+def scored_frame(trial: TrialDirectory, recorded: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The episodes of a trial with the scores of the rules at hand.
+
+    Args:
+        trial: The trial directory.
+        recorded: What `trial.frame()` returned, for callers that have it.
+
+    Returns:
+        The table of `metrics.frame.episodes_frame`, in which `task_variant` tells tasks of one
+        family apart.
+
+    Raises:
+        InputError: If the log cannot be scored.
+        TrialDirectoryError: If the log cannot be read.
+    """
     from robo_eval.metrics.scoring import rescored_frame
 
-    return rescored_frame(trial.frame(), trial.plan)
+    return rescored_frame(trial.frame() if recorded is None else recorded, trial.plan)
 
 
-def write_scores(trial: TrialDirectory) -> Path | None:
+def write_scores(trial: TrialDirectory, recorded: pd.DataFrame | None = None) -> Path | None:
     """Keep scores that differ in version from the recorded ones, in `scores/v<version>.csv`.
 
     The log is not touched, so old and new scores stand side by side.
+
+    Args:
+        trial: The trial directory.
+        recorded: What `trial.frame()` returned, for callers that have it.
 
     Returns:
         The file written; None if every episode was recorded under the rules at hand.
     """
     from robo_eval.metrics.scoring import SCORE_VERSION, rescore
 
-    frame = trial.frame()
+    frame = trial.frame() if recorded is None else recorded
     if frame.empty or (frame["score_version"] == SCORE_VERSION).all():
         return None
     scores = rescore(frame, trial.plan)
@@ -71,23 +115,157 @@ def write_scores(trial: TrialDirectory) -> Path | None:
     return path
 
 
-def _acc(frame: pd.DataFrame, config: MetricConfig) -> AccTable:
+# Is the log what was logged? ---------------------------------------------------------------------
+
+
+def log_problem(trial: TrialDirectory) -> str | None:
+    """Why the rows of a trial are not those that were logged; None if they are.
+
+    Takes the digest of every row again, follows the chain, and compares its length and end with
+    the manifest: a tenth of a second for a thousand rows. Traces are not read; `robo-eval verify`
+    does, and names every problem instead of the first.
+
+    Returns:
+        The first problem, for people, such as `row 7 (t0-...) was changed`.
+
+    Raises:
+        TrialDirectoryError: If the database cannot be read, or is of another schema version.
+    """
+    from robo_eval.core.errors import TrialDirectoryError
+
+    try:
+        # Read before the rows: a run that is under way may append more meanwhile.
+        manifest = trial.manifest
+    except TrialDirectoryError as err:
+        return str(err).removeprefix(f"{trial.path}{os.sep}")
+    if manifest is None:
+        return "manifest.json is missing, so nothing says whether rows are"
+    last, head = 0, ""
+    for last, cells in _logged(trial):
+        problem = _row_problem(last, cells, head, trial.plan_digest)
+        if problem:
+            return problem
+        head = str(cells["row_sha256"])
+        if last == manifest.rows and head != manifest.head:
+            return f"row {last} is not the one whose digest manifest.json holds"
+    if last < manifest.rows:
+        return f"{last} of {manifest.rows} rows that manifest.json counts are there"
+    if last > manifest.rows and manifest.status == "complete":
+        return f"{last - manifest.rows} rows came after the trial was complete"
+    return None
+
+
+def _logged(trial: TrialDirectory) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows as they are stored, by column, and which they should be, from 1."""
+    from robo_eval.core.episode import COLUMNS
+    from robo_eval.log import database
+
+    columns = ("sequence", "row_form", "previous_sha256", "row_sha256", *COLUMNS)
+    file = trial.path / database.DATABASE
+    with database.opened(file, read_only=True) as connection, database.translated(file):
+        database.check_version(connection, file)
+        rows = connection.exec_driver_sql(
+            f"SELECT {', '.join(columns)} FROM episodes ORDER BY sequence"  # noqa: S608 - ours
+        )
+        for number, row in enumerate(rows, start=1):
+            yield number, dict(zip(columns, row, strict=True))
+
+
+def _row_problem(number: int, cells: dict[str, Any], head: str, plan_digest: str) -> str | None:
+    from robo_eval.core.episode import COLUMNS
+    from robo_eval.core.errors import InputError
+    from robo_eval.log.rows import GENESIS, ROW_FORM, columns_of_form, row_digest
+
+    form, name = cells["row_form"], f"row {number} ({cells['episode_id']!s:.80})"
+    if cells["sequence"] != number or cells["previous_sha256"] != (head or GENESIS):
+        return f"{name} does not follow the one before it"
+    if not isinstance(form, int) or not 1 <= form <= ROW_FORM:
+        return f"{name} has an unknown form"
+    known = columns_of_form(form)
+    stored = {column: cells[column] for column in COLUMNS}
+    try:
+        found = row_digest(
+            stored,
+            sequence=number,
+            previous_sha256=str(cells["previous_sha256"]),
+            row_form=form,
+        )
+    except (InputError, ValueError):
+        found = ""
+    # Columns that are newer than the row are not in its digest, and must be empty.
+    newer = any(stored[column] is not None for column in COLUMNS if column not in known)
+    if found != cells["row_sha256"] or newer:
+        return f"{name} was changed"
+    return None if cells["plan_digest"] == plan_digest else f"{name} belongs to another plan"
+
+
+# Capability and generality -----------------------------------------------------------------------
+
+
+def _acc(table: pd.DataFrame, plan: TrialPlan, config: MetricConfig) -> AccTable:
     import pandas as pd
 
     from robo_eval.analysis import panel
-    from robo_eval.analysis.acc import acc_for_trial
+    from robo_eval.analysis.acc.trial import acc_of_table
     from robo_eval.core.kinds import Profile
 
-    played = [p.value for p in Profile if (frame["profile"] == p.value).any()]
-    tables = [panel.item_difficulty(name).assign(profile=name) for name in played or ["paper"]]
-    items = pd.concat(tables, ignore_index=True).assign(task=panel.TASK)
-    names = {member.digest: member.name for member in panel.members()}
-    # The panel's own controllers would be judged by themselves.
-    outside = frame[~frame["policy_digest"].isin(list(names))]
-    table = acc_for_trial(
-        outside, items, resamples=config.resamples, level=config.level, seed=config.seed
+    played = [p.value for p in Profile if (table["profile"] == p.value).any()]
+    items = pd.concat(
+        [panel.item_difficulty(name).assign(profile=name) for name in played or ["paper"]],
+        ignore_index=True,
+    ).assign(task=panel.TASK)
+    kept, other_tasks = _without_other_tasks(table, plan)
+    members = _members(table, plan)
+    inside = [f"{policy} ({_member_text(policy, name)})" for policy, name in members.items()]
+    kept = kept[~kept["policy"].isin(list(members))]
+    found = acc_of_table(
+        kept, items, resamples=config.resamples, level=config.level, seed=config.seed
     )
-    inside = sorted({names[digest] for digest in frame["policy_digest"] if digest in names})
     return replace(
-        table, left_out=(*table.left_out, *(f"{name} (a member of the panel)" for name in inside))
+        found,
+        left_out=(*found.left_out, *other_tasks, *inside),
+        warnings=panel.warnings() if found.n_items else (),
+        panel_members=members,
     )
+
+
+def _members(table: pd.DataFrame, plan: TrialPlan) -> dict[str, str]:
+    """Policies that are the panel's own controllers, which would be judged by themselves.
+
+    Returns:
+        Name in the panel by name in the trial.
+    """
+    from robo_eval.analysis import panel
+
+    if plan.imported is None and not any(policy.factory for policy in plan.policies):
+        return {}  # no member has a registered name
+    pairs = sorted(
+        {(p, str(d)) for p, d in zip(table["policy"], table["policy_digest"], strict=True)}
+    )
+    names = panel.members_among(digest for _, digest in pairs)
+    return {policy: names[digest] for policy, digest in pairs if digest in names}
+
+
+def _member_text(policy: str, member: str) -> str:
+    return "a member of the panel" if policy == member else f"{member}, a member of the panel"
+
+
+def _without_other_tasks(table: pd.DataFrame, plan: TrialPlan) -> tuple[pd.DataFrame, list[str]]:
+    """What the panel played under other settings has another difficulty, which nobody knows."""
+    from robo_eval.analysis import panel
+    from robo_eval.metrics.tasks import TaskLookup, rows_for_lookup, task_label, task_variants
+
+    reasons = [", ".join(panel.unlike_items(task)) for task in plan.tasks]
+    if not any(reasons):
+        return table, []
+    lookup = TaskLookup(plan)
+    tasks = [lookup.index_of(row, lambda index: reasons[index]) for row in rows_for_lookup(table)]
+    is_kept = [index is None or not reasons[index] for index in tasks]
+    variants = task_variants(plan)
+    left_out = [
+        f"{task_label(plan.tasks[index].family or plan.tasks[index].env, variants[index])}"
+        f" (tasks.{index}: {reasons[index]})"
+        for index in sorted({index for index in tasks if index is not None})
+        if reasons[index]
+    ]
+    return table[is_kept], left_out

@@ -18,11 +18,18 @@ def metrics(
     """Score the episodes of a trial with the code at hand, and print its metrics.
 
     The log is not touched: scores that differ from the recorded ones are kept beside it, in
-    scores/, by version. Exit code 1 if fewer than 95 % of the episodes have a score.
+    scores/, by version. Exit code 1 if the rows are not those that were logged, or fewer than
+    95 % of the episodes have a score.
 
     Example: robo-eval metrics runs/demo/sim
     """
-    from robo_eval.cli.summary import coverage_problem, print_faults, print_summary, summary_of
+    from robo_eval.cli.summary import (
+        coverage_problem,
+        print_faults,
+        print_summary,
+        summary_of,
+        verification_problem,
+    )
     from robo_eval.core.errors import CheckFailedError
     from robo_eval.log.directory import TrialDirectory
 
@@ -33,6 +40,6 @@ def metrics(
     else:
         print_summary(summary)
         print_faults(opened)
-    problem = coverage_problem(summary)
+    problem = verification_problem(trial, summary.log_problem) or coverage_problem(summary)
     if problem:
         raise CheckFailedError(problem)

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from robo_eval.cli.output import print_table, say
+from robo_eval.cli.output import print_table, quoted, say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from robo_eval.core.estimate import Estimate
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.performance import Cell
     from robo_eval.metrics.summary import TrialSummary
 
+_NO_INTERVAL = "[-]"
+
 
 def summary_of(trial: TrialDirectory) -> TrialSummary:
-    """Score and summarise a trial; scores of older versions are kept beside the log."""
-    from robo_eval.analysis.trial import analyse_trial, write_scores
+    """Score and summarise a trial; scores of older versions are kept beside the log.
 
-    write_scores(trial)
-    return analyse_trial(trial)
+    A log that does not verify is summarised all the same, but nothing is kept of its scores.
+    """
+    from robo_eval.analysis.trial import analyse_trial, scored_frame, write_scores
+
+    recorded = trial.frame()
+    summary = analyse_trial(trial, frame=scored_frame(trial, recorded))
+    if summary.verified:
+        write_scores(trial, recorded)
+    return summary
 
 
 def coverage_problem(summary: TrialSummary) -> str | None:
@@ -30,14 +41,45 @@ def coverage_problem(summary: TrialSummary) -> str | None:
     return f"too few episodes are scored to compare policies: {listed}"
 
 
+def verification_problem(trial: Path, problem: str | None) -> str | None:
+    """What to say of a log that is not what was logged; None if it is.
+
+    Args:
+        trial: The trial directory.
+        problem: What `robo_eval.analysis.trial.log_problem` found.
+    """
+    if problem is None:
+        return None
+    return f"the log does not verify: {problem}; run `robo-eval verify {quoted(trial)}`"
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number with a fixed count of decimals, and no minus before a zero."""
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0.0 else text
+
+
 def interval(estimate: Estimate, digits: int = 2) -> str:
-    """`0.62 [0.55, 0.69]`, or the reason why there is no number."""
+    """`0.62 [0.55, 0.69]`; `0.62 [-]` without an interval; else why there is no number."""
     if estimate.value is None:
         return f"- ({estimate.reason})"
-    text = f"{estimate.value:.{digits}f}"
-    if estimate.low is not None and estimate.high is not None:
-        text += f" [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
-    return text
+    text = number(estimate.value, digits)
+    if estimate.low is None or estimate.high is None:
+        return f"{text} {_NO_INTERVAL}"
+    return f"{text} [{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
+
+
+def say_missing_intervals(estimates: Iterable[Estimate]) -> None:
+    """Why some of the printed numbers have no interval."""
+    lacking = [e for e in estimates if e.value is not None and (e.low is None or e.high is None)]
+    reasons = dict.fromkeys(estimate.reason or "no reason given" for estimate in lacking)
+    if reasons:
+        say(f"{_NO_INTERVAL} no interval: {'; '.join(reasons)}")
+
+
+def percent(level: float) -> str:
+    """A coverage for people: `95 %`."""
+    return f"{100 * level:g} %"
 
 
 def print_faults(trial: TrialDirectory) -> None:
@@ -63,14 +105,17 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
         for row in summary.policies
     ]
     columns = ["policy", "side", "episodes", "performance", "success", ""]
-    print_table(f"{summary.name}: mean [95 % interval]", columns, rows)
+    title = f"{summary.name}: mean [{percent(summary.config.level)} interval]"
+    print_table(title, columns, rows)
+    shown = [row for row in summary.policies if row.is_sayable]
+    say_missing_intervals(e for row in shown for e in (row.performance, row.success_exact))
     say(
         "performance: mean quality over conditions; success: share of strict successes, exact"
         " interval; where conditions share their seeds, each seed counts once"
     )
     say()
     if by_level:
-        _print_levels(summary)
+        _print_tasks(summary.cells)
     if summary.effects.policies:
         _print_effects(summary)
     if not summary.is_complete:
@@ -78,21 +123,60 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
         say(f"incomplete: {coverage.attempted} of {coverage.planned} planned episodes were tried")
 
 
-def _print_levels(summary: TrialSummary) -> None:
-    leveled = [cell for cell in summary.cells if cell.level is not None]
-    if not leveled:
-        return
-    policies = list(dict.fromkeys(cell.policy for cell in leveled))
-    found = {(cell.level, cell.difficulty, cell.policy): cell for cell in leveled}
-    conditions = list(dict.fromkeys((cell.level, cell.difficulty) for cell in leveled))
+def _print_tasks(cells: Iterable[Cell]) -> None:
+    """A table of levels for each task, side and profile, and one of all tasks without levels."""
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    unleveled: list[Cell] = []
+    for cell in cells:
+        if cell.level is None:
+            unleveled.append(cell)
+        else:
+            groups.setdefault((cell.label, cell.profile or "", cell.side), []).append(cell)
+    # A table says in its title what not all tables share.
+    differing = [len(set(parts)) > 1 for parts in zip(*groups, strict=True)]
+    for key, own in groups.items():
+        name = ", ".join(part for part, differs in zip(key, differing, strict=True) if differs)
+        _print_levels(own, name)
+    if len({_task(cell) for cell in unleveled}) > 1 or (unleveled and groups):
+        _print_unleveled(unleveled)
+
+
+def _task(cell: Cell) -> tuple[str, str]:
+    return cell.label, cell.side
+
+
+def _print_levels(cells: list[Cell], name: str) -> None:
+    policies = list(dict.fromkeys(cell.policy for cell in cells))
+    found = {(cell.level, cell.difficulty, cell.policy): cell for cell in cells}
+    conditions = list(dict.fromkeys((cell.level, cell.difficulty) for cell in cells))
     rows = [
-        (level, difficulty, *(_cell(found.get((level, difficulty, p))) for p in policies))
+        (level, difficulty or "", *(_cell(found.get((level, difficulty, p))) for p in policies))
         for level, difficulty in conditions
     ]
-    counts = {cell.coverage.scored for cell in leveled}
-    n = str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     columns = ("level", "difficulty", *policies)
-    print_table(f"performance by level, n = {n} episodes a cell", columns, rows, right=(0,))
+    title = f"performance by level{f' ({name})' if name else ''}, {_counts(cells)}"
+    print_table(title, columns, rows, right=(0,))
+    say_missing_intervals(cell.performance for cell in cells)
+
+
+def _print_unleveled(cells: list[Cell]) -> None:
+    policies = list(dict.fromkeys(cell.policy for cell in cells))
+    found = {(_task(cell), cell.policy): cell for cell in cells}
+    rows = [
+        (*task, *(_cell(found.get((task, policy))) for policy in policies))
+        for task in dict.fromkeys(_task(cell) for cell in cells)
+    ]
+    columns = ("task", "side", *policies)
+    print_table(f"performance by task, {_counts(cells)}", columns, rows)
+    say_missing_intervals(cell.performance for cell in cells)
+
+
+def _counts(cells: list[Cell]) -> str:
+    counts = {cell.coverage.scored for cell in cells}
+    if len(counts) > 1:
+        return f"n = {min(counts)} to {max(counts)} episodes a cell"
+    n = min(counts)
+    return f"n = {n} episode{'' if n == 1 else 's'} a cell"
 
 
 def _cell(cell: Cell | None) -> str:
@@ -108,16 +192,18 @@ def _print_effects(summary: TrialSummary) -> None:
     rows = [
         (
             effect.policy,
+            effect.side,
             interval(effect.difference),
             effect.n_pairs,
             effect.difference.n,
             effect.verdict or "-",
+            effect.difference.reason if effect.difference.value is not None else "",
         )
         for effect in summary.effects.policies
     ]
     print_table(
         "effect of novelty: performance minus that of the matched control",
-        ("policy", "difference", "pairs", "controls", "verdict"),
+        ("policy", "side", "difference", "pairs", "seeds", "verdict", ""),
         rows,
-        right=(2, 3),
+        right=(3, 4),
     )

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
-
 from robo_eval.core.kinds import EndReason
+from robo_eval.metrics.tables import Rows
 
 NOT_PLAYED = "not_played"
 """What is missing of an episode the plan asks for and the log does not hold."""
@@ -96,17 +95,15 @@ class Coverage:
         }
 
 
-def coverage_of(
-    episodes: pd.DataFrame, *, planned: int | None = None, minimum: float = 0.95
-) -> Coverage:
+def coverage_of(episodes: Rows, *, planned: int | None = None, minimum: float = 0.95) -> Coverage:
     """Count scored and missing episodes.
 
     Args:
-        episodes: Rows of one group, as `episodes_frame` returns them.
+        episodes: Rows of one group.
         planned: Episodes the plan asks for in this group.
         minimum: Share that must be scored for a headline or a verdict.
     """
-    scored = set(episodes.loc[episodes["quality"].notna(), "base_id"])
+    scored = set(episodes["base_id"][episodes.scored].tolist())
     last_end: dict[Any, tuple[int, str]] = {}
     for base, attempt, end in zip(
         episodes["base_id"], episodes["attempt"], episodes["end_reason"], strict=True
@@ -124,7 +121,7 @@ def coverage_of(
         attempted=attempted,
         planned=planned,
         attempts=len(episodes),
-        voids=int((episodes["end_reason"] == EndReason.VOID.value).sum()),
+        voids=sum(end == EndReason.VOID.value for end in episodes["end_reason"]),
         missing=dict(sorted(missing.items())),
         minimum=minimum,
     )

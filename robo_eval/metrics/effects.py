@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.frame import episodes_frame, is_missing
 from robo_eval.metrics.performance import CONDITION, DEFAULT, planned_episodes
-from robo_eval.metrics.tables import groups, main_rows, sort_key
+from robo_eval.metrics.tables import Rows, first_of_each, groups, main_rows, sort_key
+from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.resampling import mean_interval
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from robo_eval.core.plan import TrialPlan
 
 _SCOPES: Final[tuple[tuple[str, ...], ...]] = (
     CONDITION,
-    ("side", "task", "family", "profile", "level"),
+    ("side", "task", "family", VARIANT, "profile", "level"),
     ("side",),
 )
 """Over what an effect is taken: one condition, a level in all its difficulties, everything."""
@@ -40,11 +44,14 @@ class Effect:
         family: Task family; None if taken over all.
         profile: Description of the levels; None if there is none, or if taken over all.
         difference: Quality of the episode minus that of its match. Episodes that share a match
-            are averaged first, so its n counts matches, not pairs.
+            are averaged first, and over several tasks those that share a seed, so its n counts
+            matches or seeds, not pairs.
         n_pairs: Pairs with both episodes scored.
         n_expected: Pairs there should be.
         verdict: `"lower"`, `"higher"` or `"undecided"`; None where too few pairs are scored, or
             there is no interval.
+        task_variant: What tells the task from others of its family in the plan; empty where the
+            family says all, None if taken over all.
     """
 
     side: str
@@ -58,10 +65,16 @@ class Effect:
     n_pairs: int
     n_expected: int
     verdict: str | None
+    task_variant: str | None = None
+
+    @property
+    def label(self) -> str | None:
+        """What the task is called, see `metrics.performance.Cell.label`; None over all tasks."""
+        return None if self.family is None else task_label(self.family, self.task_variant or "")
 
     def as_dict(self) -> dict[str, object]:
         """The effect as JSON would have it."""
-        names = ("side", "policy", "task", "family", "profile", "level", "difficulty")
+        names = ("policy", "label", *CONDITION)
         return {
             **{name: getattr(self, name) for name in names},
             "difference": self.difference.as_dict(),
@@ -104,23 +117,40 @@ def novelty_effects(
         plan: Says how many pairs there should be.
         config: Settings of the intervals.
     """
-    return effects_of(episodes_frame(episodes), plan, config)
+    return effects_of(episodes_frame(episodes, plan), plan, config)
 
 
 def effects_of(table: pd.DataFrame, plan: TrialPlan | None, config: MetricConfig) -> NoveltyEffects:
     """`novelty_effects` of a table that was checked already."""
-    quality = _quality_by_id(table)
+    every = Rows.of(table, ("base_id", "quality"))
+    quality = dict(zip(every["base_id"][every.scored], every["quality"][every.scored], strict=True))
     rows = main_rows(table)
-    rows = rows[rows["control_id"].notna()].drop_duplicates("base_id")
-    rows = rows.assign(
-        own=rows["base_id"].map(quality),
-        match=rows["control_id"].map(quality),
-        cluster=rows["control_id"],
+    rows = rows.take([not is_missing(control) for control in rows["control_id"]])
+    rows = rows.take(first_of_each(rows["base_id"]))
+    rows = rows.having(
+        own=_looked_up(quality, rows["base_id"]),
+        match=_looked_up(quality, rows["control_id"]),
     )
     planned = planned_episodes(plan) if plan is not None and plan.control else {}
-    planned = {key: count for key, count in planned.items() if key[4]}
-    found = [tuple(_effects(rows, scope, planned, config)) for scope in _SCOPES]
+    planned = {key: count for key, count in planned.items() if key[CONDITION.index("level")]}
+    found = [tuple(_effects(_clustered(rows, scope), scope, planned, config)) for scope in _SCOPES]
     return NoveltyEffects(cells=found[0], levels=found[1], policies=found[2])
+
+
+def _clustered(rows: Rows, scope: tuple[str, ...]) -> Rows:
+    """The rows with what decides which of them are one draw.
+
+    That is the control; over several tasks, whose controls of one seed start alike, it is the
+    seed, if all rows have one.
+    """
+    tasks = groups(rows, ("task", "family", VARIANT, "profile"))
+    if "task" in scope or len(tasks) < 2 or any(is_missing(seed) for seed in rows["seed"]):
+        return rows.having(cluster=rows["control_id"])
+    return rows.having(cluster=rows["seed"])
+
+
+def _looked_up(values: Mapping[Any, float], names: Iterable[object]) -> NDArray[np.float64]:
+    return np.array([values.get(name, np.nan) for name in names], dtype=np.float64)
 
 
 def policy_differences(
@@ -146,34 +176,31 @@ def policy_differences(
     rows = main_rows(episodes_frame(episodes))
     # Of several attempts at one episode the scored one counts; episodes that repeat a seed in a
     # condition are averaged, and without a seed nothing says which episode is the match.
-    rows = rows.sort_values("quality", na_position="last").drop_duplicates("base_id")
-    rows = rows[rows["seed"].notna()]
-    keys = [*CONDITION, "seed"]
-    repeats = rows.sort_values("quality").groupby([*keys, "policy"], dropna=False, sort=False)[
-        "quality"
-    ]
-    rows = repeats.mean().reset_index()
-    other = rows[rows["policy"] == baseline]
-    matches = dict(
-        zip(zip(*(other[key] for key in keys), strict=True), other["quality"], strict=True)
-    )
-    own = rows[rows["policy"] == policy]
-    names = list(zip(*(own[key] for key in keys), strict=True))
-    own = own.assign(
-        own=own["quality"],
-        match=pd.Series([matches.get(name, np.nan) for name in names], own.index, dtype=float),
+    rows = rows.take(np.argsort(~rows.scored, kind="stable"))
+    rows = rows.take(first_of_each(rows["base_id"]))
+    rows = rows.take([not is_missing(seed) for seed in rows["seed"]])
+    keys = (*CONDITION, "seed")
+    repeats = groups(rows, ("policy", *keys))
+    means = {key: _mean_quality(own) for key, own in repeats.items()}
+    own = rows.take(first_of_each(zip(*(rows[name] for name in ("policy", *keys)), strict=True)))
+    own = own.take([name == policy for name in own["policy"]])
+    names = list(zip(*(own[name] for name in keys), strict=True))
+    own = own.having(
+        own=_looked_up(means, [(policy, *name) for name in names]),
+        match=_looked_up(means, [(baseline, *name) for name in names]),
         cluster=own["seed"],
     )
     return _effects(own, tuple(by), {}, config)
 
 
-def _quality_by_id(table: pd.DataFrame) -> Mapping[str, float]:
-    scored = table[table["quality"].notna()]
-    return dict(zip(scored["base_id"], scored["quality"], strict=True))
+def _mean_quality(rows: Rows) -> float:
+    # Sorted, so that sums do not depend on the order of the rows.
+    values = np.sort(rows["quality"][rows.scored])
+    return float(values.mean()) if values.size else math.nan
 
 
 def _effects(
-    rows: pd.DataFrame,
+    rows: Rows,
     scope: tuple[str, ...],
     planned: Mapping[tuple[Any, ...], int],
     config: MetricConfig,
@@ -188,7 +215,7 @@ def _effects(
     return [
         _effect(
             dict(zip((*scope, "policy"), key, strict=True)),
-            found.get(key, rows.iloc[:0]),
+            found.get(key, rows.take([])),
             expected.get(key, 0),
             config,
         )
@@ -196,10 +223,8 @@ def _effects(
     ]
 
 
-def _effect(
-    names: Mapping[str, Any], rows: pd.DataFrame, expected: int, config: MetricConfig
-) -> Effect:
-    pairs = rows[rows["own"].notna() & rows["match"].notna()]
+def _effect(names: Mapping[str, Any], rows: Rows, expected: int, config: MetricConfig) -> Effect:
+    pairs = rows.take(~(np.isnan(rows["own"]) | np.isnan(rows["match"])))
     n_expected = max(expected, len(rows))
     difference = _difference(pairs, config)
     is_covered = len(pairs) >= round(config.min_coverage * n_expected, 9)
@@ -219,6 +244,7 @@ def _effect(
         difficulty=names.get("difficulty"),
         task=names.get("task"),
         family=names.get("family"),
+        task_variant=names.get(VARIANT),
         profile=names.get("profile"),
         difference=difference,
         n_pairs=len(pairs),
@@ -227,8 +253,8 @@ def _effect(
     )
 
 
-def _difference(pairs: pd.DataFrame, config: MetricConfig) -> Estimate:
-    if pairs.empty:
+def _difference(pairs: Rows, config: MetricConfig) -> Estimate:
+    if not len(pairs):
         return Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
     by_match: dict[Any, list[float]] = {}
     for cluster, own, match in zip(pairs["cluster"], pairs["own"], pairs["match"], strict=True):

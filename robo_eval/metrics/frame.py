@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,10 @@ from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, Difficulty, EndReason, Side
 from robo_eval.core.names import unknown_name
+from robo_eval.metrics.tasks import VARIANT, variants_of
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import TrialPlan
 
 REQUIRED: Final = ("episode_id", "side", "task", "policy", "quality", "success", "end_reason")
 """Columns every table of episodes has; the others take the default of an episode."""
@@ -21,31 +25,40 @@ _DEFAULTS: Final[dict[str, object]] = {
     "attempt": 1,
     "arm": Arm.MAIN.value,
     "family": "",
-    "ticks": 0,
-    "duration_s": 0.0,
     "exposure_s": 0.0,
     "score_version": 1,
     "interventions": 0,
     "recovered": False,
 }
 _TEXTS: Final = ("episode_id", "side", "task", "policy", "end_reason", "arm")
+_OPTIONAL_TEXTS: Final = (
+    "difficulty",
+    "profile",
+    "family",
+    "control_id",
+    "pair_id",
+    "end_detail",
+)
 _NUMBERS: Final = ("quality", "episode_return", "stated_success_probability")
-_COUNTS: Final = ("attempt", "ticks", "score_version", "interventions")
+_COUNTS: Final = ("attempt", "score_version", "interventions")
 _AMOUNTS: Final = ("duration_s", "exposure_s")
 _UNIT_RANGE: Final = ("quality", "stated_success_probability")
 
 
-def episodes_frame(frame: pd.DataFrame) -> pd.DataFrame:
+def episodes_frame(frame: pd.DataFrame, plan: TrialPlan | None = None) -> pd.DataFrame:
     """Check a table of episodes and bring it into one form.
 
     Args:
         frame: One row per attempt, with at least the columns of `REQUIRED`; the names and
             meanings are those of `core.episode.Episode`.
+        plan: The plan they were recorded under: tells tasks of one environment apart.
 
     Returns:
         A copy with every column of `core.episode.COLUMNS` (and any further ones), in which words
-        are plain strings, `success` is True, False or None, missing texts are None, missing
-        numbers NaN, and the added column `base_id` names the episode whatever the attempt.
+        are plain strings, `success` is True, False or None, missing texts are None, and missing
+        numbers NaN or NA; how long an episode took may be missing. Added are `base_id`, which
+        names the episode whatever the attempt, and `task_variant`, see
+        `metrics.tasks.task_variants`; the latter is kept if it is there already.
 
     Raises:
         InputError: If a column is missing, a cell holds something else than its column allows,
@@ -64,21 +77,35 @@ def episodes_frame(frame: pd.DataFrame) -> pd.DataFrame:
     for column in COLUMNS:
         if column not in table.columns:
             table[column] = pd.Series([_DEFAULTS.get(column)] * len(table), dtype=object)
-    for column in _TEXTS:
-        table[column] = _texts(table, column)
-    for column in ("difficulty", "profile", "family", "control_id", "pair_id", "end_detail"):
-        table[column] = _optional(table[column], str)
-    for column in _NUMBERS:
-        table[column] = _numbers(table, column)
-    for column in (*_COUNTS, *_AMOUNTS):
-        table[column] = _amounts(table, column, is_count=column in _COUNTS)
-    table["level"] = _levels(table)
-    table["success"] = _truths(table)
+    _set_types(table)
     _check_words(table)
     _check_scores(table)
     table["base_id"] = _base_ids(table)
     _check_unique(table)
+    if VARIANT in frame.columns:
+        table[VARIANT] = _optional(table[VARIANT], str).map(lambda text: text or "")
+    else:
+        variants = variants_of(table, plan)
+        table[VARIANT] = pd.Series(variants, dtype=object, index=table.index)
     return table
+
+
+def _set_types(table: pd.DataFrame) -> None:
+    """Give every column its type, in place."""
+    for column in _TEXTS:
+        table[column] = _texts(table, column)
+    for column in _OPTIONAL_TEXTS:
+        table[column] = _optional(table[column], str)
+    for column in _NUMBERS:
+        table[column] = _numbers(table, column)
+    for column in _COUNTS:
+        table[column] = _amounts(table, column, is_count=True).astype(np.int64)
+    for column in _AMOUNTS:
+        table[column] = _amounts(table, column, is_count=False, is_needed=False)
+    ticks = _amounts(table, "ticks", is_count=True, is_needed=False)
+    table["ticks"] = ticks.astype("int64" if ticks.notna().all() else "Int64")
+    table["level"] = _levels(table)
+    table["success"] = _truths(table)
 
 
 def _where(table: pd.DataFrame, index: int, column: str) -> str:
@@ -98,11 +125,12 @@ def _cell(table: pd.DataFrame, index: int, column: str) -> str:
 
 def _optional(values: pd.Series[Any], kind: Callable[[Any], Any]) -> pd.Series[Any]:
     """Object column with None for what is missing."""
-    cells = [None if _is_missing(value) else kind(value) for value in values]
+    cells = [None if is_missing(value) else kind(value) for value in values]
     return pd.Series(cells, dtype=object, index=values.index)
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
+    """Whether a cell holds nothing: None, NaN or pandas' NA."""
     return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
 
 
@@ -116,7 +144,7 @@ def _texts(table: pd.DataFrame, column: str) -> pd.Series[Any]:
 
 def _numbers(table: pd.DataFrame, column: str) -> pd.Series[float]:
     values = pd.to_numeric(table[column], errors="coerce").astype(np.float64)
-    wrong = values.isna() & ~table[column].map(_is_missing).astype(bool)
+    wrong = values.isna() & ~table[column].map(is_missing).astype(bool)
     if wrong.any():
         index = _first(wrong)
         raise InputError(
@@ -138,11 +166,15 @@ def _numbers(table: pd.DataFrame, column: str) -> pd.Series[float]:
     return values
 
 
-def _amounts(table: pd.DataFrame, column: str, *, is_count: bool) -> pd.Series[Any]:
+def _amounts(
+    table: pd.DataFrame, column: str, *, is_count: bool, is_needed: bool = True
+) -> pd.Series[float]:
     values = _numbers(table, column)
-    wrong = values.isna() | (values < 0.0)
+    wrong = values < 0.0
+    if is_needed:
+        wrong |= values.isna()
     if is_count:
-        wrong |= values != np.floor(values)
+        wrong |= values.notna() & (values != np.floor(values))
     if wrong.any():
         index = _first(wrong)
         kind = "whole number" if is_count else "number"
@@ -150,7 +182,7 @@ def _amounts(table: pd.DataFrame, column: str, *, is_count: bool) -> pd.Series[A
             f"{_where(table, index, column)} is {_cell(table, index, column)}; it must be a {kind}"
             " of at least 0"
         )
-    return values.astype(np.int64) if is_count else values
+    return values
 
 
 def _levels(table: pd.DataFrame) -> pd.Series[Any]:

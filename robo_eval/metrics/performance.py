@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import EndReason
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
-from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.frame import episodes_frame, is_missing
+from robo_eval.metrics.tables import Rows, main_rows, sort_key
 from robo_eval.metrics.tables import groups as groups_of
-from robo_eval.metrics.tables import main_rows, sort_key
+from robo_eval.metrics.tasks import VARIANT, task_label, task_variants
 from robo_eval.stats.proportions import (
     clopper_pearson_interval,
     clustered_interval,
@@ -24,11 +25,13 @@ from robo_eval.stats.proportions import (
 from robo_eval.stats.resampling import Interval, mean_intervals, stratified_mean_interval
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from robo_eval.core.plan import TrialPlan
 
 DEFAULT: Final = MetricConfig()
 
-CONDITION: Final = ("side", "task", "family", "profile", "level", "difficulty")
+CONDITION: Final = ("side", "task", "family", VARIANT, "profile", "level", "difficulty")
 """Columns that together name what a policy was put through."""
 
 
@@ -52,6 +55,8 @@ class Cell:
         performance_bounds: Mean quality if all missing episodes count as 0, and as 1; None if
             none is missing.
         success_bounds: The same for the share of successes.
+        task_variant: What tells the task from others of its family in the plan, such as
+            `{balls: 0}`; empty where the family says all.
     """
 
     side: str
@@ -68,10 +73,16 @@ class Cell:
     success_exact: Estimate
     performance_bounds: tuple[float, float] | None
     success_bounds: tuple[float, float] | None
+    task_variant: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the task is called: its family, and what tells it from others of that family."""
+        return task_label(self.family, self.task_variant)
 
     def as_dict(self) -> dict[str, object]:
         """The cell as JSON would have it."""
-        names = ("side", "task", "family", "profile", "level", "difficulty", "policy")
+        names = ("label", *CONDITION, "policy")
         return {**{name: getattr(self, name) for name in names}, **_numbers_dict(self)}
 
 
@@ -200,7 +211,7 @@ def success_rate(
         exact: Clopper-Pearson, for gates, instead of Wilson.
     """
     table = main_rows(episodes_frame(episodes))
-    n_success, n = _successes(table), int(table["quality"].notna().sum())
+    n_success, n = _successes(table), int(table.scored.sum())
     estimate = success_estimate(n_success, n, exact=exact, level=config.level)
     return _with_coverage(estimate, _cover(table, config))
 
@@ -215,15 +226,15 @@ def cells(
         plan: Adds the conditions and episodes that were not played, and sets the order.
         config: Settings of the intervals.
     """
-    return cells_of(main_rows(episodes_frame(episodes)), plan, config)
+    return cells_of(main_rows(episodes_frame(episodes, plan)), plan, config)
 
 
-def cells_of(table: pd.DataFrame, plan: TrialPlan | None, config: MetricConfig) -> list[Cell]:
+def cells_of(table: Rows, plan: TrialPlan | None, config: MetricConfig) -> list[Cell]:
     """`cells` of a table that was checked and cut to the main arm already."""
     planned = planned_episodes(plan) if plan is not None else {}
     groups = groups_of(table, (*CONDITION, "policy"))
     keys = [*planned, *sorted((key for key in groups if key not in planned), key=sort_key)]
-    tables = [groups.get(key, table.iloc[:0]) for key in keys]
+    tables = [groups.get(key, table.take([])) for key in keys]
     qualities = _quality_estimates([_qualities(own) for own in tables], config)
     return [
         _cell(key, own, quality, planned.get(key), config)
@@ -235,12 +246,10 @@ def policies(
     episodes: pd.DataFrame, plan: TrialPlan | None = None, config: MetricConfig = DEFAULT
 ) -> list[PolicyResult]:
     """Every policy over all its conditions, by side; controls are left out."""
-    return policies_of(main_rows(episodes_frame(episodes)), plan, config)
+    return policies_of(main_rows(episodes_frame(episodes, plan)), plan, config)
 
 
-def policies_of(
-    table: pd.DataFrame, plan: TrialPlan | None, config: MetricConfig
-) -> list[PolicyResult]:
+def policies_of(table: Rows, plan: TrialPlan | None, config: MetricConfig) -> list[PolicyResult]:
     """`policies` of a table that was checked and cut to the main arm already."""
     planned: dict[tuple[Any, ...], int] = {}
     for key, count in (planned_episodes(plan) if plan is not None else {}).items():
@@ -248,7 +257,7 @@ def policies_of(
         planned[own] = planned.get(own, 0) + count
     groups = groups_of(table, ("side", "policy"))
     keys = [*planned, *sorted((key for key in groups if key not in planned), key=sort_key)]
-    return [_policy(key, groups.get(key, table.iloc[:0]), planned.get(key), config) for key in keys]
+    return [_policy(key, groups.get(key, table.take([])), planned.get(key), config) for key in keys]
 
 
 def planned_episodes(plan: TrialPlan) -> dict[tuple[Any, ...], int]:
@@ -256,6 +265,7 @@ def planned_episodes(plan: TrialPlan) -> dict[tuple[Any, ...], int]:
     planned: dict[tuple[Any, ...], int] = {}
     if plan.imported is not None:  # it describes what was found, and plans nothing
         return planned
+    variants = task_variants(plan)
     for side in plan.sides:
         for condition in plan.conditions():
             task = plan.tasks[condition.task]
@@ -265,6 +275,7 @@ def planned_episodes(plan: TrialPlan) -> dict[tuple[Any, ...], int]:
                     side.value,
                     task.env,
                     task.family or task.env,
+                    variants[condition.task],
                     task.profile.value if has_levels else None,
                     condition.level,
                     condition.difficulty.value if condition.difficulty else None,
@@ -274,16 +285,16 @@ def planned_episodes(plan: TrialPlan) -> dict[tuple[Any, ...], int]:
     return planned
 
 
-def _qualities(table: pd.DataFrame) -> NDArray[np.float64]:
+def _qualities(table: Rows) -> NDArray[np.float64]:
     # Sorted, so that sums do not depend on the order of the rows.
-    return np.sort(table["quality"].dropna().to_numpy(dtype=np.float64))
+    return np.sort(table["quality"][table.scored])
 
 
-def _successes(table: pd.DataFrame) -> int:
+def _successes(table: Rows) -> int:
     return sum(value is True for value in table["success"])
 
 
-def _cover(table: pd.DataFrame, config: MetricConfig, planned: int | None = None) -> Coverage:
+def _cover(table: Rows, config: MetricConfig, planned: int | None = None) -> Coverage:
     return coverage_of(table, planned=planned, minimum=config.min_coverage)
 
 
@@ -344,7 +355,7 @@ def _bounded_estimate(
 
 def _cell(
     key: tuple[Any, ...],
-    table: pd.DataFrame,
+    table: Rows,
     quality: Estimate,
     planned: int | None,
     config: MetricConfig,
@@ -369,7 +380,7 @@ def _cell(
 
 
 def _policy(
-    key: tuple[Any, ...], table: pd.DataFrame, planned: int | None, config: MetricConfig
+    key: tuple[Any, ...], table: Rows, planned: int | None, config: MetricConfig
 ) -> PolicyResult:
     coverage = _cover(table, config, planned)
     n_success, n = _successes(table), coverage.scored
@@ -379,15 +390,14 @@ def _policy(
 
     seeds = _shared_seeds(table)
 
-    def success(successes: int, attempts: int, *, exact: bool) -> Estimate:
-        estimate = success_estimate(successes, attempts, exact=exact, level=config.level)
-        if seeds is not None and estimate.value is not None:
-            estimate = _by_seed(estimate, seeds["success"].to_numpy(), config)
+    def success(*, exact: bool, voids: int = 0) -> Estimate:
+        estimate = success_estimate(n_success, n + voids, exact=exact, level=config.level)
+        if seeds is not None:
+            rates = seeds.success_with_voids if voids else seeds.success
+            estimate = _by_seed(estimate, rates, config)
         return _with_coverage(estimate, coverage)
 
-    means = _condition_means(samples, config)
-    if seeds is not None and means["these"].value is not None:
-        means = {**means, "these": _mean_by_seed(means["these"], seeds["quality"], config)}
+    means = _condition_means(samples, None if seeds is None else seeds.quality, config)
     return PolicyResult(
         side=str(key[0]),
         policy=str(key[1]),
@@ -397,35 +407,58 @@ def _policy(
         n_success=n_success,
         performance=_with_coverage(means["these"], coverage),
         performance_elsewhere=_with_coverage(means["like_these"], coverage),
-        success=success(n_success, n, exact=False),
-        success_exact=success(n_success, n, exact=True),
-        success_with_voids=success(n_success, n + coverage.voids, exact=False),
+        success=success(exact=False),
+        success_exact=success(exact=True),
+        success_with_voids=success(exact=False, voids=coverage.voids),
         performance_bounds=coverage.bounds(float(_qualities(table).sum())),
         success_bounds=coverage.bounds(float(n_success)),
     )
 
 
-def _shared_seeds(table: pd.DataFrame) -> pd.DataFrame | None:
-    """Mean quality and success of each seed, where conditions share their seeds; else None.
+@dataclass(frozen=True, slots=True)
+class _Seeds:
+    """Mean quality and share of successes of each seed, arrays of shape (seeds,).
+
+    Attributes:
+        quality: Over the scored episodes of a seed.
+        success: The same.
+        success_with_voids: Each void attempt of the seed counted as a failure.
+    """
+
+    quality: NDArray[np.float64]
+    success: NDArray[np.float64]
+    success_with_voids: NDArray[np.float64]
+
+
+def _shared_seeds(table: Rows) -> _Seeds | None:
+    """What each seed came to, where conditions share their seeds; else None.
 
     Episodes of one seed start alike in every condition, so they are not independent: what a
     seed does in all conditions together is one observation.
     """
-    scored = table[table["quality"].notna()]
-    if scored.empty or scored["seed"].isna().any():
+    scored = table.take(table.scored)
+    if not len(scored) or any(is_missing(seed) for seed in scored["seed"]):
         return None
-    pairs = scored[["seed", *CONDITION]].drop_duplicates()
-    if pairs.groupby("seed").size().max() < 2:
+    conditions = groups_of(scored, ("seed", *CONDITION))
+    by_seed = groups_of(scored, ("seed",))
+    if len(conditions) == len(by_seed):
         return None
-    values = pd.DataFrame(
-        {
-            "seed": scored["seed"],
-            "quality": scored["quality"].astype(float),
-            "success": scored["success"].astype(float),
-        }
+    # In order of the seeds and sorted within, so that sums do not depend on that of the rows.
+    ordered = [by_seed[key] for key in sorted(by_seed, key=sort_key)]
+    voids = table.take(table["end_reason"] == EndReason.VOID.value)
+    attempts = {key: len(own) for key, own in groups_of(voids, ("seed",)).items()}
+    for key, own in by_seed.items():
+        attempts[key] = attempts.get(key, 0) + len(own)
+    return _Seeds(
+        quality=np.array([_qualities(own).mean() for own in ordered]),
+        success=np.array([_successes(own) / len(own) for own in ordered]),
+        success_with_voids=np.array(
+            [
+                _successes(by_seed[key]) / attempts[key] if key in by_seed else 0.0
+                for key in sorted(attempts, key=sort_key)
+            ]
+        ),
     )
-    # Sorted, so that sums do not depend on the order of the rows.
-    return values.sort_values(["seed", "quality", "success"]).groupby("seed").mean()
 
 
 def _by_seed(estimate: Estimate, rates: NDArray[np.float64], config: MetricConfig) -> Estimate:
@@ -437,25 +470,34 @@ def _by_seed(estimate: Estimate, rates: NDArray[np.float64], config: MetricConfi
     return replace(estimate, low=low, high=high, method=method)
 
 
-def _mean_by_seed(estimate: Estimate, means: pd.Series, config: MetricConfig) -> Estimate:
-    values = means.to_numpy(dtype=np.float64)
+def _mean_by_seed(
+    value: float, n: int, means: NDArray[np.float64], config: MetricConfig
+) -> Estimate:
     interval = mean_intervals(
-        [values], level=config.level, resamples=config.resamples, seed=config.seed
+        [means], level=config.level, resamples=config.resamples, seed=config.seed
     )[0]
-    found = _bounded_estimate(interval, values, config)
-    method = f"{found.method}_{len(values)}_seeds"
-    return replace(found, value=estimate.value, n=estimate.n, method=method)
+    found = _bounded_estimate(interval, means, config)
+    method = f"{found.method}_{len(means)}_seeds"
+    return replace(found, value=value, n=n, method=method)
 
 
-def _digests(table: pd.DataFrame) -> tuple[str, ...]:
+def _digests(table: Rows) -> tuple[str, ...]:
     digests = {str(value) for value in table["policy_digest"] if isinstance(value, str) and value}
     return tuple(sorted(digests))
 
 
 def _condition_means(
-    samples: Sequence[NDArray[np.float64]], config: MetricConfig
+    samples: Sequence[NDArray[np.float64]],
+    seed_means: NDArray[np.float64] | None,
+    config: MetricConfig,
 ) -> Mapping[str, Estimate]:
-    """Mean over conditions with the two intervals it can have."""
+    """Mean over conditions with the two intervals it can have.
+
+    Args:
+        samples: Qualities of each condition.
+        seed_means: Mean quality of each seed, where conditions share their seeds.
+        config: Settings of the intervals.
+    """
     if not samples:
         return {"these": _no_episodes(), "like_these": _no_episodes()}
     if len(samples) == 1:
@@ -464,15 +506,24 @@ def _condition_means(
         elsewhere = replace(single, low=None, high=None, method="none", reason=reason)
         return {"these": single, "like_these": elsewhere}
     values = np.concatenate(samples)
-    found: dict[str, Estimate] = {}
-    for over in ("these", "like_these"):
-        interval = stratified_mean_interval(
-            samples,
-            over="these" if over == "these" else "like_these",
-            level=config.level,
-            resamples=config.resamples,
-            seed=config.seed,
-        )
-        draws = len(samples) if over == "like_these" else None
-        found[over] = _bounded_estimate(interval, values, config, draws=draws)
+    like_these = _stratified(samples, "like_these", config)
+    found = {"like_these": _bounded_estimate(like_these, values, config, draws=len(samples))}
+    if seed_means is None:
+        found["these"] = _bounded_estimate(_stratified(samples, "these", config), values, config)
+    else:
+        found["these"] = _mean_by_seed(like_these.value, len(values), seed_means, config)
     return found
+
+
+def _stratified(
+    samples: Sequence[NDArray[np.float64]],
+    over: Literal["these", "like_these"],
+    config: MetricConfig,
+) -> Interval:
+    return stratified_mean_interval(
+        samples,
+        over=over,
+        level=config.level,
+        resamples=config.resamples,
+        seed=config.seed,
+    )

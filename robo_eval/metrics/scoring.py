@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.names import unknown_name
+from robo_eval.metrics.tasks import TaskLookup
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,7 @@ class Score:
 def score_row(
     *,
     episode_return: float | None,
-    ticks: int,
+    ticks: int | None,
     end_reason: EndReason,
     interventions: int,
     task: TaskPlan,
@@ -153,15 +153,21 @@ def score_row(
 
     A recorded `success` that no longer is one becomes a timeout if it used up the plan's
     `max_ticks`, else a failure: the row does not say which clock ended it.
+
+    Args:
+        episode_return: Sum of rewards; None or NaN if it was not recorded.
+        ticks: Control ticks; None if not known.
+        end_reason: As recorded.
+        interventions: Human interventions.
+        task: Section of the plan it was played under.
     """
     if not end_reason.is_scored:
         return _no_score(end_reason, f"ended by {end_reason.value}")
     if episode_return is None or math.isnan(episode_return):
         return _no_score(end_reason, "no episode_return to score")
     quality = quality_of(episode_return, task.quality_range)
-    timed_out = end_reason is EndReason.TIMEOUT or (
-        end_reason is EndReason.SUCCESS and task.max_ticks is not None and ticks >= task.max_ticks
-    )
+    used_up = ticks is not None and task.max_ticks is not None and ticks >= task.max_ticks
+    timed_out = end_reason is EndReason.TIMEOUT or (end_reason is EndReason.SUCCESS and used_up)
     reason = score_end(
         terminated=not timed_out,
         truncated=timed_out,
@@ -204,7 +210,7 @@ def rescore(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
     from robo_eval.metrics.frame import episodes_frame
 
     episodes = episodes_frame(frame)
-    lookup = _TaskLookup(plan)
+    lookup = _Sections(plan)
     rows: list[dict[str, object]] = []
     for row in episodes.to_dict(orient="records"):
         rows.append(_recorded(row))
@@ -221,13 +227,25 @@ def rescored_frame(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
     """The episodes with the scores of this version in place of the recorded ones.
 
     Rows that hold no return, such as those of another lab, keep the score they came with.
+
+    Args:
+        frame: Episodes with the columns of `core.episode.COLUMNS`.
+        plan: The plan they were recorded under.
+
+    Returns:
+        The table of `metrics.frame.episodes_frame`.
+
+    Raises:
+        InputError: If a row fits no task of the plan, or a return is not finite.
     """
     import pandas as pd
 
     from robo_eval.metrics.frame import episodes_frame
 
-    episodes = episodes_frame(frame)
-    lookup = _TaskLookup(plan)
+    episodes = episodes_frame(frame, plan)
+    if (episodes["score_version"] == SCORE_VERSION).all():
+        return episodes
+    lookup = _Sections(plan)
     columns = ("quality", "success", "end_reason", "score_version")
     scores: dict[str, list[object]] = {column: list(episodes[column]) for column in columns}
     for index, row in enumerate(episodes.to_dict(orient="records")):
@@ -245,11 +263,13 @@ def rescored_frame(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
 
 
 def _score_record(row: Mapping[Hashable, Any], task: TaskPlan) -> Score:
-    episode_return = row["episode_return"]
+    from robo_eval.metrics.frame import is_missing
+
+    episode_return, ticks = row["episode_return"], row["ticks"]
     try:
         return score_row(
-            episode_return=None if episode_return is None else float(episode_return),
-            ticks=int(row["ticks"]),
+            episode_return=None if is_missing(episode_return) else float(episode_return),
+            ticks=None if is_missing(ticks) else int(ticks),
             end_reason=EndReason(row["end_reason"]),
             interventions=int(row["interventions"]),
             task=task,
@@ -284,44 +304,23 @@ def _version_row(episode_id: str, score: Score) -> dict[str, object]:
     }
 
 
-class _TaskLookup:
-    """Finds the section of a plan that a row was played under."""
+class _Sections:
+    """Finds the section of a plan by whose rules a row is scored."""
 
     def __init__(self, plan: TrialPlan) -> None:
         self._tasks = plan.tasks
+        self._lookup = TaskLookup(plan)
 
     def task_of(self, row: Mapping[Hashable, Any]) -> TaskPlan:
-        fitting = [task for task in self._tasks if task.env == row["task"]]
-        if not fitting:
+        index = self._lookup.index_of(row, self._scoring)
+        if index is None:
             envs = sorted({task.env for task in self._tasks})
             raise InputError(
                 f"episode {row['episode_id']}: task {row['task']!r} is not in the plan, which has"
                 f" {', '.join(envs)}"
             )
-        own = [task for task in fitting if _plays(task, row)]
-        # A control is played at level 0, which its section need not name; then any section of
-        # the environment could be meant, and only the id says which.
-        for candidates in (own, fitting):
-            if candidates and len({_scoring(task) for task in candidates}) == 1:
-                return candidates[0]
-        match = re.match(r"(?:control-)?t(\d+)-", str(row["episode_id"]))
-        index = int(match[1]) if match else -1
-        if not 0 <= index < len(self._tasks) or self._tasks[index] not in fitting:
-            raise InputError(
-                f"episode {row['episode_id']}: {len(fitting)} tasks of the plan score"
-                f" {row['task']!r} differently, and neither level nor id says which one was played"
-            )
         return self._tasks[index]
 
-
-def _plays(task: TaskPlan, row: Mapping[Hashable, Any]) -> bool:
-    if task.levels is None:
-        return row["level"] is None
-    is_described_so = row["profile"] in (None, task.profile.value)
-    return (
-        is_described_so and row["level"] in task.levels and row["difficulty"] in task.difficulties
-    )
-
-
-def _scoring(task: TaskPlan) -> tuple[object, ...]:
-    return (task.quality_range, task.success_quality, task.max_ticks)
+    def _scoring(self, index: int) -> Hashable:
+        task = self._tasks[index]
+        return task.quality_range, task.success_quality, task.max_ticks

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pandas as pd
-
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.effects import NoveltyEffects, effects_of
@@ -23,6 +21,8 @@ from robo_eval.metrics.performance import (
 from robo_eval.metrics.tables import main_rows
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from robo_eval.core.plan import TrialPlan
 
 SUMMARY_VERSION = 1
@@ -49,6 +49,9 @@ class TrialSummary:
         acc: Capability and generality; None if not asked for.
         score_versions: Versions of the scoring rules the scores come from, with their episodes.
         config: Settings of the metrics.
+        verified: Whether the rows are those that were logged; None if nobody looked, as where
+            they come from no log.
+        log_problem: Why they are not; None if they are.
     """
 
     name: str
@@ -59,6 +62,8 @@ class TrialSummary:
     acc: Analysis | None
     score_versions: Mapping[int, int]
     config: MetricConfig
+    verified: bool | None = None
+    log_problem: str | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -76,6 +81,8 @@ class TrialSummary:
             "version": SUMMARY_VERSION,
             "name": self.name,
             "is_complete": self.is_complete,
+            "verified": self.verified,
+            "log_problem": self.log_problem,
             "coverage": self.coverage.as_dict(),
             "policies": [result.as_dict() for result in self.policies],
             "cells": [cell.as_dict() for cell in self.cells],
@@ -107,9 +114,19 @@ def summarise(
     Raises:
         InputError: If the table cannot be used; the message names row and column.
     """
-    table = episodes_frame(frame)
+    return summary_of_table(episodes_frame(frame, plan), plan, config=config, acc=acc)
+
+
+def summary_of_table(
+    table: pd.DataFrame,
+    plan: TrialPlan | None,
+    *,
+    config: MetricConfig,
+    acc: Analysis | None,
+) -> TrialSummary:
+    """`summarise` of a table that was checked already."""
     main = main_rows(table)
-    scored = main[main["quality"].notna()]
+    versions = main["score_version"][main.scored].tolist()
     planned = sum(planned_episodes(plan).values()) if plan is not None else None
     return TrialSummary(
         name=plan.name if plan is not None else "episodes",
@@ -118,9 +135,6 @@ def summarise(
         cells=tuple(cells_of(main, plan, config)),
         effects=effects_of(table, plan, config),
         acc=acc,
-        score_versions={
-            int(version): int((scored["score_version"] == version).sum())
-            for version in sorted(scored["score_version"].unique())
-        },
+        score_versions={version: versions.count(version) for version in sorted(set(versions))},
         config=config,
     )

@@ -156,8 +156,8 @@ def clustered_interval(
         >>> print(f"{low:.2f}-{high:.2f}")
         0.36-0.96
     """
-    from scipy.special import betaincinv
-    from scipy.stats import t
+    # Not scipy.stats, whose import takes longer than the analysis of a trial.
+    from scipy.special import betaincinv, stdtrit
 
     rates = np.asarray(cluster_rates, dtype=np.float64)
     clusters = len(rates)
@@ -169,7 +169,7 @@ def clustered_interval(
         return clopper_pearson_interval(round(rate * clusters), clusters, level=level)
     variance = float(rates.var(ddof=1)) / clusters
     effective = min(float(n), rate * (1.0 - rate) / variance) if variance > 0.0 else float(n)
-    effective *= float((t.ppf(tail, n - 1) / t.ppf(tail, clusters - 1)) ** 2)
+    effective *= float((stdtrit(n - 1, tail) / stdtrit(clusters - 1, tail)) ** 2)
     k = rate * effective
     low = float(betaincinv(k, effective - k + 1.0, tail))
     high = float(betaincinv(k + 1.0, effective - k, 1.0 - tail))

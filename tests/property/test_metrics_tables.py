@@ -30,6 +30,8 @@ def rows(draw, index):
         "arm": draw(st.sampled_from(["main", "main", "control"])),
         "control_id": draw(st.sampled_from([None, "e0", "e1", "elsewhere"])),
         "seed": draw(st.integers(0, 3)),
+        "ticks": draw(st.sampled_from([None, 0, 200])),
+        "duration_s": draw(st.sampled_from([None, float("nan"), 0.0, 4.0])),
     }
     ticks = draw(st.one_of(st.none(), st.integers(0, 200)))
     if ticks is None:

@@ -206,12 +206,15 @@ def _ends(levels: NDArray[np.float64], h0: float, q: float) -> tuple[float, floa
         if not np.isfinite(value):
             raise InputError(f"{name} is {value}; it must be finite")
     low, high = float(levels[0]), float(levels[-1])
+    # An end that agrees with its level but for rounding is that level, on whichever side it lies:
+    # a gap of rounding noise would be filled by assumption, and make an axis of one level wide.
     noise = 10.0 ** (1 - SIGNIFICANT_DIGITS) * max(abs(low), abs(high))
-    if h0 > low + noise:
+    start = low if abs(h0 - low) <= noise else float(h0)
+    end = high if abs(q - high) <= noise else float(q)
+    if start > low:
         raise InputError(f"h0 is {h0}; it cannot be above the lowest difficulty {low}")
-    if q < high - noise:
+    if end < high:
         raise InputError(f"q is {q}; it cannot be below the highest difficulty {high}")
-    start, end = min(float(h0), low), max(float(q), high)
     if not np.isfinite(end - start):
         raise InputError(f"difficulties from {start} to {end} are too far apart to compute with")
     return start, end

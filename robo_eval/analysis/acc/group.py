@@ -12,6 +12,7 @@ from robo_eval.analysis.acc.agent import Analysis, analyse, as_numbers
 from robo_eval.analysis.acc.curve import NanRule
 from robo_eval.analysis.acc.measures import Undefined
 from robo_eval.core.errors import ShapeError
+from robo_eval.metrics.words import counted
 
 ABSTRUSE_BELOW: Final = -1e-9
 """Normalised generality below which an agent is abstruse; constant curves must not flicker."""
@@ -136,10 +137,12 @@ def _caution(agents: Analysis, flags: tuple[str | None, ...]) -> str | None:
     n_levels = len(agents.levels)
     if n_levels < MIN_LEVELS:
         return (
-            f"{n_levels} difficulty levels force the shape of the curve; correlations need at"
-            f" least {MIN_LEVELS}"
+            f"with {counted(n_levels, 'difficulty level')} the ends force the shape of the curve;"
+            f" correlations need at least {MIN_LEVELS}"
         )
     n_ends = sum(flag in ("floor", "ceiling") for flag in flags)
     if n_ends > MAX_AT_ENDS * len(flags):
-        return f"{n_ends} of {len(flags)} agents are at floor or ceiling; correlations mislead"
+        verb = "is" if n_ends == 1 else "are"
+        agents_text = counted(len(flags), "agent")
+        return f"{n_ends} of {agents_text} {verb} at floor or ceiling; correlations mislead"
     return None

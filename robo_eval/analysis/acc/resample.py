@@ -12,6 +12,7 @@ from robo_eval.analysis.acc.agent import as_numbers
 from robo_eval.analysis.acc.curve import Scale, make_scale
 from robo_eval.analysis.acc.measures import measure
 from robo_eval.core.errors import InputError, ShapeError
+from robo_eval.metrics.words import counted
 
 MIN_EPISODES: Final = 20
 """Episodes at every level from which the interval covers about what it promises."""
@@ -29,6 +30,8 @@ class AccIntervals:
         capability: In units of difficulty.
         spread: In units of difficulty.
         normalised_generality: In [-1, 1]; None if it is undefined in most resamples.
+        generality: 1 / difficulty; None if the spread is 0 in too many resamples for an upper end.
+        expected_difficulty: In units of difficulty; None if undefined in most resamples.
         level: Coverage aimed at.
         resamples: Curves drawn.
         n_undefined: Of those, how many had no defined generality.
@@ -40,6 +43,8 @@ class AccIntervals:
     capability: tuple[float, float]
     spread: tuple[float, float]
     normalised_generality: tuple[float, float] | None
+    generality: tuple[float, float] | None
+    expected_difficulty: tuple[float, float] | None
     level: float
     resamples: int
     n_undefined: int
@@ -94,12 +99,13 @@ def bootstrap(
     n_undefined = int(np.isnan(gamma).sum())
     n_episodes = [int(counts.sum()) for _, counts in strata]
     capability = _percentiles(found.area, level)
+    spread = _percentiles(found.spread, level)
     return AccIntervals(
         capability=(scale.h0 + capability[0], scale.h0 + capability[1]),
-        spread=_percentiles(found.spread, level),
-        normalised_generality=(
-            _percentiles(gamma[~np.isnan(gamma)], level) if n_undefined <= resamples / 2 else None
-        ),
+        spread=spread,
+        normalised_generality=_percentiles_of_most(gamma, level),
+        generality=(1.0 / spread[1], 1.0 / spread[0]) if spread[0] > 0.0 else None,
+        expected_difficulty=_percentiles_of_most(found.expected_difficulty, level),
         level=level,
         resamples=resamples,
         n_undefined=n_undefined,
@@ -112,13 +118,12 @@ def bootstrap(
 def why_unreliable(episodes_per_level: list[int]) -> str | None:
     """Why intervals from so many episodes at each level are too narrow; None if they are not."""
     reasons = []
+    levels = counted(len(episodes_per_level), "level")
     if len(episodes_per_level) < MIN_LEVELS:
-        reasons.append(f"{len(episodes_per_level)} levels, {MIN_LEVELS} needed")
+        reasons.append(f"{levels}, {MIN_LEVELS} needed")
     few = sum(n < MIN_EPISODES for n in episodes_per_level)
     if few:
-        reasons.append(
-            f"fewer than {MIN_EPISODES} episodes at {few} of {len(episodes_per_level)} levels"
-        )
+        reasons.append(f"fewer than {MIN_EPISODES} episodes at {few} of {levels}")
     return "unreliable: " + "; ".join(reasons) if reasons else None
 
 
@@ -227,6 +232,12 @@ def _resampled_means(
         return np.asarray(values.mean(axis=3).mean(axis=2))
     counted = np.arange(n) < drawn[..., None]
     return np.asarray(((values * counted).sum(axis=3) / drawn).mean(axis=2))
+
+
+def _percentiles_of_most(values: NDArray[np.float64], level: float) -> tuple[float, float] | None:
+    """Percentiles of the resamples that have a value, if most have."""
+    known = values[~np.isnan(values)]
+    return _percentiles(known, level) if len(known) >= len(values) / 2 else None
 
 
 def _percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:

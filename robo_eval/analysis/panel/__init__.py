@@ -9,8 +9,11 @@ from robo_eval.analysis.panel.items import (
     check_outsiders,
     item_difficulty,
     members,
+    members_among,
     plan_text,
     provenance,
+    unlike_items,
+    warnings,
 )
 
 __all__ = [
@@ -20,6 +23,9 @@ __all__ = [
     "check_outsiders",
     "item_difficulty",
     "members",
+    "members_among",
     "plan_text",
     "provenance",
+    "unlike_items",
+    "warnings",
 ]

@@ -65,6 +65,23 @@ def test_undefined_can_count_as_zero_for_published_figures():
     assert (found.normalised_generality, found.flag) == (0.0, "floor")
 
 
+def test_an_explicit_end_that_differs_by_rounding_changes_nothing():
+    for difficulty in ([0.3, 0.1 + 0.2], [0.1 * 3, 0.3, 0.7, 0.1 * 7], [-0.3, -(0.1 + 0.2), 0.0]):
+        for response in (1.0, 0.0, 0.5):
+            plain = analyse([response] * len(difficulty), difficulty)
+            for h0, q in (
+                (min(difficulty), max(difficulty)),
+                (max(difficulty[:2]), None),
+                (min(difficulty) - 1e-16, max(difficulty) + 1e-16),
+            ):
+                given = analyse([response] * len(difficulty), difficulty, h0=h0, q=q)
+                for name in ("area", "capability", "spread", "normalised_generality", "flag"):
+                    np.testing.assert_equal(getattr(given, name), getattr(plain, name), name)
+                assert (given.h0, given.q) == (plain.h0, plain.q)
+    # An end that is further away is meant.
+    assert analyse([1, 0], [0.3, 0.7], q=0.7001).q == 0.7001
+
+
 def test_fills_are_the_responses_assumed_beyond_the_levels():
     found = analyse([0.5, 0.5], [2, 4], h0=0, q=10)
     # 1 on [0, 2], 0.5 on [2, 4], 0 on [4, 10].
@@ -180,6 +197,7 @@ def test_population_in_numbers():
 
 def test_correlations_are_not_to_be_read_on_few_levels_or_at_the_ends():
     assert "4 difficulty levels" in population([[1, 1, 0, 0], [1, 0, 0, 0]], range(4)).caution
+    assert "with 1 difficulty level the ends" in population([[1], [0]], [3]).caution
     at_ends = population([[1] * 6, [0] * 6, [1, 1, 1, 0, 0, 0]], range(6))
     assert "2 of 3 agents are at floor or ceiling" in at_ends.caution
     assert at_ends.capability_generality is None
@@ -249,11 +267,17 @@ def test_few_episodes_or_levels_are_unreliable():
     assert few.unreliable == "unreliable: fewer than 20 episodes at 6 of 6 levels"
     coarse = bootstrap(np.tile([1.0, 0.0], (5, 10)), range(5))
     assert coarse.unreliable == "unreliable: 5 levels, 6 needed"
+    single = bootstrap([[1.0, 0.0]], [3])
+    assert single.unreliable == (
+        "unreliable: 1 level, 6 needed; fewer than 20 episodes at 1 of 1 level"
+    )
 
 
 def test_bootstrap_of_a_floor_agent_has_no_generality():
     found = bootstrap(np.zeros((6, 20)), range(6))
     assert found.normalised_generality is None
+    assert found.expected_difficulty is None
+    assert found.generality is None
     assert found.n_undefined == found.resamples
     assert found.capability == (0.0, 0.0)
 

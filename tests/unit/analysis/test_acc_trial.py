@@ -60,11 +60,18 @@ def test_items_are_the_cells_and_responses_their_mean_quality():
         assert row.capability.value == pytest.approx(expected.capability)
         assert row.spread.value == pytest.approx(expected.spread)
         assert row.normalised_generality.value == pytest.approx(expected.normalised_generality)
-        assert row.capability.low < row.capability.value < row.capability.high
+        assert row.expected_difficulty.value == pytest.approx(expected.expected_difficulty)
+        assert row.generality.value == pytest.approx(expected.generality)
+        for name in ("capability", "spread", "generality", "expected_difficulty"):
+            estimate = getattr(row, name)
+            assert estimate.low < estimate.value < estimate.high
+            assert estimate.n == 36
         assert (row.n_items, row.n_missing_items, row.n_episodes) == (9, 0, 36)
     assert (table.h0, table.q, table.n_items, table.n_levels) == (0.0, pytest.approx(0.8), 9, 9)
     assert table.population["capability_generality"] is None
-    assert "2 policies prove no correlation" in table.population["caution"]
+    assert (
+        "2 policies with a defined generality; a correlation needs 4" in table.population["caution"]
+    )
 
 
 def test_five_episodes_an_item_are_unreliable_and_twenty_are_not():
@@ -104,7 +111,9 @@ def test_sides_stay_apart():
 def test_conditions_without_a_difficulty_are_named():
     frame = _frame({"p": 0.1})
     table = acc_for_trial(frame, _panel()[lambda items: items["level"] < 2])
-    assert table.left_out == ("2 easy", "2 hard", "2 medium")
+    assert table.left_out == tuple(
+        f"2 {difficulty} (no known difficulty)" for difficulty in ("easy", "hard", "medium")
+    )
     assert table.n_items == 6
     nothing = acc_for_trial(frame, _panel(task="Other-v0"))
     assert nothing.rows == ()
@@ -137,3 +146,78 @@ def test_bad_difficulty_tables_are_refused():
     broken.loc[3, "item_difficulty"] = math.nan
     with pytest.raises(InputError, match="row 3, column 'item_difficulty' is nan"):
         acc_for_trial(frame, broken)
+
+
+def _alike_at_zero():
+    """A panel that found level 0 equally difficult whatever its difficulty, as ours does."""
+    panel = _panel()
+    panel.loc[panel["level"] == 0, "item_difficulty"] = 0.0
+    return panel
+
+
+def test_level_0_is_played_once_a_seed_whatever_the_difficulty():
+    rng = np.random.default_rng(3)
+    frame = _frame({"p": 0.1}, n=10)
+    frame["seed"] = list(range(10)) * 9
+    base = rng.uniform(0.7, 0.95, 10).round(3)
+    at_zero = frame["level"] == 0
+    frame.loc[at_zero, "quality"] = np.tile(base, 3)
+    frame.loc[at_zero, ["success", "end_reason"]] = [False, "failure"]
+    table = acc_for_trial(frame, _alike_at_zero())
+    (row,) = table.rows
+    # The three items of level 0 have 10 episodes between them: its 30 rows make no 20 episodes.
+    assert (table.n_items, table.n_levels, row.n_items, row.n_episodes) == (9, 7, 9, 70)
+    assert row.unreliable == "unreliable: fewer than 20 episodes at 7 of 7 levels"
+    assert row.curve[0] == pytest.approx(base.mean())
+    once = frame[~at_zero | (frame["difficulty"] == "easy")]
+    again = acc_for_trial(once, _alike_at_zero()).rows[0].as_dict()
+    assert again == row.as_dict() | {"n_items": 7}
+    # Without seeds nothing says that they are the same episodes.
+    unknown = acc_for_trial(frame.assign(seed=None), _alike_at_zero()).rows[0]
+    assert unknown.n_episodes == 90
+    assert unknown.unreliable == "unreliable: fewer than 20 episodes at 6 of 7 levels"
+
+
+def test_one_difficulty_gives_no_number_and_no_interval():
+    frame = _frame({"p": 0.1, "q": 0.2}, n=25)
+    table = acc_for_trial(frame[frame["level"] == 0], _alike_at_zero())
+    assert (table.n_items, table.n_levels, table.h0, table.q) == (3, 1, 0.0, 0.0)
+    for row in table.rows:
+        assert row.flag == "single_level"
+        for name in ("capability", "spread", "normalised_generality", "generality"):
+            estimate = getattr(row, name)
+            assert (estimate.value, estimate.low, estimate.high) == (None, None, None)
+            assert "a curve needs two difficulties" in estimate.reason
+        assert row.n_episodes == 75
+    assert table.population == {}
+    json.dumps(table.as_dict(), allow_nan=False)
+
+
+def test_an_agent_with_one_difficulty_on_a_wider_axis_has_no_number_either():
+    frame = _frame({"p": 0.1, "q": 0.1})
+    own = (frame["policy"] == "p") | ((frame["level"] == 1) & (frame["difficulty"] == "easy"))
+    p, q = acc_for_trial(frame[own], _panel()).rows
+    assert p.capability.value is not None
+    assert (q.flag, q.capability.value) == ("single_level", None)
+
+
+def test_episodes_that_all_ended_alike_have_no_interval():
+    frame = _frame({"step": 0.0}, n=30)
+    is_easy = frame["level"] < 2
+    frame["quality"] = np.where(is_easy, 1.0, 0.3)
+    frame["success"] = is_easy
+    frame["end_reason"] = np.where(is_easy, "success", "failure")
+    (row,) = acc_for_trial(frame, _panel()).rows
+    for estimate in (row.capability, row.spread, row.normalised_generality, row.generality):
+        assert estimate.value is not None
+        assert (estimate.low, estimate.high) == (None, None)
+        assert "ended alike" in estimate.reason
+
+
+def test_floor_and_ceiling_have_no_interval_without_width():
+    frame = _frame({"dud": 0.0})
+    frame[["quality", "success", "end_reason"]] = [0.0, False, "failure"]
+    (row,) = acc_for_trial(frame, _panel()).rows
+    assert (row.capability.value, row.capability.low, row.capability.high) == (0.0, None, None)
+    assert row.expected_difficulty.reason == "not defined at floor"
+    assert row.generality.value is None

@@ -14,7 +14,7 @@ from robo_eval.analysis.panel import build, items
 from robo_eval.analysis.panel.build import as_text, summarise_panel
 from robo_eval.analysis.panel.controllers import PanelController
 from robo_eval.core.errors import InputError, UnknownNameError
-from robo_eval.core.plan import SeedPlan, TrialPlan, parse_plan
+from robo_eval.core.plan import SeedPlan, TaskPlan, TrialPlan, parse_plan
 from robo_eval.core.policy import Policy
 
 PLAN = parse_plan(panel.plan_text(), source="plan.yaml")
@@ -62,6 +62,40 @@ def test_a_member_is_not_measured_by_the_panel():
     member = panel.members()[0]
     with pytest.raises(InputError, match=f"{member.name}: a member of the panel"):
         panel.item_difficulty("paper", agents=["0" * 64, member.digest])
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"rate_gain": 0.35},
+        {"rate_gain": 0.35, "noise": 0},
+        {"rate_gain": 0.35, "noise": 0.0, "lapse": 0, "velocity_gain": 0, "repeat": 1.0},
+        {"rate_gain": 3.5e-1, "delay": 0, "position_gain": 0},
+    ],
+)
+def test_a_member_is_known_however_its_parameters_are_written(kwargs):
+    digest = load_policy("p", PLAN.policies[0].factory, kwargs).digest
+    assert panel.members_among([digest, "0" * 64]) == {digest: "panel-firm"}
+    with pytest.raises(InputError, match="panel-firm: a member of the panel"):
+        panel.check_outsiders([digest])
+
+
+def test_a_controller_with_parameters_of_its_own_is_no_member():
+    other = load_policy("p", PLAN.policies[0].factory, {"rate_gain": 0.36})
+    assert panel.members_among([other.digest]) == {}
+    assert panel.members_among(make_agent(name).digest for name in agent_names()) == {}
+
+
+def test_the_panel_s_own_tasks_are_like_its_items():
+    assert [panel.unlike_items(task) for task in PLAN.tasks] == [[], []]
+    other = PLAN.tasks[0].model_copy(update={"kwargs": {"balls": 3}, "max_ticks": 50})
+    assert panel.unlike_items(other) == [
+        "kwargs.balls 3, the panel had none",
+        "max_ticks 50, the panel had 200",
+    ]
+    # Beyond the end of every episode a limit changes nothing.
+    assert panel.unlike_items(PLAN.tasks[0].model_copy(update={"max_ticks": 200})) == []
+    assert panel.unlike_items(TaskPlan(env="Acrobot-v1", quality_range=(-500, 0))) == []
 
 
 def test_the_plan_makes_the_members_the_data_come_from():
@@ -239,11 +273,17 @@ def test_a_trial_with_a_member_rates_the_others_only(tmp_path):
     head = {"name": "with a member", "episodes": 2, "traces": "none"}
     tasks = [{"levels": [0, 1, 9], "difficulties": ["easy", "hard"]}]
     member = PLAN.policies[0].model_dump()
+    disguised = {**member, "name": "mine", "kwargs": {**member["kwargs"], "noise": 0, "lapse": 0}}
     plan = TrialPlan.model_validate(
-        {**head, "tasks": tasks, "policies": ["random", "nothing", member]}
+        {**head, "tasks": tasks, "policies": ["random", "nothing", member, disguised]}
     )
     trial = TrialDirectory.create(tmp_path / "trial", plan)
     run_simulated(trial, jobs=1)
     table = acc_of(trial)
     assert [row.policy for row in table.rows] == ["nothing", "random"]
-    assert table.left_out == (f"{member['name']} (a member of the panel)",)
+    assert table.left_out == (
+        "mine (panel-firm, a member of the panel)",
+        "panel-firm (a member of the panel)",
+    )
+    assert table.panel_members == {"mine": "panel-firm", "panel-firm": "panel-firm"}
+    assert table.as_dict()["panel_members"] == dict(table.panel_members)

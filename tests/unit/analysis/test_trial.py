@@ -2,10 +2,24 @@
 
 import csv
 import hashlib
+import json
+import shutil
+import sqlite3
 
 import pytest
 
-from robo_eval.analysis.trial import analyse_trial, write_scores
+from robo_eval.analysis import panel
+from robo_eval.analysis.panel import items
+from robo_eval.analysis.trial import (
+    acc_of,
+    analyse_trial,
+    log_problem,
+    scored_frame,
+    write_scores,
+)
+from robo_eval.cli.acc import acc as acc_verb
+from robo_eval.cli.metrics import metrics as metrics_verb
+from robo_eval.core.errors import CheckFailedError
 from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.store import EpisodeStore
@@ -21,11 +35,21 @@ traces: none
 """
 
 
-@pytest.fixture
-def trial(tmp_path):
-    made = TrialDirectory.create(tmp_path / "trial", parse_plan(PLAN, source="plan"))
+def play(folder, text):
+    made = TrialDirectory.create(folder, parse_plan(text, source="plan"))
     run_simulated(made, jobs=1)
     return made
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    return play(tmp_path_factory.mktemp("played") / "trial", PLAN)
+
+
+@pytest.fixture
+def trial(played, tmp_path):
+    shutil.copytree(played.path, tmp_path / "trial")
+    return TrialDirectory.open(tmp_path / "trial")
 
 
 def test_scores_of_the_recorded_version_are_not_written_again(trial):
@@ -66,3 +90,178 @@ def test_capability_rests_on_the_panel_and_says_it_is_unreliable_for_few_episode
         by_policy["balancer"]["capability"]["value"] > by_policy["nothing"]["capability"]["value"]
     )
     assert all("unreliable" in row and row["unreliable"] for row in table["rows"])
+
+
+def tamper(trial, sql):
+    with sqlite3.connect(trial.path / "episodes.db") as connection:
+        connection.execute("DROP TRIGGER IF EXISTS episodes_no_update")
+        connection.execute("DROP TRIGGER IF EXISTS episodes_no_delete")
+        assert connection.execute(sql).rowcount > 0
+    connection.close()
+
+
+def test_an_untouched_log_verifies(trial):
+    assert log_problem(trial) is None
+    summary = analyse_trial(trial)
+    assert (summary.verified, summary.log_problem) == (True, None)
+    assert summary.as_dict()["verified"] is True
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("UPDATE episodes SET quality = 0.5 WHERE sequence = 3", "row 3 (t0-"),
+        ("UPDATE episodes SET row_form = 99 WHERE sequence = 2", "has an unknown form"),
+        ("UPDATE episodes SET row_sha256 = 'x' WHERE sequence = 2", "row 2 (t0-"),
+        ("DELETE FROM episodes WHERE sequence = 5", "row 5 (t0-"),
+        ("DELETE FROM episodes WHERE sequence > 10", "10 of 12 rows that manifest.json counts"),
+    ],
+)
+def test_a_tampered_log_is_named_before_its_numbers_are_believed(trial, capsys, sql, problem):
+    tamper(trial, sql)
+    assert problem in log_problem(trial)
+    with pytest.raises(CheckFailedError, match=r"the log does not verify: .*; run `robo-eval ver"):
+        metrics_verb(trial.path, json=True)
+    data = json.loads(capsys.readouterr().out)
+    assert data["verified"] is False
+    assert problem in data["log_problem"]
+    with pytest.raises(CheckFailedError, match="the log does not verify") as caught:
+        acc_verb(trial.path, json=True)
+    assert "\n" not in str(caught.value)
+    assert json.loads(capsys.readouterr().out)["verified"] is False
+
+
+def test_rows_that_were_chained_anew_do_not_end_where_the_manifest_says(trial):
+    from robo_eval.log.rows import GENESIS, row_digest
+    from robo_eval.log.store import COLUMNS
+
+    with sqlite3.connect(trial.path / "episodes.db") as connection:
+        connection.row_factory = sqlite3.Row
+        rows = [dict(row) for row in connection.execute("SELECT * FROM episodes")]
+        head = GENESIS
+        for row in sorted(rows, key=lambda row: row["sequence"]):
+            cells = {name: row[name] for name in COLUMNS} | {"operator": "nobody"}
+            found = row_digest(
+                cells, sequence=row["sequence"], previous_sha256=head, row_form=row["row_form"]
+            )
+            connection.execute(
+                "UPDATE episodes SET operator = 'nobody', previous_sha256 = ?, row_sha256 = ?"
+                " WHERE sequence = ?",
+                (head, found, row["sequence"]),
+            )
+            head = found
+    connection.close()
+    assert log_problem(trial) == "row 12 is not the one whose digest manifest.json holds"
+
+
+def test_rows_after_the_end_and_a_lost_manifest_are_problems(trial):
+    manifest = trial.path / "manifest.json"
+    manifest.rename(trial.path / "elsewhere")
+    assert "manifest.json is missing" in log_problem(trial)
+    manifest.write_text("{}")
+    assert log_problem(trial).startswith("manifest.json")
+
+
+def test_scores_of_a_tampered_log_are_not_kept(trial, monkeypatch, capsys):
+    monkeypatch.setattr(scoring, "SCORE_VERSION", 2)
+    tamper(trial, "UPDATE episodes SET episode_return = 1.0")
+    with pytest.raises(CheckFailedError):
+        metrics_verb(trial.path, json=True)
+    assert not (trial.path / "scores").exists()
+    capsys.readouterr()
+
+
+def test_metrics_of_a_sound_log_print_and_end_well(trial, capsys):
+    metrics_verb(trial.path, json=True)
+    assert json.loads(capsys.readouterr().out)["verified"] is True
+    metrics_verb(trial.path)
+    assert "performance by level, n = 3" in " ".join(capsys.readouterr().out.split())
+    acc_verb(trial.path)
+    text = capsys.readouterr().out
+    assert "2 items at 2 difficulties" in text
+    assert "unreliable: 2 levels, 6 needed" in text
+
+
+def test_a_frame_that_was_read_already_gives_the_same(trial):
+    frame = scored_frame(trial, trial.frame())
+    assert analyse_trial(trial, frame=frame).as_dict() == analyse_trial(trial).as_dict()
+
+
+TWO_TASKS = """
+name: two tasks
+tasks:
+  - {levels: [0, 9], difficulties: [easy], family: balancing}
+  - {levels: [0, 9], difficulties: [easy], family: balancing, kwargs: {balls: 0}}
+  - {levels: [1], difficulties: [easy], family: short, max_ticks: 20}
+  - {levels: [2], difficulties: [easy], family: scaled, quality_range: [0, 2]}
+  - {levels: [3], difficulties: [easy], family: long, max_ticks: 200}
+policies: [nothing, balancer]
+episodes: 3
+control: true
+traces: none
+"""
+
+
+@pytest.fixture(scope="module")
+def two_tasks(tmp_path_factory):
+    return play(tmp_path_factory.mktemp("two") / "trial", TWO_TASKS)
+
+
+def test_tasks_of_one_environment_are_told_apart_by_their_keywords(two_tasks):
+    summary = analyse_trial(two_tasks)
+    labels = [cell.label for cell in summary.cells if cell.policy == "nothing"]
+    assert labels == [
+        *["balancing"] * 2,
+        *["balancing {balls: 0}"] * 2,
+        *["short", "scaled", "long"],
+    ]
+    assert all(cell.coverage.text == "3 of 3 scored" for cell in summary.cells)
+    effects = [e.label for e in summary.effects.cells if e.policy == "nothing"]
+    assert effects == ["balancing", "balancing {balls: 0}", "short", "scaled", "long"]
+
+
+def test_only_tasks_that_the_panel_played_have_items(two_tasks, capsys):
+    table = acc_of(two_tasks)
+    assert table.left_out == (
+        "balancing {balls: 0} (tasks.1: kwargs.balls 0, the panel had none)",
+        "short (tasks.2: max_ticks 20, the panel had 200)",
+        "scaled (tasks.3: quality_range [0.0, 2.0], the panel had [0.0, 1.0])",
+    )
+    assert table.n_items == 3
+    assert [row.n_episodes for row in table.rows] == [9, 9]
+    assert table.as_dict()["left_out"] == list(table.left_out)
+    acc_verb(two_tasks.path)
+    text = capsys.readouterr().out
+    assert "left out: balancing {balls: 0} (tasks.1: kwargs.balls 0, the panel had none)" in text
+
+
+def test_levels_that_the_panel_did_not_play_are_warned_of(trial, capsys, monkeypatch):
+    monkeypatch.setattr(items, "levels_digest", lambda: "0" * 64)
+    (warning,) = acc_of(trial).warnings
+    assert "not those the panel was measured on" in warning
+    acc_verb(trial.path)
+    assert f"warning: {warning}" in capsys.readouterr().out
+    acc_verb(trial.path, json=True)
+    assert json.loads(capsys.readouterr().out)["warnings"] == [warning]
+    monkeypatch.setattr(items, "levels_digest", lambda: items._data()["levels_digest"])
+    assert panel.provenance().is_current
+    assert acc_of(trial).warnings == ()
+
+
+ONE_LEVEL = """
+name: one
+tasks: [{levels: [0], difficulties: [easy]}]
+policies: [nothing]
+episodes: 2
+traces: none
+"""
+
+
+def test_one_item_is_written_in_the_singular_and_has_no_interval(tmp_path, capsys):
+    trial = play(tmp_path / "trial", ONE_LEVEL)
+    acc_verb(trial.path)
+    text = capsys.readouterr().out
+    assert "1 item at 1 difficulty" in text
+    assert "1 level, 6 needed" in text
+    assert "[0." not in text
+    assert "a curve needs two difficulties" in " ".join(text.split())

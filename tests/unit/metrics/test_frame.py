@@ -103,3 +103,27 @@ def test_missing_and_doubled_columns_are_refused(frame, episode):
     doubled = pd.concat([log, log[["quality"]]], axis=1)
     with pytest.raises(InputError, match="column 'quality' appears twice"):
         episodes_frame(doubled)
+
+
+@pytest.mark.parametrize("unknown", [None, float("nan"), pd.NA])
+def test_a_length_that_nobody_recorded_is_missing_and_not_zero(frame, episode, unknown):
+    log = frame(episode("a"), episode("b", 0.5))
+    for column in ("ticks", "duration_s", "exposure_s", "start_ns"):
+        log[column] = log[column].astype(object)
+        log.loc[1, column] = unknown
+    table = episodes_frame(log)
+    assert table["ticks"].isna().tolist() == [False, True]
+    assert table["ticks"].iloc[0] == 200
+    assert table["duration_s"].isna().tolist() == [False, True]
+    assert table["exposure_s"].isna().tolist() == [False, True]
+    # Checked a second time, as by callers that hand a checked table on.
+    again = episodes_frame(table)
+    assert again["ticks"].isna().tolist() == [False, True]
+    assert again["quality"].tolist() == [1.0, 0.5]
+
+
+def test_columns_of_lengths_may_be_missing_altogether(frame, episode):
+    log = frame(episode("a")).drop(columns=["ticks", "duration_s", "start_ns"])
+    table = episodes_frame(log)
+    assert table[["ticks", "duration_s"]].isna().all(axis=None)
+    assert episodes_frame(frame(episode("a")))["ticks"].dtype == np.int64

@@ -255,3 +255,43 @@ def test_bad_settings_are_refused():
 def test_settings_have_a_digest_that_changes_with_them():
     assert MetricConfig().digest == MetricConfig(seed=0).digest
     assert MetricConfig().digest != MetricConfig(seed=1).digest
+
+
+def test_voids_count_as_failures_of_their_seed(frame, episode):
+    rows = [
+        episode(f"{level}-{seed}", 1.0, level=level, seed=seed)
+        for level in range(6)
+        for seed in range(4)
+    ]
+    voids = [
+        episode(f"v{i}", None, level=i, seed=0, end_reason=EndReason.VOID, attempt=1)
+        for i in range(6)
+    ]
+    (result,) = policies(frame(*rows, *voids))
+    assert result.success_with_voids.value == pytest.approx(24 / 30)
+    assert result.success_with_voids.low < 24 / 30 < result.success_with_voids.high
+    assert result.success_with_voids.low < result.success.low
+    (without,) = policies(frame(*rows))
+    assert without.success_with_voids == without.success
+
+
+def test_every_estimate_has_an_interval_or_says_why_not(frame, episode):
+    log = frame(
+        *(episode(f"a{i}", 0.3, seed=i) for i in range(4)),
+        episode("b", 0.5, level=1, seed=0),
+        episode("c", None, level=2, seed=0),
+        *(episode(f"d{i}", q, level=3, seed=i) for i, q in enumerate((0.1, 0.2, 0.9))),
+        episode("e", 0.4, policy="once", seed=1),
+    )
+    names = ("performance", "success", "success_exact")
+    more = ("performance_elsewhere", "success_with_voids")
+    estimates = [getattr(c, name) for c in cells(log) for name in names]
+    estimates += [getattr(p, name) for p in policies(log) for name in (*names, *more)]
+    assert len(estimates) == 5 * 3 + 2 * 5
+    for estimate in estimates:
+        if estimate.value is None or estimate.low is None or estimate.high is None:
+            assert estimate.reason
+        else:
+            assert estimate.low < estimate.high
+            assert estimate.low <= estimate.value <= estimate.high
+            assert estimate.n > 0

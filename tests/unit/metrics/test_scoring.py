@@ -161,7 +161,21 @@ def test_the_task_a_row_was_played_under_is_found(frame, episode):
         episode("control-t1-l00-easy-a-s1-sim", 0.7, score_version=0),
     )
     assert rescored_frame(rows, plan)["success"].tolist() == [True, False, True, False]
-    with pytest.raises(InputError, match="episode foreign: 2 tasks of the plan score"):
+    with pytest.raises(InputError, match="episode foreign: 2 tasks of the plan play"):
         rescored_frame(frame(episode("foreign", 0.7, score_version=0)), plan)
     with pytest.raises(InputError, match="task 'Other-v0' is not in the plan"):
         rescored_frame(frame(episode("x", 0.7, score_version=0, task="Other-v0")), plan)
+
+
+@pytest.mark.parametrize("unknown", [None, float("nan")])
+def test_a_row_of_unknown_length_is_scored_by_its_return(frame, episode, monkeypatch, unknown):
+    log = frame(episode("a", 0.5, episode_return=1.0), episode("b", 1.0, episode_return=0.7))
+    log["ticks"] = [unknown, unknown]
+    log["duration_s"] = [unknown, unknown]
+    monkeypatch.setattr(scoring, "SCORE_VERSION", 2)
+    limited = _plan(TaskPlan(levels=(0,), max_ticks=50))
+    new = rescored_frame(log, limited)
+    assert new["quality"].tolist() == [1.0, 0.7]
+    # Whether the clock ended it is not known, so it is no timeout.
+    assert new["end_reason"].tolist() == ["success", "failure"]
+    assert rescore(log, limited)["quality"].tolist() == [0.5, 1.0, 1.0, 0.7]
