@@ -1,6 +1,9 @@
 """A run that is stopped at any moment goes on, and ends with the log of an undisturbed one."""
 
+import importlib
 import json
+import multiprocessing
+import os
 import random
 import signal
 import subprocess
@@ -32,7 +35,7 @@ control: true
 # What two runs of one plan may differ in: when they ran, and by which commit of a moving checkout.
 WALL_CLOCK = {"start_ns", "software"}
 
-# Plays a trial in a process of its own and says on standard output what was committed.
+# Plays a trial in a process of its own and says what was committed.
 PLAYER = """
 import sys
 from pathlib import Path
@@ -40,16 +43,65 @@ from robo_eval.core.errors import InterruptedRunError
 from robo_eval.log.directory import TrialDirectory
 from robo_eval_sim.runner import run_simulated
 
-def say(done, planned, newest):
-    print(done, newest.episode_id, flush=True)
+def play(folder, jobs, said):
+    def say(done, planned, newest):
+        said.send_bytes(newest.episode_id.encode())
 
-if __name__ == "__main__":
     try:
-        trial = TrialDirectory.open(Path(sys.argv[1]))
-        run_simulated(trial, jobs=int(sys.argv[2]), on_progress=say)
+        run_simulated(TrialDirectory.open(Path(folder)), jobs=jobs, on_progress=say)
     except InterruptedRunError:
         sys.exit(3)
 """
+
+
+class Player:
+    """A run under way that can be stopped by any signal.
+
+    It is forked from a server that has everything imported, so that most of its short life is
+    spent in the run and not before it.
+    """
+
+    def __init__(self, play, folder: Path, jobs: int) -> None:
+        context = multiprocessing.get_context("forkserver")
+        self._said, saying = context.Pipe(duplex=False)
+        self.process = context.Process(target=play, args=(str(folder), jobs, saying))
+        self.process.start()
+        saying.close()
+
+    def next_commit(self) -> set[str]:
+        """The newest episode of the next commit; empty when there is none any more."""
+        try:
+            return {self._said.recv_bytes().decode()}
+        except (EOFError, OSError):  # it ended, perhaps in the middle of a word
+            return set()
+
+    def stop(self, number: signal.Signals) -> bool:
+        """Send a signal; False if it had ended before."""
+        if not self.process.is_alive():
+            return False
+        os.kill(self.process.pid, number)
+        return True
+
+    def end(self) -> tuple[int, set[str]]:
+        """Wait for the end: its exit code, and the rest of what was committed."""
+        committed: set[str] = set()
+        while newest := self.next_commit():
+            committed |= newest
+        self.process.join(120)
+        assert self.process.exitcode is not None, "it does not end"
+        return self.process.exitcode, committed
+
+
+@pytest.fixture(scope="session")
+def play(tmp_path_factory):
+    """The function a player runs, where a fresh process finds it."""
+    folder = tmp_path_factory.mktemp("player")
+    (folder / "interruptions_player.py").write_text(PLAYER)
+    sys.path.append(str(folder))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["robo_eval_sim.runner", "interruptions_player"])
+    yield importlib.import_module("interruptions_player").play
+    sys.path.remove(str(folder))
 
 
 def content(trial: Path) -> dict[str, dict[str, object]]:
@@ -82,56 +134,48 @@ def undisturbed(folder: Path, episodes: int) -> dict[str, dict[str, object]]:
 
 
 def interrupt_until_complete(
-    folder: Path, episodes: int, *, seed: int, jobs: int, signals: list[signal.Signals], most: int
+    play, folder: Path, episodes: int, *, seed: int, jobs: int, signals: list, most: int
 ) -> int:
     """Stop the run again and again at random moments; returns how often."""
     rng = random.Random(seed)
-    player = folder.parent / f"{folder.name}-player.py"
-    player.write_text(PLAYER)
     TrialDirectory.create(folder, parse_plan(PLAN.format(episodes=episodes), source="plan"))
     acknowledged: set[str] = set()
     stopped = 0
     while True:
-        process = subprocess.Popen(
-            [sys.executable, str(player), str(folder), str(jobs)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        player = Player(play, folder, jobs)
         # A few are stopped while they start, most a random moment after their first commit.
         sent = None
         if stopped < most:
-            sent = rng.choice(signals)
             if rng.random() < 0.2:
-                time.sleep(rng.uniform(0.0, 1.0))
+                time.sleep(rng.uniform(0.0, 0.5 * jobs))
             else:
-                acknowledged.update(process.stdout.readline().split()[1:])
+                acknowledged |= player.next_commit()
                 time.sleep(rng.uniform(0.0, 0.05))
-            if process.poll() is None:
-                process.send_signal(sent)
+            sent = rng.choice(signals)
+            if player.stop(sent):
                 stopped += 1
             else:
                 sent = None
-        out, err = process.communicate(timeout=120)
-        acknowledged.update(line.split()[1] for line in out.splitlines() if len(line.split()) == 2)
+        code, committed = player.end()
+        acknowledged |= committed
         with EpisodeStore(folder, durable=False) as store:
             logged = store.ids()
         assert acknowledged <= logged, "an episode that was acknowledged is gone"
-        if sent is None or process.returncode == 0:
-            assert process.returncode == 0, err
+        if sent is None or code == 0:
+            assert code == 0
             return stopped
-        if sent is signal.SIGKILL:
-            assert process.returncode == -signal.SIGKILL
+        # A signal that comes before the run listens to it ends the process as signals do.
+        assert code == -sent or (code == 3 and sent is not signal.SIGKILL)
         assert verify_trial(folder).ok, verify_trial(folder).problems
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_killed_at_random_moments_and_resumed(tmp_path, seed):
+def test_killed_at_random_moments_and_resumed(tmp_path, play, seed):
     # 4 x 13 = 52 kills. Two workers commit more between two kills, so they get more to do.
-    jobs, episodes = ((1, 20), (2, 40))[seed % 2]
+    jobs, episodes = (2, 40) if seed == 0 else (1, 20)
     expected = undisturbed(tmp_path / "undisturbed", episodes)
     stopped = interrupt_until_complete(
-        tmp_path / "killed", episodes, seed=seed, jobs=jobs, signals=[signal.SIGKILL], most=13
+        play, tmp_path / "killed", episodes, seed=seed, jobs=jobs, signals=[signal.SIGKILL], most=13
     )
     assert stopped == 13
     assert differences(content(tmp_path / "killed"), expected) == {}
@@ -141,13 +185,13 @@ def test_killed_at_random_moments_and_resumed(tmp_path, seed):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(10))
-def test_any_signal_at_random_moments(tmp_path, seed):
+def test_any_signal_at_random_moments(tmp_path, play, seed):
     # 10 x 12 = 120 signals.
     jobs, episodes = ((1, 20), (2, 40))[seed % 2]
     expected = undisturbed(tmp_path / "undisturbed", episodes)
     signals = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL]
     stopped = interrupt_until_complete(
-        tmp_path / "stopped", episodes, seed=100 + seed, jobs=jobs, signals=signals, most=12
+        play, tmp_path / "stopped", episodes, seed=100 + seed, jobs=jobs, signals=signals, most=12
     )
     assert stopped == 12
     assert differences(content(tmp_path / "stopped"), expected) == {}
@@ -195,19 +239,15 @@ def _rows(trial: Path) -> int:
         return len(store)
 
 
-def test_no_worker_outlives_a_killed_run(tmp_path):
+def test_no_worker_outlives_a_killed_run(tmp_path, play):
     folder = tmp_path / "trial"
     TrialDirectory.create(folder, parse_plan(PLAN.format(episodes=100), source="plan"))
-    player = tmp_path / "player.py"
-    player.write_text(PLAYER)
-    process = subprocess.Popen(
-        [sys.executable, str(player), str(folder), "2"], stdout=subprocess.PIPE, text=True
-    )
-    process.stdout.readline()
-    children = _children(process.pid)
+    player = Player(play, folder, 2)
+    assert player.next_commit()
+    children = _children(player.process.pid)
     assert len(children) >= 2
-    process.kill()
-    process.wait()
+    player.process.kill()
+    player.process.join()
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{child}").exists() for child in children):
         assert time.monotonic() < deadline, "a worker still runs"
