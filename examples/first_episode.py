@@ -13,5 +13,5 @@ while not over:
     observation, reward, terminated, truncated, info = env.step(agent.act(observation))
     performance += float(reward)
     over = terminated or truncated
-print(f"performance {performance:.3f}: {performance * 200:.0f} of 200 ticks balanced")
+print(f"performance {performance:.3f}: {performance * 200:.0f} of 200 ticks balanced, n=1")
 env.close()

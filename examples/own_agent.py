@@ -39,7 +39,7 @@ class LeanAgent:
 PLAN = TrialPlan.model_validate(
     {
         "name": "Own agent",
-        "tasks": [{"levels": [0, 1], "difficulties": ["easy"]}],
+        "tasks": [{"levels": [0, 1], "difficulties": ["hard"]}],
         "policies": [{"name": "lean", "factory": "own_agent:LeanAgent"}, "balancer"],
         "episodes": 5,
     }
@@ -48,14 +48,20 @@ PLAN = TrialPlan.model_validate(
 
 def main() -> None:
     """Play the plan once; played again, it only reads what is there."""
+    from robo_eval.analysis.trial import analyse_trial
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval.metrics.effects import policy_differences
     from robo_eval_sim.runner import run_simulated
 
     folder = Path("runs/own-agent")
     trial = TrialDirectory.open(folder) if folder.exists() else TrialDirectory.create(folder, PLAN)
     run_simulated(trial)
-    episodes = trial.frame()
-    print(episodes.groupby(["policy", "level"])["quality"].agg(["mean", "count"]))
+    # Each number is an Estimate: value, 95 % interval, sample size, and why if one is missing.
+    for cell in analyse_trial(trial).cells:
+        print(f"{cell.policy} at level {cell.level}: performance {cell.performance}")
+    for effect in policy_differences(trial.frame(), "lean", "balancer"):
+        why = f" (no interval: {effect.difference.reason})" if effect.difference.low is None else ""
+        print(f"lean minus balancer at level {effect.level}: {effect.difference}{why}")
 
 
 # Worker processes import this file; without this line each would start a run of its own.

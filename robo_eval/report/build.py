@@ -11,6 +11,9 @@ import pandas as pd
 
 from robo_eval.analysis.trial import analyse_trial, scored_frame
 from robo_eval.core.canonical import canonical_json
+from robo_eval.core.episode import COLUMNS
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Arm
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.content import TrialData, make_report
@@ -30,34 +33,58 @@ _PACKAGES: Final = ("robo-eval", "numpy", "scipy", "pandas", "plotly", "jinja2")
 _log = logging.getLogger(__name__)
 
 
-def build_report(trial: TrialDirectory, *, config: MetricConfig | None = None) -> Path:
+def build_report(
+    trial: TrialDirectory,
+    *,
+    config: MetricConfig | None = None,
+    summary: TrialSummary | None = None,
+) -> Path:
     """Write report/index.html, metrics.json, episodes.csv and manifest.json of a trial.
 
     Everything is computed from the log; the log is not touched. Files appear complete or not at
-    all.
+    all. The page says whether the rows of the log are those that were logged.
 
     Args:
         trial: The trial directory.
         config: Settings of the intervals.
+        summary: What `analyse_trial` found of the same log just now, so that it is not computed
+            a second time; not together with `config`.
 
     Returns:
         Path of index.html.
 
     Raises:
-        InputError: If the log cannot be scored.
+        InputError: If the log cannot be scored, or the summary is not of this log.
         TrialDirectoryError: If the log cannot be read or the report not be written.
     """
     data = read_trial(trial)
-    summary = analyse_trial(trial, config=config)
+    if summary is None:
+        summary = analyse_trial(trial, config=config, frame=data.frame)
+    else:
+        _check_summary(summary, config, data)
     report = make_report(data, summary)
     files = {
         "metrics.json": json_bytes(summary.as_dict()),
         "episodes.csv": csv_bytes(data.frame),
     }
     files["index.html"] = page_bytes(report, files)
-    files["manifest.json"] = json_bytes(_manifest(data, summary, files))
+    files["manifest.json"] = json_bytes(_manifest(data, summary, report, files))
     write_bundle(trial.report_dir, files)
     return trial.report_dir / "index.html"
+
+
+def _check_summary(summary: TrialSummary, config: MetricConfig | None, data: TrialData) -> None:
+    """Refuse a summary that cannot be of this log: numbers and episodes must not disagree."""
+    if config is not None and config != summary.config:
+        raise InputError("build_report: config differs from the one the summary was made with")
+    main = data.frame[data.frame["arm"] == Arm.MAIN.value]
+    scored = int(main["quality"].notna().sum())
+    if (summary.name, summary.coverage.scored) != (data.plan.name, scored):
+        raise InputError(
+            f"build_report: the summary is of {summary.name!r} with"
+            f" {summary.coverage.scored} scored episodes, the log of {data.plan.name!r} has"
+            f" {scored}; analyse it again"
+        )
 
 
 def read_trial(trial: TrialDirectory) -> TrialData:
@@ -75,7 +102,7 @@ def read_trial(trial: TrialDirectory) -> TrialData:
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
     """Episodes as CSV: one row per attempt, mappings as JSON, empty where nothing is known."""
-    table = frame.copy()
+    table = frame[[column for column in COLUMNS if column in frame.columns]].copy()
     for column in table.columns:
         if table[column].map(lambda value: isinstance(value, dict | list)).any():
             table[column] = table[column].map(_json_cell)
@@ -108,7 +135,9 @@ def _size(data: bytes) -> str:
     return f"{kilobytes / 1000:.1f} MB" if kilobytes >= 1000 else f"{max(1, round(kilobytes))} kB"
 
 
-def _manifest(data: TrialData, summary: TrialSummary, files: dict[str, bytes]) -> dict[str, object]:
+def _manifest(
+    data: TrialData, summary: TrialSummary, report: Report, files: dict[str, bytes]
+) -> dict[str, object]:
     """What the bundle was made from and by, and the digest of each of its files."""
     return {
         "version": MANIFEST_VERSION,
@@ -118,6 +147,8 @@ def _manifest(data: TrialData, summary: TrialSummary, files: dict[str, bytes]) -
             "status": data.status,
             "plan_sha256": data.plan_digest,
             "rows": len(data.frame),
+            "verified": report.log.is_sound if report.log else None,
+            "problems": list(report.log.problems) if report.log else [],
             "chain_head": data.manifest.head if data.manifest else None,
             "seeds": {"first": data.plan.seeds.first, "per_condition": data.plan.episodes},
             "policies": {result.policy: list(result.policy_digests) for result in summary.policies},

@@ -12,10 +12,11 @@ from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
+from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import RoboEvalError
 from robo_eval.metrics.performance import Cell
 from robo_eval.report.animation import Clip, pack
-from robo_eval.report.words import count
+from robo_eval.report.words import count, spaced
 
 MAX_CLIPS: Final = 8
 MAX_PACKED: Final = 900_000
@@ -33,6 +34,7 @@ class Chosen:
 
     episode_id: str
     trace: Path
+    sha256: str | None
     task: str
     label: str
     caption: str
@@ -70,7 +72,12 @@ def choose(
 def _struggle(pair: Sequence[_Row]) -> float:
     """How long the failed episode lasted, as a share of the other."""
     failed, survived = pair
-    return min(1.0, int(failed["ticks"]) / max(1, int(survived["ticks"])))
+    return min(1.0, _length(failed) / max(1.0, _length(survived)))
+
+
+def _length(row: _Row) -> float:
+    """Ticks of an episode; 0 where they are not recorded, so that it is drawn last."""
+    return float(row["ticks"] or 0)
 
 
 def _each_level_once(pairs: list[tuple[_Condition, list[_Row]]]) -> list[list[_Row]]:
@@ -110,23 +117,29 @@ def _pair(rows: list[_Row]) -> list[_Row]:
         return []
     seeds = {row["seed"] for row in survived}
     # Of the failures the longest: a fall after a few ticks shows little.
-    worst = max(failed, key=lambda row: (row["seed"] in seeds, int(row["ticks"])))
+    worst = max(failed, key=lambda row: (row["seed"] in seeds, _length(row)))
     same = [row for row in survived if row["seed"] == worst["seed"]]
     return [worst, (same or survived)[0]]
 
 
 def _chosen(row: _Row, trial: Path) -> Chosen:
-    seconds = f"{row['duration_s']:.2f} s"
-    end = str(row["end_reason"]).replace("_", " ")
-    ending = f"the full {seconds}" if row["success"] else f"{end} at {seconds}"
+    end = spaced(str(row["end_reason"]))
+    if row["duration_s"] is None:
+        ending = end
+    elif row["success"] and str(row["task"]).startswith("RoboEval/CartPole3D"):
+        ending = f"the full {row['duration_s']:.2f} s"
+    else:
+        ending = f"{end} at {row['duration_s']:.2f} s"
+    ticks = "" if row["ticks"] is None else f" ({count(int(row['ticks']), 'tick')})"
     seed = f", seed {int(row['seed'])}" if row["seed"] is not None else ""
     return Chosen(
         episode_id=str(row["episode_id"]),
         trace=trial / str(row["trace_uri"]),
+        sha256=row["trace_sha256"],
         task=str(row["task"]),
         label=f"{row['policy']}, {_place(row)}: {ending}",
-        caption=f"{row['policy']} at {_place(row)}{seed}: {ending}"
-        f" ({count(int(row['ticks']), 'tick')}), performance {row['quality']:.2f}.",
+        caption=f"{row['policy']} at {_place(row)}{seed}: {ending}{ticks},"
+        f" performance {row['quality']:.2f}.",
         outcome=str(row["end_reason"]),
     )
 
@@ -136,24 +149,29 @@ def _place(row: _Row) -> str:
         return str(row["task"])
     novelty = row["novelty"]
     name = novelty.get("name") if isinstance(novelty, Mapping) else None
-    named = f" ({str(name).replace('_', ' ')})" if name and int(row["level"]) else ""
+    named = f" ({spaced(str(name))})" if name and int(row["level"]) else ""
     difficulty = f", {row['difficulty']}" if row["difficulty"] and int(row["level"]) else ""
     return f"level {int(row['level'])}{named}{difficulty}"
 
 
-def clips(chosen: Sequence[Chosen]) -> list[Clip]:
-    """The chosen episodes packed for the page; a trace that cannot be read is left out."""
+def clips(chosen: Sequence[Chosen]) -> tuple[list[Clip], list[str]]:
+    """The chosen episodes packed for the page, and which of their traces were changed.
+
+    A trace that was changed or cannot be read is left out.
+    """
     from robo_eval.log.trace import read_trace
 
     packed: list[Clip] = []
+    changed: list[str] = []
     room = MAX_PACKED
     for item in chosen:
         try:
+            if item.sha256 is not None and file_digest(item.trace) != item.sha256:
+                changed.append(f"the trace of {item.episode_id} was changed")
+                continue
             trace = read_trace(item.trace)
         except (RoboEvalError, OSError) as err:
             _log.warning("%s is left out of the report: %s", item.episode_id, err)
-            continue
-        if not trace.frames:  # nothing moves that could be drawn
             continue
         if not trace.frames:  # an environment that does not say what moves
             continue
@@ -168,4 +186,4 @@ def clips(chosen: Sequence[Chosen]) -> list[Clip]:
         if len(clip.packed) <= room:
             room -= len(clip.packed)
             packed.append(clip)
-    return packed
+    return packed, changed

@@ -4,40 +4,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from robo_eval.analysis.acc import AccTable
 from robo_eval.core.kinds import Arm
 from robo_eval.core.plan import TrialPlan
+from robo_eval.metrics.effects import Effect as EffectNumbers
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
+from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips
 from robo_eval.report.facts import (
     commands,
     conditions,
-    panel_source,
-    panel_warnings,
     provenance,
     synopsis,
 )
 from robo_eval.report.lengths import lengths_of
 from robo_eval.report.model import (
-    AgentCurve,
     Cell,
-    Characteristic,
     Effect,
     Lengths,
+    LogCheck,
     Report,
     Result,
 )
-from robo_eval.report.verdict import coverage_warnings, verdict_text
+from robo_eval.report.outcomes import outcomes, troubles
+from robo_eval.report.verdict import coverage_warnings, status_warnings, tally, verdict_text
+from robo_eval.report.words import NOT_RECORDED, listed
 
 if TYPE_CHECKING:
     from robo_eval.log.manifest import Manifest
+
+OVER_ALL: Final = "all levels"
+"""What an effect over all levels of a policy stands under."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,30 +78,49 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         Result(policy=names.policy(row.side, row.policy), numbers=row) for row in summary.policies
     ]
     verb = "survived" if _is_cartpole(data.plan) else "succeeded"
-    order = [result.policy for result in results]
-    characteristic, why_not = _characteristic(summary.acc, names, order)
-    drawn = clips(choose(data.frame, summary.cells, data.path))
+    characteristic, why_not = characteristic_of(summary, names.policy, results)
+    drawn, damaged = clips(choose(data.frame, summary.cells, data.path))
+    log = _log_check(summary, len(data.frame), damaged)
+    lengths = _lengths(summary, names, data.frame)
     return Report(
         title=data.plan.name,
         description=data.plan.description,
         status=data.status,
         synopsis=synopsis(data.plan, data.frame),
+        log=log,
+        coverage=summary.coverage,
         results=results,
-        verdict=verdict_text(summary, results, data.frame, verb=verb),
-        warnings=coverage_warnings(summary, results),
+        tally=tally(data.plan, summary.coverage, data.frame),
+        verdict="" if _is_unsound(log) else verdict_text(summary, results, data.frame, verb=verb),
+        warnings=[*status_warnings(data), *coverage_warnings(summary, results)],
+        outcomes=outcomes(results, data.frame),
+        troubles=troubles(results, data.frame),
         cells=_cells(summary, names, data.frame),
         effects=_effects(summary, names),
-        lengths=_lengths(summary, names, data.frame),
+        lengths=[item for item in lengths if item.n],
+        lengths_reason=_why_no_lengths(lengths),
         characteristic=characteristic,
         characteristic_reason=why_not,
         clips=drawn,
         clips_reason="" if drawn else "No episode of this trial left a trace that can be drawn.",
         conditions=conditions(data.plan, data.frame, data.manifest),
-        provenance=provenance(data, summary),
-        commands=commands(data.path),
+        provenance=provenance(data, summary, log),
+        commands=commands(data.path, data.plan, data.status),
         plan_text=data.plan_text,
         verb=verb,
     )
+
+
+def _log_check(summary: TrialSummary, rows: int, damaged: Sequence[str]) -> LogCheck | None:
+    """What was found of the log, and which of the traces the page wanted to draw were changed."""
+    if summary.verified is None:
+        return None
+    problems = () if summary.log_problem is None else (summary.log_problem,)
+    return LogCheck(rows=rows, problems=(*problems, *damaged))
+
+
+def _is_unsound(log: LogCheck | None) -> bool:
+    return log is not None and not log.is_sound
 
 
 class Names:
@@ -106,30 +128,30 @@ class Names:
 
     def __init__(self, summary: TrialSummary) -> None:
         self._has_sides = len({row.side for row in summary.policies}) > 1
-        tasks = list(dict.fromkeys((cell.family, cell.profile) for cell in summary.cells))
+        tasks = list(dict.fromkeys((cell.label, cell.profile) for cell in summary.cells))
         self._has_tasks = len(tasks) > 1
-        self._has_profiles = len({family for family, _ in tasks}) < len(tasks)
+        self._has_profiles = len({label for label, _ in tasks}) < len(tasks)
 
     def policy(self, side: str, policy: str) -> str:
         """The policy, and the side where there are several."""
         return f"{policy} ({side})" if self._has_sides else policy
 
-    def task(self, family: str | None, profile: str | None) -> str:
-        """The task family where there are several, the profile where one family has several."""
+    def task(self, label: str | None, profile: str | None) -> str:
+        """The task where there are several, and its profile where one task has several."""
         if not self._has_tasks:
             return ""
-        return f"{family} {profile}" if self._has_profiles and profile else f"{family}"
+        return f"{label} {profile}" if self._has_profiles and profile else f"{label}"
 
     def panel(self, cell: CellNumbers) -> str:
         """What groups the columns a cell stands in."""
         if cell.level is None:
             return ""
-        parts = [self.task(cell.family, cell.profile), cell.difficulty or ""]
+        parts = [self.task(cell.label, cell.profile), cell.difficulty or ""]
         return ", ".join(part for part in parts if part)
 
     def column(self, cell: CellNumbers) -> str:
         """What a cell stands under."""
-        return cell.family if cell.level is None else str(cell.level)
+        return cell.label if cell.level is None else str(cell.level)
 
 
 def _is_cartpole(plan: TrialPlan) -> bool:
@@ -165,72 +187,55 @@ def _level_names(frame: pd.DataFrame) -> dict[int | None, str]:
 
 
 def _effects(summary: TrialSummary, names: Names) -> list[Effect]:
-    """Differences by level, which rest on three times the pairs of a single cell."""
-    found = []
-    for effect in summary.effects.levels:
-        task = names.task(effect.family, effect.profile)
-        level = "" if effect.level is None else str(effect.level)
-        found.append(
-            Effect(
-                policy=names.policy(effect.side, effect.policy),
-                label=" ".join(part for part in (task, level) if part) or "all",
-                difference=effect.difference,
-                n_pairs=effect.n_pairs,
-                verdict=effect.verdict,
-            )
-        )
-    return found
+    """Differences by level, which rest on three times the pairs of a single cell, and over all."""
+    by_level = [
+        _effect(effect, names, _effect_label(effect, names)) for effect in summary.effects.levels
+    ]
+    if len({effect.label for effect in by_level}) < 2:
+        return by_level
+    over_all = [_effect(effect, names, OVER_ALL) for effect in summary.effects.policies]
+    return [*over_all, *by_level]
+
+
+def _effect(effect: EffectNumbers, names: Names, label: str) -> Effect:
+    return Effect(
+        policy=names.policy(effect.side, effect.policy),
+        label=label,
+        difference=effect.difference,
+        n_pairs=effect.n_pairs,
+        verdict=effect.verdict,
+    )
+
+
+def _effect_label(effect: EffectNumbers, names: Names) -> str:
+    task = names.task(effect.label, effect.profile)
+    level = "" if effect.level is None else str(effect.level)
+    return " ".join(part for part in (task, level) if part) or OVER_ALL
 
 
 def _lengths(summary: TrialSummary, names: Names, frame: pd.DataFrame) -> list[Lengths]:
     shown = frame[(frame["arm"] == Arm.MAIN.value) & frame["success"].notna()]
-    end = float(shown["duration_s"].max()) if len(shown) else 0.0
+    end = float(shown["duration_s"].max()) if shown["duration_s"].notna().any() else 0.0
     found = []
     for row in summary.policies:
         own = shown[(shown["side"] == row.side) & (shown["policy"] == row.policy)]
-        lengths = lengths_of(own, names.policy(row.side, row.policy), end_s=end)
+        lengths = lengths_of(
+            own,
+            names.policy(row.side, row.policy),
+            never_failed=row.success_exact,
+            end_s=end,
+            level=summary.config.level,
+        )
         if lengths is not None:
-            found.append(lengths)
+            scored = "" if row.is_sayable else row.coverage.text
+            found.append(replace(lengths, scored=scored))
     return found
 
 
-def _characteristic(
-    acc: object, names: Names, order: Sequence[str]
-) -> tuple[Characteristic | None, str]:
-    if not isinstance(acc, AccTable):
-        return None, "Not asked for."
-    if not acc.rows or acc.h0 is None or acc.q is None or not acc.h0 < acc.q:
-        return None, f"Not defined for this trial: {acc.reason or 'all items are equally hard'}."
-    by_name = {names.policy(row.side, row.policy): row for row in acc.rows}
-    by_name = {name: by_name[name] for name in order if name in by_name}
-    curves = [
-        AgentCurve(
-            policy=name,
-            difficulty=row.levels[~pd.isna(row.curve)].tolist(),
-            response=row.curve[~pd.isna(row.curve)].tolist(),
-            capability=row.capability,
-            spread=row.spread,
-            generality=row.normalised_generality,
-            flag=_note(row.flag, row.unreliable),
-        )
-        for name, row in by_name.items()
-    ]
-    warnings = list(dict.fromkeys(row.unreliable for row in acc.rows if row.unreliable))
-    text = [f"{warning[:1].upper()}{warning[1:]}." for warning in warnings]
-    text += panel_warnings()
-    if acc.left_out:
-        text.append(f"Left out of the curves: {_listed(acc.left_out)}.")
-    shown = Characteristic(
-        curves=curves, start=acc.h0, end=acc.q, source=panel_source(), warnings=text
-    )
-    return shown, ""
-
-
-def _note(flag: str | None, unreliable: str | None) -> str | None:
-    parts = [flag.replace("_", " ") if flag else "", "unreliable" if unreliable else ""]
-    return ", ".join(part for part in parts if part) or None
-
-
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+def _why_no_lengths(lengths: Sequence[Lengths]) -> str:
+    """Which policies have no line; empty where all have one, or none has a scored episode."""
+    unknown = [item for item in lengths if not item.n]
+    if not unknown:
+        return ""
+    who = "" if len(unknown) == len(lengths) else f" of {listed([item.policy for item in unknown])}"
+    return f"The length of the episodes{who} is {NOT_RECORDED} in this log."

@@ -6,19 +6,27 @@ import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
 from robo_eval.analysis import panel
 from robo_eval.analysis.acc import AccTable
-from robo_eval.core.plan import PolicyPlan, TrialPlan
+from robo_eval.core.plan import ImportPlan, PolicyPlan, TrialPlan
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.report.words import count, duration
+from robo_eval.report.words import (
+    NOT_RECORDED,
+    count,
+    duration,
+    percent,
+    spaced,
+    thousands,
+)
 
 if TYPE_CHECKING:
     from robo_eval.log.manifest import Manifest
     from robo_eval.report.content import TrialData
+    from robo_eval.report.model import LogCheck
 
 Facts = list[tuple[str, str]]
 
@@ -36,15 +44,30 @@ def synopsis(plan: TrialPlan, frame: pd.DataFrame) -> str:
         parts.append(count(len(difficulties), "difficulty", "difficulties"))
     parts.append(count(plan.episodes, "seed"))
     sides = " and ".join(side.value for side in plan.sides)
+    if plan.imported is not None:
+        # What was found is described, not what a plan asked for.
+        source = f"imported from {plan.imported.file}"
+        return f"{count(len(frame), 'attempt')} of {parts[0]}, {sides}, {source}{_when(frame)}"
     return f"{count(len(frame), 'attempt')} ({' × '.join(parts)}), {sides}{_when(frame)}"
 
 
 def _when(frame: pd.DataFrame) -> str:
+    starts = _starts(frame)
     if frame.empty:
         return ""
-    first, last = (_instant(int(frame["start_ns"].agg(pick))) for pick in ("min", "max"))
-    took = duration((last - first).total_seconds())
-    return f", played {first:%d %B %Y}".replace(" 0", " ") + f" within {took}"
+    if starts is None:
+        return f", time {NOT_RECORDED}"
+    first, last = starts
+    took = duration((last - first).total_seconds()).replace(" ", "\N{NO-BREAK SPACE}")
+    return f", played {first:%d %B %Y}".replace(" 0", " ") + f", all started within {took}"
+
+
+def _starts(frame: pd.DataFrame) -> tuple[datetime, datetime] | None:
+    """When the first and the last attempt started; None if no start is recorded."""
+    known = frame["start_ns"].dropna()
+    if known.empty:
+        return None
+    return _instant(int(known.min())), _instant(int(known.max()))
 
 
 def _instant(stamp_ns: int) -> datetime:
@@ -63,20 +86,69 @@ def conditions(plan: TrialPlan, frame: pd.DataFrame, manifest: Manifest | None) 
             text += f"; {_keywords(task.kwargs)}"
         facts.append(("Task", text))
     facts.append(("Policies", ", ".join(_policy(policy) for policy in plan.policies)))
-    seeds = f"{plan.seeds.first} to {plan.seeds.first + plan.episodes - 1}"
-    facts.append(("Seeds", f"{seeds}, the same for every condition and policy"))
-    facts.append(("Order", plan.order + f" (seed {plan.order_seed})" * (plan.order != "blocked")))
-    control = "each novelty episode has the same policy and seed at level 0" if plan.control else ""
-    facts.append(("Matched control", control or "none"))
+    facts += _schedule(plan) if plan.imported is None else _origin(plan.imported)
     if not frame.empty:
-        ends = frame["end_reason"].astype(str).value_counts().sort_index()
-        text = ", ".join(f"{n} {str(end).replace('_', ' ')}" for end, n in ends.items())
-        facts.append(("Attempts", f"{count(len(frame), 'row')}: {text}"))
-        first, last = (_instant(int(frame["start_ns"].agg(pick))) for pick in ("min", "max"))
-        facts.append(("Started", f"{first:%Y-%m-%d %H:%M:%S} UTC; last {last:%H:%M:%S}"))
+        facts += _attempts(frame)
     if manifest is not None and manifest.machine:
-        facts.append(("Machine", ", ".join(f"{k} {v}" for k, v in manifest.machine.items())))
+        where = "Machine" if plan.imported is None else "Machine of the import"
+        facts.append((where, ", ".join(f"{k} {v}" for k, v in manifest.machine.items())))
     return facts
+
+
+def _schedule(plan: TrialPlan) -> Facts:
+    seeds = f"{plan.seeds.first} to {plan.seeds.first + plan.episodes - 1}"
+    control = "each novelty episode has the same policy and seed at level 0" if plan.control else ""
+    return [
+        ("Seeds", f"{seeds}, the same for every condition and policy"),
+        ("Order", plan.order + f" (seed {plan.order_seed})" * (plan.order != "blocked")),
+        ("Matched control", control or "none"),
+    ]
+
+
+def _origin(imported: ImportPlan) -> Facts:
+    return [
+        ("Imported from", f"{imported.file}, SHA-256 {imported.sha256}"),
+        ("Planned", f"{NOT_RECORDED}: what was found is taken for what there should be"),
+    ]
+
+
+def _attempts(frame: pd.DataFrame) -> Facts:
+    ends = frame["end_reason"].astype(str).value_counts().sort_index()
+    text = ", ".join(f"{thousands(n)} {spaced(str(end))}" for end, n in ends.items())
+    facts: Facts = [("Attempts", f"{count(len(frame), 'row')}: {text}")]
+    starts = _starts(frame)
+    if starts is None:
+        facts.append(("Started", NOT_RECORDED))
+    else:
+        first, last = starts
+        same_day = first.date() == last.date()
+        end = f"{last:%H:%M:%S}" if same_day else _stamp(last)
+        facts.append(("Started", f"{_stamp(first)} UTC; last {end}"))
+    facts += [(name, text) for name, column in _AMOUNTS if (text := _total(frame[column]))]
+    helped = frame["interventions"].fillna(0)
+    if helped.sum():
+        text = f"{thousands(int(helped.sum()))} in {count(int((helped > 0).sum()), 'attempt')}"
+        facts.append(("Interventions", text))
+    return facts
+
+
+_AMOUNTS: Final = (("Task time", "duration_s"), ("Exposure of the robot", "exposure_s"))
+
+
+def _total(seconds: pd.Series[Any]) -> str:
+    """The sum of what is recorded, and of how many attempts that is not; empty for none."""
+    known = seconds.dropna()
+    unknown = len(seconds) - len(known)
+    if known.empty:
+        return NOT_RECORDED
+    if not known.sum():
+        return ""
+    lacking = f" ({NOT_RECORDED} for {count(unknown, 'attempt')})" if unknown else ""
+    return f"{duration(float(known.sum()))} in all{lacking}"
+
+
+def _stamp(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M:%S}"
 
 
 def _policy(policy: PolicyPlan) -> str:
@@ -84,9 +156,11 @@ def _policy(policy: PolicyPlan) -> str:
     return f"{text} ({_keywords(policy.kwargs)})" if policy.kwargs else text
 
 
-def provenance(data: TrialData, summary: TrialSummary) -> Facts:
+def provenance(data: TrialData, summary: TrialSummary, log: LogCheck | None) -> Facts:
     """Digests and versions that tell this log from any other."""
     facts: Facts = [("Plan", data.plan_digest)]
+    if log is not None:
+        facts.append(("Check of the log", log.text))
     if data.manifest is not None and data.manifest.rows:
         chain = f"{data.manifest.head} (after {count(data.manifest.rows, 'row')})"
         facts.append(("Log, end of the chain", chain))
@@ -98,40 +172,32 @@ def provenance(data: TrialData, summary: TrialSummary) -> Facts:
     if data.manifest is not None and data.manifest.versions:
         versions = data.manifest.versions
         facts.append(("Versions", ", ".join(f"{name} {text}" for name, text in versions.items())))
-    rules = ", ".join(f"version {v} ({n} episodes)" for v, n in summary.score_versions.items())
+    rules = ", ".join(
+        f"version {v} ({count(n, 'episode')})" for v, n in summary.score_versions.items()
+    )
     facts.append(("Scoring rules", rules or "nothing scored"))
     if isinstance(summary.acc, AccTable) and summary.acc.rows:
         made = panel.provenance()
         facts.append(("Reference panel", f"plan {made.plan_digest}, played by {made.software}"))
     config = summary.config
-    intervals = f"{config.level:.0%}, {config.resamples} resamples, seed {config.seed}"
+    resamples = f"{thousands(config.resamples)} resamples, seed {config.seed}"
+    intervals = f"{percent(config.level)}, {resamples}"
     facts.append(("Intervals", f"{intervals}; configuration {config.digest}"))
     return facts
 
 
-def panel_source() -> str:
-    """Where the difficulties of the items come from, as one sentence."""
-    return (
-        "The difficulty of an item, a level at a difficulty, is one minus the mean performance of"
-        f" a frozen panel of {count(len(panel.members()), 'reference controller')}, never of the"
-        " policies under test."
-    )
-
-
-def panel_warnings() -> list[str]:
-    """Why the difficulties of the items may not be those of the levels that were played."""
-    if panel.provenance().is_current is False:
-        return ["The installed novelty levels are not those the panel was measured on."]
-    return []
-
-
-def commands(trial: Path) -> list[tuple[str, str]]:
-    """Commands to play it again, check the log and write this report from it."""
-    name = shlex.quote(trial.name)
-    plan = shlex.quote(f"{trial.name}/plan.yaml")
-    again = shlex.quote(f"{trial.name}-again")
+def commands(trial: Path, plan: TrialPlan, status: str) -> list[tuple[str, str]]:
+    """Commands to go on with it, play it again, check the log and write this report from it."""
+    folder = trial.resolve().name
+    name = shlex.quote(folder)
+    found = []
+    if plan.imported is None:
+        if status != "complete":
+            found.append(("Play what is missing", f"robo-eval resume {name}"))
+        locked, again = shlex.quote(f"{folder}/plan.yaml"), shlex.quote(f"{folder}-again")
+        found.append(("Play the same plan again", f"robo-eval run {locked} --out {again}"))
     return [
-        ("Play the same plan again", f"robo-eval run {plan} --out {again}"),
+        *found,
         ("Check that no byte of the log changed", f"robo-eval verify {name}"),
         ("Print the numbers", f"robo-eval metrics {name}"),
         ("Write this report from the log", f"robo-eval report {name}"),

@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 from robo_eval.analysis.acc import isometrics
 from robo_eval.core.estimate import Estimate
 from robo_eval.report.model import AgentCurve, Cell, Effect, Lengths
+from robo_eval.report.panels import Panels, name_panel, name_room, side_by_side
 from robo_eval.report.theme import (
     FAINT,
     INK,
@@ -21,7 +22,7 @@ from robo_eval.report.theme import (
     policy_style,
     template,
 )
-from robo_eval.report.words import DASH, MARK, interval_text, number, plain_text
+from robo_eval.report.words import DASH, MARK, interval_text, number, plain_text, shortened
 
 
 def styles(policies: Sequence[str]) -> dict[str, Style]:
@@ -45,43 +46,49 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
     Args:
         cells: One for each policy, panel and column.
         policies: Order of the rows.
-        narrow: Whether it is for a phone: no numbers inside the cells.
+        narrow: Whether it is for a phone: no numbers inside the cells where there are many.
     """
     columns = list(dict.fromkeys(cell.column for cell in cells))
-    panels = list(dict.fromkeys(cell.panel for cell in cells))
+    names = list(dict.fromkeys(cell.panel for cell in cells))
     by_place = {(cell.policy, cell.column, cell.panel): cell for cell in cells}
-    figure = make_subplots(
-        rows=len(panels),
-        cols=1,
-        shared_xaxes=True,
-        vertical_spacing=0.1 if len(panels) > 1 else 0.0,
+    panels = Panels(
+        count=len(names),
+        columns=1,
+        height=len(policies) * (26 if narrow else 30),
+        gap=30,
+        bottom=100,
     )
-    for row, panel in enumerate(panels, start=1):
-        grid = [[by_place.get((name, column, panel)) for column in columns] for name in policies]
-        figure.add_trace(_heat_panel(grid, columns, policies, narrow=narrow), row=row, col=1)
-        figure.add_annotation(
-            text=f"<b>{plain_text(panel)}</b>" if panel else "",
-            x=0, xref="paper", xanchor="left", xshift=0,
-            y=1, yref=f"y{row if row > 1 else ''} domain", yanchor="bottom", yshift=3,
-            font={"color": INK, "size": 13},
-        )  # fmt: skip
-        figure.update_yaxes(type="category", autorange="reversed", showgrid=False, row=row, col=1)
+    figure = make_subplots(
+        rows=panels.rows, cols=1, shared_xaxes=True, vertical_spacing=panels.spacing
+    )
+    # Few columns do not fill the page: a cell wider than this says no more.
+    width = min(1.0, len(columns) * (56 / 240 if narrow else 120 / 1000))
+    for index, name in enumerate(names):
+        grid = [[by_place.get((policy, column, name)) for column in columns] for policy in policies]
+        place = panels.place(index)
+        figure.add_trace(_heat_panel(grid, columns, policies, narrow=narrow), **place)
+        name_panel(figure, index, name, INK, most=30 if narrow else 80)
+        figure.update_yaxes(
+            type="category",
+            autorange="reversed",
+            showgrid=False,
+            tickvals=[plain_text(policy) for policy in policies],
+            ticktext=[plain_text(shortened(policy, 14 if narrow else 32)) for policy in policies],
+            **place,
+        )
         figure.update_xaxes(
             type="category",
             dtick=1,
+            domain=[0, width],
             showgrid=False,
             tickangle=0,
             tickfont={"size": 10 if narrow else 12},
-            showticklabels=row == len(panels),
-            row=row,
-            col=1,
+            showticklabels=panels.is_lowest(index),
+            **place,
         )
     axis_title = "novelty level" if all(column.isdigit() for column in columns) else None
-    figure.update_xaxes(title_text=axis_title, row=len(panels), col=1)
-    # Room below for the axis and the key, above each panel for its name.
-    row_height = 26 if narrow else 30
-    height = len(panels) * (len(policies) * row_height + 36) + 120
-    figure = _finish(figure, height=height, margin={"t": 24, "b": 92})
+    figure.update_xaxes(title_text=axis_title, row=panels.rows, col=1)
+    figure = _finish(figure, height=panels.total, margin=panels.margins())
     # A cell without a value is a hole: the page shows, which is no colour of the scale.
     figure.update_layout(coloraxis=_performance_key(narrow=narrow))
     return figure
@@ -95,9 +102,12 @@ def _performance_key(*, narrow: bool) -> dict[str, Any]:
         "colorbar": {
             "orientation": "h",
             "thickness": 9,
-            "len": 0.7 if narrow else 0.3,
-            "x": 1,
-            "xanchor": "right",
+            # In pixels: beside long names a share of the plot has no room for the words.
+            "lenmode": "pixels",
+            "len": 180 if narrow else 260,
+            "x": 0,
+            "xref": "container" if narrow else "paper",
+            "xanchor": "left",
             "y": 0,
             "yref": "container",
             "yanchor": "bottom",
@@ -116,7 +126,7 @@ def _heat_panel(
     *,
     narrow: bool,
 ) -> go.Heatmap:
-    short = narrow or len(columns) > 20
+    short = len(columns) > (6 if narrow else 20)
 
     def value(cell: Cell | None) -> float | None:
         return cell.numbers.performance.value if cell else None
@@ -168,7 +178,7 @@ def episode_lengths(
             go.Scatter(
                 x=item.time_s,
                 y=item.unfailed,
-                name=name,
+                name=plain_text(shortened(item.policy, 18 if narrow else 40)),
                 mode="lines",
                 line={
                     "shape": "hv",
@@ -176,14 +186,17 @@ def episode_lengths(
                     "color": style[item.policy].colour,
                     "dash": style[item.policy].dash,
                 },
-                hovertemplate=f"<b>{name}</b><br>%{{y:.0%}} not failed after %{{x:.2f}} s"
-                "<extra></extra>",
+                customdata=[f", interval {text}" if text else "" for text in item.ranges],
+                hovertemplate=f"<b>{name}</b>, n = {item.n}<br>%{{y:.2f}} not failed after"
+                " %{x:.2f} s%{customdata}<extra></extra>",
+                # A line at 0 or 1, and a fall at the right end, are drawn in full width.
+                cliponaxis=False,
             )
         )
     figure.update_xaxes(title_text="time since reset (s)", rangemode="tozero")
     figure.update_yaxes(
-        title_text=None if narrow else "episodes not failed yet",
-        tickformat=".0%",
+        title_text=None if narrow else "share not failed yet",
+        tickformat=".2~f",
         range=[-0.02, 1.03],
         tickvals=[0, 0.25, 0.5, 0.75, 1],
     )
@@ -208,37 +221,43 @@ def novelty_effects(
 ) -> go.Figure:
     """Paired difference from the matched control, one column of points for each policy."""
     shown = [name for name in policies if any(effect.policy == name for effect in effects)]
-    columns = min(len(shown), 2 if narrow else 4)
-    rows = -(-len(shown) // columns)
     labels = list(dict.fromkeys(effect.label for effect in effects))
+    row_height = 15 if len(labels) > 20 else 19
+    panels = Panels(
+        count=len(shown),
+        columns=side_by_side(len(shown), narrow=narrow),
+        height=max(46, len(labels) * row_height + 8),
+        gap=50,
+        bottom=52,
+    )
     figure = make_subplots(
-        rows=rows,
-        cols=columns,
+        rows=panels.rows,
+        cols=panels.columns,
         shared_yaxes=True,
         shared_xaxes="all",
-        horizontal_spacing=0.03 if not narrow else 0.05,
-        vertical_spacing=0.24 / max(2, rows * 2),
+        horizontal_spacing=0.05 if narrow else 0.03,
+        vertical_spacing=panels.spacing,
     )
     style = styles(policies)
     for index, name in enumerate(shown):
-        row, column = index // columns + 1, index % columns + 1
+        place = panels.place(index)
         mine = [effect for effect in effects if effect.policy == name]
-        figure.add_trace(_forest(mine, style[name]), row=row, col=column)
-        axis = index + 1 if index else ""
-        figure.add_annotation(
-            text=f"<b>{plain_text(name)}</b>", x=0, xref=f"x{axis} domain", xanchor="left",
-            y=1, yref=f"y{axis} domain", yanchor="bottom", yshift=4,
-            font={"size": 13, "color": style[name].colour},
-        )  # fmt: skip
-        figure.add_vline(x=0, line={"color": MUTED, "width": 1}, row=row, col=column)
+        figure.add_trace(_forest(mine, style[name]), **place)
+        name_panel(figure, index, name, style[name].colour, most=name_room(panels, narrow=narrow))
+        figure.add_vline(x=0, line={"color": MUTED, "width": 1}, **place)
+        figure.update_xaxes(showticklabels=panels.is_lowest(index), **place)
+        if panels.is_lowest(index):
+            figure.update_xaxes(title_text="difference", **place)
     figure.update_yaxes(
         type="category",
         categoryorder="array",
         categoryarray=[plain_text(label) for label in labels],
-        autorange="reversed",
+        range=[len(labels) - 0.5, -0.5],
         tickfont={"size": 11},
         dtick=1,
     )
+    if any(label.isdigit() for label in labels):
+        figure.update_yaxes(title_text="level", col=1)
     reach = max(
         (abs(edge) for effect in effects for edge in _edges(effect.difference)), default=1.0
     )
@@ -250,8 +269,7 @@ def novelty_effects(
         ticktext=[f"−{step:g}", "0", f"+{step:g}"],
         tickfont={"size": 11},
     )
-    row_height = 15 if len(labels) > 20 else 19
-    return _finish(figure, height=rows * (len(labels) * row_height + 56), margin={"t": 26})
+    return _finish(figure, height=panels.total, margin=panels.margins())
 
 
 def _edges(estimate: Estimate) -> list[float]:
@@ -303,44 +321,47 @@ def characteristic_curves(
     curves: Sequence[AgentCurve], policies: Sequence[str], *, narrow: bool = False
 ) -> go.Figure:
     """Performance against difficulty, one panel for each agent, the others behind it in grey."""
-    columns = min(len(curves), 2 if narrow else 4)
-    rows = -(-len(curves) // columns)
+    panels = Panels(
+        count=len(curves),
+        columns=side_by_side(len(curves), narrow=narrow),
+        height=130 if narrow else 180,
+        gap=52,
+        bottom=52,
+    )
     figure = make_subplots(
-        rows=rows,
-        cols=columns,
+        rows=panels.rows,
+        cols=panels.columns,
         shared_yaxes=True,
         shared_xaxes="all",
-        horizontal_spacing=0.03 if not narrow else 0.06,
-        vertical_spacing=0.34 / max(2, 2 * rows),
+        horizontal_spacing=0.06 if narrow else 0.03,
+        vertical_spacing=panels.spacing,
     )
     style = styles(policies)
     for index, curve in enumerate(curves):
-        row, column = index // columns + 1, index % columns + 1
+        place = panels.place(index)
         for other in curves:
             if other is not curve:
-                figure.add_trace(_line(other, FAINT, width=1), row=row, col=column)
-        name = plain_text(curve.policy)
+                figure.add_trace(_line(other, FAINT, width=1), **place)
         line = _line(curve, style[curve.policy].colour, width=2.25)
         line.hovertemplate = (
-            f"<b>{name}</b><br>difficulty %{{x:.3f}}<br>performance %{{y:.2f}}<extra></extra>"
+            f"<b>{plain_text(curve.policy)}</b><br>difficulty %{{x:.3f}}<br>performance %{{y:.2f}}"
+            "<extra></extra>"
         )
         line.hoverinfo = None
-        figure.add_trace(line, row=row, col=column)
-        axis = index + 1 if index else ""
-        figure.add_annotation(
-            text=f"<b>{name}</b>", x=0, xref=f"x{axis} domain", xanchor="left",
-            y=1, yref=f"y{axis} domain", yanchor="bottom", yshift=3,
-            font={"size": 13, "color": style[curve.policy].colour},
+        figure.add_trace(line, **place)
+        name_panel(
+            figure, index, curve.policy, style[curve.policy].colour,
+            most=name_room(panels, narrow=narrow),
         )  # fmt: skip
-        if row == rows:
-            figure.update_xaxes(
-                title_text="difficulty" if narrow else "difficulty of the item",
-                row=row,
-                col=column,
-            )
+        figure.update_xaxes(showticklabels=panels.is_lowest(index), **place)
+        if panels.is_lowest(index):
+            title = "difficulty" if narrow else "difficulty of the item"
+            figure.update_xaxes(title_text=title, **place)
     figure.update_yaxes(range=[-0.03, 1.05], tickvals=[0, 0.5, 1])
+    if not narrow:
+        figure.update_yaxes(title_text="performance", col=1)
     figure.update_xaxes(tickfont={"size": 11}, nticks=5)
-    return _finish(figure, height=rows * (170 if narrow else 210) + 50, margin={"t": 26})
+    return _finish(figure, height=panels.total, margin=panels.margins())
 
 
 def _line(curve: AgentCurve, colour: str, *, width: float) -> go.Scatter:
@@ -397,8 +418,10 @@ def spread_capability(
     figure.update_yaxes(
         title_text="spread", rangemode="tozero", range=[-0.01 * width, 0.76 * width]
     )
-    figure = _finish(figure, height=320 + 24 * (len(curves) + 3) if narrow else 430)
-    return _legend_on_top(figure, rows=len(curves) + 3 if narrow else 2)
+    entries = len(curves) + len(shapes)
+    rows = entries if narrow else -(-entries // 4)
+    figure = _finish(figure, height=(300 if narrow else 390) + 24 * rows)
+    return _legend_on_top(figure, rows=rows)
 
 
 def _agent_point(curve: AgentCurve, style: Style) -> go.Scatter:
@@ -409,7 +432,7 @@ def _agent_point(curve: AgentCurve, style: Style) -> go.Scatter:
         error_x=_error_bars([curve.capability], style.colour),
         error_y=_error_bars([curve.spread], style.colour),
         mode="markers",
-        name=name,
+        name=plain_text(shortened(curve.policy, 30)),
         marker={
             "size": 12,
             "symbol": style.symbol,

@@ -10,17 +10,21 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from robo_eval.analysis.trial import log_problem
 from robo_eval.core.errors import RoboEvalError, TrialDirectoryError
 from robo_eval.log.directory import TrialDirectory, is_trial
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.performance import policies
 from robo_eval.report.files import write_bundle
-from robo_eval.report.model import Result
+from robo_eval.report.model import Badge, LogCheck, Outcomes, Result, badge
+from robo_eval.report.outcomes import outcomes
 from robo_eval.report.page import environment
-from robo_eval.report.words import count
+from robo_eval.report.words import NOT_RECORDED, count
 
 _COUNTS_ONLY: Final = MetricConfig(resamples=100)
 """The index shows exact intervals of counts; bootstraps would only cost time."""
+
+_NO_BADGE: Final = Badge(text="unreadable", tone="open")
 
 _log = logging.getLogger(__name__)
 
@@ -32,26 +36,33 @@ class Entry:
     Attributes:
         folder: Where it is, relative to the index.
         title: Name of its plan; the folder if that cannot be read.
-        started_ns: Start of its first episode, UTC; 0 without one.
-        status: `"complete"`, or e.g. `"interrupted at 12/40"`.
+        started_ns: Start of its first episode, UTC; None without one, or if it is not recorded.
+        badge: How it stands.
         results: Each policy's numbers.
+        outcomes: How each policy's episodes ended, in the same order.
         href: Link to its report; None without one.
         problem: Why it cannot be read; None if it can.
     """
 
     folder: str
     title: str
-    started_ns: int = 0
-    status: str = ""
+    started_ns: int | None = None
+    badge: Badge = _NO_BADGE
     results: Sequence[Result] = ()
+    outcomes: Sequence[Outcomes] = ()
     href: str | None = None
     problem: str | None = None
 
     @property
+    def has_episodes(self) -> bool:
+        """Whether anything was played."""
+        return any(result.numbers.coverage.attempted for result in self.results)
+
+    @property
     def started(self) -> str:
         """Date and time for people."""
-        if not self.started_ns:
-            return "not yet"
+        if self.started_ns is None:
+            return f"start {NOT_RECORDED}" if self.has_episodes else "not started"
         return f"{datetime.fromtimestamp(self.started_ns / 1e9, tz=UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -73,21 +84,35 @@ def build_index(folder: Path) -> Path:
     if not folder.is_dir():
         raise TrialDirectoryError(f"{folder}: no such folder; name a folder of trial directories")
     entries = [read_entry(path, folder) for path in find_trials(folder)]
-    entries.sort(key=lambda entry: (entry.problem is not None, -entry.started_ns, entry.folder))
-    broken = sum(entry.problem is not None for entry in entries)
-    unreadable = f", {broken} of them unreadable" if broken else ""
+    entries.sort(
+        key=lambda entry: (entry.problem is not None, -(entry.started_ns or 0), entry.folder)
+    )
     page = (
         environment()
         .get_template("index.html.j2")
         .render(
             name=folder.resolve().name or str(folder.resolve()),
-            synopsis=f"{count(len(entries), 'trial')}{unreadable}",
+            synopsis=_synopsis(entries),
             entries=entries,
             level="95",
         )
     )
     write_bundle(folder, {"index.html": page.encode()})
     return folder / "index.html"
+
+
+def _synopsis(entries: Sequence[Entry]) -> str:
+    """How many trials there are, and how many of them need a look."""
+    readable = [entry for entry in entries if entry.problem is None]
+    parts = {
+        "not verified": sum(entry.badge.tone == "bad" for entry in readable),
+        "incomplete or with episodes without a score": sum(
+            entry.badge.tone == "open" for entry in readable
+        ),
+        "unreadable": len(entries) - len(readable),
+    }
+    found = [f"{n} {what}" for what, n in parts.items() if n]
+    return "; ".join([count(len(entries), "trial"), *found])
 
 
 def find_trials(folder: Path) -> list[Path]:
@@ -121,24 +146,35 @@ def read_entry(path: Path, folder: Path) -> Entry:
     try:
         trial = TrialDirectory.open(path)
         frame = trial.frame()
-        results = policies(frame, trial.plan, _COUNTS_ONLY)
-        sides = {row.side for row in results}
+        numbers = policies(frame, trial.plan, _COUNTS_ONLY)
+        sides = {row.side for row in numbers}
+        results = [
+            Result(
+                policy=f"{row.policy} ({row.side})" if len(sides) > 1 else row.policy, numbers=row
+            )
+            for row in numbers
+        ]
+        starts = frame["start_ns"].dropna()
+        problem = log_problem(trial)
+        log = LogCheck(rows=len(frame), problems=() if problem is None else (problem,))
         return Entry(
             folder=relative,
             title=trial.plan.name,
-            started_ns=int(frame["start_ns"].min()) if len(frame) else 0,
-            status=trial.status(),
-            results=[
-                Result(
-                    policy=f"{row.policy} ({row.side})" if len(sides) > 1 else row.policy,
-                    numbers=row,
-                )
-                for row in results
-            ],
+            started_ns=int(starts.min()) if len(starts) else None,
+            badge=badge(trial.status(), _lost(results), log),
+            results=results,
+            outcomes=outcomes(results, frame),
             href=_report_of(path, relative),
         )
     except (RoboEvalError, OSError) as err:
         return Entry(folder=relative, title=path.name, problem=_one_line(err, path))
+
+
+def _lost(results: Sequence[Result]) -> int:
+    """Episodes of all policies that have no score."""
+    return sum(
+        result.numbers.coverage.expected - result.numbers.coverage.scored for result in results
+    )
 
 
 def _report_of(path: Path, relative: str) -> str | None:

@@ -20,6 +20,14 @@ MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         ),
     ),
     (
+        "Verified",
+        (
+            "Every row of the log carries a digest of its content and of the row before it. They "
+            "were computed again when this page was made. A page whose log does not verify "
+            "says so at its top and names no policy better."
+        ),
+    ),
+    (
         "Survived",
         (
             "Strict success: the quality of the episode reached the plan's threshold. For "
@@ -42,6 +50,14 @@ MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         ),
     ),
     (
+        "Length of an episode",
+        (
+            "Time from reset to end. The interval of its median holds the lengths that sign "
+            "tests do not exclude; where conditions share their seeds, each seed counts as one "
+            "observation. What the log does not hold is shown as not recorded, never as 0."
+        ),
+    ),
+    (
         "Novelty effect",
         (
             "Performance of an episode with novelty minus that of its matched control: the "
@@ -53,7 +69,8 @@ MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         "Difficulty of an item",
         (
             "One minus the mean performance of a fixed panel of reference agents on that "
-            "level and difficulty. The agents under test have no part in it."
+            "level and difficulty. No agent is measured by its own performance: one that is "
+            "itself a member of the panel has no curve."
         ),
     ),
     (

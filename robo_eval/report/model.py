@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
 from robo_eval.report.animation import Clip
+from robo_eval.report.words import count, missing_words, thousands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +31,7 @@ class Result:
         coverage = self.numbers.coverage
         if coverage.scored == coverage.expected:
             return ""
-        reasons = [f"{n} {reason.replace('_', ' ')}" for reason, n in coverage.missing.items()]
-        why = f" ({', '.join(reasons)})" if reasons else ""
+        why = f" ({missing_words(coverage.missing)})" if coverage.missing else ""
         return f"{coverage.expected - coverage.scored} missing{why}"
 
 
@@ -86,18 +87,124 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Share of a policy's episodes that have not failed after each time."""
+    """How long a policy's scored episodes lasted.
+
+    Attributes:
+        policy: Name shown.
+        time_s: Times at which the share changes, seconds; empty where no length is recorded.
+        unfailed: Share of the episodes that have not failed after each of them.
+        ranges: Interval of each share, as text; empty where there is none.
+        median_s: Median length.
+        never_failed: Share of the scored episodes that did not fail.
+        n: Scored episodes whose length is recorded.
+        n_unknown: Scored episodes whose length is not.
+        scored: Which share of the policy's episodes these are, as text, where too few of them
+            are scored; empty where enough are.
+    """
 
     policy: str
     time_s: Sequence[float]
     unfailed: Sequence[float]
-    median_s: float | None
+    ranges: Sequence[str]
+    median_s: Estimate
+    never_failed: Estimate
+    n: int
+    n_unknown: int = 0
+    scored: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """How the planned episodes of one policy ended.
+
+    Attributes:
+        policy: Name shown.
+        succeeded: Strict successes.
+        failed: Scored episodes that were none, by what ended them.
+        missing: Episodes without a score, by why.
+        interventions: Times a person stepped in.
+    """
+
+    policy: str
+    succeeded: int
+    failed: Mapping[str, int]
+    missing: Mapping[str, int]
+    interventions: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Episodes by kind: `good`, `bad`, `missing`; the order in which a bar shows them."""
+        return {
+            "good": self.succeeded,
+            "bad": sum(self.failed.values()),
+            "missing": sum(self.missing.values()),
+        }
+
+    @property
+    def total(self) -> int:
+        """All episodes there should be a score of."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why episodes ended otherwise than by success or failure, as the log tells it.
+
+    Attributes:
+        policy: Name shown.
+        end: What ended them.
+        detail: The text of the log.
+        n: Attempts it ended.
+    """
+
+    policy: str
+    end: str
+    detail: str
     n: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogCheck:
+    """Whether the rows a report rests on are those that were logged.
+
+    Attributes:
+        rows: Rows whose digests were computed again.
+        problems: What is not as it was logged, each in one line; empty if all is well.
+    """
+
+    rows: int
+    problems: Sequence[str] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    @property
+    def text(self) -> str:
+        """The finding in one line."""
+        if self.is_sound:
+            return f"log verified ({count(self.rows, 'row')})"
+        more = len(self.problems) - 1
+        others = f" (and {count(more, 'more problem')})" if more else ""
+        return f"this log does not verify: {self.problems[0]}{others}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCurve:
-    """Agent characteristic curve of one policy with the numbers read off it."""
+    """Agent characteristic curve of one policy with the numbers read off it.
+
+    Attributes:
+        policy: Name shown.
+        difficulty: Difficulties of the items.
+        response: Mean performance at each.
+        capability: Area under the curve, from the easiest difficulty on.
+        spread: How gradually performance is lost.
+        generality: Spread compared with that of curves of equal capability.
+        n_episodes: Scored episodes the curve rests on.
+        n_items: Items with a scored episode.
+        flag: What to mind, in a few words.
+    """
 
     policy: str
     difficulty: Sequence[float]
@@ -105,6 +212,8 @@ class AgentCurve:
     capability: Estimate
     spread: Estimate
     generality: Estimate
+    n_episodes: int = 0
+    n_items: int = 0
     flag: str | None = None
 
 
@@ -117,6 +226,7 @@ class Characteristic:
         start: Lower end of the difficulties (h0).
         end: Upper end of the difficulties (q).
         source: Where the difficulties come from.
+        axis: How many there are, and between which ends.
         warnings: Why the intervals are to be read with care.
     """
 
@@ -124,6 +234,7 @@ class Characteristic:
     start: float
     end: float
     source: str
+    axis: str = ""
     warnings: Sequence[str] = ()
 
 
@@ -134,14 +245,20 @@ class Report:
     Attributes:
         title: Name of the plan.
         description: What the trial is meant to find out.
-        status: `"complete"`, `"running"` or e.g. `"interrupted at 12/40"`.
+        status: `"complete"`, or e.g. `"running at 12/40"` or `"interrupted at 12/40"`.
         synopsis: One line: what was played, how often.
+        log: Whether the rows are those that were logged; None if that was not looked at.
+        coverage: Scored episodes out of those there should be; None if that is not known.
         results: The verdict for each policy, in the plan's order.
+        tally: How many of the planned episodes are scored, and what is missing.
         verdict: One or two sentences; empty where nothing can be said.
         warnings: What forbids or weakens a verdict, most important first.
+        outcomes: How each policy's episodes ended.
+        troubles: What the log tells of faults, stops and void attempts.
         cells: Policy by level by difficulty.
         effects: Differences from the matched controls.
         lengths: Episode lengths.
+        lengths_reason: Why there are none.
         characteristic: Capability and generality; None where they are not defined.
         characteristic_reason: Why they are not.
         clips: Episodes to draw.
@@ -157,12 +274,18 @@ class Report:
     description: str = ""
     status: str
     synopsis: str
+    log: LogCheck | None = None
+    coverage: Coverage | None = None
     results: Sequence[Result]
+    tally: str = ""
     verdict: str
     warnings: Sequence[str]
+    outcomes: Sequence[Outcomes] = ()
+    troubles: Sequence[Trouble] = ()
     cells: Sequence[Cell]
     effects: Sequence[Effect]
     lengths: Sequence[Lengths]
+    lengths_reason: str = ""
     characteristic: Characteristic | None
     characteristic_reason: str = ""
     clips: Sequence[Clip] = ()
@@ -179,6 +302,38 @@ class Report:
         return [result.policy for result in self.results]
 
     @property
-    def is_complete(self) -> bool:
-        """Whether the trial played all it planned."""
-        return self.status == "complete"
+    def badge(self) -> Badge:
+        """How the trial stands, in a few words."""
+        lost = self.coverage.expected - self.coverage.scored if self.coverage is not None else 0
+        return badge(self.status, lost, self.log)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Badge:
+    """How a trial stands, in a few words.
+
+    Attributes:
+        text: The words.
+        tone: `"done"`, `"open"` where something is missing, or `"bad"` where the log is not what
+            was logged. No tone says that the policies did well.
+    """
+
+    text: str
+    tone: str
+
+
+def badge(status: str, lost: int, log: LogCheck | None) -> Badge:
+    """How a trial stands: a run that is complete may still lack scores, or not be trusted.
+
+    Args:
+        status: How far it is.
+        lost: Episodes without a score.
+        log: Whether the rows are those that were logged.
+    """
+    if log is not None and not log.is_sound:
+        return Badge(text=f"{status}, not verified", tone="bad")
+    if status != "complete":
+        return Badge(text=status, tone="open")
+    if lost:
+        return Badge(text=f"{status}, {thousands(lost)} without a score", tone="open")
+    return Badge(text=status, tone="done")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,7 @@ from robo_eval.report.model import Cell, Report
 from robo_eval.report.theme import PERFORMANCE_SCALE, POLICY, Style, dark_colours
 
 METHODS: Final = {"clopper_pearson": "Clopper–Pearson", "wilson": "Wilson"}
+_BY_SEED: Final = re.compile(r"korn_graubard_(\d+)_seeds")
 _DASH_ARRAYS: Final = {
     "solid": "none",
     "dash": "7 4",
@@ -61,6 +63,9 @@ def environment() -> jinja2.Environment:
         mark=words.MARK,
         bounds=words.bounds,
         percent=words.percent,
+        count=words.count,
+        missing_words=words.missing_words,
+        not_recorded=words.NOT_RECORDED,
         interval_text=words.interval_text,
         thousands=words.thousands,
         tone=tone,
@@ -92,7 +97,8 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         level=words.percent(level),
         success_method=_method(report),
         thin_note=_thin_note(report),
-        has_levels=any(cell.numbers.level is not None for cell in report.cells),
+        per_cell=_per_cell(report.cells),
+        has_levels=_has_levels(report),
         has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,
@@ -120,11 +126,11 @@ def _both_forms(report: Report, name: str) -> dict[str, go.Figure]:
 def _chart(report: Report, name: str, *, narrow: bool) -> go.Figure | None:
     names = report.policies
     acc = report.characteristic
-    if name == "heat_map" and report.cells:
+    if name == "heat_map" and _has_a_value(report.cells):
         return figures.heat_map(report.cells, names, narrow=narrow)
     if name == "lengths" and report.lengths:
         return figures.episode_lengths(report.lengths, names, narrow=narrow)
-    if name == "effects" and report.effects:
+    if name == "effects" and any(e.difference.value is not None for e in report.effects):
         return figures.novelty_effects(report.effects, names, narrow=narrow)
     if name == "curves" and acc is not None:
         return figures.characteristic_curves(acc.curves, names, narrow=narrow)
@@ -133,6 +139,10 @@ def _chart(report: Report, name: str, *, narrow: bool) -> go.Figure | None:
             acc.curves, names, start=acc.start, end=acc.end, narrow=narrow
         )
     return None
+
+
+def _has_a_value(cells: Sequence[Cell]) -> bool:
+    return any(cell.numbers.performance.value is not None for cell in cells)
 
 
 def _forms(forms: Mapping[str, go.Figure]) -> dict[str, Any]:
@@ -154,7 +164,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "data": True,
     }
     names = {
-        "levels": "Levels",
+        "levels": "Levels" if _has_levels(report) else "Tasks",
         "episode": "Episodes",
         "lengths": "Lengths",
         "effects": "Novelty effect",
@@ -163,6 +173,10 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "data": "Data and reproduction",
     }
     return [(key, names[key]) for key, there in present.items() if there]
+
+
+def _has_levels(report: Report) -> bool:
+    return any(cell.numbers.level is not None for cell in report.cells)
 
 
 def _thin_note(report: Report) -> str:
@@ -178,8 +192,28 @@ def _thin_note(report: Report) -> str:
 
 
 def _method(report: Report) -> str:
-    methods = [result.numbers.success_exact.method for result in report.results]
-    return METHODS.get(methods[0], methods[0].replace("_", " ")) if methods else "none"
+    """How the intervals of the shares of successes were made; empty where there is none."""
+    methods = dict.fromkeys(
+        result.numbers.success_exact.method
+        for result in report.results
+        if result.numbers.success_exact.low is not None
+    )
+    return " or ".join(_method_name(method) for method in methods)
+
+
+def _method_name(method: str) -> str:
+    by_seed = _BY_SEED.fullmatch(method)
+    if by_seed:
+        seeds = words.count(int(by_seed[1]), "seed")
+        return f"Korn–Graubard; episodes of one seed start alike, so it rests on {seeds}"
+    return METHODS.get(method, method.replace("_", " "))
+
+
+def _per_cell(cells: Sequence[Cell]) -> str:
+    """How many scored episodes a cell rests on."""
+    counts = {cell.numbers.coverage.scored for cell in cells} or {0}
+    low, high = min(counts), max(counts)
+    return words.count(high, "episode") if low == high else f"{low} to {high} episodes"
 
 
 def cell_rows(cells: Sequence[Cell], policies: Sequence[str]) -> list[dict[str, Any]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping, Sequence
 
 from robo_eval.core.estimate import Estimate
 
 DASH = "–"
+NOT_RECORDED = "not recorded"
+"""Stands for what a log does not know; a 0 would be a measurement."""
 MARK = "†"
 """Stands by a number that rests on too few of the episodes it should rest on."""
 
@@ -82,6 +85,50 @@ def thousands(value: int) -> str:
         '1\xa0020'
     """
     return f"{value:,}".replace(",", "\N{NO-BREAK SPACE}")
+
+
+def missing_words(missing: Mapping[str, int]) -> str:
+    """Why episodes have no score, with how many for each reason.
+
+    Example:
+        >>> missing_words({"fault": 2, "not_played": 7})
+        '2 fault, 7 not played'
+    """
+    return ", ".join(f"{thousands(n)} {spaced(reason)}" for reason, n in missing.items())
+
+
+def spaced(word: str) -> str:
+    """A word of the log as people write it.
+
+    Example:
+        >>> spaced("safety_stop")
+        'safety stop'
+    """
+    return word.replace("_", " ")
+
+
+def shortened(text: str, most: int) -> str:
+    """Text of at most so many characters, cut in the middle: names differ at both ends.
+
+    Example:
+        >>> shortened("balancer-with-a-long-name-v2", 16)
+        'balancer…name-v2'
+    """
+    if len(text) <= most:
+        return text
+    head = most // 2
+    return f"{text[:head]}…{text[len(text) - (most - head - 1) :]}"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Some names, and how many more there are.
+
+    Example:
+        >>> listed(["a", "b", "c"], 2)
+        'a, b and 1 more'
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def duration(seconds: float) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,20 @@ episodes: 3
 control: true
 """
 
+FEW = """
+name: Few levels, five policies with names
+tasks: [{levels: [0, 1], difficulties: [hard], family: balancing}]
+policies:
+  - random
+  - balancer
+  - {name: balancer-with-a-long-name-v2.1.0-rc1, factory: "robo_eval.agents.balancer:Balancer"}
+  - {name: firm, factory: "robo_eval.analysis.panel.controllers:PanelController",
+     kwargs: {rate_gain: 0.35}}
+  - nothing
+episodes: 3
+control: true
+"""
+
 
 @pytest.fixture(scope="session")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -46,6 +62,42 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "small"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trials that are not as they should be, each with its report, and an index over them.
+
+    `few` has one novelty level and a member of the reference panel, `changed` is `few` with a
+    changed row, `killed` ended after 3 episodes, and `empty` before the first.
+    """
+    pytest.importorskip("pybullet", reason="the simulator is not installed: pip install .[sim]")
+    from robo_eval.core.plan import parse_plan
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.store import EpisodeStore
+    from robo_eval.report.build import build_report
+    from robo_eval.report.index import build_index
+
+    folder = tmp_path_factory.mktemp("odd")
+    (folder / "plan.yaml").write_text(FEW, encoding="utf-8")
+    command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "few"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(folder / "few", folder / "changed")
+    with closing(sqlite3.connect(folder / "changed" / "episodes.db")) as database, database:
+        database.execute("UPDATE episodes SET duration_s = 3.5 WHERE sequence = 7")
+    plan = parse_plan(FEW, source="plan")
+    for name, rows in (("killed", 3), ("empty", 0)):
+        trial = TrialDirectory.create(folder / name, plan)
+        with (
+            EpisodeStore(folder / "few", durable=False, read_only=True) as source,
+            EpisodeStore(trial.path, durable=False) as store,
+        ):
+            store.append(list(islice(source.episodes(), rows)))
+    for name in ("changed", "killed", "empty"):
+        build_report(TrialDirectory.open(folder / name))
+    build_index(folder)
     return folder
 
 

@@ -41,6 +41,20 @@ INK = """canvas => {
   for (let i = 0; i < data.length; i += 4) seen.add((data[i] << 16) | (data[i+1] << 8) | data[i+2]);
   return [seen.size, data.reduce((sum, value, i) => (sum + value * (i % 9973)) % 2147483647, 0)];
 }"""
+# Texts of a chart that lie on each other, a pixel or two of their boxes aside.
+OVERLAPS = """() => [...document.querySelectorAll('.chart')].flatMap(chart => {
+  const texts = [...chart.querySelectorAll('.main-svg text')]
+    .filter(t => t.textContent.trim() && t.getBoundingClientRect().width)
+    .map(t => [t.textContent, t.getBoundingClientRect()]);
+  return texts.flatMap(([first, a], i) => texts.slice(i + 1).filter(([, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3
+  ).map(([second]) => `${chart.dataset.figure}: ${first} / ${second}`));
+})"""
+CUT = """() => [...document.querySelectorAll('main *')].filter(e => {
+  const box = e.getBoundingClientRect();
+  return box.width && box.right > innerWidth + 1 && !e.closest('.scroll, svg, .skip, pre, thead');
+}).map(e => e.outerHTML.slice(0, 80))"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -53,6 +67,7 @@ def test_every_chart_is_drawn_and_nothing_overflows(
     page = opened.page
     assert opened.messages == []
     assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(OVERLAPS) == []
     assert page.locator(".chart").count() == len(CHARTS)
     for name in CHARTS:
         drawn = page.locator(f".chart[data-figure={name}]").evaluate(MARKS)
@@ -171,12 +186,81 @@ def test_the_phone_shows_one_policy_of_the_cells_at_a_time(look: Look, page_file
     page.locator("#picker").select_option("adaptive")
     names = page.locator(".cells thead th:visible").all_inner_texts()
     assert names == ["level", "difficulty", "adaptive"]
-    hidden = """[...document.querySelectorAll('main *')].filter(e => {
-      const box = e.getBoundingClientRect();
-      const own = e.closest('.scroll, svg, .skip, pre, thead');
-      return box.width && box.right > innerWidth + 1 && !own;
-    }).map(e => e.outerHTML.slice(0, 80))"""
-    assert page.evaluate(hidden) == []
+    assert page.evaluate(CUT) == []
+
+
+@pytest.mark.parametrize("name", ["few", "changed", "killed", "empty"])
+@pytest.mark.parametrize("width", [390, 1300])
+def test_a_trial_that_is_not_as_it_should_be_has_a_clear_page(
+    look: Look, odd: Path, width: int, name: str
+) -> None:
+    opened = look(odd / name / "report" / "index.html", width=width)
+    page = opened.page
+    assert opened.messages == []
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(OVERLAPS) == []
+    for chart in page.locator(".chart").all():
+        drawn = chart.evaluate(MARKS)
+        assert drawn["cut"] == []
+        assert drawn["paths"] + drawn["images"] > 0, chart.get_attribute("data-figure")
+    badge = {
+        "few": "complete",
+        "changed": "complete, not verified",
+        "killed": "interrupted at 3/30",
+        "empty": "interrupted at 0/30",
+    }
+    assert page.locator(".status").inner_text() == badge[name]
+    alarms = page.locator(".warning.bad[role=alert]")
+    assert alarms.count() == (name == "changed")
+    if name == "changed":
+        text = alarms.inner_text()
+        assert "this log does not verify" in text
+        assert "row 7" in text
+        result = page.locator("#verdict").bounding_box()
+        banner = alarms.bounding_box()
+        assert banner["y"] + banner["height"] <= result["y"]
+
+
+def test_a_member_of_the_panel_is_said_to_have_no_curve(look: Look, odd: Path) -> None:
+    page = look(odd / "few" / "report" / "index.html").page
+    text = page.locator("#acc").inner_text()
+    assert "firm has no curve: it is panel-firm, one of the 10 reference controllers" in text
+    assert "random" in page.locator("#acc table").inner_text()
+
+
+@pytest.mark.parametrize("width", [390, 768, 1300])
+def test_the_index_shows_what_is_wrong_at_every_width(look: Look, odd: Path, width: int) -> None:
+    opened = look(odd / "index.html", width=width)
+    page = opened.page
+    assert opened.messages == []
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(CUT) == []
+    badges = page.locator(".status").all_inner_texts()
+    assert sorted(badges) == [
+        "complete", "complete, not verified", "interrupted at 0/30", "interrupted at 3/30",
+    ]  # fmt: skip
+    dots = page.locator(".status").evaluate_all(
+        "all => all.map(e => getComputedStyle(e, '::before').backgroundColor)"
+    )
+    good = page.evaluate(
+        "() => { const e = document.querySelector('.outcome .good');"
+        " return e ? getComputedStyle(e).backgroundColor : null; }"
+    )
+    assert good is not None
+    assert good not in dots  # a finished run is not for that a good one
+
+
+@pytest.mark.parametrize("name", ["few", "killed"])
+def test_on_paper_no_text_of_a_chart_lies_on_another(look: Look, odd: Path, name: str) -> None:
+    page = look(odd / name / "report" / "index.html").page
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 695, "height": 1000})
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_timeout(500)  # the charts are drawn anew in the width of the paper
+    assert page.evaluate(OVERLAPS) == []
+    for chart in page.locator(".chart").all():
+        assert chart.evaluate(MARKS)["cut"] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -195,6 +279,10 @@ def test_on_paper_no_column_is_cut_and_the_page_is_light(
       e.getBoundingClientRect().right > document.documentElement.clientWidth + 1
     ).map(e => e.outerHTML.slice(0, 80))"""
     assert page.evaluate(wide) == []
+    # What is closed on the screen is printed: the plan, the differences, what numbers mean.
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
     # Every policy's column of the table of cells is shown, whatever the screen showed.
     assert page.locator(".cells thead th:visible").count() == 2 + 3
     if shutil.which("pdftotext"):
@@ -202,6 +290,8 @@ def test_on_paper_no_column_is_cut_and_the_page_is_light(
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for name in ("random", "balancer", "adaptive"):
             assert text.count(name) >= 3
+        for part in ("void_reasons:", "Paired difference in performance", "Reference panel"):
+            assert part in text
 
 
 def test_labels_and_roles_tell_what_is_drawn(wide: Any) -> None:

@@ -19,6 +19,8 @@ from robo_eval.report.model import (
     Characteristic,
     Effect,
     Lengths,
+    LogCheck,
+    Outcomes,
     Report,
     Result,
 )
@@ -112,11 +114,22 @@ def trajectory() -> Callable[..., Trajectory]:
 
 
 @pytest.fixture
+def make_result() -> Callable[..., PolicyResult]:
+    """The numbers of a policy, from its successes, its scored and its planned episodes."""
+    return result
+
+
+@pytest.fixture
 def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
     """A report about policies of the given names."""
 
     def make(
-        policies: tuple[str, ...] = ("steady", "shaky"), *, scored: int = 40, title: str = "Title"
+        policies: tuple[str, ...] = ("steady", "shaky"),
+        *,
+        scored: int = 40,
+        title: str = "Title",
+        levels: int = 4,
+        log: LogCheck | None = None,
     ) -> Report:
         difficulties = ("easy", "hard")
         cells = [
@@ -128,7 +141,7 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
                 numbers=cell(0.9 / (index + 1), 4 // (index + 1)),
             )
             for index, policy in enumerate(policies)
-            for level in range(4)
+            for level in range(levels)
             for difficulty in difficulties
         ]
         return Report(
@@ -142,6 +155,18 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
             ],
             verdict="A verdict.",
             warnings=["A warning."],
+            tally=f"{scored} of 40 scored.",
+            log=log,
+            coverage=coverage(scored * len(policies), 40 * len(policies)),
+            outcomes=[
+                Outcomes(
+                    policy=policy,
+                    succeeded=scored // 2,
+                    failed={"failure": scored - scored // 2 - 1, "safety stop": 1},
+                    missing={"fault": 40 - scored} if scored < 40 else {},
+                )
+                for policy in policies
+            ],
             cells=cells,
             effects=[
                 Effect(
@@ -155,14 +180,18 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
                     verdict="lower",
                 )
                 for policy in policies
-                for level in range(1, 4)
+                for level in range(1, levels)
             ],
             lengths=[
                 Lengths(
                     policy=policy,
                     time_s=[0.0, 1.0, 4.0],
                     unfailed=[1.0, 0.75, 0.5],
-                    median_s=4.0,
+                    ranges=["", "0.60 to 0.85", "0.35 to 0.65"],
+                    median_s=Estimate(
+                        value=3.5, low=2.5, high=4.0, n=scored, method="sign_test", unit="s"
+                    ),
+                    never_failed=share(0.5, scored),
                     n=scored,
                 )
                 for policy in policies

@@ -6,13 +6,17 @@ import csv
 import hashlib
 import io
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from robo_eval.core.episode import Episode
-from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.analysis.trial import analyse_trial
+from robo_eval.core.episode import COLUMNS, Episode
+from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import schedule, task_and_policy
@@ -59,7 +63,9 @@ def episodes(trial: TrialDirectory) -> Iterator[Episode]:
         )
 
 
-def make_trial(path: Path, *, rows: bool = True, name: str = "made up") -> TrialDirectory:
+def make_trial(
+    path: Path, *, rows: bool = True, name: str = "made up", only: int | None = None
+) -> TrialDirectory:
     plan = TrialPlan.model_validate(
         {
             "name": name,
@@ -72,8 +78,9 @@ def make_trial(path: Path, *, rows: bool = True, name: str = "made up") -> Trial
     trial = TrialDirectory.create(path, plan)
     if rows:
         with EpisodeStore(trial.path, durable=False) as store:
-            store.append(list(episodes(trial)))
-            trial.write_manifest(status="complete", store=store)
+            store.append(list(episodes(trial))[:only])
+            if only is None:
+                trial.write_manifest(status="complete", store=store)
     return TrialDirectory.open(path)
 
 
@@ -115,6 +122,7 @@ def test_csv_holds_every_row_with_mappings_as_json(bundle: Path) -> None:
     assert len(rows) == 2 * 3 * 2 * 3
     assert json.loads(rows[0]["initial_state"])["note"] == 'a,b\n"c"'
     assert rows[0]["pair_id"] == ""
+    assert list(rows[0]) == list(COLUMNS)
 
 
 def test_the_same_log_gives_the_same_bytes(bundle: Path) -> None:
@@ -136,6 +144,67 @@ def test_a_trial_without_episodes_says_so(tmp_path: Path) -> None:
     assert "0 of 18 scored" in page
     assert '<span class="rate">' not in page
     json.loads((tmp_path / "t" / "report" / "metrics.json").read_text())
+
+
+def test_a_killed_run_reads_interrupted_with_its_count(tmp_path: Path) -> None:
+    page = build_report(make_trial(tmp_path / "killed", only=3), config=FAST).read_text()
+    assert '<span class="status open">interrupted at 3/36</span>' in page
+    assert "Interrupted at 3 of 36 planned episodes; nothing is being played now." in page
+    assert "robo-eval resume killed" in page
+    assert '<span class="rate">' not in page
+    assert "log verified (3 rows)" in page
+
+
+def test_a_ready_summary_is_not_computed_again(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {name: (bundle / name).read_bytes() for name in NAMES}
+    trial = TrialDirectory.open(bundle.parent)
+    summary = analyse_trial(trial, config=FAST)
+    monkeypatch.setattr(build, "analyse_trial", lambda *_a, **_k: pytest.fail("computed again"))
+    build_report(trial, summary=summary)
+    assert {name: (bundle / name).read_bytes() for name in NAMES} == before
+    build_report(trial, summary=summary, config=FAST)
+    with pytest.raises(InputError, match="config differs"):
+        build_report(trial, summary=summary, config=MetricConfig(resamples=101))
+    other = make_trial(tmp_path / "other", only=5)
+    with pytest.raises(InputError, match="analyse it again"):
+        build_report(other, summary=summary)
+
+
+def test_a_changed_row_gets_a_red_banner_and_no_verdict(bundle: Path, tmp_path: Path) -> None:
+    sound = (bundle / "index.html").read_text()
+    assert "log verified (36 rows)" in sound
+    assert "verdict-line" in sound.split('<section id="verdict"')[1]
+    assert json.loads((bundle / "manifest.json").read_text())["trial"]["verified"] is True
+    trial = make_trial(tmp_path / "t")
+    with closing(sqlite3.connect(trial.path / "episodes.db")) as connection, connection:
+        connection.execute("UPDATE episodes SET duration_s = 3.5 WHERE sequence = 7")
+    page = build_report(trial, config=FAST).read_text()
+    assert '<div class="warning bad" role="alert">' in page
+    assert "this log does not verify: row 7" in page
+    assert "log verified" not in page
+    assert "verdict-line" not in page.split('<section id="verdict"')[1].split("</section>")[0]
+    manifest = json.loads((trial.report_dir / "manifest.json").read_text())
+    assert manifest["trial"]["verified"] is False
+    assert "row 7" in manifest["trial"]["problems"][0]
+    assert str(tmp_path) not in page
+
+
+def test_times_that_an_import_lacks_are_not_recorded_and_never_0(tmp_path: Path) -> None:
+    trial = make_trial(tmp_path / "t", rows=False)
+    with EpisodeStore(trial.path, durable=False) as store:
+        unknown = {"start_ns": None, "duration_s": None, "ticks": None, "exposure_s": None}
+        store.append([replace(episode, **unknown) for episode in episodes(trial)])
+        trial.write_manifest(status="complete", store=store)
+    page = build_report(TrialDirectory.open(trial.path), config=FAST).read_text()
+    assert "The length of the episodes is not recorded in this log." in page
+    assert "1970" not in page
+    assert "0.00 s" not in page
+    rows = list(csv.DictReader(io.StringIO((trial.report_dir / "episodes.csv").read_text())))
+    assert {rows[0][name] for name in ("start_ns", "duration_s", "ticks", "exposure_s")} == {""}
+    index = build_index(tmp_path).read_text()
+    assert "start not recorded" in index
 
 
 def test_an_unwritable_place_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -198,6 +267,21 @@ def test_the_index_lists_newest_first_and_survives_what_is_broken(tmp_path: Path
     assert "0 of 18 scored" in page
     assert "episodes.db" in page
     assert str(tmp_path) not in page
+
+
+def test_the_index_says_at_a_glance_what_needs_a_look(tmp_path: Path) -> None:
+    make_trial(tmp_path / "done")
+    make_trial(tmp_path / "killed", only=3)
+    changed = make_trial(tmp_path / "changed")
+    with closing(sqlite3.connect(changed.path / "episodes.db")) as connection, connection:
+        connection.execute("DELETE FROM episodes WHERE sequence = 36")
+    page = build_index(tmp_path).read_text()
+    assert "3 trials; 1 not verified; 1 incomplete or with episodes without a score" in page
+    assert page.count('<span class="status done">complete</span>') == 1
+    assert '<span class="status bad">complete, not verified</span>' in page
+    assert '<span class="status open">interrupted at 3/36</span>' in page
+    assert 'aria-label="random: 0 succeeded, 0 failed, 18 missing"' not in page
+    assert page.count('class="outcome" role="img"') == 6
 
 
 def test_the_index_of_nothing_is_a_page_and_of_no_folder_an_error(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,12 @@ import pytest
 
 from robo_eval.core.episode import COLUMNS, Episode
 from robo_eval.core.kinds import Arm, EndReason, Side
-from robo_eval.core.plan import TrialPlan
+from robo_eval.core.plan import ImportPlan, TrialPlan
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import TrialSummary, summarise
-from robo_eval.report.clips import choose
+from robo_eval.report.clips import Chosen, choose, clips
 from robo_eval.report.content import TrialData, make_report
-from robo_eval.report.lengths import lengths_of
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
 
@@ -48,7 +49,7 @@ def rows_of(plan: TrialPlan, quality: Outcome) -> pd.DataFrame:
             for index in range(plan.episodes):
                 value = quality(policy.name, level, index)
                 rows.append(asdict(_episode(policy.name, level, index, value)))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return episodes_frame(pd.DataFrame(rows, columns=list(COLUMNS)), plan)
 
 
 def _episode(policy: str, level: int, index: int, value: float | None) -> Episode:
@@ -82,16 +83,24 @@ def _episode(policy: str, level: int, index: int, value: float | None) -> Episod
     )
 
 
-def report_of(quality: Outcome, *, plan: TrialPlan | None = None) -> tuple[Report, TrialSummary]:
+def report_of(
+    quality: Outcome,
+    *,
+    plan: TrialPlan | None = None,
+    status: str = "complete",
+    change: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame,
+    log_problem: str | None = None,
+) -> tuple[Report, TrialSummary]:
     plan = plan or plan_of()
-    frame = rows_of(plan, quality)
+    frame = change(rows_of(plan, quality))
     summary = summarise(frame, plan, config=MetricConfig(resamples=200))
+    summary = replace(summary, verified=log_problem is None, log_problem=log_problem)
     data = TrialData(
         path=Path("nowhere/trial"),
         plan=plan,
         plan_text="name: a trial\n",
         plan_digest="2" * 64,
-        status="complete",
+        status=status,
         manifest=None,
         frame=frame,
     )
@@ -172,6 +181,8 @@ def test_tasks_without_levels_are_named_instead() -> None:
     rows = rows_of(plan, lambda _p, _l, _i: 0.5)
     rows["task"] = ["CartPole-v1"] * 8 + ["MountainCar-v0"] * 8
     rows = rows.assign(level=None, difficulty=None, profile=None, family="", control_id=None)
+    rows = rows.drop(columns="task_variant")
+    rows = episodes_frame(rows, plan)
     summary = summarise(rows, plan, config=MetricConfig(resamples=200))
     data = TrialData(
         path=Path("x"), plan=plan, plan_text="", plan_digest="", status="complete", manifest=None,
@@ -185,19 +196,6 @@ def test_tasks_without_levels_are_named_instead() -> None:
     page = render(report, [])
     assert '<th scope="col">task</th><th scope="col" data-policy="good">' in page
     assert "Level 0" not in page
-
-
-def test_lengths_fall_only_where_episodes_fail() -> None:
-    rows = pd.DataFrame({"duration_s": [1.0, 2.0, 4.0, 4.0], "success": [False, False, True, True]})
-    lengths = lengths_of(rows, "p")
-    assert lengths is not None
-    assert list(lengths.time_s) == [0.0, 1.0, 2.0, 4.0]
-    assert list(lengths.unfailed) == [1.0, 0.75, 0.5, 0.5]
-    assert lengths.median_s == 3.0
-    longer = lengths_of(rows, "p", end_s=6.0)
-    assert longer is not None
-    assert (longer.time_s[-1], longer.unfailed[-1]) == (6.0, 0.5)
-    assert lengths_of(rows.iloc[:0], "p") is None
 
 
 def test_drawn_episodes_pair_a_success_and_a_failure_of_one_seed() -> None:
@@ -227,3 +225,179 @@ def test_an_unreadable_trace_is_left_out_and_the_report_goes_on(
     assert report.clips == []
     assert "left out of the report" in caplog.text
     assert report.clips_reason
+
+
+def test_a_trace_that_was_changed_is_neither_drawn_nor_kept_quiet(tmp_path: Path) -> None:
+    trace = tmp_path / "e.mcap"
+    trace.write_bytes(b"not what was logged")
+    item = Chosen(
+        episode_id="e", trace=trace, sha256="0" * 64, task=TASK, label="", caption="", outcome=""
+    )
+    assert clips([item]) == ([], ["the trace of e was changed"])
+
+
+def test_the_tally_says_what_was_planned_scored_and_missing() -> None:
+    plan = plan_of(("crashing", "bad"), seeds=10)
+    crash = iter([None] * 13 + [1.0] * 7)
+    report, _ = report_of(lambda p, _l, _i: next(crash) if p == "crashing" else 0.5, plan=plan)
+    assert report.tally == "27 of 40 planned episodes scored, 13 missing (13 fault)."
+    assert (report.badge.text, report.badge.tone) == ("complete, 13 without a score", "open")
+    whole, _ = report_of(lambda _p, _l, _i: 0.5)
+    assert whole.tally == "32 of 32 planned episodes scored, none missing."
+    assert (whole.badge.text, whole.badge.tone) == ("complete", "done")
+
+
+def test_the_verdict_gives_an_interval_with_each_number() -> None:
+    report, summary = report_of(noisy({"good": 0.8, "bad": 0.2}))
+    best = summary.policies[0].performance
+    assert best.value is not None
+    assert best.low is not None
+    assert best.high is not None
+    stated = f"mean performance {best.value:.2f} ({best.low:.2f} to {best.high:.2f})."
+    assert stated in report.verdict
+
+
+def test_an_interrupted_trial_says_how_far_it_came_and_how_to_go_on() -> None:
+    report, _ = report_of(
+        lambda _p, _l, _i: 0.5,
+        status="interrupted at 3/32",
+        change=lambda frame: frame.iloc[:3],
+    )
+    assert report.warnings[0] == (
+        "Interrupted at 3 of 32 planned episodes; nothing is being played now. To play what is"
+        " missing: robo-eval resume trial"
+    )
+    assert "3 of 16 scored (13 not played)" in report.warnings[1]
+    assert report.verdict == ""
+    assert report.badge.tone == "open"
+    assert report.commands[0] == ("Play what is missing", "robo-eval resume trial")
+
+
+@pytest.mark.parametrize(
+    ("status", "warning"),
+    [
+        ("interrupted at 0/32", "No episode has been played yet, 32 are planned. To play"),
+        ("running at 0/32", "A run is under way: this page shows the 0 of 32 planned episodes"),
+    ],
+)
+def test_a_trial_without_episodes_is_clear(status: str, warning: str) -> None:
+    report, _ = report_of(
+        lambda _p, _l, _i: 0.5, status=status, change=lambda frame: frame.iloc[:0]
+    )
+    assert report.warnings[0].startswith(warning)
+    assert report.tally == "0 of 32 planned episodes scored, 32 missing (32 not played)."
+    assert report.characteristic_reason == "Not asked for."
+    page = render(report, [])
+    assert "No cell has a scored episode." in page
+    assert 'data-figure="heat_map"' not in page
+    assert "0 of the 0" not in page
+
+
+def unknown_times(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(
+        start_ns=None,
+        duration_s=np.nan,
+        exposure_s=np.nan,
+        ticks=pd.array([pd.NA] * len(frame), "Int64"),
+    )
+
+
+def test_times_that_nobody_recorded_are_not_shown_as_0() -> None:
+    report, _ = report_of(
+        lambda p, _l, i: 1.0 if p == "good" and i % 2 else 0.3, change=unknown_times
+    )
+    assert report.lengths == []
+    assert report.lengths_reason == "The length of the episodes is not recorded in this log."
+    assert report.synopsis.endswith(", sim, time not recorded")
+    facts = dict(report.conditions)
+    assert facts["Started"] == facts["Task time"] == "not recorded"
+    assert facts["Exposure of the robot"] == "not recorded"
+    page = render(report, [])
+    assert "0.00 s" not in page
+    assert "1970" not in page
+    assert page.count("not recorded") >= 4
+
+
+def test_a_policy_without_recorded_times_is_told_apart() -> None:
+    def half(frame: pd.DataFrame) -> pd.DataFrame:
+        is_bad = frame["policy"] == "bad"
+        return frame.assign(duration_s=frame["duration_s"].mask(is_bad))
+
+    report, _ = report_of(lambda _p, _l, _i: 0.5, change=half)
+    assert [item.policy for item in report.lengths] == ["good"]
+    assert "of bad is not recorded" in report.lengths_reason
+    assert "not recorded for 16 attempts" in dict(report.conditions)["Task time"]
+
+
+def test_drawn_episodes_of_unknown_length_say_nothing_of_it() -> None:
+    plan = plan_of()
+    frame = unknown_times(rows_of(plan, lambda p, _l, i: 1.0 if p == "good" and i else 0.3))
+    chosen = choose(
+        frame, summarise(frame, plan, config=MetricConfig(resamples=200)).cells, Path("trial")
+    )
+    assert chosen
+    for item in chosen:
+        assert re.search(r"[0-9] s\b", item.label + item.caption) is None
+        assert "tick" not in item.caption
+        assert "nan" not in item.caption.lower()
+
+
+def test_a_log_that_does_not_verify_gets_no_verdict() -> None:
+    def clear(policy: str, _level: int, _index: int) -> float:
+        return 1.0 if policy == "good" else 0.3
+
+    sound, _ = report_of(clear)
+    assert sound.log is not None
+    assert sound.log.text == "log verified (32 rows)"
+    assert sound.verdict
+    report, _ = report_of(clear, log_problem="row 7 (x) was changed")
+    assert report.log is not None
+    assert report.log.text == "this log does not verify: row 7 (x) was changed"
+    assert report.verdict == ""
+    assert report.badge.tone == "bad"
+    assert ("Check of the log", report.log.text) in report.provenance
+
+
+def imported_plan() -> TrialPlan:
+    return plan_of().model_copy(
+        update={"imported": ImportPlan(file="their.csv", sha256="3" * 64, rows=32)}
+    )
+
+
+def test_an_import_claims_neither_seeds_nor_an_order_nor_a_replay() -> None:
+    report, _ = report_of(lambda _p, _l, _i: 0.5, plan=imported_plan())
+    facts = dict(report.conditions)
+    assert not {"Seeds", "Order", "Matched control"} & facts.keys()
+    assert facts["Imported from"] == f"their.csv, SHA-256 {'3' * 64}"
+    assert "imported from their.csv" in report.synopsis
+    assert "seeds" not in report.synopsis
+    assert "imported episodes scored" in report.tally
+    assert not any(command.startswith("robo-eval run") for _, command in report.commands)
+
+
+def test_how_episodes_ended_adds_up_and_troubles_are_told() -> None:
+    def stopped(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = frame.copy()
+        rows = frame.index[(frame["policy"] == "bad") & (frame["quality"] < 1)][:2]
+        frame.loc[rows, "end_reason"] = EndReason.SAFETY_STOP.value
+        frame.loc[rows, "end_detail"] = "force above\n 40 N"
+        frame.loc[rows, "interventions"] = 1
+        return frame
+
+    report, summary = report_of(
+        lambda p, _l, i: None if i == 0 else 1.0 if p == "good" else 0.3, change=stopped
+    )
+    for item, row in zip(report.outcomes, summary.policies, strict=True):
+        assert item.total == row.coverage.expected
+        assert item.counts["missing"] == row.coverage.expected - row.coverage.scored
+    bad = report.outcomes[1]
+    assert bad.failed == {"failure": 12, "safety stop": 2}
+    assert bad.interventions == 2
+    assert [(t.policy, t.end, t.n) for t in report.troubles] == [
+        ("good", "fault", 2), ("bad", "fault", 2), ("bad", "safety stop", 2),
+    ]  # fmt: skip
+    assert report.troubles[2].detail == "force above 40 N"
+    page = render(report, [])
+    assert "12 (12 failure" not in page
+    assert "(12 failure, 2 safety stop)" in page
+    assert "2 attempts ended by" in page

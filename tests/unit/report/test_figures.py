@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from robo_eval.core.estimate import Estimate
@@ -76,6 +78,75 @@ def test_forest_fills_only_points_whose_interval_excludes_zero(make_report: Make
         POLICY[0]
         not in figures.novelty_effects(undecided, ["steady", "shaky"]).data[0].marker.color
     )
+
+
+def rows_in_pixels(figure: go.Figure) -> list[tuple[float, float]]:
+    """Top and bottom of each row of panels, in pixels from the top of the figure."""
+    layout = figure.layout
+    room = layout.height - layout.margin.t - layout.margin.b
+    axes = [layout[key] for key in layout if key.startswith("yaxis")]
+    domains = sorted({axis.domain for axis in axes}, reverse=True)
+    return [
+        (layout.margin.t + (1 - high) * room, layout.margin.t + (1 - low) * room)
+        for low, high in domains
+    ]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("levels", [2, 4, 17])
+@pytest.mark.parametrize("n_policies", [1, 2, 5, 9])
+def test_no_panel_touches_the_name_or_ticks_of_the_next(
+    make_report: Maker, n_policies: int, levels: int, narrow: bool
+) -> None:
+    """A plan with the levels 0 and 1 has one effect a policy: a row of a few pixels."""
+    report = make_report(tuple(f"policy {i}" for i in range(n_policies)), levels=levels)
+    assert report.characteristic is not None
+    name_and_ticks, name = 40, 24
+    for figure, gap, height in (
+        (
+            figures.novelty_effects(report.effects, report.policies, narrow=narrow),
+            name_and_ticks,
+            40,
+        ),
+        (
+            figures.characteristic_curves(
+                report.characteristic.curves, report.policies, narrow=narrow
+            ),
+            name_and_ticks,
+            100,
+        ),
+        (figures.heat_map(report.cells, report.policies, narrow=narrow), name, 24),
+    ):
+        rows = rows_in_pixels(figure)
+        assert rows[0][0] >= 20  # the name of the first
+        assert all(bottom - top >= height for top, bottom in rows)
+        assert all(low - high >= gap for (_, high), (low, _) in pairwise(rows))
+        assert figure.layout.height - rows[-1][1] >= 44  # ticks and title of the last
+
+
+def test_the_lowest_panel_of_every_column_has_ticks(make_report: Maker) -> None:
+    report = make_report(tuple(f"policy {i}" for i in range(5)))
+    figure = figures.novelty_effects(report.effects, report.policies)
+    shown = [figure.layout["xaxis" + (str(i) if i > 1 else "")].showticklabels for i in range(1, 6)]
+    # Three and two, not four and one; the third column ends in the first row.
+    assert shown == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_long_names_are_shortened_but_stay_apart(make_report: Maker, narrow: bool) -> None:
+    names = tuple(f"a-policy-with-a-very-long-name-{end}" for end in ("of-one-kind", "of-a-kind"))
+    report = make_report(names)
+    axis = figures.heat_map(report.cells, names, narrow=narrow).layout.yaxis
+    assert list(axis.tickvals) == list(names)
+    assert max(len(text) for text in axis.ticktext) <= (14 if narrow else 32)
+    assert all("…" in text for text in axis.ticktext)
+
+
+def test_few_columns_do_not_fill_the_page(make_report: Maker) -> None:
+    few = make_report(levels=1)
+    many = make_report(levels=17)
+    assert figures.heat_map(few.cells, few.policies).layout.xaxis.domain[1] < 0.2
+    assert figures.heat_map(many.cells, many.policies).layout.xaxis.domain[1] == 1.0
 
 
 def test_isometrics_are_those_of_the_definition(make_report: Maker) -> None:

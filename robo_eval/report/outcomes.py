@@ -1,0 +1,70 @@
+"""How episodes ended, and what the log tells of those that ended badly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pandas as pd
+
+from robo_eval.core.kinds import Arm, EndReason
+from robo_eval.report.model import Outcomes, Result, Trouble
+from robo_eval.report.words import spaced
+
+_QUIET: Final = (EndReason.SUCCESS, EndReason.FAILURE, EndReason.TIMEOUT)
+"""Ends that need no explanation."""
+_MOST_TROUBLES: Final = 12
+_MOST_CHARACTERS: Final = 300
+
+
+def outcomes(results: Sequence[Result], frame: pd.DataFrame) -> list[Outcomes]:
+    """How the main episodes of each policy ended, one count for each planned episode.
+
+    Args:
+        results: The policies, with the counts of metrics.
+        frame: Episodes, one row per attempt.
+    """
+    main = frame[frame["arm"] == Arm.MAIN.value]
+    found = []
+    for result in results:
+        own = _own(main, result)
+        ends = Counter(
+            str(end)
+            for end, success in zip(own["end_reason"], own["success"], strict=True)
+            if not pd.isna(success) and not success
+        )
+        found.append(
+            Outcomes(
+                policy=result.policy,
+                succeeded=result.numbers.n_success,
+                failed={spaced(end): n for end, n in sorted(ends.items())},
+                missing=_spaced(result.numbers.coverage.missing),
+                interventions=int(own["interventions"].fillna(0).sum()),
+            )
+        )
+    return found
+
+
+def troubles(results: Sequence[Result], frame: pd.DataFrame) -> list[Trouble]:
+    """What the log says of faults, stops and void attempts, the most frequent first."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for result in results:
+        own = _own(frame, result)
+        for end, detail in zip(own["end_reason"].astype(str), own["end_detail"], strict=True):
+            if end not in _QUIET:
+                text = " ".join(detail.split()) if isinstance(detail, str) else ""
+                found[result.policy, spaced(end), text[:_MOST_CHARACTERS]] += 1
+    return [
+        Trouble(policy=policy, end=end, detail=detail, n=n)
+        for (policy, end, detail), n in found.most_common(_MOST_TROUBLES)
+    ]
+
+
+def _own(frame: pd.DataFrame, result: Result) -> pd.DataFrame:
+    numbers = result.numbers
+    return frame[(frame["side"] == numbers.side) & (frame["policy"] == numbers.policy)]
+
+
+def _spaced(counts: Mapping[str, int]) -> dict[str, int]:
+    return {spaced(name): n for name, n in counts.items()}
