@@ -60,8 +60,7 @@ def main() -> None:
     for cell in analyse_trial(trial).cells:
         print(f"{cell.policy} at level {cell.level}: performance {cell.performance}")
     for effect in policy_differences(trial.frame(), "lean", "balancer"):
-        why = f" (no interval: {effect.difference.reason})" if effect.difference.low is None else ""
-        print(f"lean minus balancer at level {effect.level}: {effect.difference}{why}")
+        print(f"lean minus balancer at level {effect.level}: {effect.difference}")
 
 
 # Worker processes import this file; without this line each would start a run of its own.

@@ -52,5 +52,6 @@ class Estimate:
     def __str__(self) -> str:
         if self.value is None:
             return f"- ({self.reason})"
-        interval = "" if self.low is None else f" [{self.low:.3f}, {self.high:.3f}]"
-        return f"{self.value:.3f}{interval} n={self.n}"
+        if self.low is None or self.high is None:
+            return f"{self.value:.3f} n={self.n} (no interval: {self.reason or 'none computed'})"
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}] n={self.n}"

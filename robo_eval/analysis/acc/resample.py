@@ -118,7 +118,7 @@ def bootstrap(
 def why_unreliable(episodes_per_level: list[int]) -> str | None:
     """Why intervals from so many episodes at each level are too narrow; None if they are not."""
     reasons = []
-    levels = counted(len(episodes_per_level), "level")
+    levels = counted(len(episodes_per_level), "difficulty level")
     if len(episodes_per_level) < MIN_LEVELS:
         reasons.append(f"{levels}, {MIN_LEVELS} needed")
     few = sum(n < MIN_EPISODES for n in episodes_per_level)

@@ -264,12 +264,12 @@ def test_bootstrap_of_unequal_numbers_of_episodes_uses_each_item_s_own():
 
 def test_few_episodes_or_levels_are_unreliable():
     few = bootstrap(np.tile([1.0, 0.0, 1.0], (6, 1)), range(6))
-    assert few.unreliable == "unreliable: fewer than 20 episodes at 6 of 6 levels"
+    assert few.unreliable == "unreliable: fewer than 20 episodes at 6 of 6 difficulty levels"
     coarse = bootstrap(np.tile([1.0, 0.0], (5, 10)), range(5))
-    assert coarse.unreliable == "unreliable: 5 levels, 6 needed"
+    assert coarse.unreliable == "unreliable: 5 difficulty levels, 6 needed"
     single = bootstrap([[1.0, 0.0]], [3])
     assert single.unreliable == (
-        "unreliable: 1 level, 6 needed; fewer than 20 episodes at 1 of 1 level"
+        "unreliable: 1 difficulty level, 6 needed; fewer than 20 episodes at 1 of 1 difficulty level"
     )
 
 

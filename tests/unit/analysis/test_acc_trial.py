@@ -76,7 +76,7 @@ def test_items_are_the_cells_and_responses_their_mean_quality():
 
 def test_five_episodes_an_item_are_unreliable_and_twenty_are_not():
     few, many = (acc_for_trial(_frame({"p": 0.1}, n), _panel()).rows[0] for n in (5, 20))
-    assert few.unreliable == "unreliable: fewer than 20 episodes at 9 of 9 levels"
+    assert few.unreliable == "unreliable: fewer than 20 episodes at 9 of 9 difficulty levels"
     assert few.normalised_generality.reason == few.unreliable
     assert many.unreliable is None
     assert many.normalised_generality.reason is None
@@ -167,7 +167,7 @@ def test_level_0_is_played_once_a_seed_whatever_the_difficulty():
     (row,) = table.rows
     # The three items of level 0 have 10 episodes between them: its 30 rows make no 20 episodes.
     assert (table.n_items, table.n_levels, row.n_items, row.n_episodes) == (9, 7, 9, 70)
-    assert row.unreliable == "unreliable: fewer than 20 episodes at 7 of 7 levels"
+    assert row.unreliable == "unreliable: fewer than 20 episodes at 7 of 7 difficulty levels"
     assert row.curve[0] == pytest.approx(base.mean())
     once = frame[~at_zero | (frame["difficulty"] == "easy")]
     again = acc_for_trial(once, _alike_at_zero()).rows[0].as_dict()
@@ -175,7 +175,7 @@ def test_level_0_is_played_once_a_seed_whatever_the_difficulty():
     # Without seeds nothing says that they are the same episodes.
     unknown = acc_for_trial(frame.assign(seed=None), _alike_at_zero()).rows[0]
     assert unknown.n_episodes == 90
-    assert unknown.unreliable == "unreliable: fewer than 20 episodes at 6 of 7 levels"
+    assert unknown.unreliable == "unreliable: fewer than 20 episodes at 6 of 7 difficulty levels"
 
 
 def test_one_difficulty_gives_no_number_and_no_interval():

@@ -179,7 +179,7 @@ def test_metrics_of_a_sound_log_print_and_end_well(trial, capsys):
     acc_verb(trial.path)
     text = capsys.readouterr().out
     assert "2 items at 2 difficulties" in text
-    assert "unreliable: 2 levels, 6 needed" in text
+    assert "unreliable: 2 difficulty levels, 6 needed" in text
 
 
 def test_a_frame_that_was_read_already_gives_the_same(trial):
@@ -262,6 +262,6 @@ def test_one_item_is_written_in_the_singular_and_has_no_interval(tmp_path, capsy
     acc_verb(trial.path)
     text = capsys.readouterr().out
     assert "1 item at 1 difficulty" in text
-    assert "1 level, 6 needed" in text
+    assert "1 difficulty level, 6 needed" in text
     assert "[0." not in text
     assert "a curve needs two difficulties" in " ".join(text.split())
