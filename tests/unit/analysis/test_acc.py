@@ -269,7 +269,8 @@ def test_few_episodes_or_levels_are_unreliable():
     assert coarse.unreliable == "unreliable: 5 difficulty levels, 6 needed"
     single = bootstrap([[1.0, 0.0]], [3])
     assert single.unreliable == (
-        "unreliable: 1 difficulty level, 6 needed; fewer than 20 episodes at 1 of 1 difficulty level"
+        "unreliable: 1 difficulty level, 6 needed;"
+        " fewer than 20 episodes at 1 of 1 difficulty level"
     )
 
 
