@@ -48,11 +48,11 @@ def simulated() -> tuple[float, dict[str, Any], Trajectory] | None:
     except Exception as err:  # noqa: BLE001 - any reason will do: the rest needs no simulator
         print(f"no simulator here ({err}); made-up numbers instead")
         return None
-    times, longest = [], None
+    times, longest, trajectory = [], 0, made_up()
     state: dict[str, Any] = {}
     for seed in range(30):
         observation, _ = env.reset(seed=seed)
-        state = env.unwrapped.get_state()
+        state = env.unwrapped.physical_state()
         observations, actions, rewards = [observation], [], []
         started = time.perf_counter()
         done = False
@@ -64,14 +64,13 @@ def simulated() -> tuple[float, dict[str, Any], Trajectory] | None:
             rewards.append(reward)
             done = terminated or truncated
         times.append((time.perf_counter() - started) / len(rewards))
-        if longest is None or len(rewards) > len(longest[2]):
-            longest = (observations, actions, rewards)
-    state.pop("history", None)
-    trajectory = env.unwrapped.trajectory(
-        np.asarray(longest[0], dtype=np.float64),
-        np.asarray(longest[1], dtype=np.float64)[:, None],
-        np.asarray(longest[2], dtype=np.float64),
-    )
+        if len(rewards) > longest:
+            longest = len(rewards)
+            trajectory = env.unwrapped.trajectory(
+                np.asarray(observations, dtype=np.float64),
+                np.asarray(actions, dtype=np.float64)[:, None],
+                np.asarray(rewards, dtype=np.float64),
+            )
     return statistics.median(times) * TICKS, state, trajectory
 
 

@@ -308,9 +308,10 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._origin, self._drawn = origin, drawn
         row, force, self._tick = origin
         self._actions = []
-        physics, count = self._level.physics(drawn), int(row[BALL_COUNT])
-        added = physics.pool - LEVEL_0.pool
-        capacity = min(count + added, self._slots)
+        physics, capacity = LEVEL_0, int(row[BALL_COUNT])
+        if drawn is not self._no_novelty:
+            physics = self._level.physics(drawn)
+            capacity = min(capacity + physics.pool - LEVEL_0.pool, self._slots)
         world.prepare(physics, capacity, self._is_visible)
         world.place(row, frame)
         effect = self._effect = None if self._effects is None else self._effects(drawn, world)

@@ -143,7 +143,7 @@ class World:
         if physics is not self.physics:
             self._set_restitution(physics)
             self.physics = physics
-        self._capacity = max(balls, physics.pool)
+        self._capacity = max(physics.pool, balls)
         self._active = []
 
     def _is_like_built(self, physics: Physics) -> bool:
