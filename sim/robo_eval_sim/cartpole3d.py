@@ -50,6 +50,8 @@ _SURELY_UP: Final = (1.0 - math.cos(POLE_LIMIT_RAD)) / 2.0
 _PACK: Final[list[Callable[..., None]]] = [
     struct.Struct(f"{size}f").pack_into for size in range(observation_size("compat") + 1)
 ]
+_CROWD: Final = 4
+"""With more balls than a start draws, groups of them may touch at once."""
 _FAR_M: Final = 100.0
 _FAST: Final = 200.0
 
@@ -312,7 +314,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         if drawn is not self._no_novelty:
             physics = self._level.physics(drawn)
             capacity = min(capacity + physics.pool - LEVEL_0.pool, self._slots)
-        world.prepare(physics, capacity, self._is_visible)
+        world.prepare(physics, capacity, self._is_visible, row[BALL_COUNT] > _CROWD)
         world.place(row, frame)
         effect = self._effect = None if self._effects is None else self._effects(drawn, world)
         if force is None:

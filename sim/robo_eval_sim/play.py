@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
+import re
+import sys
 import time
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +19,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+import robo_eval
 from robo_eval.agents import load_policy
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import Episode
@@ -35,6 +40,8 @@ from robo_eval.log.trace import write_trace
 from robo_eval.metrics.scoring import SCORE_VERSION, quality_of, score_end
 
 _KEPT_ENVIRONMENTS: Final = 4
+_OURS: Final = Path(__file__).parent
+_CORE: Final = Path(robo_eval.__file__).parent
 _TICK_CAP: Final = 100_000
 """Where an environment that neither ends nor has a time limit is stopped."""
 
@@ -98,7 +105,8 @@ class Stage:
         """The policy with this index in the plan, built on first use."""
         if index not in self._policies:
             entry = self._plan.policies[index]
-            self._policies[index] = load_policy(entry.name, entry.factory, entry.kwargs)
+            with _aside():
+                self._policies[index] = load_policy(entry.name, entry.factory, entry.kwargs)
         return self._policies[index]
 
     def environment(self, planned: PlannedEpisode) -> gymnasium.Env[Any, Any]:
@@ -121,8 +129,19 @@ class Stage:
         except gymnasium.error.DependencyNotInstalled as err:
             raise MissingExtraError(f"tasks.{task}.env: {name} needs more: {err}") from err
         except (gymnasium.error.Error, ImportError, TypeError, ValueError) as err:
+            if isinstance(err, InputError) and not isinstance(err, PlanError):
+                raise PlanError(f"tasks.{task}.kwargs: {err}") from err
             if isinstance(err, RoboEvalError):
                 raise
+            unknown = re.search(r"unexpected keyword argument '(\w+)'", str(err))
+            if unknown and unknown[1] in ("level", "difficulty", "profile"):
+                raise PlanError(
+                    f"tasks.{task}.levels: {name} has no levels; remove `levels` from the task"
+                ) from err
+            if unknown:
+                raise PlanError(
+                    f"tasks.{task}.kwargs: {name} has no keyword {unknown[1]!r}"
+                ) from err
             reason = str(err).partition("\n")[0].replace("`", "'")
             raise PlanError(
                 f"tasks.{task}: {name} cannot be made with {keywords}: {reason}"
@@ -141,7 +160,8 @@ class Stage:
         trace: dict[str, Any] = {}
         try:
             keeps = self._may_want_trace(planned)
-            _record(env, self.policy(planned.policy), planned, recording, keeps=keeps)
+            with _aside():
+                _record(env, self.policy(planned.policy), planned, recording, keeps=keeps)
             outcome = _score(self._plan.tasks[planned.condition.task], recording)
             if self._wants_trace(planned, outcome.end_reason):
                 trace = self._write_trace(env, planned, recording, outcome.end_reason)
@@ -149,7 +169,7 @@ class Stage:
             raise  # the disk, not the episode
         except (Exception, SystemExit) as err:  # noqa: BLE001 - whatever broke, it is logged
             recording.forget_what_no_row_can_hold()
-            outcome = _Outcome(EndReason.FAULT, detail=_detail(err))
+            outcome = _Outcome(EndReason.FAULT, detail=_detail(err, len(recording.rewards)))
             self._discard(env)
         ticks = len(recording.rewards)
         duration_s = (time.time_ns() - start_ns) / 1e9 if tick_s is None else ticks * tick_s
@@ -269,8 +289,21 @@ def _copier(space: gymnasium.Space[Any]) -> Callable[[Any], Any]:
     return np.array if isinstance(space, gymnasium.spaces.Box) else copy.deepcopy
 
 
-def _detail(err: BaseException) -> str:
-    text = f"{type(err).__name__}: {err}"[:500]
+def _aside() -> contextlib.redirect_stdout[Any]:
+    """What a policy or environment prints goes to standard error: ours may be one JSON document."""
+    return contextlib.redirect_stdout(sys.stderr)
+
+
+def _detail(err: BaseException, tick: int) -> str:
+    """What broke, in one line, and where in the code of whoever wrote the policy."""
+    places = [
+        f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}, "
+        for frame in traceback.extract_tb(err.__traceback__)
+        if not Path(frame.filename).is_relative_to(_OURS)
+        and not Path(frame.filename).is_relative_to(_CORE)
+    ]
+    text = " ".join(f"{type(err).__name__}: {err}"[:500].split())
+    text += f" ({places[-1] if places else ''}tick {tick})"
     return text.encode("utf-8", "replace").decode()
 
 
