@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
@@ -37,13 +39,20 @@ def check_names(plan: TrialPlan) -> None:
                 f"tasks.{index}.quality_range: say which returns of {task.env} count as quality 0"
                 " and 1, such as [0, 500]"
             )
+        if task.env in ENVIRONMENTS and task.max_ticks is not None:
+            raise PlanError(
+                f"tasks.{index}.max_ticks: {task.env} has a time limit of its own; remove the key"
+            )
         for level in task.levels or ():
             if task.env in ENVIRONMENTS and level not in levels():
                 raise PlanError(f"tasks.{index}.levels: {unknown_name('level', level, levels())}")
+    if plan.control and not any(level for task in plan.tasks for level in task.levels or ()):
+        raise PlanError("control: no task has a level above 0, so there is nothing to control")
     # Last, because building an agent loads numpy.
     for index, policy in enumerate(plan.policies):
         try:
-            load_policy(policy.name, policy.factory, policy.kwargs)
+            with contextlib.redirect_stdout(sys.stderr):  # modules may print while they load
+                load_policy(policy.name, policy.factory, policy.kwargs)
         except InputError as err:
             raise PlanError(f"policies.{index}.{_field(policy, err)}: {err}") from err
 

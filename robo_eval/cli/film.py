@@ -14,24 +14,31 @@ def film(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="GIF file to write.")],
     agent: Annotated[str, typer.Option(help="Who acts; see robo-eval agents.")] = "balancer",
+    factory: Annotated[
+        str | None, typer.Option(help="package.module:callable that makes an agent of your own.")
+    ] = None,
     level: Annotated[int, typer.Option(help="Novelty level.")] = 0,
     difficulty: Annotated[str, typer.Option(help="easy, medium or hard.")] = "easy",
     profile: Annotated[str, typer.Option(help="paper or compat.")] = "paper",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the episode.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Play one episode of CartPole3D and save it as an animated GIF.
 
     Example: robo-eval film --level 7 --difficulty hard --agent lookahead --out episode.gif
     """
-    from robo_eval.agents import make_agent
+    from robo_eval.agents import load_policy
     from robo_eval.core.errors import InputError
 
-    policy = make_agent(agent)
+    policy = load_policy(agent, factory)
+    if out.exists() and not force:
+        raise InputError(f"{out}: exists already; choose another file or give --force")
     if not out.absolute().parent.is_dir():
         raise InputError(f"{out}: there is no folder {out.absolute().parent}")
     import gymnasium
 
+    from robo_eval.core.cartpole3d import EPISODE_TICKS
     from robo_eval_sim.film import save_film
 
     env = gymnasium.make(
@@ -43,7 +50,9 @@ def film(
     )
     ticks = save_film(env, policy, out, seed=seed)
     env.close()
+    survived = ticks >= EPISODE_TICKS
     if json:
-        print_json({"file": str(out), "ticks": ticks})
+        print_json({"file": str(out), "ticks": ticks, "survived": survived})
     else:
-        say(f"{out}: {agent} at level {level}, {difficulty}, seed {seed}: {ticks} ticks")
+        end = "the pole stood to the end" if survived else "then the pole fell"
+        say(f"{out}: {agent} at level {level}, {difficulty}, seed {seed}: {ticks} ticks, {end}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -26,7 +27,8 @@ def console() -> Console:
     from rich.console import Console
 
     # A pipe or a log file has no width of its own: keep tables on one line there.
-    width = None if sys.stdout.isatty() else 160
+    has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = None if has_width else 160
     return Console(highlight=False, width=width, soft_wrap=False)
 
 
@@ -40,7 +42,9 @@ def print_table(
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index in right else "left")
+        # Names that have to be typed are not cut.
+        justify: Literal["left", "right"] = "right" if index in right else "left"
+        table.add_column(column, justify=justify, no_wrap=index <= 1)
     for row in rows:
         # Text, not markup: names come from plans and other labs' files.
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))

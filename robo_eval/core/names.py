@@ -31,7 +31,9 @@ def unknown_name(kind: str, given: object, valid: Iterable[object]) -> UnknownNa
     # A number one digit off is no likelier than another.
     is_number = isinstance(given, int | float)
     nearest = [] if is_number else difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ";"
+    # '3' is no level although 3 is one: the nearest name would read the same.
+    is_helpful = bool(nearest) and nearest[0] != given
+    hint = f"; did you mean {nearest[0]!r}?" if is_helpful else ";"
     listed = ", ".join(names[:_MAX_LISTED])
     if len(names) > _MAX_LISTED:
         listed += f", ... ({len(names)} in all)"

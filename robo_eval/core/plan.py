@@ -63,8 +63,12 @@ class TaskPlan(_Section):
             raise ValueError(f"kwargs: {min(named)} has a key of its own in a task")
         for name in ("levels", "difficulties"):
             values = getattr(self, name)
-            if values is not None and (not values or len(set(values)) != len(values)):
-                raise ValueError(f"{name}: must name at least one value and none twice")
+            if values is None:
+                continue
+            twice = [str(value) for value in values if values.count(value) > 1]
+            if twice or not values:
+                found = f", given {twice[0]} twice" if twice else ""
+                raise ValueError(f"{name}: must name at least one value and none twice{found}")
         return self
 
 
@@ -149,7 +153,10 @@ class TrialPlan(_Section):
     def _check(self) -> Self:
         names = [policy.name for policy in self.policies]
         if len(set(names)) != len(names):
-            raise ValueError("policies: two policies share a name; give each its own `name`")
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(
+                f"policies: two policies share a name, {twice!r}; give each its own `name`"
+            )
         seen: set[str] = set()
         for condition in self.conditions():
             task = self.tasks[condition.task]
@@ -206,14 +213,18 @@ class Condition(_Section):
 class _Loader(yaml.SafeLoader):
     """YAML as usual, but for a key that is there twice, which is an error."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} is there twice", node.start_mark
-                )
-        return super().construct_mapping(node, deep=deep)
+    def compose_mapping_node(self, anchor: Any) -> Any:  # noqa: ANN401 - PyYAML's signature
+        # Here and not where values are made: merging (`<<`) has added keys by then.
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"key {key.value!r} is there twice", key.start_mark
+                    )
+                seen.add(key.value)
+        return node
 
 
 def read_plan(path: Path) -> TrialPlan:
@@ -255,6 +266,8 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
         return TrialPlan.model_validate(data)
     except ValidationError as err:
         raise PlanError(f"{source}: {_first_problem(err)}") from err
+    except RecursionError as err:
+        raise PlanError(f"{source}: an alias refers to what it is part of") from err
 
 
 _WANTED: Final = {
@@ -268,13 +281,15 @@ _WANTED: Final = {
     "model_type": "must be a mapping of keys to values",
     "missing": "is missing",
     "too_short": "must name at least one",
+    "string_pattern_mismatch": "must consist of letters, digits, '.', '_', '+' and '-' only",
 }
 """What pydantic's kinds of error mean to somebody who writes YAML."""
 _CHOICES: Final = ("enum", "literal_error")
 
 
 def _first_problem(err: ValidationError) -> str:
-    problems = err.errors(include_url=False)
+    # A misspelt key is the likely cause of one that is missing.
+    problems = sorted(err.errors(include_url=False), key=lambda p: p["type"] != "extra_forbidden")
     first = problems[0]
     location = first["loc"]
     # A list whose only entry was refused is also too short: said once is enough.
@@ -293,14 +308,16 @@ def _problem(problem: ErrorDetails) -> str:
     if kind == "extra_forbidden":
         section = _section_of(location[:-1])
         return f"{field}: {unknown_name('key', location[-1], section.model_fields)}"
-    if kind in _CHOICES and isinstance(given, str):
-        valid = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+    valid = re.findall(r"'([^']*)'", problem.get("ctx", {}).get("expected", ""))
+    if kind in _CHOICES and isinstance(given, str) and valid:
         name = [part for part in location if isinstance(part, str)][-1]
         return f"{field}: {unknown_name(_SINGULAR.get(name, name), given, valid)}"
     if kind == "value_error":
         # Ours; it begins with the field within the section.
         text = problem["msg"].removeprefix("Value error, ")
         return f"{field}.{text}" if field else text
+    if kind == "string_pattern_mismatch" and location[-1] != "name":
+        return f"{field}: does not look like one, given {given!r:.80}"
     text = _WANTED.get(kind) or problem["msg"].replace("Input should be", "must be")
     return f"{field or 'plan'}: {text}" + ("" if kind == "missing" else f", given {given!r:.80}")
 

@@ -77,9 +77,23 @@ PLANS = {
     "returns nobody explained": ("tasks: [{env: CartPole-v1}]", "tasks.0.quality_range"),
     "unknown keyword of the environment": (
         "tasks: [{levels: [0], kwargs: {ball: 0}}]",
-        "unexpected keyword argument",
+        "plan.yaml: tasks.0.kwargs: RoboEval/CartPole3D-v0 has no keyword 'ball'",
     ),
-    "wrong keyword of the environment": ("tasks: [{levels: [0], kwargs: {balls: -1}}]", "balls"),
+    "wrong keyword of the environment": (
+        "tasks: [{levels: [0], kwargs: {balls: 99}}]",
+        "plan.yaml: tasks.0.kwargs: balls: a whole number from 0 to 20",
+    ),
+    "levels of an environment without": (
+        "tasks: [{env: CartPole-v1, levels: [1], quality_range: [0, 500]}]",
+        "tasks.0.levels: CartPole-v1 has no levels; remove `levels`",
+    ),
+    "time limit of its own": ("tasks: [{levels: [0], max_ticks: 50}]", "tasks.0.max_ticks"),
+    "nothing to control": ("control: true", "control: no task has a level above 0"),
+    "misspelt key that is needed": (
+        "polices: [balancer]\npolicies_: []",
+        "polices",
+        "did you mean 'policies'",
+    ),
     "unknown key": ("episods: 3", "episods", "did you mean 'episodes'"),
     "factory without colon": ("policies: [{name: a, factory: nowhere}]", "factory", "nowhere"),
     "factory in no module": ("policies: [{name: a, factory: 'no_such_mod:x'}]", "no_such_mod"),

@@ -18,6 +18,21 @@ def test_film_shows_the_episode_at_its_own_speed(cli, tmp_path):
         picture.seek(picture.n_frames - 1)
         assert picture.convert("RGB").tobytes() != first
     assert [path.name for path in tmp_path.iterdir()] == ["fall.gif"]
+    kept = (tmp_path / "fall.gif").read_bytes()
+    again = cli("film", "--agent", "nothing", "--seed", "4", "--out", "fall.gif")
+    assert again.code == 2
+    assert "--force" in again.err
+    assert (tmp_path / "fall.gif").read_bytes() == kept
+
+
+def test_film_of_an_agent_of_one_s_own_says_how_it_ended(cli, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from robo_eval.agents import make_agent\ndef make(): return make_agent('nothing')\n"
+    )
+    told = cli("film", "--agent", "mine", "--factory", "mine:make", "--out", "mine.gif")
+    assert told.code == 0, told.err
+    assert "mine at level 0" in told.out
+    assert "then the pole fell" in told.out
 
 
 def test_film_refuses_what_it_cannot_write(cli, tmp_path):

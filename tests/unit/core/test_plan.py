@@ -91,6 +91,17 @@ BAD = {
         GOOD.replace("[0, 9]", "[zero]") + "retries: 99\n",
         r"tasks.0.levels.0: must be a whole number.*\(and 1 more problem\)$",
     ),
+    "misspelt key that is needed": (
+        GOOD.replace("policies:", "polices:"),
+        r"polices: unknown key 'polices'; did you mean 'policies'\?.*\(and 1 more problem\)$",
+    ),
+    "version as text": (GOOD + "version: '1'\n", r"version: must be 1, given '1'$"),
+    "name with a blank": (GOOD.replace("name: mine", "name: my own"), "must consist of letters"),
+    "alias to itself": (
+        GOOD.replace("levels:", "kwargs: &k {me: *k}\n    levels:"),
+        "an alias refers to what it is part of",
+    ),
+    "level twice, named": (GOOD.replace("[0, 9]", "[0, 9, 9]"), "none twice, given 9 twice"),
     "empty range": (
         GOOD.replace("levels:", "quality_range: [1.0, 1.0]\n    levels:"),
         "quality_range: 1.0 must be below 1.0",
@@ -138,3 +149,16 @@ def test_missing_and_binary_files_are_named(tmp_path: Path):
         read_plan(binary)
     with pytest.raises(PlanError, match="cannot be read"):
         read_plan(tmp_path)
+
+
+def test_merged_keys_are_not_there_twice():
+    text = (
+        "name: x\npolicies: [a]\ntasks:\n"
+        "- {env: E-v0, kwargs: {z: &b {<<: {q: 1}, q: 2}}}\n"
+        "- {env: E-v1, kwargs: {<<: *b}}\n"
+    )
+    plan = parse_plan(text, source="plan.yaml")
+    assert plan.tasks[0].kwargs == {"z": {"q": 2}}
+    assert plan.tasks[1].kwargs == {"q": 2}
+    with pytest.raises(PlanError, match="at line 5: key 'episodes' is there twice"):
+        parse_plan("name: x\ntasks: [{}]\npolicies: [a]\nepisodes: 2\nepisodes: 3\n", source="p")
