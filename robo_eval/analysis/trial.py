@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from robo_eval.analysis.acc import AccTable
+    from robo_eval.analysis.acc.trial import Planned
     from robo_eval.core.plan import TrialPlan
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.summary import TrialSummary
@@ -209,17 +211,25 @@ def _acc(table: pd.DataFrame, plan: TrialPlan, config: MetricConfig) -> AccTable
     from robo_eval.analysis.acc.trial import acc_of_table
     from robo_eval.core.kinds import Profile
 
-    played = [p.value for p in Profile if (table["profile"] == p.value).any()]
+    known = {*table["profile"], *(task.profile.value for task in plan.tasks if task.levels)}
+    played = [p.value for p in Profile if p.value in known]
     items = pd.concat(
         [panel.item_difficulty(name).assign(profile=name) for name in played or ["paper"]],
         ignore_index=True,
     ).assign(task=panel.TASK)
-    kept, other_tasks = _without_other_tasks(table, plan)
+    reasons = [", ".join(panel.unlike_items(task)) for task in plan.tasks]
+    kept, other_tasks = _without_other_tasks(table, plan, reasons)
     members = _members(table, plan)
     inside = [f"{policy} ({_member_text(policy, name)})" for policy, name in members.items()]
     kept = kept[~kept["policy"].isin(list(members))]
     found = acc_of_table(
-        kept, items, resamples=config.resamples, level=config.level, seed=config.seed
+        kept,
+        items,
+        resamples=config.resamples,
+        level=config.level,
+        seed=config.seed,
+        planned=_planned(plan, reasons, members),
+        min_coverage=config.min_coverage,
     )
     return replace(
         found,
@@ -227,6 +237,23 @@ def _acc(table: pd.DataFrame, plan: TrialPlan, config: MetricConfig) -> AccTable
         warnings=panel.warnings() if found.n_items else (),
         panel_members=members,
     )
+
+
+def _planned(plan: TrialPlan, reasons: list[str], members: dict[str, str]) -> Planned | None:
+    """Episodes the plan asks for of tasks played as the panel played them; None if imported."""
+    if plan.imported is not None:  # it describes what was found, and plans nothing
+        return None
+    planned: dict[tuple[str, str], dict[tuple[Any, ...], int]] = {}
+    for condition in plan.conditions():
+        task = plan.tasks[condition.task]
+        if reasons[condition.task] or condition.level is None or condition.difficulty is None:
+            continue
+        key = (task.env, task.profile.value, condition.level, condition.difficulty.value)
+        for side, policy in product(plan.sides, plan.policies):
+            if policy.name not in members:
+                own = planned.setdefault((side.value, policy.name), {})
+                own[key] = own.get(key, 0) + plan.episodes
+    return planned
 
 
 def _members(table: pd.DataFrame, plan: TrialPlan) -> dict[str, str]:
@@ -250,12 +277,12 @@ def _member_text(policy: str, member: str) -> str:
     return "a member of the panel" if policy == member else f"{member}, a member of the panel"
 
 
-def _without_other_tasks(table: pd.DataFrame, plan: TrialPlan) -> tuple[pd.DataFrame, list[str]]:
+def _without_other_tasks(
+    table: pd.DataFrame, plan: TrialPlan, reasons: list[str]
+) -> tuple[pd.DataFrame, list[str]]:
     """What the panel played under other settings has another difficulty, which nobody knows."""
-    from robo_eval.analysis import panel
     from robo_eval.metrics.tasks import TaskLookup, rows_for_lookup, task_label, task_variants
 
-    reasons = [", ".join(panel.unlike_items(task)) for task in plan.tasks]
     if not any(reasons):
         return table, []
     lookup = TaskLookup(plan)

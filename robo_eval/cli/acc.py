@@ -10,7 +10,10 @@ import typer
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from robo_eval.analysis.acc import AccTable
+    from robo_eval.analysis.acc.trial import AccRow
 
 _MANY = "difficulties"
 
@@ -23,7 +26,8 @@ def acc(
     """Print the agent characteristic curves' numbers: capability, spread, generality.
 
     An item is a level at a difficulty; how difficult it is says a frozen reference panel, never
-    the policies under test. Exit code 1 if the rows are not those that were logged.
+    the policies under test. Exit code 1 if the rows are not those that were logged, or fewer than
+    95 % of the episodes of a policy have a score.
 
     Example: robo-eval acc runs/demo/sim
     """
@@ -47,9 +51,43 @@ def acc(
             say(f"warning: {warning}")
         for part in table.left_out:
             say(f"left out: {part}")
-    said = verification_problem(trial, problem)
+    said = verification_problem(trial, problem) or _coverage_problem(table)
     if said:
         raise CheckFailedError(said)
+
+
+def _coverage_problem(table: AccTable) -> str | None:
+    """Why the policies cannot be compared; None if enough episodes are scored."""
+    if not table.uncovered:
+        return None
+    return f"too few episodes are scored to compare policies: {'; '.join(table.uncovered)}"
+
+
+def _remark(row: AccRow) -> str:
+    """What to mind of a row, in a word or two."""
+    parts = [(row.flag or "").replace("_", " ")]
+    if not row.is_covered:
+        parts.append("too few scored")
+    if row.is_partial:
+        parts.append("not comparable")
+    remark = ", ".join(part for part in parts if part)
+    return remark or ("unreliable" if row.unreliable else "")
+
+
+def _items(row: AccRow) -> str:
+    return f"{row.n_items} of {row.n_expected_items}" if row.n_missing_items else f"{row.n_items}"
+
+
+def _say_unreliable(rows: Sequence[AccRow]) -> None:
+    """Why numbers are not to be trusted: a line for all policies of which the same is true."""
+    has_sides = len({row.side for row in rows}) > 1
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        if row.unreliable:
+            name = f"{row.policy} ({row.side})" if has_sides else row.policy
+            names.setdefault(row.unreliable, []).append(name)
+    for reason, own in names.items():
+        say(f"{', '.join(own)}: {reason}")
 
 
 def _print_rows(table: AccTable) -> None:
@@ -63,9 +101,9 @@ def _print_rows(table: AccTable) -> None:
             interval(row.capability, 3),
             interval(row.spread, 3),
             interval(row.normalised_generality, 3),
-            row.n_items,
+            _items(row),
             row.n_episodes,
-            (row.flag or "").replace("_", " ") or ("unreliable" if row.unreliable else ""),
+            _remark(row),
         )
         for row in table.rows
     ]
@@ -83,5 +121,4 @@ def _print_rows(table: AccTable) -> None:
         f"{counts} from {table.h0:.3f} to {table.q:.3f}; generality is normalised to [-1, 1]"
         + ("" if most is None else f", the most attainable on this axis is {most:.3f}")
     )
-    for reason in dict.fromkeys(row.unreliable for row in table.rows if row.unreliable):
-        say(reason)
+    _say_unreliable(table.rows)

@@ -18,6 +18,7 @@ from robo_eval.cli import (
     levels,
     metrics,
     migrate,
+    plan_size,
     report,
     run,
     verify,
@@ -72,6 +73,7 @@ app.command("verify", short_help="Check a trial against its digests.")(verify.ve
 app.command("levels", short_help="List the novelty levels and what they change.")(levels.levels)
 app.command("agents")(agents.agents)
 app.add_typer(importer.app, name="import")
+app.add_typer(plan_size.app, name="plan-size")
 app.command("film", short_help="Save an episode as an animated GIF.")(film.film)
 app.command("export", short_help="Write the episode rows as Parquet or CSV.")(export.export)
 app.command("migrate", short_help="Upgrade the episode database of a trial.")(migrate.migrate)

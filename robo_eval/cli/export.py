@@ -19,11 +19,13 @@ def export(
 ) -> None:
     """Write the episode rows as Parquet or CSV, by the ending of the file name.
 
+    Exit code 1 if the rows are not those that were logged; they are written all the same.
+
     Example: robo-eval export runs/demo/sim --out episodes.parquet
     """
     from robo_eval.log.directory import TrialDirectory
 
-    TrialDirectory.open(trial)
+    opened = TrialDirectory.open(trial)
     from robo_eval.log.export import export_episodes
 
     rows = export_episodes(trial, out, force=force)
@@ -31,3 +33,10 @@ def export(
         print_json({"rows": rows, "file": str(out)})
     else:
         say(f"{rows} rows written to {out}")
+    from robo_eval.analysis.trial import log_problem
+    from robo_eval.cli.summary import verification_problem
+    from robo_eval.core.errors import CheckFailedError
+
+    problem = verification_problem(trial, log_problem(opened))
+    if problem:
+        raise CheckFailedError(problem)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robo_eval.cli.output import JsonOption, print_json, say
+
+if TYPE_CHECKING:
+    from robo_eval.log.directory import TrialDirectory
 
 
 def report(
@@ -19,21 +22,42 @@ def report(
 ) -> None:
     """Write report/index.html of a trial; for a folder of trials, an index page over them.
 
+    Exit code 1 if the rows of the trial are not those that were logged; the report says so.
+
     Examples: robo-eval report runs/demo/sim; robo-eval report runs/demo
     """
     from robo_eval.cli.checks import check_there
     from robo_eval.log.directory import TrialDirectory, is_trial
 
     check_there(folder)
-    if is_trial(folder):
-        from robo_eval.report.build import build_report
-
-        page = build_report(TrialDirectory.open(folder))
-    else:
-        from robo_eval.report.index import build_index
-
-        page = build_index(folder)
+    trial = TrialDirectory.open(folder) if is_trial(folder) else None
+    page = _index(folder) if trial is None else _report(trial)
     if json:
         print_json({"page": str(page)})
     else:
         say(f"report: {page}")
+    if trial is not None:
+        from robo_eval.analysis.trial import log_problem
+        from robo_eval.cli.summary import verification_problem
+        from robo_eval.core.errors import CheckFailedError
+
+        problem = verification_problem(folder, log_problem(trial))
+        if problem:
+            raise CheckFailedError(problem)
+
+
+def _report(trial: TrialDirectory) -> Path:
+    from robo_eval.report.build import build_report
+
+    return build_report(trial)
+
+
+def _index(folder: Path) -> Path:
+    from robo_eval.core.errors import TrialDirectoryError
+    from robo_eval.report.index import build_index, find_trials
+
+    if folder.is_dir() and not find_trials(folder):
+        raise TrialDirectoryError(
+            f"{folder}: is no trial directory, and there is none in it or in the folders in it"
+        )
+    return build_index(folder)

@@ -71,9 +71,17 @@ def resume(
 
     Example: robo-eval resume runs/first
     """
+    from robo_eval.analysis.trial import log_problem
+    from robo_eval.cli.summary import verification_problem
+    from robo_eval.core.errors import CheckFailedError
     from robo_eval.log.directory import TrialDirectory
 
-    play(TrialDirectory.open(trial), jobs=jobs, with_report=with_report, json=json)
+    opened = TrialDirectory.open(trial)
+    # A manifest that is gone is written anew; nothing said how many rows there should be.
+    problem = verification_problem(trial, log_problem(opened)) if opened.manifest else None
+    if problem:
+        raise CheckFailedError(f"nothing was played: {problem}")
+    play(opened, jobs=jobs, with_report=with_report, json=json)
 
 
 def start(plan: TrialPlan, out: Path, *, jobs: int | None, with_report: bool, json: bool) -> None:
@@ -90,7 +98,14 @@ def start(plan: TrialPlan, out: Path, *, jobs: int | None, with_report: bool, js
     trial = TrialDirectory.create(out, plan)
     if not json:
         say(f"{plan.name}: plan {trial.plan_digest[:12]} locked in {trial.path}")
-    play(trial, jobs=jobs, with_report=with_report, json=json)
+    try:
+        play(trial, jobs=jobs, with_report=with_report, json=json)
+    except KeyboardInterrupt:
+        from robo_eval.core.errors import InterruptedRunError
+
+        raise InterruptedRunError(
+            f"stopped by Ctrl-C; go on with: robo-eval resume {quoted(trial.path)}"
+        ) from None
 
 
 def play(trial: TrialDirectory, *, jobs: int | None, with_report: bool, json: bool) -> None:

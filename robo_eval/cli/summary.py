@@ -118,9 +118,32 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
         _print_tasks(summary.cells)
     if summary.effects.policies:
         _print_effects(summary)
+    if summary.robots:
+        _print_robots(summary)
     if not summary.is_complete:
         coverage = summary.coverage
         say(f"incomplete: {coverage.attempted} of {coverage.planned} planned episodes were tried")
+
+
+def _print_robots(summary: TrialSummary) -> None:
+    rows = []
+    for robot in summary.robots:
+        own = robot.reliability
+        rows.append((robot.policy, robot.name, interval(own), f"{own.n} episodes"))
+        found = robot.agreement
+        if found is None:
+            continue
+        kind = "pairs" if found.matching == "pairs" else "episodes, by context"
+        rows.append((robot.policy, "AR_sim", interval(found.ar_sim), f"{found.ar_sim.n} episodes"))
+        rows.append(
+            (robot.policy, found.name, interval(found.agreement), f"{found.agreement.n} {kind}")
+        )
+    columns = ("policy", "metric", "value", "n")
+    print_table("on the robot, and how simulation had told", columns, rows)
+    say_missing_intervals(robot.reliability for robot in summary.robots)
+    if any(robot.side == "twin" for robot in summary.robots):
+        say("AR_twin and S2S come from a twin, a stand-in for the robot; they are no AR and S2R")
+    say()
 
 
 def _print_tasks(cells: Iterable[Cell]) -> None:

@@ -18,7 +18,11 @@ from robo_eval.core.names import unknown_name
 from robo_eval.log.files import explained
 from robo_eval.log.rows import KINDS, Kind
 
-_KEYS: Final = ("columns", "constants", "missing", "delimiter", "decimal", "success_quality")
+_KEYS: Final = (
+    "columns", "constants", "missing", "delimiter", "decimal", "success_quality",
+    "assisted_success",
+)  # fmt: skip
+_ASSISTED: Final = ("refuse", "failure")
 _COLUMN_KEYS: Final = ("column", "values", "unit", "scale")
 _OURS_ALONE: Final = ("plan_digest", "trace_uri", "trace_sha256")
 """Columns an import fills in itself, or cannot have."""
@@ -76,6 +80,8 @@ class ColumnMap:
         delimiter: Separates cells.
         decimal: Decimal sign of numbers.
         success_quality: Least quality that counts as success, if there is such a rule.
+        assisted_success: What a success with interventions is: `failure`, or `refuse` if such a
+            row must not be taken.
         raw: The file's content, kept with the import.
     """
 
@@ -85,6 +91,7 @@ class ColumnMap:
     delimiter: str = ","
     decimal: str = "."
     success_quality: float | None = None
+    assisted_success: str = "refuse"
     raw: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -100,6 +107,8 @@ def read_column_map(path: Path) -> ColumnMap:
     try:
         # Every scalar stays text: YAML would turn `yes`, which labs write for success, into true.
         data = yaml.load(raw.decode(), Loader=yaml.BaseLoader)  # noqa: S506 - makes only texts
+    except UnicodeDecodeError as err:
+        raise InputError(f"{path}: not valid YAML in UTF-8; save it as UTF-8") from err
     except (yaml.YAMLError, ValueError, RecursionError) as err:
         problem = getattr(err, "problem", None) or type(err).__name__
         mark = getattr(err, "problem_mark", None)
@@ -152,6 +161,7 @@ def _column_map(path: Path, data: dict[str, Any]) -> ColumnMap:
         delimiter=_character(path, data, "delimiter", ","),
         decimal=_character(path, data, "decimal", "."),
         success_quality=_share(path, data.get("success_quality")),
+        assisted_success=_assisted(path, data.get("assisted_success", "refuse")),
         raw=data,
     )
 
@@ -219,6 +229,13 @@ def _character(path: Path, data: Mapping[str, Any], key: str, default: str) -> s
     if not isinstance(value, str) or len(value) != 1 or value in '"\r\n':
         raise InputError(f"{path}: {key}: must be one character, given {value!r:.40}")
     return value
+
+
+def _assisted(path: Path, text: object) -> str:
+    for word in _ASSISTED:
+        if text == word:
+            return word
+    raise InputError(f"{path}: assisted_success: {unknown_name('word', text, _ASSISTED)}")
 
 
 def _share(path: Path, text: object) -> float | None:

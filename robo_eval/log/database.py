@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote
 
 from sqlalchemy import Connection, create_engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from robo_eval.core.errors import TrialDirectoryError
@@ -57,8 +57,9 @@ def translated(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (DBAPIError, sqlite3.Error) as err:
-        text = str(err.orig if isinstance(err, DBAPIError) else err)
+    except (SQLAlchemyError, sqlite3.Error) as err:
+        # SQLAlchemy's own errors have several lines.
+        text = " ".join(str(err.orig if isinstance(err, DBAPIError) else err).split())
         meaning = next((say for key, say in _MEANINGS if key in text.lower()), text)
         raise TrialDirectoryError(f"{path}: {meaning}") from err
 

@@ -36,10 +36,31 @@ TRACES: Final = "traces"
 REPORT: Final = "report"
 
 
+NO_TRIAL: Final = f"is no trial directory: no locked {PLAN} with {MANIFEST} or episodes.db"
+"""What to say of a folder for which `is_trial` is false."""
+
+_LOCKED: Final = b"# Locked plan:"
+"""How a locked plan begins; one that somebody wrote to play it does not."""
+
+
 def is_trial(path: StrPath) -> bool:
-    """Whether a folder looks like a trial directory."""
+    """Whether a folder is a trial directory, be it a damaged one.
+
+    Of a locked `plan.yaml`, `manifest.json` and `episodes.db` at least two are there. One file
+    alone proves nothing: others use these names as well, and a locked plan may have been copied
+    to play it again.
+    """
     folder = Path(path)
-    return any((folder / name).is_file() for name in (PLAN, MANIFEST, "episodes.db"))
+    has_rest = [(folder / name).is_file() for name in (MANIFEST, "episodes.db")]
+    return all(has_rest) or (any(has_rest) and _is_locked_plan(folder / PLAN))
+
+
+def _is_locked_plan(file: Path) -> bool:
+    try:
+        with file.open("rb") as plan:
+            return plan.read(len(_LOCKED)) == _LOCKED
+    except OSError:
+        return False
 
 
 class TrialDirectory:
@@ -127,10 +148,11 @@ class TrialDirectory:
             raise TrialDirectoryError(f"{folder}: no such trial directory")
         if not folder.is_dir():
             raise TrialDirectoryError(f"{folder}: is a file, not a trial directory")
+        if not is_trial(folder):
+            raise TrialDirectoryError(f"{folder}: {NO_TRIAL}")
         file = folder / PLAN
         if not file.exists():
-            remedy = "restore it from a copy" if is_trial(folder) else "this is no trial directory"
-            raise TrialDirectoryError(f"{file}: is missing; {remedy}")
+            raise TrialDirectoryError(f"{file}: is missing; restore it from a copy")
         from robo_eval.core.plan import parse_plan, text_digest
 
         with explained(file, "cannot be read"):
@@ -270,4 +292,4 @@ def _new_manifest(plan_digest: str, planned: int) -> Manifest:
     )
 
 
-__all__ = ["LOCK", "MANIFEST", "PLAN", "REPORT", "TRACES", "TrialDirectory", "is_trial"]
+__all__ = ["LOCK", "MANIFEST", "NO_TRIAL", "PLAN", "REPORT", "TRACES", "TrialDirectory", "is_trial"]

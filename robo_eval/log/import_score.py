@@ -10,9 +10,26 @@ from robo_eval.core.kinds import EndReason
 
 
 def complete_score(
-    where: str, values: dict[str, Any], sources: Mapping[str, str], threshold: float | None
+    where: str,
+    values: dict[str, Any],
+    sources: Mapping[str, str],
+    *,
+    threshold: float | None,
+    assisted_success: str,
 ) -> None:
-    """Success, quality and end reason, each from the others where it is missing."""
+    """Success, quality and end reason, each from the others where it is missing.
+
+    Args:
+        where: File and line, for error messages.
+        values: The values of one line by our column; completed in place.
+        sources: Their column by ours.
+        threshold: Least quality that counts as success, if there is such a rule.
+        assisted_success: What a success with interventions is, see `ColumnMap`.
+
+    Raises:
+        InputError: If it cannot be told whether the episode succeeded, or what is given
+            contradicts itself.
+    """
     end, success, quality = (values.get(name) for name in ("end_reason", "success", "quality"))
     if success is None and end is not None and end.is_scored:
         success = end is EndReason.SUCCESS
@@ -30,11 +47,16 @@ def complete_score(
         end = EndReason.SUCCESS if success else EndReason.FAILURE
     _check_score(where, sources, success=success, quality=quality, end=end, threshold=threshold)
     if success and values.get("interventions"):
-        column = sources.get("interventions", "interventions")
-        raise InputError(
-            f"{where}, column {column!r}: is {values['interventions']}, but an assisted episode"
-            " is never a success"
-        )
+        if assisted_success == "refuse":
+            column = sources.get("interventions", "interventions")
+            raise InputError(
+                f"{where}, column {column!r}: is {values['interventions']}, but an assisted episode"
+                " is never a success; set assisted_success: failure in the column map to take such"
+                " rows as failures"
+            )
+        end, success = EndReason.FAILURE, False
+        # A quality of theirs stays, as in scores of ours; one made of the success goes with it.
+        quality = 0.0 if values.get("quality") is None else quality
     values.update(end_reason=end, success=success, quality=quality)
 
 

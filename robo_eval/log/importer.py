@@ -24,14 +24,17 @@ from robo_eval.log.import_cell import WORDS, instant, number, truth, whole, word
 from robo_eval.log.import_plan import plan_of_import
 from robo_eval.log.import_score import complete_score
 from robo_eval.log.provenance import software
-from robo_eval.log.rows import KINDS, OPTIONAL, Kind, cells_of
+from robo_eval.log.rows import COUNT_LIMIT, KINDS, LONGEST_S, OPTIONAL, Kind, cells_of
 from robo_eval.log.store import EpisodeStore
 
 _NEEDED: Final = ("policy", "task", "side")
+_TIMES: Final = ("duration_s", "exposure_s")
 _MAY_BE_EMPTY: Final = ("episode_id", "family")
 _NOT_NEGATIVE: Final = (
     "duration_s", "exposure_s", "ticks", "interventions", "level", "attempt", "score_version",
 )  # fmt: skip
+_COUNTS: Final = {name for name in KINDS if KINDS[name] is Kind.INTEGER} - {"start_ns", "seed"}
+"""Whole numbers that something is computed from; a seed is only a name."""
 _SHARES: Final = ("quality", "stated_success_probability")
 _NOT_KNOWN: Final = ("start_ns", "duration_s", "ticks", "episode_return")
 """What stays empty if no column gives it: a 0 would pass for a measurement."""
@@ -151,10 +154,26 @@ class _Reader:
                     if not any(cell.strip() for cell in cells):
                         continue
                     yield self._row(f"{self._path}: line {lines.line_num}", header, cells)
-            except (csv.Error, UnicodeDecodeError) as err:
+            except csv.Error as err:
                 raise InputError(
-                    f"{self._path}: line {lines.line_num + 1}: is no CSV in UTF-8: {err}"
+                    f"{self._path}: line {lines.line_num + 1}: is no CSV: {err}"
                 ) from err
+            except UnicodeDecodeError as err:
+                raise self._not_utf8() from err
+
+    def _not_utf8(self) -> InputError:
+        # Read again: the error counts from the start of some buffer.
+        data = self._path.read_bytes()
+        try:
+            data.decode()
+        except UnicodeDecodeError as err:
+            line = data.count(b"\n", 0, err.start) + 1
+            given = f": byte 0x{data[err.start]:02x}"
+        else:  # written meanwhile
+            line, given = 1, ""
+        return InputError(
+            f"{self._path}: line {line}: is no CSV in UTF-8{given}; save the table as UTF-8"
+        )
 
     def _check_header(self, header: Sequence[str]) -> None:
         if not header:
@@ -164,6 +183,7 @@ class _Reader:
                 raise InputError(f"{self._path}: line 1: column {name!r} appears twice")
         for ours, source in self._map.columns.items():
             if source.column not in header:
+                self._check_delimiter(header)
                 problem = unknown_name("column", source.column, header)
                 raise InputError(f"{self._path}: line 1: {problem} (mapped to {ours!r})")
         given = {name.partition(".")[0] for name in (*self._map.columns, *self._map.constants)}
@@ -177,6 +197,15 @@ class _Reader:
             raise InputError(
                 f"{self._path}: the column map must say where success, end_reason or quality is"
             )
+
+    def _check_delimiter(self, header: Sequence[str]) -> None:
+        """Refuse a header that the delimiter of the map does not divide, but another would."""
+        for sign, written in ((";", "';'"), ("\t", "tab"), (",", "','")):
+            if len(header) == 1 and sign in header[0]:
+                raise InputError(
+                    f"{self._path}: line 1: {self._map.delimiter!r} does not divide the header"
+                    f" {header[0]!r:.60}; set delimiter: {written} in the column map"
+                )
 
     def _row(self, where: str, header: Sequence[str], cells: Sequence[str]) -> _Row:
         if len(cells) != len(header):
@@ -223,6 +252,15 @@ class _Reader:
         amount = parse(place, source, text, self._map.decimal)
         if base in _NOT_NEGATIVE and amount < 0:
             raise InputError(f"{place}: {text!r:.60} is negative; {base} cannot be")
+        if base in _COUNTS and amount >= COUNT_LIMIT:
+            raise InputError(
+                f"{place}: {text!r:.60} is too large; {base} must be less than {COUNT_LIMIT} (2^53)"
+            )
+        if base in _TIMES and amount > LONGEST_S:
+            raise InputError(
+                f"{place}: {text!r:.60} gives {amount:g} s; {base} can be at most {LONGEST_S:g} s;"
+                " check unit and scale in the column map"
+            )
         if base in _SHARES and not 0.0 <= amount <= 1.0:
             percent = "" if source.unit or source.is_constant else "; give unit: '%' if it is one"
             raise InputError(
@@ -247,7 +285,13 @@ class _Reader:
                 " episode is logged once"
             )
         self._seen[name] = where.rpartition(": ")[2]
-        complete_score(where, values, sources, self._map.success_quality)
+        complete_score(
+            where,
+            values,
+            sources,
+            threshold=self._map.success_quality,
+            assisted_success=self._map.assisted_success,
+        )
         self._check_attempt(where, values, sources)
         values.setdefault("policy_digest", digest([self._sha256, values["policy"]]))
         values.setdefault("software", f"imported by {software()}")

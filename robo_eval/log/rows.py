@@ -8,12 +8,14 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, StrEnum
+from functools import partial
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, UnknownNameError
+from robo_eval.core.names import unknown_name
 
 GENESIS: Final = "0" * 64
 """What the first row names as the digest of the row before it."""
@@ -23,6 +25,12 @@ SINCE: Final[dict[str, int]] = {"profile": 2, "stated_success_probability": 2}
 
 ROW_FORM: Final = SCHEMA_VERSION
 """Canonical form new rows are hashed in; older rows keep the form they were written in."""
+
+COUNT_LIMIT: Final = 2**53
+"""Counts are less: from here on a float, as which statistics take them, skips whole numbers."""
+
+LONGEST_S: Final = 1e12
+"""No episode is longer (30,000 years), so that durations can be added up."""
 
 Cell = str | int | float | None
 """What SQLite stores."""
@@ -205,10 +213,17 @@ def _read_mapping(cell: Any) -> dict[str, Any]:  # noqa: ANN401
     return value
 
 
+def _read_word(name: str, words: type[Enum], cell: Any) -> Enum:  # noqa: ANN401
+    try:
+        return words(cell)
+    except ValueError as err:
+        raise unknown_name(name, cell, [word.value for word in words]) from err
+
+
 def _reader(name: str) -> Callable[[Any], Any]:
     words = _FIELDS[name][2]
     if words is not None:
-        return words
+        return partial(_read_word, name, words)
     return {
         Kind.TEXT: _read_text,
         Kind.INTEGER: _read_integer,
@@ -240,9 +255,8 @@ def episode_of(cells: Sequence[Any], *, where: Callable[[], str]) -> Episode:
         try:
             values[name] = read(cell)
         except (TypeError, ValueError) as err:
-            raise InputError(
-                f"{where()}, column {name!r}: {cell!r:.60}: {err}; `robo-eval verify` says more"
-            ) from err
+            given = "" if isinstance(err, UnknownNameError) else f"{cell!r:.60}: "
+            raise InputError(f"{where()}, column {name!r}: {given}{err}") from err
     try:
         return Episode(**values)
     except InputError as err:

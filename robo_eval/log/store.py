@@ -169,7 +169,11 @@ class EpisodeStore:
         while rows := self._page(after):
             for sequence, *cells in rows:
                 after = sequence
-                yield episode_of(cells, where=partial(self._where, after))
+                try:
+                    episode = episode_of(cells, where=partial(self._where, after))
+                except InputError as err:
+                    raise InputError(f"{err}; `robo-eval verify` says more") from err
+                yield episode
 
     def frame(self) -> pd.DataFrame:
         """All episodes as a table with the columns of `core.episode.COLUMNS`.

@@ -14,7 +14,7 @@ from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
 from robo_eval.core.plan import parse_plan, text_digest
 from robo_eval.log import database
 from robo_eval.log.database import DATABASE, SchemaVersionError
-from robo_eval.log.directory import PLAN, TRACES, is_trial
+from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, is_trial
 from robo_eval.log.files import PART_SUFFIX
 from robo_eval.log.lock import is_locked
 from robo_eval.log.manifest import MANIFEST, Manifest, read_manifest
@@ -109,7 +109,7 @@ def verify_trial(path: Path | str | os.PathLike[str]) -> VerificationReport:
         found = "is a file, not a trial directory" if folder.exists() else "no such trial directory"
         raise TrialDirectoryError(f"{folder}: {found}")
     if not is_trial(folder):
-        raise TrialDirectoryError(f"{folder}: is no trial directory; {PLAN} is missing")
+        raise TrialDirectoryError(f"{folder}: {NO_TRIAL}")
     check = _Check(folder)
     check.run()
     return VerificationReport(
@@ -290,8 +290,11 @@ class _Check:
         if not self._is_complete:
             counts = f"{_span(1, counted)} and" if counted else "no rows and"
             found = f"{_span(counted + 1, last)} after that; all" if last > counted else "these"
+            # A process that was killed could not write that it is gone.
+            ended = manifest.status == "running" and not self._running
+            status = "interrupted" if ended else manifest.status
             self.notes.append(
-                f"the trial is not complete ({manifest.status}): {MANIFEST} counts {counts}"
+                f"the trial is not complete ({status}): {MANIFEST} counts {counts}"
                 f" {found} are chained, but nothing says whether later ones are missing"
             )
 

@@ -13,6 +13,7 @@ from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, Difficulty, EndReason, Side
 from robo_eval.core.names import unknown_name
+from robo_eval.log.rows import COUNT_LIMIT, LONGEST_S
 from robo_eval.metrics.tasks import VARIANT, variants_of
 
 if TYPE_CHECKING:
@@ -61,9 +62,10 @@ def episodes_frame(frame: pd.DataFrame, plan: TrialPlan | None = None) -> pd.Dat
         `metrics.tasks.task_variants`; the latter is kept if it is there already.
 
     Raises:
-        InputError: If a column is missing, a cell holds something else than its column allows,
-            score and end reason contradict each other, or an episode appears or is scored
-            twice; the message names row and column.
+        InputError: If a column is missing, a cell holds something else than its column allows
+            (counts are less than 2^53, times at most 1e12 s), score and end reason contradict
+            each other, or an episode appears or is scored twice; the message names row and
+            column.
     """
     missing = [column for column in REQUIRED if column not in frame.columns]
     if missing:
@@ -182,7 +184,32 @@ def _amounts(
             f"{_where(table, index, column)} is {_cell(table, index, column)}; it must be a {kind}"
             " of at least 0"
         )
+    if is_count:
+        _check_counts(table, column, values)
+    else:
+        _check_times(table, column, values)
     return values
+
+
+def _check_counts(table: pd.DataFrame, column: str, values: pd.Series[float]) -> None:
+    huge = values >= COUNT_LIMIT
+    if huge.any():
+        index = _first(huge)
+        raise InputError(
+            f"{_where(table, index, column)} is {_cell(table, index, column)}; it must be less"
+            f" than {COUNT_LIMIT} (2^53)"
+        )
+
+
+def _check_times(table: pd.DataFrame, column: str, values: pd.Series[float]) -> None:
+    # Times are added up, and the sum must be a number as well.
+    long = values > LONGEST_S
+    if long.any():
+        index = _first(long)
+        raise InputError(
+            f"{_where(table, index, column)} is {_cell(table, index, column)}; no episode is longer"
+            f" than {LONGEST_S:g} s, so it is most likely in another unit"
+        )
 
 
 def _levels(table: pd.DataFrame) -> pd.Series[Any]:
@@ -194,6 +221,7 @@ def _levels(table: pd.DataFrame) -> pd.Series[Any]:
             f"{_where(table, index, 'level')} is {values.iloc[index]:g}; a level is a whole number"
             " of at least 0"
         )
+    _check_counts(table, "level", values)
     return _optional(values, int)
 
 

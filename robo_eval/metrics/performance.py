@@ -391,11 +391,7 @@ def _policy(
     seeds = _shared_seeds(table)
 
     def success(*, exact: bool, voids: int = 0) -> Estimate:
-        estimate = success_estimate(n_success, n + voids, exact=exact, level=config.level)
-        if seeds is not None:
-            rates = seeds.success_with_voids if voids else seeds.success
-            estimate = _by_seed(estimate, rates, config)
-        return _with_coverage(estimate, coverage)
+        return _with_coverage(_success(n_success, n, seeds, config, exact, voids), coverage)
 
     means = _condition_means(samples, None if seeds is None else seeds.quality, config)
     return PolicyResult(
@@ -413,6 +409,30 @@ def _policy(
         performance_bounds=coverage.bounds(float(_qualities(table).sum())),
         success_bounds=coverage.bounds(float(n_success)),
     )
+
+
+def success_of_rows(table: Rows, config: MetricConfig, *, exact: bool) -> Estimate:
+    """Share of strict successes of some rows of `main_rows`.
+
+    Where conditions share their seeds, each seed counts once in the interval.
+    """
+    seeds, coverage = _shared_seeds(table), _cover(table, config)
+    found = _success(_successes(table), coverage.scored, seeds, config, exact)
+    return _with_coverage(found, coverage)
+
+
+def _success(
+    n_success: int,
+    n: int,
+    seeds: _Seeds | None,
+    config: MetricConfig,
+    exact: bool,  # noqa: FBT001
+    voids: int = 0,
+) -> Estimate:
+    estimate = success_estimate(n_success, n + voids, exact=exact, level=config.level)
+    if seeds is None:
+        return estimate
+    return _by_seed(estimate, seeds.success_with_voids if voids else seeds.success, config)
 
 
 @dataclass(frozen=True, slots=True)

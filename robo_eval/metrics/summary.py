@@ -18,6 +18,7 @@ from robo_eval.metrics.performance import (
     planned_episodes,
     policies_of,
 )
+from robo_eval.metrics.robot import RobotResult, robots_of
 from robo_eval.metrics.tables import main_rows
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class TrialSummary:
         policies: Each policy over all its conditions.
         cells: Each policy in each condition.
         effects: What novelty changed, against the matched controls.
+        robots: Each policy on each physical side, and how simulation compares; empty for a trial
+            in simulation only.
         acc: Capability and generality; None if not asked for.
         score_versions: Versions of the scoring rules the scores come from, with their episodes.
         config: Settings of the metrics.
@@ -62,6 +65,7 @@ class TrialSummary:
     acc: Analysis | None
     score_versions: Mapping[int, int]
     config: MetricConfig
+    robots: tuple[RobotResult, ...] = ()
     verified: bool | None = None
     log_problem: str | None = None
 
@@ -87,6 +91,7 @@ class TrialSummary:
             "policies": [result.as_dict() for result in self.policies],
             "cells": [cell.as_dict() for cell in self.cells],
             "novelty_effects": self.effects.as_dict(),
+            "robots": [robot.as_dict() for robot in self.robots],
             "acc": None if self.acc is None else self.acc.as_dict(),
             "score_versions": {str(key): count for key, count in self.score_versions.items()},
             "configuration": self.config.as_dict(),
@@ -134,6 +139,7 @@ def summary_of_table(
         policies=tuple(policies_of(main, plan, config)),
         cells=tuple(cells_of(main, plan, config)),
         effects=effects_of(table, plan, config),
+        robots=robots_of(main, config),
         acc=acc,
         score_versions={version: versions.count(version) for version in sorted(set(versions))},
         config=config,

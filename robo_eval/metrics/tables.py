@@ -19,6 +19,7 @@ _NEEDED: Final = (
     "base_id",
     "attempt",
     "control_id",
+    "pair_id",
     "side",
     "task",
     "family",

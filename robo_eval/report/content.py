@@ -19,6 +19,7 @@ from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips
 from robo_eval.report.facts import (
     commands,
+    commands_note,
     conditions,
     provenance,
     synopsis,
@@ -33,8 +34,9 @@ from robo_eval.report.model import (
     Result,
 )
 from robo_eval.report.outcomes import outcomes, troubles
+from robo_eval.report.robots import robots_of
 from robo_eval.report.verdict import coverage_warnings, status_warnings, tally, verdict_text
-from robo_eval.report.words import NOT_RECORDED, listed
+from robo_eval.report.words import NOT_RECORDED, count, listed
 
 if TYPE_CHECKING:
     from robo_eval.log.manifest import Manifest
@@ -96,9 +98,11 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         outcomes=outcomes(results, data.frame),
         troubles=troubles(results, data.frame),
         cells=_cells(summary, names, data.frame),
+        robots=robots_of(summary, names.policy),
         effects=_effects(summary, names),
         lengths=[item for item in lengths if item.n],
         lengths_reason=_why_no_lengths(lengths),
+        lengths_note=_lengths_note(lengths),
         characteristic=characteristic,
         characteristic_reason=why_not,
         clips=drawn,
@@ -106,6 +110,7 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         conditions=conditions(data.plan, data.frame, data.manifest),
         provenance=provenance(data, summary, log),
         commands=commands(data.path, data.plan, data.status),
+        commands_note=commands_note(data.path, data.plan),
         plan_text=data.plan_text,
         verb=verb,
     )
@@ -239,3 +244,18 @@ def _why_no_lengths(lengths: Sequence[Lengths]) -> str:
         return ""
     who = "" if len(unknown) == len(lengths) else f" of {listed([item.policy for item in unknown])}"
     return f"The length of the episodes{who} is {NOT_RECORDED} in this log."
+
+
+def _lengths_note(lengths: Sequence[Lengths]) -> str:
+    """Which episodes have no part in the lines although the table counts whether they failed."""
+    parts = [
+        f"{count(item.n_unknown, 'episode')} of {item.policy} ({item.n_unknown_failed} failed)"
+        for item in lengths
+        if item.n and item.n_unknown
+    ]
+    if not parts:
+        return ""
+    return (
+        f"Lines and medians leave out {', '.join(parts)}, whose length is {NOT_RECORDED};"
+        " \u201cnever failed\u201d in the table counts them."
+    )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pandas as pd
 
 from robo_eval.analysis import panel
@@ -141,10 +142,13 @@ def _total(seconds: pd.Series[Any]) -> str:
     unknown = len(seconds) - len(known)
     if known.empty:
         return NOT_RECORDED
-    if not known.sum():
+    # Numbers of an old log may be so large that their sum is none; pandas would warn of it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(known.sum())
+    if not total:
         return ""
     lacking = f" ({NOT_RECORDED} for {count(unknown, 'attempt')})" if unknown else ""
-    return f"{duration(float(known.sum()))} in all{lacking}"
+    return f"{duration(total)} in all{lacking}"
 
 
 def _stamp(instant: datetime) -> str:
@@ -202,6 +206,23 @@ def commands(trial: Path, plan: TrialPlan, status: str) -> list[tuple[str, str]]
         ("Print the numbers", f"robo-eval metrics {name}"),
         ("Write this report from the log", f"robo-eval report {name}"),
     ]
+
+
+def commands_note(trial: Path, plan: TrialPlan) -> str:
+    """From where the commands are to be given, and what Python must find to play again."""
+    text = f"Give these commands in the folder that holds {trial.resolve().name}."
+    paths = [policy.factory for policy in plan.policies] + [task.env for task in plan.tasks]
+    modules = [path.partition(":")[0] for path in paths if path and ":" in path]
+    # What comes with robo-eval is always found.
+    foreign = [name for name in dict.fromkeys(modules) if name.split(".")[0] != "robo_eval"]
+    if plan.imported is not None or not foreign:
+        return text
+    noun = "module" if len(foreign) == 1 else "modules"
+    return (
+        f"{text} Playing also needs the {noun} {' and '.join(foreign)}, which the plan names:"
+        " unless installed or in that folder, PYTHONPATH must hold the folder that"
+        f" {'it is' if len(foreign) == 1 else 'they are'} in."
+    )
 
 
 def _ranges(levels: tuple[int, ...]) -> str:

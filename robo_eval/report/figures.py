@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from robo_eval.analysis.acc import isometrics
 from robo_eval.core.estimate import Estimate
-from robo_eval.report.model import AgentCurve, Cell, Effect, Lengths
+from robo_eval.report.model import AgentCurve, Cell, Effect, Lengths, Robot
 from robo_eval.report.panels import Panels, name_panel, name_room, side_by_side
 from robo_eval.report.theme import (
     FAINT,
@@ -62,7 +62,11 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
         rows=panels.rows, cols=1, shared_xaxes=True, vertical_spacing=panels.spacing
     )
     # Few columns do not fill the page: a cell wider than this says no more.
-    width = min(1.0, len(columns) * (56 / 240 if narrow else 120 / 1000))
+    has_names = not all(column.isdigit() for column in columns)
+    share = (112 / 240 if narrow else 0.25) if has_names else (56 / 240 if narrow else 120 / 1000)
+    width = min(1.0, len(columns) * share)
+    # Names of tasks must fit side by side; on paper a wide figure has some 560 pixels for them.
+    room = max(4, int((240 / 6.5 if narrow else 560 / 7.5) * width / max(1, len(columns))))
     for index, name in enumerate(names):
         grid = [[by_place.get((policy, column, name)) for column in columns] for policy in policies]
         place = panels.place(index)
@@ -81,6 +85,8 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
             dtick=1,
             domain=[0, width],
             showgrid=False,
+            tickvals=[plain_text(column) for column in columns],
+            ticktext=[plain_text(shortened(column, room)) for column in columns],
             tickangle=0,
             tickfont={"size": 10 if narrow else 12},
             showticklabels=panels.is_lowest(index),
@@ -295,6 +301,82 @@ def _forest(effects: Sequence[Effect], style: Style) -> go.Scatter:
             f"{plain_text(interval_text(effect.difference, signed=True))}"
             f"<br>{effect.n_pairs} pairs"
             for effect in found
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def robot_numbers(
+    robots: Sequence[Robot], policies: Sequence[str], *, narrow: bool = False
+) -> go.Figure:
+    """Reliability on the robot and in simulation, and agreement; one panel for each policy."""
+    labels = list(
+        dict.fromkeys(it.label for robot in robots for it in robot.numbers if it.is_share)
+    )
+    panels = Panels(
+        count=len(robots),
+        # Beside the names of task families a phone has no room for two.
+        columns=1 if narrow else side_by_side(len(robots), narrow=False),
+        height=max(46, len(labels) * 24 + 8),
+        gap=50,
+        bottom=52,
+    )
+    figure = make_subplots(
+        rows=panels.rows,
+        cols=panels.columns,
+        shared_yaxes=True,
+        shared_xaxes="all",
+        horizontal_spacing=0.06 if narrow else 0.04,
+        vertical_spacing=panels.spacing,
+    )
+    style = styles(policies)
+    for index, robot in enumerate(robots):
+        place = panels.place(index)
+        own = style[robot.policy]
+        figure.add_trace(_robot_points(robot, own), **place)
+        name_panel(
+            figure, index, robot.policy, own.colour, most=min(28, name_room(panels, narrow=narrow))
+        )
+        figure.update_xaxes(showticklabels=panels.is_lowest(index), **place)
+        if panels.is_lowest(index):
+            figure.update_xaxes(title_text="share", **place)
+    figure.update_yaxes(
+        type="category",
+        categoryorder="array",
+        categoryarray=[plain_text(label) for label in labels],
+        range=[len(labels) - 0.5, -0.5],
+        tickvals=[plain_text(label) for label in labels],
+        ticktext=[plain_text(shortened(label, 16 if narrow else 32)) for label in labels],
+        tickfont={"size": 11},
+    )
+    figure.update_xaxes(
+        range=[-0.04, 1.04], tickvals=[0, 0.5, 1], ticktext=["0", "0.5", "1"],
+        tickfont={"size": 11},
+    )  # fmt: skip
+    return _finish(figure, height=panels.total, margin=panels.margins())
+
+
+def _robot_points(robot: Robot, style: Style) -> go.Scatter:
+    found = [it for it in robot.numbers if it.is_share and it.estimate.value is not None]
+    # Filled is the robot, hollow the simulator, a diamond their agreement: legible without colour.
+    return go.Scatter(
+        x=[it.estimate.value for it in found],
+        y=[plain_text(it.label) for it in found],
+        error_x=_error_bars([it.estimate for it in found], style.colour),
+        mode="markers",
+        marker={
+            "size": 9,
+            "symbol": [
+                "circle" if it.is_physical or it.is_simulated else "diamond" for it in found
+            ],
+            "color": [PAPER if it.is_simulated else style.colour for it in found],
+            "line": {"color": style.colour, "width": 1.5},
+        },
+        cliponaxis=False,
+        customdata=[
+            f"<b>{plain_text(robot.policy)}</b>, {plain_text(it.label)}<br>"
+            f"{plain_text(interval_text(it.estimate))}<br>{plain_text(it.rests_on)}"
+            for it in found
         ],
         hovertemplate="%{customdata}<extra></extra>",
     )

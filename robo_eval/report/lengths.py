@@ -44,8 +44,9 @@ def lengths_of(
     if rows.empty:
         return None
     length = rows["duration_s"].to_numpy(dtype=np.float64, na_value=np.nan)
-    known = rows[~np.isnan(length)]
-    length = length[~np.isnan(length)]
+    is_known = ~np.isnan(length)
+    known = rows[is_known]
+    length = length[is_known]
     sample = _Sample(seeds=_shared_seeds(known), level=level)
     failed = ~known["success"].to_numpy(dtype=bool)
     steps = _steps(length, failed, sample, end_s) if len(length) else []
@@ -58,6 +59,7 @@ def lengths_of(
         never_failed=never_failed,
         n=len(length),
         n_unknown=len(rows) - len(length),
+        n_unknown_failed=int((~rows[~is_known]["success"].to_numpy(dtype=bool)).sum()),
     )
 
 

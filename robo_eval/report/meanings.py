@@ -66,6 +66,22 @@ MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         ),
     ),
     (
+        "AR, AR_sim, AR_twin",
+        (
+            "Actuation reliability: share of the scored episodes on the robot that are strict "
+            "successes; AR_sim is the same of the simulated episodes it is compared with, AR_twin "
+            "that of a twin, a stand-in for the robot, which is never called AR."
+        ),
+    ),
+    (
+        "S2R, S2S",
+        (
+            "Agreement of robot and simulation: 1 minus the distance of their two shares. It is "
+            "given by task family as well, because errors of opposite sign cancel in the whole. "
+            "With a twin it is called S2S, never S2R."
+        ),
+    ),
+    (
         "Difficulty of an item",
         (
             "One minus the mean performance of a fixed panel of reference agents on that "

@@ -98,6 +98,7 @@ class Lengths:
         never_failed: Share of the scored episodes that did not fail.
         n: Scored episodes whose length is recorded.
         n_unknown: Scored episodes whose length is not.
+        n_unknown_failed: Those of them that failed.
         scored: Which share of the policy's episodes these are, as text, where too few of them
             are scored; empty where enough are.
     """
@@ -110,6 +111,7 @@ class Lengths:
     never_failed: Estimate
     n: int
     n_unknown: int = 0
+    n_unknown_failed: int = 0
     scored: str = ""
 
 
@@ -191,6 +193,57 @@ class LogCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RobotNumber:
+    """One number of a policy on a robot or its twin.
+
+    Attributes:
+        name: What it is called: `AR`, `AR_sim`, `S2R`, `AR_twin`, `S2S`, ...
+        family: The task family it is of; empty for all of them.
+        estimate: The number.
+        rests_on: Episodes or pairs behind it, in words.
+        note: What to mind; may be empty.
+        is_share: Whether it lies between 0 and 1, so that it can be drawn beside the others.
+        is_physical: Whether it is of the robot or twin alone.
+        is_simulated: Whether it is of the simulator alone.
+        is_worst: Whether the family is the one that agrees least.
+    """
+
+    name: str
+    family: str = ""
+    estimate: Estimate
+    rests_on: str
+    note: str = ""
+    is_share: bool = True
+    is_physical: bool = False
+    is_simulated: bool = False
+    is_worst: bool = False
+
+    @property
+    def label(self) -> str:
+        """Name and family."""
+        return f"{self.name}, {self.family}" if self.family else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robot:
+    """One policy on a robot or its twin, and how well simulation had told.
+
+    Attributes:
+        policy: Name shown.
+        is_twin: Whether a twin stood in for the robot.
+        numbers: What was found, in the order shown.
+        why_no_agreement: Why simulation is not compared; empty where it is.
+        worst: The task family that agrees least, as a sentence; empty with fewer than two.
+    """
+
+    policy: str
+    is_twin: bool
+    numbers: Sequence[RobotNumber]
+    why_no_agreement: str = ""
+    worst: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCurve:
     """Agent characteristic curve of one policy with the numbers read off it.
 
@@ -256,9 +309,11 @@ class Report:
         outcomes: How each policy's episodes ended.
         troubles: What the log tells of faults, stops and void attempts.
         cells: Policy by level by difficulty.
+        robots: How policies did on a robot or its twin; empty for a trial in simulation only.
         effects: Differences from the matched controls.
         lengths: Episode lengths.
         lengths_reason: Why there are none.
+        lengths_note: Which episodes the lines leave out; empty where they leave out none.
         characteristic: Capability and generality; None where they are not defined.
         characteristic_reason: Why they are not.
         clips: Episodes to draw.
@@ -266,6 +321,7 @@ class Report:
         conditions: What was run, as term and text.
         provenance: Versions and digests, as term and text.
         commands: Commands that repeat, check and rebuild what is shown.
+        commands_note: From where to give them, and what they need.
         plan_text: The locked plan.
         verb: What an episode that succeeded did.
     """
@@ -283,9 +339,11 @@ class Report:
     outcomes: Sequence[Outcomes] = ()
     troubles: Sequence[Trouble] = ()
     cells: Sequence[Cell]
+    robots: Sequence[Robot] = ()
     effects: Sequence[Effect]
     lengths: Sequence[Lengths]
     lengths_reason: str = ""
+    lengths_note: str = ""
     characteristic: Characteristic | None
     characteristic_reason: str = ""
     clips: Sequence[Clip] = ()
@@ -293,6 +351,7 @@ class Report:
     conditions: Sequence[tuple[str, str]] = ()
     provenance: Sequence[tuple[str, str]] = ()
     commands: Sequence[tuple[str, str]] = ()
+    commands_note: str = ""
     plan_text: str = ""
     verb: str = "succeeded"
 

@@ -17,7 +17,8 @@ import robo_eval
 from robo_eval.report import figures, words
 from robo_eval.report.embed import packed_plotly, script_json, static
 from robo_eval.report.meanings import MEANINGS
-from robo_eval.report.model import Cell, Report
+from robo_eval.report.model import Cell, Report, Robot
+from robo_eval.report.robots import robots_text, robots_title
 from robo_eval.report.theme import PERFORMANCE_SCALE, POLICY, Style, dark_colours
 
 METHODS: Final = {"clopper_pearson": "Clopper–Pearson", "wilson": "Wilson"}
@@ -61,6 +62,9 @@ def environment() -> jinja2.Environment:
         static=static,
         number=words.number,
         mark=words.MARK,
+        no_interval_mark=words.NO_INTERVAL,
+        no_interval=words.no_interval,
+        bounds_or_reason=words.bounds_or_reason,
         bounds=words.bounds,
         percent=words.percent,
         count=words.count,
@@ -97,6 +101,9 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         level=words.percent(level),
         success_method=_method(report),
         thin_note=_thin_note(report),
+        interval_note=words.no_interval_note(cell.numbers.performance for cell in report.cells),
+        robots_title=robots_title(report.robots),
+        robots_text=robots_text(report.robots),
         per_cell=_per_cell(report.cells),
         has_levels=_has_levels(report),
         has_panels=any(cell.panel for cell in report.cells),
@@ -112,7 +119,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
 def _charts(report: Report) -> dict[str, dict[str, go.Figure]]:
     return {
         name: figure
-        for name in ("heat_map", "lengths", "effects", "curves", "spread")
+        for name in ("heat_map", "robots", "lengths", "effects", "curves", "spread")
         if (figure := _both_forms(report, name))
     }
 
@@ -128,6 +135,8 @@ def _chart(report: Report, name: str, *, narrow: bool) -> go.Figure | None:
     acc = report.characteristic
     if name == "heat_map" and _has_a_value(report.cells):
         return figures.heat_map(report.cells, names, narrow=narrow)
+    if name == "robots" and any(_is_drawn(robot) for robot in report.robots):
+        return figures.robot_numbers(report.robots, names, narrow=narrow)
     if name == "lengths" and report.lengths:
         return figures.episode_lengths(report.lengths, names, narrow=narrow)
     if name == "effects" and any(e.difference.value is not None for e in report.effects):
@@ -139,6 +148,10 @@ def _chart(report: Report, name: str, *, narrow: bool) -> go.Figure | None:
             acc.curves, names, start=acc.start, end=acc.end, narrow=narrow
         )
     return None
+
+
+def _is_drawn(robot: Robot) -> bool:
+    return any(it.is_share and it.estimate.value is not None for it in robot.numbers)
 
 
 def _has_a_value(cells: Sequence[Cell]) -> bool:
@@ -156,6 +169,7 @@ def _heights(charts: Mapping[str, Mapping[str, go.Figure]]) -> dict[str, int]:
 def _contents(report: Report) -> list[tuple[str, str]]:
     present = {
         "levels": bool(report.cells),
+        "robots": bool(report.robots),
         "episode": bool(report.clips),
         "lengths": bool(report.lengths),
         "effects": bool(report.effects),
@@ -165,6 +179,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
     }
     names = {
         "levels": "Levels" if _has_levels(report) else "Tasks",
+        "robots": robots_title(report.robots),
         "episode": "Episodes",
         "lengths": "Lengths",
         "effects": "Novelty effect",

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
+from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import schedule
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.effects import Effect, policy_differences
+from robo_eval.metrics.performance import CONDITION
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.model import Result
 from robo_eval.report.words import (
     bounds,
+    bounds_or_reason,
     count,
     missing_words,
+    no_interval,
     number,
     percent,
     thousands,
@@ -27,6 +32,12 @@ from robo_eval.report.words import (
 
 if TYPE_CHECKING:
     from robo_eval.report.content import TrialData
+
+
+_WEIGHTS: Final = (
+    "the two averages weight conditions differently (mean performance counts each condition once,"
+    " the difference each seed)"
+)
 
 
 def verdict_text(
@@ -49,47 +60,137 @@ def verdict_text(
 def _side_text(
     results: Sequence[Result], frame: pd.DataFrame, config: MetricConfig, verb: str
 ) -> str:
-    ranked = sorted(results, key=lambda result: -(result.numbers.performance.value or 0.0))
-    best = ranked[0].numbers
-    share = (
-        f"{ranked[0].policy} {verb} {best.n_success} of {best.coverage.scored} scored episodes"
-        f" ({number(best.success_exact.value)}, {percent(best.success_exact.level)}"
-        f" {bounds(best.success_exact)})"
-    )
-    edges = bounds(best.performance)
-    mean = f"mean performance {number(best.performance.value)}" + (f" ({edges})" if edges else "")
-    lead = f"{share}, {mean}."
+    ranked = sorted(results, key=lambda result: -_performance(result))
+    # Means of the same qualities may differ in the last digits of a float.
+    tied = [r for r in ranked if _performance(ranked[0]) - _performance(r) < 1e-9]
+    if len(tied) > 1:
+        return _tie_text(tied, frame, config, verb)
+    lead = f"{_lead(ranked[0], verb)}."
     if len(ranked) == 1:
         return lead
     return f"{lead} {_comparison(ranked[0], ranked[1], frame, config)}"
 
 
-def _comparison(best: Result, second: Result, frame: pd.DataFrame, config: MetricConfig) -> str:
-    rows = frame[frame["side"] == best.numbers.side]
-    found = policy_differences(
-        rows, best.numbers.policy, second.numbers.policy, by=("side",), config=config
+def _performance(result: Result) -> float:
+    return result.numbers.performance.value or 0.0
+
+
+def _lead(result: Result, verb: str) -> str:
+    """How one policy did, each number with its interval or the reason why it has none."""
+    own = result.numbers
+    mean = own.performance
+    return (
+        f"{result.policy} {verb} {own.n_success} of {own.coverage.scored} scored episodes"
+        f" ({number(own.success_exact.value)}, {bounds_or_reason(own.success_exact)}), mean"
+        f" performance {number(mean.value)} ({no_interval(mean) or bounds(mean)})"
     )
-    if found and found[0].difference.value == 0.0 and found[0].difference.low is None:
-        counts = f"{count(found[0].n_pairs, 'pair')}, {count(found[0].difference.n, 'seed')}"
-        return f"{second.policy} did the same with every seed ({counts})."
-    if not found or found[0].verdict is None or found[0].difference.low is None:
-        why = found[0].difference.reason if found else "no episodes with the same seeds"
+
+
+def _tie_text(tied: Sequence[Result], frame: pd.DataFrame, config: MetricConfig, verb: str) -> str:
+    """Policies of equal mean performance: none of them is named as the best."""
+    leads = "; ".join(_lead(result, verb) for result in tied)
+    if len(tied) > 2:
+        return f"{leads}. In mean performance these {len(tied)} are equal: none of them is best."
+    first, second = tied
+    equal = f"{leads}. {first.policy} and {second.policy} are equal in mean performance"
+    effect = _paired(first, second, frame, config)
+    if effect is not None and _did_the_same(effect, first, second, frame, config):
+        return f"{equal}: they did the same with every seed ({_counts(effect)})."
+    if effect is None or effect.verdict is None or effect.difference.low is None:
+        return f"{equal}; whether one is better cannot be said: {_why_unsaid(effect)}."
+    value = number(effect.difference.value, digits=3, signed=True)
+    if effect.verdict == "undecided":
+        return (
+            f"{equal}, and this trial does not separate them: the difference is"
+            f" {value} {_interval_of(effect.difference, effect, signed=True)}."
+        )
+    better = first if effect.verdict == "higher" else second
+    size = _turned(effect.difference) if effect.verdict == "lower" else effect.difference
+    return (
+        f"{equal}, but on the same seeds {better.policy} did better by"
+        f" {number(size.value, digits=3)} {_interval_of(size, effect)}; {_WEIGHTS}."
+    )
+
+
+def _paired(
+    first: Result, second: Result, frame: pd.DataFrame, config: MetricConfig
+) -> Effect | None:
+    """The difference over the episodes that share condition and seed; None without any."""
+    rows = frame[frame["side"] == first.numbers.side]
+    found = policy_differences(
+        rows, first.numbers.policy, second.numbers.policy, by=("side",), config=config
+    )
+    return found[0] if found and found[0].n_pairs else None
+
+
+def _did_the_same(
+    effect: Effect, first: Result, second: Result, frame: pd.DataFrame, config: MetricConfig
+) -> bool:
+    """Whether no pair differs; a mean of 0 may as well be differences that cancel."""
+    is_covered = effect.n_pairs >= round(config.min_coverage * effect.n_expected, 9)
+    if effect.difference.value != 0.0 or not is_covered:
+        return False
+    rows = frame[frame["side"] == first.numbers.side]
+    by_pair = policy_differences(
+        rows, first.numbers.policy, second.numbers.policy, by=(*CONDITION, "seed"), config=config
+    )
+    return all(pair.difference.value in (0.0, None) for pair in by_pair)
+
+
+def _why_unsaid(effect: Effect | None) -> str:
+    if effect is not None:
+        return effect.difference.reason or "the difference has no interval"
+    return (
+        "no two of their episodes share condition and seed, and an unpaired comparison is not made,"
+        " because it cannot tell the policies from the episodes each of them got"
+    )
+
+
+def _comparison(best: Result, second: Result, frame: pd.DataFrame, config: MetricConfig) -> str:
+    effect = _paired(best, second, frame, config)
+    if effect is not None and _did_the_same(effect, best, second, frame, config):
+        return f"{second.policy} did the same with every seed ({_counts(effect)})."
+    if effect is None or effect.verdict is None or effect.difference.low is None:
+        why = _why_unsaid(effect)
         return f"Whether it is better than {second.policy} cannot be said: {why}."
-    return _difference_text(second, found[0])
+    return _difference_text(second, effect)
+
+
+def _counts(effect: Effect) -> str:
+    return f"{count(effect.n_pairs, 'pair')}, {count(effect.difference.n, 'seed')}"
+
+
+def _interval_of(estimate: Estimate, effect: Effect, *, signed: bool = False) -> str:
+    edges = bounds(estimate, digits=3, signed=signed)
+    return f"({percent(estimate.level)} {edges}, {_counts(effect)})"
+
+
+def _turned(estimate: Estimate) -> Estimate:
+    """The difference the other way round."""
+    value, low, high = (
+        None if x is None else -x for x in (estimate.value, estimate.high, estimate.low)
+    )
+    return replace(estimate, value=value, low=low, high=high)
 
 
 def _difference_text(second: Result, effect: Effect) -> str:
     estimate = effect.difference
-    paired = (
-        f"({percent(estimate.level)} {bounds(estimate, digits=3, signed=True)},"
-        f" {count(effect.n_pairs, 'pair')}, {count(estimate.n, 'seed')})"
-    )
     if effect.verdict == "higher":
-        return f"That is {number(estimate.value, digits=3)} above {second.policy} {paired}."
+        return (
+            f"That is {number(estimate.value, digits=3)} above {second.policy}"
+            f" {_interval_of(estimate, effect, signed=True)}."
+        )
+    if effect.verdict == "lower":
+        # Ranked by the mean over conditions, compared by that over seeds: they can disagree.
+        turned = _turned(estimate)
+        return (
+            f"But on the same seeds it did worse than {second.policy} by"
+            f" {number(turned.value, digits=3)} {_interval_of(turned, effect)}; {_WEIGHTS}."
+        )
     amount = number(estimate.value, digits=3, signed=True)
     return (
         f"This trial does not separate it from {second.policy}: the difference in performance is"
-        f" {amount} {paired}."
+        f" {amount} {_interval_of(estimate, effect, signed=True)}."
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from robo_eval.core.estimate import Estimate
 
@@ -12,6 +13,8 @@ NOT_RECORDED = "not recorded"
 """Stands for what a log does not know; a 0 would be a measurement."""
 MARK = "†"
 """Stands by a number that rests on too few of the episodes it should rest on."""
+NO_INTERVAL = "[-]"
+"""Stands by a number without interval, as on the terminal; the reason stands below."""
 
 
 def number(value: float | None, *, digits: int = 2, signed: bool = False) -> str:
@@ -42,8 +45,38 @@ def bounds(estimate: Estimate, *, digits: int = 2, signed: bool = False) -> str:
     return f"{low} to {high}"
 
 
+def no_interval(estimate: Estimate) -> str:
+    """Why a number has no interval; empty where it has one, or where there is no number.
+
+    Example:
+        >>> no_interval(Estimate(value=0.5, n=1, method="none", unit="ratio", reason="one value"))
+        'no interval: one value'
+    """
+    if estimate.value is None or not (estimate.low is None or estimate.high is None):
+        return ""
+    return f"no interval: {estimate.reason or 'no reason given'}"
+
+
+def no_interval_note(estimates: Iterable[Estimate]) -> str:
+    """What the mark of numbers without interval means; empty where none carries it."""
+    reasons = dict.fromkeys(
+        found.removeprefix("no interval: ") for e in estimates if (found := no_interval(e))
+    )
+    return f"{NO_INTERVAL} no interval: {'; '.join(reasons)}." if reasons else ""
+
+
+def bounds_or_reason(estimate: Estimate) -> str:
+    """The interval with its level, or why there is none.
+
+    Example:
+        >>> bounds_or_reason(Estimate(value=1, n=1, method="none", unit="s", reason="one value"))
+        'no interval: one value'
+    """
+    return no_interval(estimate) or f"{percent(estimate.level)} {bounds(estimate)}"
+
+
 def interval_text(estimate: Estimate, *, digits: int = 2, signed: bool = False) -> str:
-    """Value and interval in one line, or the reason why there is no value.
+    """Value and interval in one line, or the reason why there is none of them.
 
     Example:
         >>> interval_text(Estimate.missing(reason="no scored episodes", unit="ratio"))
@@ -53,7 +86,11 @@ def interval_text(estimate: Estimate, *, digits: int = 2, signed: bool = False) 
         return f"not measured: {estimate.reason}"
     value = number(estimate.value, digits=digits, signed=signed)
     edges = bounds(estimate, digits=digits, signed=signed)
-    return f"{value}, {percent(estimate.level)} {edges}" if edges else value
+    return (
+        f"{value}, {percent(estimate.level)} {edges}"
+        if edges
+        else f"{value} ({no_interval(estimate)})"
+    )
 
 
 def percent(share: float) -> str:
@@ -135,9 +172,11 @@ def duration(seconds: float) -> str:
     """A length of time in the units a person would use.
 
     Example:
-        >>> duration(75), duration(4.2)
-        ('1 min 15 s', '4.2 s')
+        >>> duration(75), duration(4.2), duration(float("inf"))
+        ('1 min 15 s', '4.2 s', 'not finite')
     """
+    if not math.isfinite(seconds):
+        return "not finite"
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -8,6 +8,8 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robo_eval.stats._checks import check_level, unwrap
+
 Sided = Literal["two", "lower", "upper"]
 """Both ends, or one end only with the whole error probability spent on it."""
 
@@ -45,14 +47,14 @@ def wilson_interval(
         0.2553 0.3662
     """
     k_, n_ = _counts(k, n)
-    _check_level(level)
+    check_level(level)
     z = NormalDist().inv_cdf(0.5 + level / 2.0)
     centre = (k_ + z * z / 2.0) / (n_ + z * z)
     half = z * np.sqrt(k_ * (n_ - k_) / n_ + z * z / 4.0) / (n_ + z * z)
     # Rounding leaves 1e-17 where the formula gives 0 or 1.
     low = np.where(k_ == 0, 0.0, centre - half)
     high = np.where(k_ == n_, 1.0, centre + half)
-    return _unwrap(low), _unwrap(high)
+    return unwrap(low), unwrap(high)
 
 
 @overload
@@ -93,7 +95,7 @@ def clopper_pearson_interval(
     from scipy.special import betaincinv
 
     k_, n_ = _counts(k, n)
-    _check_level(level)
+    check_level(level)
     if sided not in ("two", "lower", "upper"):
         raise ValueError(f"sided must be 'two', 'lower' or 'upper', given {sided!r}")
     tail = (1.0 - level) / (2.0 if sided == "two" else 1.0)
@@ -105,7 +107,7 @@ def clopper_pearson_interval(
     if sided != "lower":
         has_high = k_ < n_
         high[has_high] = betaincinv(k_[has_high] + 1.0, n_[has_high] - k_[has_high], 1.0 - tail)
-    return _unwrap(low), _unwrap(high)
+    return unwrap(low), unwrap(high)
 
 
 def _counts(k: ArrayLike, n: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -120,15 +122,6 @@ def _counts(k: ArrayLike, n: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np
     if bad.any():
         raise ValueError(f"k must be between 0 and n, given {k_[bad][0]:.0f} of {n_[bad][0]:.0f}")
     return k_, n_
-
-
-def _check_level(level: float) -> None:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, given {level}")
-
-
-def _unwrap(values: NDArray[np.float64]) -> float | NDArray[np.float64]:
-    return values if values.ndim else float(values)
 
 
 def clustered_interval(

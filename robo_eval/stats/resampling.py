@@ -9,6 +9,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robo_eval.stats._checks import check_level
+
 Method = Literal["auto", "bca", "percentile", "student_t"]
 
 RESAMPLES: Final = 9999
@@ -226,8 +228,7 @@ def _sample(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _check(level: float, resamples: int) -> None:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, given {level}")
+    check_level(level)
     if resamples < 100:
         raise ValueError(f"resamples must be at least 100, given {resamples}")
 

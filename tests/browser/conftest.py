@@ -168,3 +168,27 @@ def wide(chromium: Any, page_file: Path) -> Iterator[Opened]:
     """The report on a wide, light screen, shared by tests that do not mind its state."""
     with ExitStack() as stack:
         yield open_page(chromium, stack, page_file)
+
+
+ROBOT_MAP = (
+    "columns: {episode_id: trial, side: where, success: ok, pair_id: pair, policy: who, task: kind}"
+)
+
+
+@pytest.fixture(scope="session")
+def robot_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of imported pairs of a robot, a twin and a simulator; needs no simulator."""
+    from robo_eval.log.importer import import_csv
+    from robo_eval.report.build import build_report
+
+    folder = tmp_path_factory.mktemp("robot")
+    lines = ["trial,where,ok,pair,who,kind"]
+    for who, side in (("ours", "real"), ("a-policy-with-a-long-name-v2", "twin")):
+        for kind, less in (("pick and place", 0), ("place in the upper drawer", 4)):
+            for i in range(20):
+                key = f"{who}-{kind}-{i}"
+                lines.append(f"r-{key},{side},{int(i < 14 - less)},{key},{who},{kind}")
+                lines.append(f"s-{key},sim,{int(i < 16)},{key},{who},{kind}")
+    (folder / "lab.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "map.yaml").write_text(ROBOT_MAP, encoding="utf-8")
+    return build_report(import_csv(folder / "lab.csv", folder / "map.yaml", folder / "trial"))

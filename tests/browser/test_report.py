@@ -222,6 +222,26 @@ def test_a_trial_that_is_not_as_it_should_be_has_a_clear_page(
         assert banner["y"] + banner["height"] <= result["y"]
 
 
+@pytest.mark.parametrize("width", [390, 1300])
+def test_the_robot_stands_beside_its_simulation_at_every_width(
+    look: Look, robot_page: Path, width: int
+) -> None:
+    opened = look(robot_page, width=width)
+    page = opened.page
+    assert opened.messages == []
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(OVERLAPS) == []
+    assert page.locator(".chart[data-figure=heat_map]").evaluate(MARKS)["cut"] == []
+    drawn = page.locator(".chart[data-figure=robots]").evaluate(MARKS)
+    assert drawn["paths"] >= 20  # two policies of five points with an interval each
+    assert drawn["cut"] == []
+    text = page.locator("#robots").inner_text()
+    assert text.startswith("On the robot")
+    for part in ("AR_sim", "S2R", "AR_twin", "S2S", "agrees least", "they are no AR and S2R"):
+        assert part in text
+
+
 def test_a_member_of_the_panel_is_said_to_have_no_curve(look: Look, odd: Path) -> None:
     page = look(odd / "few" / "report" / "index.html").page
     text = page.locator("#acc").inner_text()

@@ -136,13 +136,14 @@ def test_levels_and_agents_list_what_plans_can_name(cli):
 @pytest.mark.parametrize(
     "verb",
     ["", "run", "resume", "demo", "metrics", "acc", "report", "verify", "levels", "agents",
-     "export", "film", "migrate", "import", "import csv"],
+     "export", "film", "migrate", "import", "import csv", "plan-size", "plan-size width",
+     "plan-size at-least", "plan-size difference", "plan-size hours"],
 )  # fmt: skip
 def test_every_verb_has_help_with_an_example(cli, verb):
     result = cli(*verb.split(), "--help")
     assert result.code == 0
     assert "robo-eval" in result.out
-    if verb not in ("", "import"):
+    if verb not in ("", "import", "plan-size"):
         assert "Example" in result.out
         assert "--json" in result.out
 
@@ -167,3 +168,115 @@ def test_any_gymnasium_task_can_be_run(cli, tmp_path):
     assert run.code == 0, run.err
     assert json.loads(cli("verify", "trial", "--json").out)["ok"] is True
     assert len(list((tmp_path / "trial/traces").glob("*.mcap"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("width --rate 0.9 --to 0.2", {"episodes": 42}),
+        ("width --to 0.1", {"episodes": 402}),
+        ("at-least --rate 0.99", {"episodes": 299}),
+        (
+            "difference --first 0.9 --second 0.7 --both 0.65",
+            {"pairs": 61, "episodes_per_arm": 60},
+        ),
+        ("hours --per-100-h 10", {"hours": pytest.approx(29.957, abs=1e-3)}),
+    ],
+)
+def test_plan_size_says_what_an_answer_needs(cli, question, answer):
+    found = cli("plan-size", *question.split(), "--json")
+    assert found.code == 0, found.err
+    data = json.loads(found.out)
+    assert {name: data[name] for name in answer} == answer
+    told = cli("plan-size", *question.split())
+    assert str(data.get("episodes", data.get("pairs", ""))) in told.out
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("width --to 3", "width must be between 0 and 1"),
+        ("at-least --rate 1.5", "rate"),
+        ("difference --first 0.9 --second 0.7 --both 0.1", "between 0.6 and 0.7"),
+        ("hours --per-100-h 0", "rate"),
+    ],
+)
+def test_plan_size_refuses_what_cannot_be(cli, question, message):
+    refused = cli("plan-size", *question.split())
+    assert refused.code == 2
+    assert message in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_another_lab_s_pairs_become_sim_to_real_agreement(cli, tmp_path):
+    lines = ["trial,where,ok,pair"]
+    for i in range(20):
+        # Both succeed in 14, simulation alone in 2, none in 4.
+        lines += [f"r{i},real,{int(i < 14)},p{i}", f"s{i},sim,{int(i < 16)},p{i}"]
+    (tmp_path / "lab.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "map.yaml").write_text(
+        "columns: {episode_id: trial, side: where, success: ok, pair_id: pair}\n"
+        "constants: {policy: ours, task: pick}\n"
+    )
+    imported = cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "trial")
+    assert imported.code == 0, imported.err
+    told = cli("metrics", "trial")
+    assert told.code == 0, told.err
+    (robot,) = json.loads(cli("metrics", "trial", "--json").out)["robots"]
+    assert (robot["name"], robot["reliability"]["value"]) == ("AR", 0.7)
+    assert robot["reliability"]["method"] == "clopper_pearson"
+    assert (robot["agreement"]["name"], robot["agreement"]["n_pairs"]) == ("S2R", 20)
+    assert robot["agreement"]["agreement"]["value"] == pytest.approx(0.9)
+    assert robot["agreement"]["p_value"] == pytest.approx(0.5)
+    for word in ("AR", "AR_sim", "S2R", "20 pairs"):
+        assert word in told.out
+
+
+TALKING = """
+class Talking:
+    name, digest = "talking", "3" * 64
+
+    def reset(self, *, seed=None):
+        self.ticks = 0
+
+    def act(self, observation):
+        print("hello")
+        self.ticks += 1
+        if self.ticks > 4:
+            raise ValueError("boom:\\nsensor")
+        return 0
+
+
+def make():
+    print("made")
+    return Talking()
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_a_policy_prints_is_no_part_of_the_json(cli, tmp_path, jobs):
+    (tmp_path / "mine.py").write_text(TALKING)
+    (tmp_path / "plan.yaml").write_text(
+        "name: talking\ntasks: [{levels: [0]}]\nepisodes: 16\ntraces: none\n"
+        "policies: [{name: mine, factory: 'mine:make'}]\n"
+    )
+    run = cli("run", "plan.yaml", "--out", "trial", "--json", "--no-report", "--jobs", jobs)
+    assert run.code == 1
+    assert json.loads(run.out)["unscored"] == 16
+    assert "hello" in run.err
+    # What broke, where, and when: in one line.
+    told = cli("metrics", "trial").out
+    assert "mine: 16 without a score: ValueError: boom: sensor (mine.py:12 in act, tick 4)" in told
+
+
+def test_resume_does_not_add_to_a_log_that_does_not_verify(cli, small_plan, tmp_path):
+    import sqlite3
+
+    assert cli("run", small_plan, "--out", "trial", "--no-report").code == 0
+    with sqlite3.connect(tmp_path / "trial/episodes.db") as database:
+        database.execute("delete from episodes where sequence > 9")
+    refused = cli("resume", "trial")
+    assert refused.code == 1
+    assert "nothing was played: the log does not verify" in refused.err
+    with sqlite3.connect(tmp_path / "trial/episodes.db") as database:
+        assert database.execute("select count(*) from episodes").fetchone() == (9,)

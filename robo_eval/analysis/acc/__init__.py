@@ -8,7 +8,7 @@ References:
 
 from robo_eval.analysis.acc.agent import Analysis, analyse
 from robo_eval.analysis.acc.group import Population, population
-from robo_eval.analysis.acc.resample import AccIntervals, bootstrap
+from robo_eval.analysis.acc.resample import AccIntervals, bootstrap, bootstrap_seeds
 from robo_eval.analysis.acc.shapes import Isometrics, attainable_maximum, isometrics
 from robo_eval.analysis.acc.transforms import Transformed, closed_form, transform
 from robo_eval.analysis.acc.trial import AccTable, acc_for_trial
@@ -24,6 +24,7 @@ __all__ = [
     "analyse",
     "attainable_maximum",
     "bootstrap",
+    "bootstrap_seeds",
     "closed_form",
     "isometrics",
     "population",

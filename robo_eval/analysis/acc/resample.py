@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,14 @@ MIN_EPISODES: Final = 20
 """Episodes at every level from which the interval covers about what it promises."""
 MIN_LEVELS: Final = 6
 """Levels from which it does."""
+MIN_SEEDS: Final = 8
+"""Seeds shared by the items from which it does."""
+FEWEST_SEEDS: Final = 3
+"""Shared seeds below which there is no interval."""
+INDEPENDENT: Final = "stratified_bootstrap_percentile"
+"""Method where each episode is drawn by itself."""
+BY_SEED: Final = "seed_bootstrap_percentile"
+"""Method where a seed is drawn with its episodes in all items."""
 _MAX_CELLS: Final = 4_000_000
 """Numbers drawn at once: bounds memory at some 100 MB."""
 
@@ -27,8 +36,8 @@ class AccIntervals:
     """Percentile intervals of one agent's numbers; each is (low, high).
 
     Attributes:
-        capability: In units of difficulty.
-        spread: In units of difficulty.
+        capability: In units of difficulty; None if there is no interval at all.
+        spread: In units of difficulty; None likewise.
         normalised_generality: In [-1, 1]; None if it is undefined in most resamples.
         generality: 1 / difficulty; None if the spread is 0 in too many resamples for an upper end.
         expected_difficulty: In units of difficulty; None if undefined in most resamples.
@@ -38,10 +47,13 @@ class AccIntervals:
         n_levels: Difficulty levels with data.
         min_episodes: Episodes at the level that has fewest.
         unreliable: Why the intervals are too narrow to be trusted; None if they are not.
+        method: `"stratified_bootstrap_percentile"` or `"seed_bootstrap_percentile"`.
+        n_seeds: Seeds that were resampled; None where episodes were.
+        reason: Why there is no interval at all; None if there is one.
     """
 
-    capability: tuple[float, float]
-    spread: tuple[float, float]
+    capability: tuple[float, float] | None
+    spread: tuple[float, float] | None
     normalised_generality: tuple[float, float] | None
     generality: tuple[float, float] | None
     expected_difficulty: tuple[float, float] | None
@@ -51,6 +63,9 @@ class AccIntervals:
     n_levels: int
     min_episodes: int
     unreliable: str | None
+    method: str = INDEPENDENT
+    n_seeds: int | None = None
+    reason: str | None = None
 
 
 def bootstrap(
@@ -66,6 +81,8 @@ def bootstrap(
     seed: int = 0,
 ) -> AccIntervals:
     """Intervals by a stratified bootstrap: items within a level, episodes within an item.
+
+    Episodes must be independent draws; where items share their seeds, see `bootstrap_seeds`.
 
     Args:
         outcomes: One agent's results in [0, 1]: shape (I,) with one result an item, or (I, E)
@@ -94,30 +111,211 @@ def bootstrap(
     scale = make_scale(difficulties, h0=h0, q=q, left_fill=left_fill, right_fill=right_fill)
     strata, used = _strata(results, scale)
     curves = _resampled_curves(strata, resamples, np.random.default_rng(seed))
-    found = measure(curves, used)
-    gamma = found.normalised_generality
-    n_undefined = int(np.isnan(gamma).sum())
     n_episodes = [int(counts.sum()) for _, counts in strata]
-    capability = _percentiles(found.area, level)
-    spread = _percentiles(found.spread, level)
+    return _intervals(curves, used, n_episodes, level=level)
+
+
+def bootstrap_seeds(
+    outcomes: ArrayLike,
+    difficulty: ArrayLike,
+    *,
+    counts: ArrayLike | None = None,
+    h0: float | None = None,
+    q: float | None = None,
+    left_fill: float = 1.0,
+    right_fill: float = 0.0,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> AccIntervals:
+    """Intervals by a bootstrap of seeds that items share, and of items within a level.
+
+    Episodes of one seed start alike in every item, so they are no independent draws: a seed that
+    is drawn is drawn for all items. Percentiles lie as far out as Student's t and the divisor
+    n - 1 ask for, without which few seeds give too narrow an interval, and are shifted for bias:
+    every resampling loses some of the spread.
+
+    Args:
+        outcomes: One agent's mean result in [0, 1] in each item at each seed, shape (I, S); NaN
+            where an item has no episode of a seed, which then uses the seeds it has.
+        difficulty: Difficulty of each item, shape (I,).
+        counts: Episodes behind each mean, shape (I, S); None means one.
+        h0: As in `analyse`, like the three arguments that follow.
+        q: See `analyse`.
+        left_fill: See `analyse`.
+        right_fill: See `analyse`.
+        resamples: Curves drawn, at least 100.
+        level: Coverage aimed at.
+        seed: Seed of the draws.
+
+    Returns:
+        The intervals; with fewer than 3 seeds none, and the reason.
+
+    Raises:
+        InputError: If a number is out of range, or there is no outcome at all.
+        ShapeError: If the shapes do not fit.
+
+    References:
+        Davison and Hinkley (1997), Bootstrap Methods and their Application, section 3.8.
+        Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 14.3 (bias).
+        Hesterberg (2015), What Teachers Should Know About the Bootstrap, American Statistician
+        69(4), section 5.2 (percentiles further out).
+    """
+    results = as_numbers("outcomes", outcomes)
+    if results.ndim == 1:
+        results = results[:, None]
+    difficulties = as_numbers("difficulty", difficulty)
+    _check(results, difficulties, resamples, level)
+    known = ~np.isnan(results)
+    weight = np.ones(results.shape) if counts is None else as_numbers("counts", counts)
+    if weight.shape != results.shape or not (weight[known] > 0.0).all():
+        raise ShapeError("counts must have the shape of outcomes and be above 0 where they are")
+    weight = np.where(known, weight, 0.0)
+    scale = make_scale(difficulties, h0=h0, q=q, left_fill=left_fill, right_fill=right_fill)
+    has_data: NDArray[np.bool_] = np.asarray(known.any(axis=1))
+    rows_of_level, used = _levels_with_data(has_data, scale)
+    n_episodes = [round(float(weight[rows].sum())) for rows in rows_of_level]
+    # A seed without any episode is none that could be drawn.
+    is_played = known.any(axis=0)
+    results, weight = results[:, is_played], weight[:, is_played]
+    n_seeds = int(is_played.sum())
+    if n_seeds < FEWEST_SEEDS:
+        return AccIntervals(
+            capability=None,
+            spread=None,
+            normalised_generality=None,
+            generality=None,
+            expected_difficulty=None,
+            level=level,
+            resamples=0,
+            n_undefined=0,
+            n_levels=len(rows_of_level),
+            min_episodes=min(n_episodes),
+            unreliable=why_unreliable(n_episodes, n_seeds),
+            method=BY_SEED,
+            n_seeds=n_seeds,
+            reason=(
+                f"{counted(n_seeds, 'seed')}, shared by the items, cannot be resampled;"
+                f" {FEWEST_SEEDS} needed"
+            ),
+        )
+    rng = np.random.default_rng(seed)
+    curves = np.empty((resamples, len(rows_of_level)))
+    step = max(1, _MAX_CELLS // max(results.shape))
+    for first in range(0, resamples, step):
+        chunk = curves[first : first + step]
+        means = _means_of_drawn_seeds(results, weight, len(chunk), rng)
+        for index, rows in enumerate(rows_of_level):
+            chunk[:, index] = _mean_of_drawn_items(means[:, rows], rng)
+    of_item = np.nansum(results * weight, axis=1) / np.maximum(weight.sum(axis=1), 1.0)
+    curve = np.array([of_item[rows].mean() for rows in rows_of_level])
+    own = _BySeed(curve=curve, n_seeds=n_seeds)
+    return _intervals(curves, used, n_episodes, level=level, by_seed=own)
+
+
+@dataclass(frozen=True, slots=True)
+class _BySeed:
+    """What a bootstrap of seeds started from: the curve as it is, shape (L,), of so many seeds."""
+
+    curve: NDArray[np.float64]
+    n_seeds: int
+
+
+def _intervals(
+    curves: NDArray[np.float64],
+    scale: Scale,
+    n_episodes: list[int],
+    *,
+    level: float,
+    by_seed: _BySeed | None = None,
+) -> AccIntervals:
+    """Intervals from resampled curves, shape (B, L)."""
+    found = measure(curves, scale)
+    own = None if by_seed is None else measure(by_seed.curve, scale)
+    n_seeds = None if by_seed is None else by_seed.n_seeds
+
+    def ends(name: str) -> tuple[float, float] | None:
+        draws = getattr(found, name)
+        known = draws[~np.isnan(draws)]
+        if len(known) < len(draws) / 2:
+            return None
+        if own is None or n_seeds is None:
+            return _percentiles(known, (1.0 - level) / 2.0, (1.0 + level) / 2.0)
+        return _percentiles(known, *_tails(known, float(getattr(own, name)), n_seeds, level))
+
+    area, spread = ends("area"), ends("spread")
     return AccIntervals(
-        capability=(scale.h0 + capability[0], scale.h0 + capability[1]),
+        capability=None if area is None else (scale.h0 + area[0], scale.h0 + area[1]),
         spread=spread,
-        normalised_generality=_percentiles_of_most(gamma, level),
-        generality=(1.0 / spread[1], 1.0 / spread[0]) if spread[0] > 0.0 else None,
-        expected_difficulty=_percentiles_of_most(found.expected_difficulty, level),
+        normalised_generality=ends("normalised_generality"),
+        generality=(1.0 / spread[1], 1.0 / spread[0]) if spread and spread[0] > 0.0 else None,
+        expected_difficulty=ends("expected_difficulty"),
         level=level,
-        resamples=resamples,
-        n_undefined=n_undefined,
-        n_levels=len(strata),
+        resamples=len(curves),
+        n_undefined=int(np.isnan(found.normalised_generality).sum()),
+        n_levels=len(n_episodes),
         min_episodes=min(n_episodes),
-        unreliable=why_unreliable(n_episodes),
+        unreliable=why_unreliable(n_episodes, n_seeds),
+        method=INDEPENDENT if n_seeds is None else BY_SEED,
+        n_seeds=n_seeds,
     )
 
 
-def why_unreliable(episodes_per_level: list[int]) -> str | None:
-    """Why intervals from so many episodes at each level are too narrow; None if they are not."""
+def _tails(draws: NDArray[np.float64], value: float, n: int, level: float) -> tuple[float, float]:
+    """Which quantiles of the resamples of n seeds are the ends of the interval."""
+    # Imported late: scipy costs 0.1 s at start-up.
+    from scipy.special import ndtr, ndtri, stdtrit
+
+    far = float(stdtrit(n - 1, (1.0 + level) / 2.0)) * math.sqrt(n / (n - 1))
+    noise = 1e-12 * max(1.0, abs(value))
+    below = float((draws < value - noise).mean() + (draws <= value + noise).mean()) / 2.0
+    # Half a resample at each side keeps the shift finite.
+    shift = float(ndtri(np.clip(below, 0.5 / len(draws), 1.0 - 0.5 / len(draws))))
+    return float(ndtr(2.0 * shift - far)), float(ndtr(2.0 * shift + far))
+
+
+def _means_of_drawn_seeds(
+    results: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    resamples: int,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Mean of each item over the seeds drawn, shape (B, I); NaN for an item without an episode."""
+    n_seeds = results.shape[1]
+    drawn = rng.multinomial(n_seeds, np.full(n_seeds, 1.0 / n_seeds), resamples).astype(np.float64)
+    mass = drawn @ weight.T
+    sums = drawn @ (np.nan_to_num(results) * weight).T
+    means = np.full(mass.shape, np.nan)
+    np.divide(sums, mass, out=means, where=mass > 0.0)
+    np.clip(means, 0.0, 1.0, out=means)
+    for item in np.flatnonzero((mass == 0.0).any(axis=0) & (weight > 0.0).any(axis=1)):
+        # None of its few seeds was drawn; it draws one of them, so that its level stays.
+        lacking = np.flatnonzero(mass[:, item] == 0.0)
+        share = weight[item] / weight[item].sum()
+        means[lacking, item] = results[item, rng.choice(n_seeds, len(lacking), p=share)]
+    return means
+
+
+def _mean_of_drawn_items(
+    means: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Mean over items of one level, drawn with replacement: shape (B, m) to (B,)."""
+    resamples, m = means.shape
+    if m == 1:
+        return means[:, 0]
+    return np.asarray(np.take_along_axis(means, rng.integers(0, m, (resamples, m)), 1).mean(axis=1))
+
+
+def why_unreliable(episodes_per_level: list[int], n_seeds: int | None = None) -> str | None:
+    """Why intervals from so few episodes are too narrow; None if they are not.
+
+    Args:
+        episodes_per_level: Episodes at each level.
+        n_seeds: Seeds, where items share them.
+    """
     reasons = []
+    if n_seeds is not None and n_seeds < MIN_SEEDS:
+        reasons.append(f"{counted(n_seeds, 'seed')}, shared by the items, {MIN_SEEDS} needed")
     levels = counted(len(episodes_per_level), "difficulty level")
     if len(episodes_per_level) < MIN_LEVELS:
         reasons.append(f"{levels}, {MIN_LEVELS} needed")
@@ -154,29 +352,37 @@ Stratum = tuple[NDArray[np.float64], NDArray[np.intp]]
 """Outcomes at one level, shape (m, n), and how many of each row count, shape (m,)."""
 
 
+def _levels_with_data(
+    has_data: NDArray[np.bool_], scale: Scale
+) -> tuple[list[NDArray[np.intp]], Scale]:
+    """Items with data of each level that has some, and the axis of those levels."""
+    found = [
+        np.flatnonzero((scale.level_of_item == index) & has_data)
+        for index in range(len(scale.levels))
+    ]
+    kept = [index for index, rows in enumerate(found) if rows.size]
+    used = Scale(
+        levels=scale.levels[kept],
+        level_of_item=np.arange(len(kept)),
+        h0=scale.h0,
+        q=scale.q,
+        left_fill=scale.left_fill,
+        right_fill=scale.right_fill,
+    )
+    return [found[index] for index in kept], used
+
+
 def _strata(results: NDArray[np.float64], scale: Scale) -> tuple[list[Stratum], Scale]:
     """Outcomes level by level, sorted so that their order cannot matter."""
     # NaN sorts last, so the outcomes of an item come first in its row.
     results = np.sort(results, axis=1)
     counts = (~np.isnan(results)).sum(axis=1)
     strata: list[Stratum] = []
-    levels = []
-    for index, difficulty in enumerate(scale.levels):
-        rows = np.flatnonzero((scale.level_of_item == index) & (counts > 0))
-        if rows.size == 0:
-            continue
+    rows_of_level, used = _levels_with_data(counts > 0, scale)
+    for rows in rows_of_level:
         block = np.nan_to_num(results[rows, : counts[rows].max()], nan=2.0)
         order = np.lexsort(block.T[::-1])
         strata.append((block[order], counts[rows][order]))
-        levels.append(difficulty)
-    used = Scale(
-        levels=np.array(levels),
-        level_of_item=np.arange(len(levels)),
-        h0=scale.h0,
-        q=scale.q,
-        left_fill=scale.left_fill,
-        right_fill=scale.right_fill,
-    )
     return strata, used
 
 
@@ -234,12 +440,6 @@ def _resampled_means(
     return np.asarray(((values * counted).sum(axis=3) / drawn).mean(axis=2))
 
 
-def _percentiles_of_most(values: NDArray[np.float64], level: float) -> tuple[float, float] | None:
-    """Percentiles of the resamples that have a value, if most have."""
-    known = values[~np.isnan(values)]
-    return _percentiles(known, level) if len(known) >= len(values) / 2 else None
-
-
-def _percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:
-    low, high = np.quantile(values, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+def _percentiles(values: NDArray[np.float64], first: float, last: float) -> tuple[float, float]:
+    low, high = np.quantile(values, [first, last])
     return float(low), float(high)

@@ -14,20 +14,30 @@ from numpy.typing import NDArray
 from robo_eval.analysis.acc.agent import Analysis, analyse
 from robo_eval.analysis.acc.curve import make_scale
 from robo_eval.analysis.acc.group import Population, population
-from robo_eval.analysis.acc.resample import AccIntervals, bootstrap
+from robo_eval.analysis.acc.resample import (
+    INDEPENDENT,
+    AccIntervals,
+    bootstrap,
+    bootstrap_seeds,
+)
 from robo_eval.analysis.acc.shapes import attainable_maximum
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm
+from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.frame import episodes_frame, is_missing
+from robo_eval.metrics.tables import groups, main_rows, sort_key
 from robo_eval.metrics.words import counted
 
-_METHOD: Final = "stratified_bootstrap_percentile"
 _ALL_ALIKE: Final = "all episodes of each level ended alike; resampling them shows no spread"
+_ONE_EACH: Final = "one episode at each level; it cannot be resampled"
 _KEYS: Final = ("task", "profile", "level", "difficulty")
 
 Cell: TypeAlias = tuple[Any, ...]
 """Values of those of the keys that the table of difficulties has."""
+
+Planned: TypeAlias = Mapping[tuple[str, str], Mapping[tuple[Any, ...], int]]
+"""Episodes a plan asks for, by side and policy, then by task, profile, level and difficulty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,12 +54,16 @@ class AccRow:
         expected_difficulty: Centre of the area under the curve; no value without any success.
         flag: `"floor"`, `"ceiling"`, `"single_level"` or None.
         n_items: Items with a scored episode.
-        n_missing_items: Items of the trial without one; they are left out of the curve.
+        n_missing_items: Items without one of those the plan asks for, or of those of the trial
+            where there is no plan; they are left out of the curve.
         n_episodes: Scored episodes the curve rests on; those of level 0 that differ in the
             difficulty only, and so in nothing, count once.
         unreliable: Why the intervals are not to be trusted; None if they may be.
         levels: Difficulties of the curve, shape (L,).
         curve: Mean quality at each, shape (L,); NaN where nothing was scored.
+        coverage: Scored episodes of items out of those there should be.
+        is_partial: Whether another row has items that this one lacks, so that the two must not
+            be compared.
     """
 
     side: str
@@ -66,6 +80,18 @@ class AccRow:
     unreliable: str | None
     levels: NDArray[np.float64]
     curve: NDArray[np.float64]
+    coverage: Coverage | None = None
+    is_partial: bool = False
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether enough of the episodes are scored to compare the row with others."""
+        return self.coverage is None or self.coverage.is_sufficient
+
+    @property
+    def n_expected_items(self) -> int:
+        """Items there should be a scored episode of."""
+        return self.n_items + self.n_missing_items
 
     def as_dict(self) -> dict[str, object]:
         """The row as JSON would have it."""
@@ -82,6 +108,9 @@ class AccRow:
             "n_items": self.n_items,
             "n_missing_items": self.n_missing_items,
             "n_episodes": self.n_episodes,
+            "coverage": None if self.coverage is None else self.coverage.as_dict(),
+            "is_covered": self.is_covered,
+            "is_partial": self.is_partial,
             "unreliable": self.unreliable,
             "curve": {
                 "difficulty": self.levels[known].tolist(),
@@ -112,6 +141,8 @@ class AccTable:
         warnings: What makes all numbers doubtful, as whole sentences.
         panel_members: Policies that are left out because they are members of the panel, with the
             name they have there.
+        uncovered: Policies with too few scored episodes to be compared, each with its counts, as
+            text.
     """
 
     rows: tuple[AccRow, ...]
@@ -128,6 +159,7 @@ class AccTable:
     configuration: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     panel_members: Mapping[str, str] = field(default_factory=dict)
+    uncovered: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """The table as JSON would have it: no NaN, no infinity."""
@@ -146,6 +178,7 @@ class AccTable:
             "configuration": dict(self.configuration),
             "warnings": list(self.warnings),
             "panel_members": dict(self.panel_members),
+            "uncovered": list(self.uncovered),
         }
 
 
@@ -162,7 +195,8 @@ def acc_for_trial(
     The response to an item is the mean quality of its scored episodes. The axis runs over the
     items the trial played, the same for all its policies; controls are not items. Level 0 has no
     novelty whose difficulty could differ: where the panel found its items alike they are resampled
-    as one, and episodes of one seed in them are one observation.
+    as one, and episodes of one seed in them are one observation. Where items share their seeds,
+    seeds are resampled, each with its episodes in all items.
 
     Args:
         frame: Episodes with the columns of `core.episode.COLUMNS`.
@@ -188,47 +222,152 @@ def acc_of_table(
     resamples: int,
     level: float,
     seed: int,
+    planned: Planned | None = None,
+    min_coverage: float = 0.95,
 ) -> AccTable:
-    """`acc_for_trial` of a table that was checked already."""
+    """`acc_for_trial` of a table that was checked already.
+
+    Args:
+        table: Episodes.
+        item_difficulty: See `acc_for_trial`, like the three arguments that follow.
+        resamples: See `acc_for_trial`.
+        level: See `acc_for_trial`.
+        seed: See `acc_for_trial`.
+        planned: What the plan asks for; None without a plan.
+        min_coverage: Share of the episodes that must be scored for a policy to be compared.
+    """
     episodes = table[table["arm"] == Arm.MAIN.value]
     keys, panel = _panel(item_difficulty)
-    configuration = {"resamples": resamples, "level": level, "seed": seed, "method": _METHOD}
+    configuration = {"resamples": resamples, "level": level, "seed": seed, "method": INDEPENDENT}
     cells = [tuple(cell) for cell in episodes[keys].itertuples(index=False, name=None)]
-    item_of = _items(cells, keys, panel)
-    items = sorted(set(item_of.values()), key=lambda item: (panel[item], item))
-    left_out = tuple(sorted(_cell_text(cell) for cell in set(cells) - item_of.keys()))
+    asked = _asked(planned or {}, keys)
+    item_of = _items([*cells, *(cell for own in asked.values() for cell in own)], keys, panel)
+    played_cells = {cell for cell in cells if cell in item_of}
+    items = sorted({item_of[cell] for cell in played_cells}, key=lambda item: (panel[item], item))
+    counts = _counts(table, cells, item_of, asked, min_coverage)
+    names = _names(counts)
+    unscored = {name: cover for name, cover in counts.items() if not cover.scored}
+    left_out = (
+        *sorted(_cell_text(cell) for cell in set(cells) - item_of.keys()),
+        *(f"{names[name]}: {_unscored_text(cover)}" for name, cover in unscored.items()),
+    )
+    uncovered = {name: f"{names[name]}: {cover.text}" for name, cover in unscored.items()}
     if not items:
-        return _empty(left_out, configuration)
+        reason = "no scored episode of an item with a difficulty" if item_of else None
+        return _empty(left_out, configuration, tuple(uncovered.values()), reason)
     difficulty = np.array([panel[item] for item in items])
-    n_cells = np.array([sum(item_of[cell] == item for cell in item_of) for item in items])
     place_of = {item: place for place, item in enumerate(items)}
-    index_of = {cell: place_of[item] for cell, item in item_of.items()}
+    index_of = {cell: place_of[item_of[cell]] for cell in played_cells}
     played = _outcomes(episodes, [index_of.get(cell) for cell in cells], len(items))
+    scored = {name: _scored_items(agent, items) for name, agent in played.items()}
+    anyone_s = set[Cell]().union(*scored.values())
     rows = []
     responses = []
-    for side, policy in sorted(played):
-        outcomes = played[side, policy]
-        response = np.array([_mean(row) for row in outcomes])
+    for name in sorted(played):
+        agent = played[name]
+        response = np.array([_mean(row) for row in agent.episodes])
         found = analyse(response, difficulty, nan="drop", h0=difficulty[0], q=difficulty[-1])
-        intervals = bootstrap(outcomes, difficulty, resamples=resamples, level=level, seed=seed)
-        rows.append(_row(side, policy, found, intervals, outcomes, n_cells))
+        intervals = agent.intervals(difficulty, resamples=resamples, level=level, seed=seed)
+        expected = played_cells if planned is None else set(asked.get(name, ()))
+        expected = expected | {cell for cell in played_cells if item_of[cell] in scored[name]}
+        n_items = sum(item_of[cell] in scored[name] for cell in expected)
+        doubts = []
+        if not counts[name].is_sufficient:
+            doubts.append(_coverage_text(n_items, len(expected), counts[name]))
+            uncovered[name] = f"{names[name]}: {doubts[0]}"
+        is_partial = scored[name] != anyone_s
+        if is_partial:
+            lacking = counted(len(anyone_s - scored[name]), "item")
+            doubts.append(f"{lacking} of other policies missing, so not to be compared with them")
+        rows.append(
+            _row(
+                *name,
+                found,
+                intervals,
+                agent,
+                doubts,
+                n_items=n_items,
+                n_missing_items=len(expected) - n_items,
+                coverage=counts[name],
+                is_partial=is_partial,
+            )
+        )
         if found.flag != "single_level":  # which has no capability that could enter a mean
             responses.append(response)
     summary = population(responses, difficulty, nan="drop") if responses else None
+    methods = sorted({row.capability.method for row in rows}) or [INDEPENDENT]
+    has_gaps = bool(uncovered) or any(row.is_partial for row in rows)
+    doubt = "policies have gaps, or scored episodes of different items" if has_gaps else None
     return AccTable(
         rows=tuple(rows),
         h0=float(difficulty[0]),
         q=float(difficulty[-1]),
         left_fill=1.0,
         right_fill=0.0,
-        n_items=int(n_cells.sum()),
+        n_items=len(played_cells),
         n_levels=len(make_scale(difficulty).levels),
         attainable_maximum=attainable_maximum(difficulty),
-        population=_population_dict(summary) if summary else {},
+        population=_population_dict(summary, doubt) if summary else {},
         left_out=left_out,
         reason=None if rows else "no scored episode of an item with a difficulty",
-        configuration=configuration,
+        configuration={**configuration, "method": ", ".join(methods)},
+        uncovered=tuple(uncovered[name] for name in sorted(uncovered)),
     )
+
+
+def _asked(planned: Planned, keys: Sequence[str]) -> dict[tuple[str, str], dict[Cell, int]]:
+    """What the plan asks for, by the keys that the table of difficulties has."""
+    asked: dict[tuple[str, str], dict[Cell, int]] = {}
+    for name, conditions in planned.items():
+        own = asked.setdefault(name, {})
+        for condition, count in conditions.items():
+            cell = tuple(part for key, part in zip(_KEYS, condition, strict=True) if key in keys)
+            own[cell] = own.get(cell, 0) + count
+    return asked
+
+
+def _counts(
+    table: pd.DataFrame,
+    cells: Sequence[Cell],
+    item_of: Mapping[Cell, Cell],
+    asked: dict[tuple[str, str], dict[Cell, int]],
+    minimum: float,
+) -> dict[tuple[str, str], Coverage]:
+    """Coverage of every policy that has, or should have, episodes of items; in their order.
+
+    Conditions without a difficulty are taken out of `asked`.
+    """
+    for name, own in asked.items():
+        asked[name] = {cell: count for cell, count in own.items() if cell in item_of}
+    rows = main_rows(table)
+    rows = rows.take(np.array([cell in item_of for cell in cells], dtype=np.bool_))
+    tables = groups(rows, ("side", "policy"))
+    expected = {name for name, own in asked.items() if own}
+    return {
+        name: coverage_of(
+            tables.get(name, rows.take([])),
+            planned=sum(asked[name].values()) if name in asked else None,
+            minimum=minimum,
+        )
+        for name in sorted({(str(side), str(policy)) for side, policy in tables} | expected)
+    }
+
+
+def _names(counts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """What policies are called: with their side where there are several."""
+    found = list(counts)
+    has_sides = len({side for side, _ in found}) > 1
+    return {(side, policy): f"{policy} ({side})" if has_sides else policy for side, policy in found}
+
+
+def _unscored_text(coverage: Coverage) -> str:
+    what = coverage.text.partition("(")[2]
+    return "no scored episode" + (f" ({what}" if what else "")
+
+
+def _coverage_text(n_items: int, n_expected: int, coverage: Coverage) -> str:
+    episodes = f"{coverage.scored} of {coverage.expected} episodes scored"
+    return f"{n_items} of {counted(n_expected, 'item')}, {episodes}"
 
 
 def _items(
@@ -283,7 +422,12 @@ def _panel(table: pd.DataFrame) -> tuple[list[str], dict[Cell, float]]:
     return keys, panel
 
 
-def _empty(left_out: tuple[str, ...], configuration: Mapping[str, Any]) -> AccTable:
+def _empty(
+    left_out: tuple[str, ...],
+    configuration: Mapping[str, Any],
+    uncovered: tuple[str, ...],
+    reason: str | None,
+) -> AccTable:
     return AccTable(
         rows=(),
         h0=None,
@@ -295,25 +439,57 @@ def _empty(left_out: tuple[str, ...], configuration: Mapping[str, Any]) -> AccTa
         attainable_maximum=None,
         population={},
         left_out=left_out,
-        reason="no condition of this trial has an item difficulty",
+        reason=reason or "no condition of this trial has an item difficulty",
         configuration=configuration,
+        uncovered=uncovered,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    """What one policy did on one side.
+
+    Attributes:
+        episodes: Qualities of its observations in each item, shape (I, E), NaN where an item has
+            fewer than E.
+        by_seed: Mean quality of each item at each seed, shape (I, S), NaN where there is none,
+            and the number of observations behind it; None if items share no seed.
+    """
+
+    episodes: NDArray[np.float64]
+    by_seed: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+
+    def intervals(
+        self, difficulty: NDArray[np.float64], *, resamples: int, level: float, seed: int
+    ) -> AccIntervals:
+        """Intervals by the bootstrap that fits the seeds."""
+        if self.by_seed is None:
+            return bootstrap(self.episodes, difficulty, resamples=resamples, level=level, seed=seed)
+        means, counts = self.by_seed
+        return bootstrap_seeds(
+            means, difficulty, counts=counts, resamples=resamples, level=level, seed=seed
+        )
+
+
+def _scored_items(agent: _Agent, items: Sequence[Cell]) -> set[Cell]:
+    return {item for item, row in zip(items, agent.episodes, strict=True) if np.isfinite(row).any()}
+
+
+Observation: TypeAlias = tuple[object, list[float]]
+"""Seed of an observation and the qualities of its episodes, of which there is mostly one."""
 
 
 def _outcomes(
     episodes: pd.DataFrame, item_of_row: Sequence[int | None], n_items: int
-) -> dict[tuple[str, str], NDArray[np.float64]]:
+) -> dict[tuple[str, str], _Agent]:
     """Qualities of each agent's scored episodes by side and policy.
 
     Args:
         episodes: Rows, scored or not.
         item_of_row: Index of the item of each row; None without one.
         n_items: How many items there are.
-
-    Returns:
-        Arrays of shape (I, E), NaN where an item has fewer than E episodes.
     """
-    found: dict[tuple[str, str], list[dict[object, list[float]]]] = {}
+    found: dict[tuple[str, str], list[dict[object, Observation]]] = {}
     columns = (episodes[name] for name in ("side", "policy", "level", "seed", "quality"))
     for row, (item, side, policy, level, seed, quality) in enumerate(
         zip(item_of_row, *columns, strict=True)
@@ -321,23 +497,54 @@ def _outcomes(
         if item is None or math.isnan(quality):
             continue
         agent = found.setdefault((side, policy), [{} for _ in range(n_items)])
+        known = None if is_missing(seed) else seed
         # At level 0 one seed is one episode, whatever the difficulty it was played under.
-        is_repeat = level == 0 and not is_missing(seed)
-        agent[item].setdefault(("seed", seed) if is_repeat else row, []).append(quality)
-    return {name: _padded(agent) for name, agent in found.items()}
+        is_repeat = level == 0 and known is not None
+        agent[item].setdefault(("seed", known) if is_repeat else row, (known, []))[1].append(
+            quality
+        )
+    return {
+        name: _Agent(_padded(agent), _by_seed([list(item.values()) for item in agent]))
+        for name, agent in found.items()
+    }
 
 
-def _padded(items: Sequence[Mapping[object, Sequence[float]]]) -> NDArray[np.float64]:
+def _padded(items: Sequence[Mapping[object, Observation]]) -> NDArray[np.float64]:
     outcomes = np.full((len(items), max(len(item) for item in items)), np.nan)
     for row, item in zip(outcomes, items, strict=True):
         # Sorted, so that sums do not depend on the order of the rows.
-        row[: len(item)] = sorted(_mean(np.sort(values)) for values in item.values())
+        row[: len(item)] = sorted(_mean(np.sort(values)) for _, values in item.values())
     return outcomes
+
+
+def _by_seed(
+    items: Sequence[Sequence[Observation]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Mean quality and observations of each item at each seed, where items share seeds."""
+    table: dict[tuple[int, object], list[float]] = {}
+    for index, item in enumerate(items):
+        for seed, values in item:
+            if seed is None:
+                return None
+            table.setdefault((index, seed), []).append(_mean(np.sort(values)))
+    seeds = sorted({seed for _, seed in table}, key=lambda seed: sort_key((seed,)))
+    if len(seeds) == len(table):
+        return None
+    place = {seed: column for column, seed in enumerate(seeds)}
+    means = np.full((len(items), len(seeds)), np.nan)
+    counts = np.zeros(means.shape)
+    for (index, seed), values in table.items():
+        means[index, place[seed]] = _mean(np.sort(values))
+        counts[index, place[seed]] = len(values)
+    return means, counts
 
 
 def _mean(outcomes: NDArray[np.float64]) -> float:
     known = outcomes[~np.isnan(outcomes)]
-    return float(known.mean()) if known.size else math.nan
+    if not known.size:
+        return math.nan
+    # 3 x 0.1 / 3 is not 0.1: repeats of one episode must come to exactly what it was.
+    return float(known[0] if (known == known[0]).all() else known.mean())
 
 
 def _row(
@@ -345,31 +552,38 @@ def _row(
     policy: str,
     found: Analysis,
     intervals: AccIntervals,
-    outcomes: NDArray[np.float64],
-    n_cells: NDArray[np.int64],
+    agent: _Agent,
+    doubts: Sequence[str],
+    *,
+    n_items: int,
+    n_missing_items: int,
+    coverage: Coverage,
+    is_partial: bool,
 ) -> AccRow:
-    n_episodes = int((~np.isnan(outcomes)).sum())
-    has_data = (~np.isnan(outcomes)).any(axis=1)
+    n_episodes = int((~np.isnan(agent.episodes)).sum())
     # Next to the ends of the axis the spread is rounding noise, and one over it is no number.
     generality = math.nan if found.flag else found.generality
+    unreliable = _unreliable(doubts, intervals)
+    is_one_each = intervals.n_seeds is None and n_episodes == intervals.n_levels
+    alike = _ONE_EACH if is_one_each else _ALL_ALIKE
 
     def estimate(value: float, ends: tuple[float, float] | None, unit: str) -> Estimate:
         if not math.isfinite(value) or found.flag == "single_level":
             return Estimate.missing(
-                reason=_undefined(found.flag), unit=unit, n=n_episodes, method=_METHOD
+                reason=_undefined(found.flag), unit=unit, n=n_episodes, method=intervals.method
             )
-        reason = intervals.unreliable
+        reason = unreliable
         if ends is None:
-            reason = "undefined in many resamples"
+            reason = intervals.reason or "undefined in many resamples"
         elif math.isclose(*ends, rel_tol=1e-9, abs_tol=1e-12):
-            ends, reason = None, _ALL_ALIKE
+            ends, reason = None, alike
         return Estimate(
             value=value,
             low=ends[0] if ends else None,
             high=ends[1] if ends else None,
             level=intervals.level,
             n=n_episodes,
-            method=_METHOD,
+            method=intervals.method,
             unit=unit,
             reason=reason,
         )
@@ -387,13 +601,23 @@ def _row(
             found.expected_difficulty, intervals.expected_difficulty, "difficulty"
         ),
         flag=found.flag if isinstance(found.flag, str) else None,
-        n_items=int(n_cells[has_data].sum()),
-        n_missing_items=int(n_cells[~has_data].sum()),
+        n_items=n_items,
+        n_missing_items=n_missing_items,
         n_episodes=n_episodes,
-        unreliable=intervals.unreliable,
+        unreliable=unreliable,
         levels=found.levels,
         curve=found.curve,
+        coverage=coverage,
+        is_partial=is_partial,
     )
+
+
+def _unreliable(doubts: Sequence[str], intervals: AccIntervals) -> str | None:
+    """What speaks against a row, gaps in its data first."""
+    found = [*doubts]
+    if intervals.unreliable:
+        found.append(intervals.unreliable.removeprefix("unreliable: "))
+    return f"unreliable: {'; '.join(found)}" if found else None
 
 
 def _undefined(flag: object) -> str:
@@ -405,9 +629,9 @@ def _undefined(flag: object) -> str:
     return f"not defined at {flag}"
 
 
-def _population_dict(summary: Population) -> dict[str, object]:
+def _population_dict(summary: Population, doubt: str | None) -> dict[str, object]:
     """Numbers over policies; correlations only where they can mean something."""
-    caution = summary.caution
+    caution = doubt or summary.caution
     if caution is None and summary.n - summary.n_undefined < 4:
         defined = counted(summary.n - summary.n_undefined, "policy", "policies")
         caution = f"{defined} with a defined generality; a correlation needs 4"

@@ -3,7 +3,14 @@ import math
 import numpy as np
 import pytest
 
-from robo_eval.analysis.acc import analyse, attainable_maximum, bootstrap, isometrics, population
+from robo_eval.analysis.acc import (
+    analyse,
+    attainable_maximum,
+    bootstrap,
+    bootstrap_seeds,
+    isometrics,
+    population,
+)
 from robo_eval.core.errors import InputError, ShapeError
 
 
@@ -305,3 +312,38 @@ def test_bad_outcomes_are_refused():
         bootstrap([1, 0], [0, 1], resamples=10)
     with pytest.raises(ShapeError, match="difficulty names 3 items"):
         bootstrap([1, 0], [0, 1, 2])
+
+
+def test_bootstrap_of_seeds_spreads_like_repeated_experiments():
+    rng = np.random.default_rng(0)
+    difficulty = np.arange(8.0)
+
+    def experiment():
+        able = 3.5 + rng.normal(0, 1.5, 20) + rng.normal(0, 1, (8, 20))
+        return (able > difficulty[:, None]).astype(float)
+
+    repeats = [analyse(experiment().mean(axis=1), difficulty) for _ in range(1000)]
+    found = [bootstrap_seeds(experiment(), difficulty, resamples=400) for _ in range(20)]
+    for name in ("capability", "spread", "normalised_generality"):
+        width = np.ptp(np.quantile([getattr(r, name) for r in repeats], [0.025, 0.975]))
+        assert np.mean([np.ptp(getattr(f, name)) for f in found]) == pytest.approx(width, rel=0.25)
+    outcomes = experiment()
+    by_seed, alone = bootstrap_seeds(outcomes, difficulty), bootstrap(outcomes, difficulty)
+    assert np.ptp(by_seed.capability) > 1.5 * np.ptp(alone.capability)
+    assert (by_seed.method, by_seed.n_seeds) == ("seed_bootstrap_percentile", 20)
+    assert bootstrap_seeds(outcomes, difficulty) == by_seed
+
+
+def test_items_and_counts_of_shared_seeds():
+    outcomes = np.array([[1.0, 1, 1, 0], [1, 0, 1, 1], [0, 0, 1, 0], [0, 0, 0, math.nan]])
+    found = bootstrap_seeds(outcomes, [0, 0, 1, 2], counts=np.where(outcomes == 1, 2, 1))
+    assert found.capability[0] < found.capability[1]
+    assert found.min_episodes == 3
+    assert found.unreliable.startswith("unreliable: 4 seeds, shared by the items, 8 needed; ")
+    with pytest.raises(ShapeError, match="counts must have the shape"):
+        bootstrap_seeds(outcomes, [0, 0, 1, 2], counts=[[1.0]])
+    lone = bootstrap_seeds([1.0, 0.0], [0, 1])
+    assert (lone.capability, lone.reason) == (
+        None,
+        "1 seed, shared by the items, cannot be resampled; 3 needed",
+    )

@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 
 from robo_eval.analysis.acc import acc_for_trial, analyse
+from robo_eval.analysis.acc.trial import acc_of_table
 from robo_eval.core.errors import InputError
+from robo_eval.metrics.frame import episodes_frame
 
 ENV = "RoboEval/CartPole3D-v0"
 CELLS = [(level, d) for level in (0, 1, 2) for d in ("easy", "medium", "hard")]
@@ -87,7 +89,12 @@ def test_controls_and_unscored_episodes_are_not_items():
     first = acc_for_trial(frame, _panel())
     extra = _frame({"p": 0.0}, arm="control")
     fault = frame.iloc[[0]].assign(episode_id="f", quality=None, success=None, end_reason="fault")
-    assert acc_for_trial(pd.concat([frame, extra, fault]), _panel()).as_dict() == first.as_dict()
+    second = acc_for_trial(pd.concat([frame, extra, fault]), _panel()).as_dict()
+    coverage = second["rows"][0].pop("coverage")
+    assert coverage["text"] == "36 of 37 scored (1 fault)"
+    expected = first.as_dict()
+    expected["rows"][0].pop("coverage")
+    assert second == expected
 
 
 def test_an_item_without_a_score_is_bridged_and_reported():
@@ -171,7 +178,8 @@ def test_level_0_is_played_once_a_seed_whatever_the_difficulty():
     assert row.curve[0] == pytest.approx(base.mean())
     once = frame[~at_zero | (frame["difficulty"] == "easy")]
     again = acc_for_trial(once, _alike_at_zero()).rows[0].as_dict()
-    assert again == row.as_dict() | {"n_items": 7}
+    assert (row.coverage.text, again["coverage"]["text"]) == ("90 of 90 scored", "70 of 70 scored")
+    assert again == row.as_dict() | {"n_items": 7, "coverage": again["coverage"]}
     # Without seeds nothing says that they are the same episodes.
     unknown = acc_for_trial(frame.assign(seed=None), _alike_at_zero()).rows[0]
     assert unknown.n_episodes == 90
@@ -221,3 +229,135 @@ def test_floor_and_ceiling_have_no_interval_without_width():
     assert (row.capability.value, row.capability.low, row.capability.high) == (0.0, None, None)
     assert row.expected_difficulty.reason == "not defined at floor"
     assert row.generality.value is None
+
+
+# Seeds that all items share ----------------------------------------------------------------------
+
+
+def _with_seed_effect(n):
+    """One policy that is as far up or down in every item as its seed says."""
+    frame = _frame({"p": 0.06}, n)
+    frame["seed"] = list(range(n)) * len(CELLS)
+    quality = frame["quality"] - 0.1 + 0.15 * np.cos(frame["seed"])
+    frame["quality"] = quality.clip(0.01, 0.99).round(4)
+    frame[["success", "end_reason"]] = [False, "failure"]
+    return frame
+
+
+def _width(estimate):
+    return estimate.high - estimate.low
+
+
+def test_seeds_that_items_share_are_resampled_as_one():
+    frame = _with_seed_effect(20)
+    (shared,) = acc_for_trial(frame, _panel()).rows
+    (unknown,) = acc_for_trial(frame.assign(seed=None), _panel()).rows
+    (own,) = acc_for_trial(frame.assign(seed=range(len(frame))), _panel()).rows
+    assert shared.capability.method == "seed_bootstrap_percentile"
+    assert unknown.capability.method == own.capability.method == "stratified_bootstrap_percentile"
+    assert own.capability == unknown.capability
+    assert shared.capability.value == own.capability.value
+    # What a seed does it does in all nine items, which do not average it out.
+    assert _width(shared.capability) > 2 * _width(own.capability)
+    means = frame.groupby("seed")["quality"].mean()
+    expected = 2 * 2.09 * means.std() / math.sqrt(20) * 0.8
+    assert _width(shared.capability) == pytest.approx(expected, rel=0.15)
+    assert shared.unreliable is None
+    shuffled = frame.sample(frac=1, random_state=1)
+    assert acc_for_trial(shuffled, _panel()).rows[0].as_dict() == shared.as_dict()
+
+
+def test_few_shared_seeds_are_unreliable_and_fewer_give_no_interval():
+    few, two, one = (acc_for_trial(_with_seed_effect(n), _panel()).rows[0] for n in (5, 2, 1))
+    assert few.unreliable.startswith("unreliable: 5 seeds, shared by the items, 8 needed; fewer")
+    assert few.capability.low < few.capability.value < few.capability.high
+    for row, seeds in ((two, "2 seeds"), (one, "1 seed")):
+        assert row.unreliable.startswith(f"unreliable: {seeds}, shared by the items, 8 needed")
+        for estimate in (row.capability, row.spread, row.normalised_generality, row.generality):
+            assert estimate.value is not None
+            assert (estimate.low, estimate.high) == (None, None)
+            assert estimate.reason == (
+                f"{seeds}, shared by the items, cannot be resampled; 3 needed"
+            )
+
+
+def test_an_item_without_some_seeds_uses_those_it_has():
+    frame = _with_seed_effect(10)
+    last = (frame["level"] == 2) & (frame["difficulty"] == "hard")
+    (row,) = acc_for_trial(frame[~last | (frame["seed"] == 3)], _panel()).rows
+    assert row.n_items == 9
+    assert row.n_episodes == 81
+    assert row.curve[-1] == frame[last & (frame["seed"] == 3)]["quality"].iloc[0]
+    assert row.capability.low < row.capability.value < row.capability.high
+
+
+def test_one_episode_a_level_cannot_be_resampled():
+    frame = _frame({"p": 0.1}, n=1)
+    (row,) = acc_for_trial(frame, _panel()).rows
+    for estimate in (row.capability, row.spread, row.normalised_generality, row.generality):
+        assert (estimate.low, estimate.high) == (None, None)
+        assert estimate.reason == "one episode at each level; it cannot be resampled"
+
+
+# Gaps --------------------------------------------------------------------------------------------
+
+
+def _planned(*policies, episodes=4):
+    conditions = {(ENV, "paper", level, difficulty): episodes for level, difficulty in CELLS}
+    return {("sim", policy): conditions for policy in policies}
+
+
+def _table(frame, *policies):
+    return acc_of_table(
+        episodes_frame(frame),
+        _panel(),
+        resamples=200,
+        level=0.95,
+        seed=0,
+        planned=_planned(*policies),
+    )
+
+
+def test_incomplete_rows_say_so_and_are_not_comparable():
+    frame = _frame({"part": 0.1, "whole": 0.1})
+    table = _table(frame[(frame["policy"] == "whole") | (frame["level"] == 0)], "part", "whole")
+    part, whole = table.rows
+    assert (part.n_items, part.n_missing_items, part.is_covered) == (3, 6, False)
+    assert part.unreliable.startswith(
+        "unreliable: 3 of 9 items, 12 of 36 episodes scored;"
+        " 6 items of other policies missing, so not to be compared with them; "
+    )
+    assert part.capability.reason == part.unreliable
+    assert table.uncovered == ("part: 3 of 9 items, 12 of 36 episodes scored",)
+    assert (whole.is_covered, whole.is_partial, part.is_partial) == (True, False, True)
+    assert part.as_dict()["coverage"]["text"] == "12 of 36 scored (24 not played)"
+    assert "different items" in table.population["caution"]
+
+
+def test_a_trial_that_is_under_way_counts_the_items_of_its_plan():
+    frame = _frame({"p": 0.1})
+    (row,) = _table(frame[frame["level"] == 0], "p").rows
+    assert (row.n_items, row.n_expected_items, row.is_partial) == (3, 9, False)
+    assert row.unreliable.startswith("unreliable: 3 of 9 items, 12 of 36 episodes scored; ")
+    assert _table(frame, "p").uncovered == ()
+
+
+def test_policies_without_a_scored_episode_are_left_out_by_name():
+    frame = _frame({"mine": 0.1, "other": 0.1})
+    lost = (frame["policy"] == "mine") & (frame["level"] == 0)
+    frame = frame[(frame["policy"] == "other") | lost]
+    frame = frame.astype({"quality": object, "success": object})
+    frame.loc[lost, ["quality", "success", "end_reason"]] = [None, None, "fault"]
+    table = _table(frame, "mine", "other", "third")
+    assert [row.policy for row in table.rows] == ["other"]
+    assert table.left_out == (
+        "mine: no scored episode (12 fault, 24 not played)",
+        "third: no scored episode (36 not played)",
+    )
+    assert table.uncovered == (
+        "mine: 0 of 36 scored (12 fault, 24 not played)",
+        "third: 0 of 36 scored (36 not played)",
+    )
+    nothing = _table(frame[frame["policy"] == "mine"], "mine")
+    assert nothing.reason == "no scored episode of an item with a difficulty"
+    assert acc_for_trial(frame, _panel()).left_out == ("mine: no scored episode (12 fault)",)

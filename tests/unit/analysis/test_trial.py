@@ -179,7 +179,10 @@ def test_metrics_of_a_sound_log_print_and_end_well(trial, capsys):
     acc_verb(trial.path)
     text = capsys.readouterr().out
     assert "2 items at 2 difficulties" in text
-    assert "unreliable: 2 difficulty levels, 6 needed" in text
+    assert (
+        "balancer, nothing: unreliable: 3 seeds, shared by the items, 8 needed;"
+        " 2 difficulty levels, 6 needed; fewer than 20 episodes at 2 of 2 difficulty levels"
+    ) in text
 
 
 def test_a_frame_that_was_read_already_gives_the_same(trial):
@@ -265,3 +268,40 @@ def test_one_item_is_written_in_the_singular_and_has_no_interval(tmp_path, capsy
     assert "1 difficulty level, 6 needed" in text
     assert "[0." not in text
     assert "a curve needs two difficulties" in " ".join(text.split())
+
+
+def drop(trial, condition):
+    """Take rows out of what is read of a log, as if they had not been played yet."""
+    frame = trial.frame()
+    return frame[~condition(frame)]
+
+
+def test_numbers_of_an_incomplete_trial_come_with_a_warning_and_exit_code_1(
+    trial, capsys, monkeypatch
+):
+    played = drop(trial, lambda frame: (frame["level"] == 9) & (frame["policy"] == "balancer"))
+    monkeypatch.setattr(TrialDirectory, "frame", lambda _self: played)
+    with pytest.raises(CheckFailedError, match="too few episodes are scored") as caught:
+        acc_verb(trial.path)
+    assert "balancer: 1 of 2 items, 3 of 6 episodes scored" in str(caught.value)
+    text = " ".join(capsys.readouterr().out.split())
+    assert " 1 of 2 " in text
+    assert "comparable" in text
+    assert "balancer: unreliable: 1 of 2 items, 3 of 6 episodes scored; 1 item of other" in text
+    assert "nothing: unreliable: 3 seeds" in text
+    with pytest.raises(CheckFailedError, match="too few episodes are scored"):
+        acc_verb(trial.path, json=True)
+    data = json.loads(capsys.readouterr().out)
+    assert data["uncovered"]
+    assert [(row["is_covered"], row["is_partial"]) for row in data["rows"]] == [
+        (False, True),
+        (True, False),
+    ]
+
+
+def test_a_policy_without_a_score_is_named(trial, capsys, monkeypatch):
+    played = drop(trial, lambda frame: frame["policy"] == "balancer")
+    monkeypatch.setattr(TrialDirectory, "frame", lambda _self: played)
+    with pytest.raises(CheckFailedError, match="balancer: 0 of 6 scored"):
+        acc_verb(trial.path)
+    assert "left out: balancer: no scored episode (6 not played)" in capsys.readouterr().out

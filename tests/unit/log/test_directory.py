@@ -2,19 +2,22 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from robo_eval.core.errors import PlanError, TrialDirectoryError
-from robo_eval.core.plan import TrialPlan, parse_plan
+from robo_eval.core.errors import CheckFailedError, PlanError, TrialDirectoryError
+from robo_eval.core.plan import TrialPlan, locked_text, parse_plan
 from robo_eval.log.directory import TrialDirectory, is_trial
 from robo_eval.log.lock import RunLock
 from robo_eval.log.store import EpisodeStore
+from robo_eval.log.verify import verify_trial
 
 
 def test_create_writes_a_complete_trial(trial, plan):
@@ -117,8 +120,72 @@ def test_open_names_what_is_no_trial(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(TrialDirectoryError, match="is a file"):
         TrialDirectory.open(tmp_path / "file")
-    with pytest.raises(TrialDirectoryError, match=r"plan\.yaml: is missing; this is no trial"):
+    (tmp_path / "plan.yaml").write_text("name: x\ntasks: [{}]\npolicies: [nothing]\n")
+    with pytest.raises(
+        TrialDirectoryError, match=r"open_names\S*: is no trial directory: no locked"
+    ):
         TrialDirectory.open(tmp_path)
+
+
+PARTS = ("plan.yaml", "manifest.json", "episodes.db")
+
+
+@pytest.mark.parametrize("gone", PARTS)
+def test_a_trial_that_lost_a_file_is_still_one(trial, gone):
+    (trial.path / gone).unlink()
+    assert is_trial(trial.path)
+    assert [p.file for p in verify_trial(trial.path).problems] == [gone]
+
+
+@pytest.mark.parametrize("kept", PARTS)
+def test_one_file_of_a_trial_makes_none(trial, kept):
+    for name in PARTS:
+        if name != kept:
+            (trial.path / name).unlink()
+    assert not is_trial(trial.path)
+
+
+@pytest.mark.parametrize("beside", PARTS[1:])
+def test_a_plan_of_somebody_beside_a_file_of_that_name_is_no_trial(tmp_path, plan, beside):
+    (tmp_path / beside).write_text("{}")
+    (tmp_path / "plan.yaml").write_text("name: x\ntasks: [{}]\npolicies: [nothing]\n")
+    assert not is_trial(tmp_path)
+    with pytest.raises(TrialDirectoryError, match="is no trial directory"):
+        verify_trial(tmp_path)
+    (tmp_path / "plan.yaml").write_text(locked_text(plan))
+    assert is_trial(tmp_path)
+
+
+@pytest.mark.parametrize("verb", ["metrics", "verify", "migrate", "report"])
+@pytest.mark.parametrize("with_plan", [False, True])
+def test_a_command_says_that_a_folder_is_no_trial(tmp_path, verb, with_plan):
+    from typer.testing import CliRunner
+
+    from robo_eval.cli.app import app
+
+    if with_plan:
+        (tmp_path / "plan.yaml").write_text("name: x\ntasks: [{}]\npolicies: [nothing]\n")
+    before = list(tmp_path.iterdir())
+    result = CliRunner().invoke(app, [verb, str(tmp_path)])
+    assert isinstance(result.exception, TrialDirectoryError)
+    assert result.exception.exit_code == 2
+    assert str(result.exception).startswith(f"{tmp_path}: is no trial directory")
+    assert list(tmp_path.iterdir()) == before
+
+
+def test_the_report_of_a_changed_log_is_written_and_refused(finished):
+    from typer.testing import CliRunner
+
+    from robo_eval.cli.app import app
+
+    with closing(sqlite3.connect(finished.path / "episodes.db")) as raw:
+        raw.execute("update episodes set operator = 'me' where sequence = 2")
+        raw.commit()
+    result = CliRunner().invoke(app, ["report", str(finished.path)])
+    assert isinstance(result.exception, CheckFailedError)
+    assert str(result.exception).startswith("the log does not verify: row 2 (e1) was changed")
+    assert (finished.path / "report/index.html").exists()
+    assert "report: " in result.stdout
 
 
 def test_a_changed_plan_is_refused(trial):

@@ -1,13 +1,16 @@
 """Exports hold every row, and read back they are the table the log gives."""
 
 import csv
+import sqlite3
+from contextlib import closing
+from functools import partial
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from robo_eval.core.episode import COLUMNS
-from robo_eval.core.errors import InputError, TrialDirectoryError
+from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason
 from robo_eval.log.export import export_episodes, read_episodes
 from robo_eval.log.store import EpisodeStore
@@ -15,6 +18,7 @@ from robo_eval.log.store import EpisodeStore
 
 @pytest.fixture
 def mixed(trial, make_episode):
+    make_episode = partial(make_episode, plan_digest=trial.plan_digest)
     with trial.lock(), EpisodeStore(trial.path, durable=False) as store:
         store.append(
             [
@@ -106,6 +110,31 @@ def test_the_command_needs_force_as_well(mixed, tmp_path):
     result = CliRunner().invoke(app, [*command, "--force"])
     assert result.exit_code == 0
     assert len(read_episodes(file)) == 4
+
+
+def test_the_command_says_that_a_log_does_not_verify(mixed, tmp_path):
+    from typer.testing import CliRunner
+
+    from robo_eval.cli.app import app
+
+    with closing(sqlite3.connect(mixed.path / "episodes.db")) as raw:
+        raw.execute("update episodes set operator = 'me' where sequence = 2")
+        raw.commit()
+    result = CliRunner().invoke(app, ["export", str(mixed.path), "-o", str(tmp_path / "rows.csv")])
+    assert isinstance(result.exception, CheckFailedError)
+    assert str(result.exception).startswith("the log does not verify: row 2 (e1) was changed; run")
+    assert len(read_episodes(tmp_path / "rows.csv")) == 4
+
+
+def test_a_wrong_word_in_a_table_names_the_valid_ones(mixed, tmp_path):
+    export_episodes(mixed.path, tmp_path / "rows.csv")
+    text = (tmp_path / "rows.csv").read_text().replace("timeout", "timout")
+    (tmp_path / "rows.csv").write_text(text)
+    expected = (
+        r"column 'end_reason': unknown end_reason 'timout'; did you mean 'timeout'\? valid: [^`]*$"
+    )
+    with pytest.raises(InputError, match=expected):
+        read_episodes(tmp_path / "rows.csv")
 
 
 def test_an_unknown_ending_is_refused(mixed, tmp_path):

@@ -10,6 +10,7 @@ from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.importer import import_csv
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.verify import verify_trial
+from robo_eval.metrics.frame import episodes_frame
 
 TABLE = """run,model,outcome,minutes,when,energy,stars
 a1,pi0,yes,0.5,2026-03-01T10:30,1.5,5
@@ -88,8 +89,6 @@ def test_the_plan_says_that_it_was_imported(lab):
 
 
 def test_metrics_take_imported_episodes(lab):
-    from robo_eval.metrics.frame import episodes_frame
-
     assert len(episodes_frame(lab().frame())) == 4
 
 
@@ -193,7 +192,7 @@ def test_a_scaled_start(lab):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("12", 12), ("12.0", 12), ("+12.", 12), ("1.2e1", 12), ("9223372036854775807", 2**63 - 1)],
+    [("12", 12), ("12.0", 12), ("+12.", 12), ("1.2e1", 12), ("9007199254740991", 2**53 - 1)],
 )
 def test_whole_numbers(lab, text, expected):
     (row,) = rows(lab(f"p,s,n\na,1,{text}\n", with_columns("ticks: n")))
@@ -239,6 +238,29 @@ def test_attempts_of_one_episode_of_which_one_is_scored(lab):
     assert len(rows(trial)) == 5
 
 
+ASSISTED = "columns: {policy: p, success: s, quality: q, interventions: h}\n"
+
+
+def test_an_assisted_success_is_a_failure_where_the_map_says_so(lab):
+    columns = f"{ASSISTED}assisted_success: failure\nconstants: {{task: t, side: real}}\n"
+    trial = lab("p,s,q,h\na,1,,2\na,1,0.9,1\na,1,1,0\na,0,0.2,3\n", columns)
+    found = [(row.success, row.quality, row.end_reason, row.interventions) for row in rows(trial)]
+    assert found == [
+        (False, 0.0, EndReason.FAILURE, 2),
+        (False, 0.9, EndReason.FAILURE, 1),
+        (True, 1.0, EndReason.SUCCESS, 0),
+        (False, 0.2, EndReason.FAILURE, 3),
+    ]
+    assert verify_trial(trial.path).ok
+    assert len(episodes_frame(trial.frame())) == 4
+    assert trial.plan.imported.column_map["assisted_success"] == "failure"
+
+
+def test_a_seed_may_be_any_number_of_64_bits(lab):
+    (row,) = rows(lab(f"p,s,n\na,1,{2**63 - 1}\n", with_columns("seed: n")))
+    assert row.seed == 2**63 - 1
+
+
 ATTEMPTS = "columns: {episode_id: i, attempt: n, policy: p, success: s}\n" + SIMPLE.split("\n")[1]
 TIMED = with_columns("start_ns: w")
 DURATION = with_columns("duration_s: d")
@@ -258,7 +280,39 @@ BAD_TABLES = {
     "assisted success": (
         "p,s,h\na,0,2\na,1,2\n",
         with_columns("interventions: h"),
-        "line 3, column 'h': is 2, but an assisted episode is never a success",
+        "column 'h': is 2, but an assisted .* set assisted_success: failure in the column map",
+    ),
+    "other delimiter": (
+        "p;s\na;1\n",
+        SIMPLE,
+        "line 1: ',' does not divide the header 'p;s'; set delimiter: ';' in the column map",
+    ),
+    "tabs": ("p\ts\na\t1\n", SIMPLE, "set delimiter: tab in the column map"),
+    "commas": ("p,s\na,1\n", SIMPLE + "delimiter: ';'\n", "set delimiter: ',' in the column map"),
+    "Latin-1": (
+        "p,s\na,1\nJörg,1\n".encode("latin-1"),
+        SIMPLE,
+        "line 3: is no CSV in UTF-8: byte 0xf6; save the table as UTF-8",
+    ),
+    "ticks beyond what a float tells apart": (
+        f"p,s,n\na,1,{2**53}\n",
+        TICKS,
+        "line 2, column 'n': '9007199254740992' is too large; ticks must be less than",
+    ),
+    "level beyond what a float tells apart": (
+        f"p,s,n\na,1,{2**53 + 1}\n",
+        with_columns("level: n"),
+        "line 2, column 'n': '9007199254740993' is too large; level must be less than",
+    ),
+    "duration whose sum is infinite": (
+        "p,s,d\na,1,1e308\n",
+        DURATION,
+        "'1e308' gives 1e\\+308 s; duration_s can be at most 1e\\+12 s; check unit and scale",
+    ),
+    "exposure in a wrong unit": (
+        "p,s,d\na,1,1e9\n",
+        with_columns("exposure_s: {column: d, unit: h}"),
+        "'1e9' gives 3.6e\\+12 s; exposure_s can be at most",
     ),
     "start with a point": (
         "p,s,w\na,1,1772361000.5\n",
@@ -430,7 +484,7 @@ def test_a_bad_table_is_refused_and_leaves_nothing(lab, tmp_path, name):
 
 BAD_MAPS = {
     "not yaml": ("columns: [", "not valid YAML"),
-    "not text": (b"\xff\x00", "not valid YAML"),
+    "not text": (b"\xff\x00", "not valid YAML in UTF-8; save it as UTF-8"),
     "no mapping": ("- a\n", "column map: must be a mapping"),
     "empty": ("", "must be a mapping"),
     "no columns": ("constants: {task: t}\n", "columns: must be a mapping"),
@@ -491,6 +545,11 @@ BAD_MAPS = {
     "plain column with a dot": ("columns: {policy.x: s}\n", "must be written as 'policy'"),
     "given twice": ("columns: {policy: p}\nconstants: {policy: x}\n", "both a column and"),
     "bad delimiter": ("columns: {policy: p}\ndelimiter: ab\n", "delimiter: must be one character"),
+    "bad word for assisted": (
+        "columns: {policy: p}\nassisted_success: fail\n",
+        "assisted_success: unknown word 'fail'; did you mean 'failure'",
+    ),
+    "list for assisted": ("columns: {policy: p}\nassisted_success: [a]\n", "assisted_success: unk"),
     "bad missing": ("columns: {policy: p}\nmissing: NA\n", "missing: must be a list"),
     "bad threshold": ("columns: {policy: p}\nsuccess_quality: 2\n", "success_quality"),
     "constant that is a list": ("columns: {policy: p}\nconstants: {task: [a]}\n", "one value"),

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.export import export_episodes
+from robo_eval.log.migrations.table_sql import without_not_null
 from robo_eval.log.rows import columns_of_form
 from robo_eval.log.store import EpisodeStore, migrate
 from robo_eval.log.verify import verify_trial
@@ -192,25 +194,124 @@ def test_an_upgrade_that_fails_changes_nothing(old, monkeypatch):
     assert verify_trial(old).ok
 
 
-def test_a_step_that_fails_half_way_changes_nothing(former, monkeypatch):
-    import alembic.op
-
-    real = alembic.op.execute
-    calls = []
-
-    def second_fails(*args, **keywords):
-        calls.append(args)
-        if len(calls) == 2:  # the table has been copied by then
-            raise sqlite3.OperationalError("database or disk is full")
-        return real(*args, **keywords)
-
-    monkeypatch.setattr(alembic.op, "execute", second_fails)
-    with pytest.raises(TrialDirectoryError, match="disk is full"):
+def test_a_step_that_fails_half_way_changes_nothing(former):
+    with closing(sqlite3.connect(former / "episodes.db")) as raw:
+        raw.create_collation("lab", lambda a, b: (a > b) - (a < b))
+        raw.execute("create index by_policy on episodes (policy collate lab)")
+        raw.commit()
+    before = contents(former / "episodes.db")
+    # Only noticed when the table has been copied and dropped.
+    expected = r"episodes\.db: index 'by_policy' cannot be made again .*no such collation.*drop it"
+    with pytest.raises(TrialDirectoryError, match=expected):
         migrate(former)
-    assert columns(former / "episodes.db") == columns(V2 / "episodes.db")
-    monkeypatch.undo()
+    assert contents(former / "episodes.db") == before
+    with closing(sqlite3.connect(former / "episodes.db")) as raw:
+        raw.execute("drop index by_policy")
+        raw.commit()
     assert migrate(former) is not None
     assert verify_trial(former).ok
+
+
+ADDED = {
+    "trigger": "create trigger guard before update on episodes"
+    " begin select raise(abort, 'rows: append-only :x 100%'); end",
+    "second trigger": 'create trigger "after all" after delete on episodes'
+    " begin insert into notes values (old.episode_id); end",
+    "expression index": "create index by_half on episodes (quality / 2) where quality > 0.1",
+    "descending index": "create index newest on episodes (start_ns desc)",
+    "collated index": "create unique index by_id on episodes (episode_id collate nocase)",
+    "column without type": "alter table episodes add column remark",
+    "column with collation": "alter table episodes add column tag text collate nocase default 'x'",
+    "unnamed check": "alter table episodes add column stars integer"
+    " check (stars is not null or episodes.ticks is not null)",
+    "generated column": "alter table episodes add column half as (quality / 2)",
+    "column named in capitals": 'alter table episodes add column "Not NULL, ticks" text',
+}
+
+
+def add_to(folder: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(folder / "episodes.db")) as raw:
+        raw.execute("create table notes (text)")
+        for statement in statements:
+            raw.execute(statement)
+        raw.commit()
+
+
+def contents(file: Path) -> tuple[list, list]:
+    """All that SQLite says of a database, and its rows."""
+    with closing(sqlite3.connect(file)) as raw:
+        schema = raw.execute("select type, name, tbl_name, sql from sqlite_schema").fetchall()
+        return sorted(schema, key=str), raw.execute("select * from episodes").fetchall()
+
+
+@pytest.mark.parametrize("version", ["old", "former"])
+@pytest.mark.parametrize("added", [*ADDED, "all"])
+def test_an_upgrade_keeps_what_somebody_added(added, version, request):
+    folder = request.getfixturevalue(version)
+    add_to(folder, *(ADDED.values() if added == "all" else [ADDED[added]]))
+    schema, rows = contents(folder / "episodes.db")
+    migrate(folder)
+    upgraded, upgraded_rows = contents(folder / "episodes.db")
+    with closing(sqlite3.connect(folder / "episodes.db")) as raw:
+        assert raw.execute("pragma integrity_check").fetchall() == [("ok",)]
+    others = [row for row in schema if row[1] != "episodes"]
+    assert [row for row in upgraded if row[1] != "episodes"] == others
+    if version == "former":
+        assert upgraded_rows == rows
+        (before,), (after,) = (
+            [row[3] for row in found if row[1] == "episodes"] for found in (schema, upgraded)
+        )
+        for name in NOT_KNOWN:
+            kind = columns(V2 / "episodes.db")[name][0]
+            before = before.replace(f"\t{name} {kind} NOT NULL", f"\t{name} {kind}")
+        assert after == before
+    found = columns(folder / "episodes.db")
+    assert [found[name][1] for name in NOT_KNOWN] == [0, 0, 0, 0]
+    report = verify_trial(folder)
+    assert report.ok, report.problems
+
+
+def test_a_guard_against_edits_still_guards_after_the_upgrade(former):
+    add_to(former, ADDED["trigger"])
+    migrate(former)
+    with (
+        closing(sqlite3.connect(former / "episodes.db")) as raw,
+        pytest.raises(sqlite3.IntegrityError, match="rows: append-only :x 100%"),
+    ):
+        raw.execute("update episodes set quality = 1")
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ("ticks INTEGER NOT NULL", "ticks INTEGER"),
+        ('"ticks" INTEGER not /* ! */ null', '"ticks" INTEGER'),
+        ("[Ticks] INT DEFAULT (1) NOT NULL CHECK (ticks NOT NULL)",
+         "[Ticks] INT DEFAULT (1) CHECK (ticks NOT NULL)"),
+        ("ticks INT CONSTRAINT t NOT NULL ON CONFLICT ABORT UNIQUE", "ticks INT UNIQUE"),
+        ("ticks NOT NULL", "ticks"),
+        ("ticks INT DEFAULT 'NOT NULL' -- NOT NULL,\n NOT NULL",
+         "ticks INT DEFAULT 'NOT NULL' -- NOT NULL,\n"),
+        ("other TEXT NOT NULL", "other TEXT NOT NULL"),
+        ("other TEXT DEFAULT ', ticks NOT NULL' NOT NULL",
+         "other TEXT DEFAULT ', ticks NOT NULL' NOT NULL"),
+    ],
+)  # fmt: skip
+def test_only_the_constraint_goes(column, expected):
+    sql = "CREATE TABLE episodes (\n\ta NUMERIC(10, 2) NOT NULL, {}, PRIMARY KEY (a)) STRICT"
+    assert without_not_null(sql.format(column), ("ticks",)) == sql.format(expected)
+
+
+def test_an_error_of_the_upgrade_itself_is_one_line(former, monkeypatch):
+    import alembic.command
+    from sqlalchemy.exc import CompileError
+
+    def fail(*_args):
+        raise CompileError("no type\nfor a column")
+
+    monkeypatch.setattr(alembic.command, "upgrade", fail)
+    with pytest.raises(TrialDirectoryError, match=r"episodes\.db: no type for a column"):
+        migrate(former)
 
 
 def test_a_running_trial_is_not_upgraded(old):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.manifest import read_manifest, write_manifest
 from robo_eval.log.rows import GENESIS, cells_of, row_digest
@@ -282,6 +282,30 @@ def test_an_interrupted_trial_is_verified_as_far_as_possible(trial, make_episode
     # What the manifest does count stays protected.
     edit(trial, "delete from episodes where sequence > 1")
     assert "row 2, which manifest.json counts, missing" in found(trial)
+
+
+def test_a_run_that_was_killed_is_interrupted_and_not_running(trial, make_episode):
+    # As after kill -9: the manifest says `running`, and nobody holds the lock.
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store:
+        store.append([make_episode(0, plan_digest=trial.plan_digest)])
+        (running,) = [note for note in verify_trial(trial.path).notes if "not complete" in note]
+    assert "is not complete (running)" in running
+    assert trial.manifest.status == "running"
+    (note,) = verify_trial(trial.path).notes
+    assert "is not complete (interrupted)" in note
+    assert trial.status().startswith("interrupted")
+
+
+def test_a_wrong_word_names_the_valid_ones_and_no_other_command(finished):
+    edit(finished, "update episodes set end_reason = 'sucess' where sequence = 2")
+    text = found(finished)
+    assert "column 'end_reason': unknown end_reason 'sucess'; did you mean 'success'? " in text
+    assert "valid: success, failure, " in text
+    assert "robo-eval verify" not in text
+    assert "EndReason" not in text
+    # Who only reads the rows is told where to learn more.
+    with pytest.raises(InputError, match=r"unknown end_reason .*; `robo-eval verify` says more$"):
+        finished.frame()
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "plan.yaml", "episodes.db"])

@@ -86,6 +86,39 @@ def test_a_bad_cell_is_refused_by_row_and_column(frame, episode, column, value, 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("column", ["ticks", "level", "attempt", "interventions"])
+@pytest.mark.parametrize("value", [2**53, 2**53 + 1, 2**63 - 1, 2.0**60])
+@pytest.mark.parametrize("other", [1, None])
+def test_a_count_that_a_float_cannot_hold_is_refused(frame, episode, column, value, other):
+    log = frame(episode("a", 0.5), episode("b", 0.5))
+    if other is None and column in ("attempt", "interventions"):
+        other = 1
+    log[column] = pd.Series([other, value], dtype=object)
+    expected = rf"row 1 \(b\), column '{column}' is .*; it must be less than 9007199254740992"
+    for kind in ("object", "float64" if isinstance(value, float) else "Int64"):
+        with pytest.raises(InputError, match=expected):
+            episodes_frame(log.astype({column: kind}))
+
+
+def test_counts_below_that_stay_exact(frame, episode):
+    log = frame(episode("a", 0.5), episode("b", 0.5))
+    for column in ("ticks", "level"):
+        log[column] = [2**53 - 1, 2**53 - 2]
+    table = episodes_frame(log)
+    assert table["ticks"].tolist() == table["level"].tolist() == [2**53 - 1, 2**53 - 2]
+
+
+@pytest.mark.parametrize("column", ["duration_s", "exposure_s"])
+def test_a_time_whose_sum_could_be_infinite_is_refused(frame, episode, column):
+    log = frame(episode("a", 0.5), episode("b", 0.5))
+    log[column] = [1e12, 1e308]
+    expected = rf"row 1 \(b\), column '{column}' is 1e\+308; no episode is longer than 1e\+12 s"
+    with pytest.raises(InputError, match=expected):
+        episodes_frame(log)
+    log[column] = [1e12, 1e12]
+    assert episodes_frame(log)[column].tolist() == [1e12, 1e12]
+
+
 def test_an_assisted_success_is_refused(frame, episode):
     with pytest.raises(InputError, match="an assisted episode is never a success"):
         episodes_frame(frame(episode("a", interventions=1)))

@@ -19,8 +19,10 @@ from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import TrialSummary, summarise
 from robo_eval.report.clips import Chosen, choose, clips
 from robo_eval.report.content import TrialData, make_report
+from robo_eval.report.facts import conditions
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
+from robo_eval.report.words import duration
 
 TASK = "RoboEval/CartPole3D-v0"
 Outcome = Callable[[str, int, int], float | None]
@@ -401,3 +403,113 @@ def test_how_episodes_ended_adds_up_and_troubles_are_told() -> None:
     assert "12 (12 failure" not in page
     assert "(12 failure, 2 safety stop)" in page
     assert "2 attempts ended by" in page
+
+
+def test_differences_that_cancel_are_not_the_same_outcome() -> None:
+    """Two seeds, won by one policy each, and eight seeds that cancel over the levels."""
+    two, _ = report_of(
+        lambda policy, _l, i: float((policy == "good") == (i == 0)), plan=plan_of(seeds=2)
+    )
+    assert "the same with every seed" not in two.verdict
+    assert "cannot be said: 2 values; an interval needs 3." in two.verdict
+    within, _ = report_of(lambda policy, level, _i: float((policy == "good") == (level == 0)))
+    assert "the same with every seed" not in within.verdict
+    assert "cannot be said: all 8 values are equal." in within.verdict
+
+
+def test_equal_policies_are_both_named() -> None:
+    report, _ = report_of(lambda _p, _l, i: 1.0 if i % 2 else 0.3)
+    assert report.verdict.startswith("good survived 8 of 16 scored episodes (0.50, 95\xa0%")
+    assert "; bad survived 8 of 16 scored episodes (0.50, 95\xa0%" in report.verdict
+    assert report.verdict.endswith(
+        "good and bad are equal in mean performance: they did the same with every seed"
+        " (16 pairs, 8 seeds)."
+    )
+    three, _ = report_of(lambda _p, _l, i: 0.1 * i, plan=plan_of(("a", "b", "c")))
+    assert three.verdict.endswith("these 3 are equal: none of them is best.")
+
+
+def test_a_policy_that_leads_on_average_but_lost_by_seed_is_said_to_have() -> None:
+    """Level 1 has one seed: half of the mean over conditions, little of the mean over seeds."""
+
+    def few(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame[(frame["level"] == 0) | (frame["seed"] == 1000)]
+
+    imported = ImportPlan(file="their.csv", sha256="3" * 64, rows=42)
+    plan = plan_of(seeds=20).model_copy(update={"imported": imported})
+    worth = {("good", 0): 0.5, ("good", 1): 0.9, ("bad", 0): 0.6, ("bad", 1): 0.5}
+    report, _ = report_of(
+        lambda p, level, i: worth[p, level] + 0.002 * (i % 3) * (p == "bad"), plan=plan, change=few
+    )
+    assert report.verdict.startswith("good survived")
+    assert "But on the same seeds it did worse than bad by 0.0" in report.verdict
+    assert "the two averages weight conditions differently" in report.verdict
+    assert "does not separate" not in report.verdict
+
+
+def test_policies_without_common_seeds_are_not_compared_and_it_is_said_why() -> None:
+    def apart(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.assign(seed=frame["seed"] + 100 * (frame["policy"] == "bad"))
+
+    report, _ = report_of(
+        lambda p, _l, i: (0.9 if p == "good" else 0.2) + 0.01 * i,
+        plan=imported_plan(),
+        change=apart,
+    )
+    assert "no two of their episodes share condition and seed" in report.verdict
+    assert "an unpaired comparison is not made, because" in report.verdict
+
+
+def test_numbers_without_interval_come_with_the_reason() -> None:
+    report, _ = report_of(lambda p, _l, i: 0.5 if p == "good" else 0.4, plan=plan_of(seeds=2))
+    assert "mean performance 0.50 (no interval: all 2 values are equal)" in report.verdict
+    page = render(report, [])
+    assert "performance 0.50 (no interval: all 2 values are equal)" in page
+    assert page.count('">[-]</span> <span class="quiet">0/2</span>') == 4
+    assert "[-] no interval: all 2 values are equal." in page
+    one, _ = report_of(lambda p, _l, _i: 0.5 if p == "good" else 0.4, plan=plan_of(seeds=1))
+    assert "95\xa0% )" not in one.verdict
+    assert "95\xa0% <" not in render(one, [])
+    full = render(report_of(noisy({"good": 0.8, "bad": 0.2}))[0], [])
+    assert "[-]" not in full.split("application/octet-stream")[0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_times_without_a_finite_sum_are_said_to_be_so() -> None:
+    """Metrics refuse such times of today, but rows of an older log are described all the same."""
+    plan = plan_of()
+    frame = rows_of(plan, lambda _p, _l, _i: 0.5).assign(duration_s=1e308)
+    assert dict(conditions(plan, frame, None))["Task time"] == "not finite in all"
+    assert duration(float("inf")) == duration(float("nan")) == "not finite"
+
+
+def test_episodes_of_unknown_length_are_said_to_be_left_out_of_the_line() -> None:
+    def lost(frame: pd.DataFrame) -> pd.DataFrame:
+        is_lost = (frame["policy"] == "bad") & (frame["seed"] < 1003)
+        return frame.assign(duration_s=frame["duration_s"].mask(is_lost))
+
+    report, _ = report_of(lambda _p, _l, i: 1.0 if i == 0 else 0.3, change=lost)
+    assert report.lengths_note.startswith(
+        "Lines and medians leave out 6 episodes of bad (4 failed), whose length is not recorded;"
+    )
+    assert report.lengths_note in render(report, [])
+    assert report_of(lambda _p, _l, _i: 0.5)[0].lengths_note == ""
+
+
+def test_commands_say_from_where_and_what_python_must_find() -> None:
+    report, _ = report_of(lambda _p, _l, _i: 0.5)
+    assert report.commands_note == (
+        "Give these commands in the folder that holds trial. Playing also needs the module x, which"
+        " the plan names: unless installed or in that folder, PYTHONPATH must hold the folder that"
+        " it is in."
+    )
+    assert report.commands_note in render(report, [])
+    plan = plan_of()
+    own = [plan.policies[0].model_copy(update={"factory": "robo_eval.agents.balancer:Balancer"})]
+    inside, _ = report_of(
+        lambda _p, _l, _i: 0.5,
+        plan=plan_of(("good",)).model_copy(update={"policies": tuple(own)}),
+    )
+    assert inside.commands_note == "Give these commands in the folder that holds trial."
+    imported, _ = report_of(lambda _p, _l, _i: 0.5, plan=imported_plan())
+    assert imported.commands_note == "Give these commands in the folder that holds trial."

@@ -1,0 +1,167 @@
+"""`robo-eval plan-size`: how many episodes or hours an answer needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from robo_eval.cli.output import JsonOption, print_json, say
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Say how many episodes or hours an answer needs.",
+)
+
+LevelOption = Annotated[float, typer.Option("--level", help="Coverage of the interval.")]
+PowerOption = Annotated[float, typer.Option("--power", help="Chance wanted to find it.")]
+AlphaOption = Annotated[float, typer.Option("--alpha", help="Largest p value that decides.")]
+
+
+@app.callback()
+def root() -> None:
+    """Say how many episodes or hours an answer needs, before they are run."""
+
+
+@app.command("width", short_help="Episodes for an interval of some width.")
+def width(
+    *,
+    rate: Annotated[float, typer.Option(help="Success rate expected; 0.5 is the worst.")] = 0.5,
+    to: Annotated[float, typer.Option("--to", help="Width wanted, upper less lower end.")],
+    level: LevelOption = 0.95,
+    json: JsonOption = False,
+) -> None:
+    """Episodes after which the interval of a success rate is at most so wide.
+
+    Example: robo-eval plan-size width --rate 0.9 --to 0.2
+    """
+    from robo_eval.stats.planning import episodes_for_width
+
+    with _refusals():
+        n = episodes_for_width(rate, to, level=level)
+    _answer(
+        json,
+        {"episodes": n, "rate": rate, "width": to, "level": level, "method": "clopper_pearson"},
+        f"{n} episodes: then the Clopper-Pearson interval ({level:.0%}) of a success rate near"
+        f" {rate:g} is at most {to:g} wide",
+    )
+
+
+@app.command("at-least", short_help="Episodes without a failure for a rate.")
+def at_least(
+    *,
+    rate: Annotated[float, typer.Option(help="Success rate to be shown.")],
+    level: LevelOption = 0.95,
+    json: JsonOption = False,
+) -> None:
+    """Episodes without a failure that show that a success rate is at least so high.
+
+    Example: robo-eval plan-size at-least --rate 0.95
+    """
+    from robo_eval.stats.planning import failure_free_episodes
+
+    with _refusals():
+        n = failure_free_episodes(rate, level=level)
+    _answer(
+        json,
+        {"episodes": n, "failures": 0, "rate": rate, "level": level},
+        f"{n} episodes in a row without a failure show a success rate of at least {rate:g}"
+        f" (one-sided, {level:.0%})",
+    )
+
+
+@app.command("difference", short_help="Pairs or episodes to find a difference.")
+def difference(
+    *,
+    first: Annotated[float, typer.Option(help="Success rate expected of one policy or side.")],
+    second: Annotated[float, typer.Option(help="Success rate expected of the other.")],
+    both: Annotated[
+        float | None,
+        typer.Option(help="Share of pairs in which both succeed; default as if by chance."),
+    ] = None,
+    power: PowerOption = 0.8,
+    alpha: AlphaOption = 0.05,
+    json: JsonOption = False,
+) -> None:
+    """Pairs, or episodes of each arm, with which a difference of two success rates is found.
+
+    Pairs meet the same conditions; how much that gains depends on how often both succeed.
+
+    Example: robo-eval plan-size difference --first 0.9 --second 0.7 --both 0.65
+    """
+    from robo_eval.core.errors import InputError
+    from robo_eval.stats.planning import episodes_per_arm, pairs_for_power
+
+    together = first * second if both is None else both
+    win, loss = first - together, second - together
+    if min(win, loss) < -1e-12 or win + loss + together > 1.0 + 1e-12:
+        raise InputError(
+            f"--both {together:g} does not fit success rates of {first:g} and {second:g}; it lies"
+            f" between {max(0.0, first + second - 1.0):g} and {min(first, second):g}"
+        )
+    with _refusals():
+        pairs = pairs_for_power(max(win, 0.0), max(loss, 0.0), power=power, alpha=alpha)
+        arm = episodes_per_arm(first, second, power=power, alpha=alpha)
+    _answer(
+        json,
+        {
+            "pairs": pairs,
+            "episodes_per_arm": arm,
+            "first": first,
+            "second": second,
+            "both": together,
+            "power": power,
+            "alpha": alpha,
+        },
+        f"{pairs} pairs (exact McNemar test), or {arm} episodes of each without pairs, find a"
+        f" difference of {first:g} and {second:g} with chance {power:g} at p <= {alpha:g}; both"
+        f" succeed in {together:.2f} of the pairs",
+    )
+
+
+@app.command("hours", short_help="Hours to bound an incident rate.")
+def hours(
+    *,
+    per_100_h: Annotated[
+        float, typer.Option("--per-100-h", help="Incidents per 100 h to stay below.")
+    ],
+    events: Annotated[int, typer.Option(min=0, help="Incidents that may happen.")] = 0,
+    level: LevelOption = 0.95,
+    json: JsonOption = False,
+) -> None:
+    """Hours of exposure that show that an incident rate is below a bound.
+
+    Example: robo-eval plan-size hours --per-100-h 1 --events 0
+    """
+    from robo_eval.stats.planning import exposure_for_rate
+
+    with _refusals():
+        needed = exposure_for_rate(per_100_h / 100.0, events=events, level=level)
+    what = "without an incident" if not events else f"with {events} incident{'s' * (events > 1)}"
+    _answer(
+        json,
+        {"hours": needed, "events": events, "per_100_h": per_100_h, "level": level},
+        f"{needed:.1f} h {what} show a rate below {per_100_h:g} per 100 h (one-sided, {level:.0%})",
+    )
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the statistics refuse, as a refusal of the command line."""
+    from robo_eval.core.errors import InputError
+
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as err:
+        raise InputError(str(err)) from err
+
+
+def _answer(json: bool, data: dict[str, object], text: str) -> None:  # noqa: FBT001
+    if json:
+        print_json(data)
+    else:
+        say(text)

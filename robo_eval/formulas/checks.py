@@ -1,0 +1,258 @@
+"""What a formula accepts: finite numbers in range, whole counts, sequences of one length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.core.errors import InputError, ShapeError
+from robo_eval.core.names import unknown_name
+
+Numbers: TypeAlias = Sequence[float] | NDArray[np.floating] | NDArray[np.integer]
+"""One number an episode, checkpoint, task or bin: a list, a tuple, a range or an array."""
+
+_ABSENT: Final = "leave out what was not measured"
+_HUGE: Final = 1e150
+"""No measurement is larger, and the square of a smaller number does not overflow."""
+
+
+def number(
+    name: str, value: object, *, low: float | None = None, high: float | None = None
+) -> float:
+    """A finite number in [low, high].
+
+    Args:
+        name: What the caller calls it, for the message.
+        value: Anything `float` takes, except text.
+        low: Smallest number that will do; none for no limit.
+        high: Largest number that will do; none for no limit.
+
+    Raises:
+        InputError: If it is no number, not finite or out of range.
+
+    Example:
+        >>> number("ar_real", 1.2, low=0.0, high=1.0)
+        Traceback (most recent call last):
+            ...
+        robo_eval.core.errors.InputError: ar_real is 1.2; it must be a number from 0 to 1
+    """
+    wanted = _wanted(low, high)
+    # float("0.5") would work, and hide that a column was read as text.
+    if isinstance(value, str | bytes) or not is_single(value):
+        raise InputError(f"{name} is {value!r:.60}; it must be {wanted}")
+    try:
+        x = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as err:
+        raise InputError(f"{name} is {value!r:.60}; it must be {wanted}") from err
+    below = low is not None and x < low
+    above = high is not None and x > high
+    if not math.isfinite(x) or below or above:
+        raise InputError(f"{name} is {x:g}; it must be {wanted}")
+    if abs(x) > _HUGE:
+        raise InputError(f"{name} is {x:g}; it must not exceed {_HUGE:g}")
+    return x
+
+
+def _wanted(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f"a number from {low:g} to {high:g}"
+    if low is not None:
+        return f"a finite number, at least {low:g}"
+    if high is not None:
+        return f"a finite number, at most {high:g}"
+    return "a finite number"
+
+
+def share(name: str, value: object) -> float:
+    """A number in [0, 1]; see `number`."""
+    return number(name, value, low=0.0, high=1.0)
+
+
+def share_or_none(name: str, value: object) -> float | None:
+    """A number in [0, 1], or None where nothing was measured; see `number`."""
+    if value is None:
+        return None
+    try:
+        return share(name, value)
+    except InputError as err:
+        raise InputError(f"{err}, or None where nothing was measured") from err
+
+
+def positive(name: str, value: object) -> float:
+    """A finite number above 0; see `number`."""
+    x = number(name, value)
+    if x <= 0.0:
+        raise InputError(f"{name} is {x:g}; it must be above 0")
+    return x
+
+
+def confidence(name: str, value: object) -> float:
+    """A confidence strictly between 0 and 1, such as 0.95; see `number`."""
+    x = number(name, value)
+    if not 0.0 < x < 1.0:
+        raise InputError(f"{name} is {x:g}; it must be between 0 and 1, such as 0.95")
+    return x
+
+
+def count(name: str, value: object) -> int:
+    """A whole number, at least 0; see `number`."""
+    x = number(name, value, low=0.0)
+    if x != math.floor(x):
+        raise InputError(f"{name} is {x:g}; it must be a whole number")
+    return int(x)
+
+
+def numbers(
+    name: str, values: object, *, low: float | None = None, high: float | None = None
+) -> NDArray[np.float64]:
+    """A sequence of finite numbers in [low, high].
+
+    Args:
+        name: What the caller calls it, for the message.
+        values: Numbers, shape (n,), n >= 0.
+        low: Smallest number that will do; none for no limit.
+        high: Largest number that will do; none for no limit.
+
+    Returns:
+        A copy as floats, shape (n,).
+
+    Raises:
+        InputError: If one of them is no number, not finite or out of range.
+        ShapeError: If it is not a sequence of numbers.
+
+    Example:
+        >>> numbers("capability", range(3), low=0.0)
+        array([0., 1., 2.])
+    """
+    items = sequence(name, values)
+    return np.array(
+        [_member(f"{name}[{i}]", item, low, high) for i, item in enumerate(items)], dtype=np.float64
+    )
+
+
+def _member(name: str, value: object, low: float | None, high: float | None) -> float:
+    try:
+        return number(name, value, low=low, high=high)
+    except InputError as err:
+        raise InputError(f"{err}; {_ABSENT}") from err
+
+
+def is_single(value: object) -> bool:
+    """Whether this is one value and not several; an array without dimensions is one."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0
+    return not isinstance(value, Iterable) or isinstance(value, str | bytes)
+
+
+def sequence(name: str, values: object) -> list[object]:
+    """The members of a sequence or of an array of one dimension.
+
+    Raises:
+        ShapeError: If it is text, a mapping, a single number, or an array of another shape.
+    """
+    wrong_shape = isinstance(values, np.ndarray) and values.ndim != 1
+    if wrong_shape or isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        shape = f" of shape {values.shape}" if isinstance(values, np.ndarray) else ""
+        raise ShapeError(
+            f"{name} is a {type(values).__name__}{shape}; it must be a sequence of numbers"
+        )
+    return list(values)
+
+
+def same_length(**arrays: NDArray[np.float64]) -> None:
+    """Check that sequences belong together.
+
+    Raises:
+        ShapeError: If their lengths differ.
+
+    Example:
+        >>> same_length(p=np.zeros(3), y=np.zeros(2))
+        Traceback (most recent call last):
+            ...
+        robo_eval.core.errors.ShapeError: p has 3 values and y 2; they must be as many
+    """
+    (first, reference), *others = arrays.items()
+    for name, array in others:
+        if len(array) != len(reference):
+            raise ShapeError(
+                f"{first} has {len(reference)} values and {name} {len(array)}; they must be as many"
+            )
+
+
+def weights_of(name: str, values: object, n: int) -> NDArray[np.float64]:
+    """Weights that sum to 1.
+
+    Args:
+        name: What the caller calls them, for the message.
+        values: Weights, at least 0, shape (n,); None for equal ones.
+        n: How many are needed, at least 1.
+
+    Raises:
+        InputError: If one is negative or not finite, or all are 0.
+        ShapeError: If there are not n of them.
+    """
+    if values is None:
+        return np.full(n, 1.0 / n)
+    weights = numbers(name, values, low=0.0)
+    if len(weights) != n:
+        raise ShapeError(f"{name} has {len(weights)} values, and {n} are needed")
+    return weights / total_weight(name, weights)
+
+
+def total_weight(name: str, weights: Iterable[float]) -> float:
+    """The sum of weights.
+
+    Raises:
+        InputError: If it is 0: then nothing would count.
+    """
+    total = math.fsum(weights)
+    if total <= 0.0:
+        raise InputError(f"{name} are all 0; at least one must be above 0")
+    return total
+
+
+def mapping(name: str, values: object, keys: Iterable[str] | None = None) -> dict[str, object]:
+    """The items of a mapping.
+
+    Args:
+        name: What the caller calls it, for the message; plural.
+        values: The mapping.
+        keys: The keys that will do; none for any.
+
+    Raises:
+        InputError: If it is no mapping.
+        UnknownNameError: If a key is not among `keys`.
+    """
+    if not isinstance(values, Mapping):
+        raise InputError(f"{name} is a {type(values).__name__}; it must be a mapping from names")
+    if keys is not None:
+        valid = list(keys)
+        for key in values:
+            if key not in valid:
+                raise unknown_name(f"name in {name}", key, valid)
+    return dict(values)
+
+
+def one_of(name: str, value: object, valid: Sequence[str]) -> str:
+    """A word from a closed list.
+
+    Raises:
+        UnknownNameError: If it is not in the list; the message names the nearest.
+    """
+    if value not in valid:
+        raise unknown_name(name, value, valid)
+    return str(value)
+
+
+def clip(x: float) -> float:
+    """The nearest number in [0, 1]."""
+    return min(max(x, 0.0), 1.0)
+
+
+def finite(x: float) -> float | None:
+    """The number, or None where it overflowed: no result is ever infinite."""
+    return float(x) if math.isfinite(x) else None

@@ -1,0 +1,424 @@
+"""Whether a simulator tells how a robot does, from matched simulated and physical episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval import formulas
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import unknown_name
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.frame import episodes_frame, is_missing
+from robo_eval.metrics.performance import success_estimate, success_of_rows
+from robo_eval.metrics.tables import Rows, groups, main_rows, sort_key
+from robo_eval.metrics.tasks import VARIANT, task_label
+from robo_eval.stats.paired import PairedTable, bonett_price_interval, mcnemar_p, paired_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAMES: Final[dict[str, str]] = {Side.REAL.value: "S2R", Side.TWIN.value: "S2S"}
+"""What the agreement with each physical side is called: with a twin it is never S2R."""
+MIN_EFFECTIVE_SIZE: Final = 30
+"""Fewer effective simulated episodes behind a reweighted rate are flagged; our choice."""
+_SAME: Final = ("task", "level", "difficulty", "profile", "seed", "policy_digest")
+"""What both episodes of a pair share."""
+_CONTEXT: Final = ("family", VARIANT, "profile", "level", "difficulty")
+_SEEDS: Final = "bootstrap_over_seeds"
+_LEAST_SEEDS: Final = 3
+_FEW_SEEDS: Final = 8
+"""Resampling fewer clusters gives intervals that cover less than they say."""
+_CONTEXTS: Final = "bootstrap_within_contexts"
+_DEFAULT: Final = MetricConfig()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How simulated success compares with that of a physical side.
+
+    Attributes:
+        name: `S2R` for a robot, `S2S` for a twin.
+        agreement: 1 less the distance of the two success rates.
+        ar_sim: Simulated success: of the pairs, or in the mixture of contexts met physically.
+        ar_physical: Success of the same episodes, or contexts, on the physical side.
+        difference: Physical less simulated success.
+        p_value: Exact two-sided McNemar p of the pairs; None without pairs.
+        matching: `pairs` or `contexts`.
+        n_pairs: Pairs in which both episodes are scored; 0 without pairs.
+        n_unpaired: Scored physical episodes without a scored partner.
+        families: Agreement of each task family; marginal rates can hide errors that cancel.
+        worst_family: The family that agrees least; None with fewer than two.
+        uncovered_mass: Share of the physical episodes in contexts that were not simulated.
+        effective_sample_size: Simulated episodes the weights leave; None with pairs.
+    """
+
+    name: str
+    agreement: Estimate
+    ar_sim: Estimate
+    ar_physical: Estimate
+    difference: Estimate
+    p_value: float | None
+    matching: str
+    n_pairs: int
+    n_unpaired: int
+    families: dict[str, Estimate]
+    worst_family: str | None
+    uncovered_mass: float | None
+    effective_sample_size: float | None
+
+    def as_dict(self) -> dict[str, object]:
+        """The comparison as JSON would have it."""
+        return {
+            "name": self.name,
+            "agreement": self.agreement.as_dict(),
+            "ar_sim": self.ar_sim.as_dict(),
+            "ar_physical": self.ar_physical.as_dict(),
+            "difference": self.difference.as_dict(),
+            "p_value": self.p_value,
+            "matching": self.matching,
+            "n_pairs": self.n_pairs,
+            "n_unpaired": self.n_unpaired,
+            "families": {name: found.as_dict() for name, found in self.families.items()},
+            "worst_family": self.worst_family,
+            "uncovered_mass": self.uncovered_mass,
+            "effective_sample_size": self.effective_sample_size,
+        }
+
+
+def sim_to_real(
+    episodes: pd.DataFrame, *, side: str = Side.REAL, config: MetricConfig = _DEFAULT
+) -> Estimate:
+    """Sim-to-real agreement: 1 less the distance of real and simulated success rates.
+
+    Args:
+        episodes: Episodes of both sides; see `compare_sides`.
+        side: `real` for S2R, `twin` for S2S.
+        config: Settings of the interval.
+    """
+    return compare_sides(episodes, side=side, config=config).agreement
+
+
+def compare_sides(
+    episodes: pd.DataFrame, *, side: str = Side.REAL, config: MetricConfig = _DEFAULT
+) -> Agreement:
+    """Compare simulated with physical episodes, by pairs or else by context.
+
+    Where episodes carry a `pair_id`, pairs are compared: the same task, level, seed, policy and
+    initial state on both sides. The bootstrap then draws pairs, so that what both sides share
+    cancels. Without pairs, simulated success is averaged in the mixture of contexts (family,
+    level, difficulty) met physically, and each side is drawn within its contexts.
+
+    Args:
+        episodes: Episodes with the columns of `core.episode.COLUMNS`; controls are left out.
+        side: `real` or `twin`: which physical side simulation is compared with.
+        config: Settings of the intervals.
+
+    Raises:
+        InputError: If the table is not as described, or the episodes of a pair differ in what
+            they must share; the message names pair and column.
+
+    References:
+        Chojecki (2025), arXiv:2511.13411, section 7, asks for matched conditions.
+    """
+    if side not in NAMES:
+        raise unknown_name("side", side, NAMES)
+    return compare_rows(main_rows(episodes_frame(episodes)), str(Side(side).value), config)
+
+
+def compare_rows(rows: Rows, side: str, config: MetricConfig) -> Agreement:
+    """`compare_sides` of rows that were checked and cut to the main arm already."""
+    physical, simulated = (
+        rows.take((rows["side"] == name) & rows.scored) for name in (side, Side.SIM.value)
+    )
+    is_paired = any(not is_missing(pair) for pair in physical["pair_id"])
+    compare = _by_pairs if is_paired else _by_contexts
+    return compare(NAMES[side], physical, simulated, config)
+
+
+def _label(rows: Rows, row: int) -> str:
+    return task_label(str(rows["family"][row]), str(rows[VARIANT][row]))
+
+
+def _worst(families: Mapping[str, Estimate]) -> str | None:
+    known = {name: found.value for name, found in families.items() if found.value is not None}
+    return min(known, key=lambda name: (known[name], name)) if len(known) > 1 else None
+
+
+# Pairs -------------------------------------------------------------------------------------------
+
+
+def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) -> Agreement:
+    mine, partners = _row_of_pair(physical), _row_of_pair(simulated)
+    shared = sorted(mine.keys() & partners.keys())
+    for pair in shared:
+        _check_alike(pair, physical, mine[pair], simulated, partners[pair])
+    # Row i of one belongs to row i of the other.
+    one = physical.take([mine[pair] for pair in shared])
+    other = simulated.take([partners[pair] for pair in shared])
+    by_family: dict[str, list[int]] = {}
+    for row in range(len(one)):
+        by_family.setdefault(_label(one, row), []).append(row)
+    families = {
+        family: _of_pairs(one.take(own), other.take(own), config).agreement
+        for family, own in sorted(by_family.items())
+    }
+    found = _of_pairs(one, other, config)
+    unpaired = len(physical) - len(shared)
+    return Agreement(
+        name=name,
+        agreement=found.agreement,
+        ar_sim=found.sim,
+        ar_physical=found.real,
+        difference=found.difference,
+        p_value=found.p_value,
+        matching="pairs",
+        n_pairs=len(shared),
+        n_unpaired=unpaired,
+        families=families,
+        worst_family=_worst(families),
+        uncovered_mass=unpaired / len(physical) if len(physical) else None,
+        effective_sample_size=None,
+    )
+
+
+def _row_of_pair(rows: Rows) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row, pair in enumerate(rows["pair_id"]):
+        if is_missing(pair):
+            continue
+        if pair in found:
+            side = rows["side"][row]
+            raise InputError(f"pair {pair!r} has two scored episodes on side {side}; it needs one")
+        found[str(pair)] = row
+    return found
+
+
+def _check_alike(pair: str, one: Rows, i: int, other: Rows, j: int) -> None:
+    for column in _SAME:
+        a, b = one[column][i], other[column][j]
+        # What another lab did not log cannot contradict.
+        if not (is_missing(a) or is_missing(b)) and a != b:
+            raise InputError(
+                f"pair {pair!r}: {column} is {a!r} on side {one['side'][i]} and {b!r} on side"
+                f" {other['side'][j]}; a pair shares it"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    real: Estimate
+    sim: Estimate
+    difference: Estimate
+    agreement: Estimate
+    p_value: float | None = None
+
+
+def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compared:
+    """Compare row i of one with row i of the other."""
+    n = len(physical)
+    if not n:
+        none = Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
+        return _Compared(none, none, none, none)
+    real, sim = (
+        np.array([value is True for value in rows["success"]]) for rows in (physical, simulated)
+    )
+    table = paired_table(real, sim)
+    clusters = _clusters(physical["seed"])
+    if clusters is None:
+        difference = _difference(table, config)
+        agreement = _folded(difference)
+        p_value = mcnemar_p(table.only_first, table.only_second)
+    else:
+        difference, agreement = _of_clusters(real.astype(int) - sim, clusters, config)
+        p_value = None  # pairs of one seed are not independent
+    return _Compared(
+        real=success_of_rows(physical, config, exact=True),
+        sim=success_of_rows(simulated, config, exact=True),
+        difference=difference,
+        agreement=agreement,
+        p_value=p_value,
+    )
+
+
+def _clusters(seeds: NDArray[np.object_]) -> NDArray[np.intp] | None:
+    """Number of the seed of each pair; None where every pair has a seed of its own, or none."""
+    if any(is_missing(seed) for seed in seeds):
+        return None
+    names, numbers = np.unique(seeds.astype(np.int64), return_inverse=True)
+    return None if len(names) == len(seeds) else numbers
+
+
+def _difference(table: PairedTable, config: MetricConfig) -> Estimate:
+    low, high = bonett_price_interval(
+        table.only_first, table.only_second, table.n, level=config.level
+    )
+    value = (table.only_first - table.only_second) / table.n
+    return _share(value, low, high, table.n, "bonett_price", config)
+
+
+def _folded(difference: Estimate) -> Estimate:
+    """Agreement, 1 - |difference|, with the interval of the difference folded at 0.
+
+    Percentiles of resampled agreements would nearly never hold 1: a resampled difference is
+    never 0 for long, whatever the true one is.
+    """
+    assert difference.value is not None
+    value, low, high = difference.value, difference.low, difference.high
+    if low is None or high is None:
+        return replace(difference, value=1.0 - abs(value))
+    near = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+    return replace(
+        difference,
+        value=1.0 - abs(value),
+        low=max(0.0, 1.0 - max(abs(low), abs(high))),
+        high=1.0 - near,
+        method=f"folded_{difference.method}",
+    )
+
+
+def _of_clusters(
+    differences: NDArray[np.int_], clusters: NDArray[np.intp], config: MetricConfig
+) -> tuple[Estimate, Estimate]:
+    """Difference and agreement of pairs that share their seeds: seeds are drawn, not pairs."""
+    n, n_seeds = len(differences), int(clusters.max()) + 1
+    value = float(differences.mean())
+    if n_seeds < _LEAST_SEEDS or not differences.any():
+        few = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}, shared by all pairs, say too little"
+        reason = few if differences.any() else "all pairs agree; resampling shows no spread"
+        alone = Estimate(
+            value=value, level=config.level, n=n, method="none", unit="ratio", reason=reason
+        )
+        return alone, replace(alone, value=1.0 - abs(value))
+    sums = np.bincount(clusters, weights=differences, minlength=n_seeds)
+    sizes = np.bincount(clusters, minlength=n_seeds)
+    weights = np.random.default_rng(config.seed).multinomial(
+        n_seeds, np.full(n_seeds, 1.0 / n_seeds), config.resamples
+    )
+    drawn = (weights @ sums) / (weights @ sizes)
+    note = f"{n_seeds} seeds: the interval is too narrow" if n_seeds < _FEW_SEEDS else None
+    difference = _share(value, *_ends(drawn, config), n, _SEEDS, config)
+    difference = replace(difference, reason=note)
+    return difference, _folded(difference)
+
+
+def _ends(drawn: NDArray[np.float64], config: MetricConfig) -> tuple[float, float]:
+    tail = (1.0 - config.level) / 2.0
+    low, high = np.quantile(drawn, [tail, 1.0 - tail])
+    return float(low), float(high)
+
+
+def _share(
+    value: float, low: float, high: float, n: int, method: str, config: MetricConfig
+) -> Estimate:
+    return Estimate(
+        value=value, low=low, high=high, level=config.level, n=n, method=method, unit="ratio"
+    )
+
+
+# Contexts ----------------------------------------------------------------------------------------
+
+
+def _by_contexts(name: str, physical: Rows, simulated: Rows, config: MetricConfig) -> Agreement:
+    by_family: dict[str, tuple[list[int], list[int]]] = {}
+    for place, rows in enumerate((physical, simulated)):
+        for row in range(len(rows)):
+            by_family.setdefault(_label(rows, row), ([], []))[place].append(row)
+    families = {
+        family: _of_contexts(physical.take(mine), simulated.take(others), config)[0].agreement
+        for family, (mine, others) in sorted(by_family.items())
+        if mine
+    }
+    found, uncovered, effective = _of_contexts(physical, simulated, config)
+    return Agreement(
+        name=name,
+        agreement=found.agreement,
+        ar_sim=found.sim,
+        ar_physical=found.real,
+        difference=found.difference,
+        p_value=None,
+        matching="contexts",
+        n_pairs=0,
+        n_unpaired=len(physical),
+        families=families,
+        worst_family=_worst(families),
+        uncovered_mass=uncovered,
+        effective_sample_size=effective,
+    )
+
+
+def _of_contexts(
+    physical: Rows, simulated: Rows, config: MetricConfig
+) -> tuple[_Compared, float | None, float | None]:
+    """Rates and agreement in the mixture of contexts met physically."""
+    real, sim = _counts(physical), _counts(simulated)
+    covered = [context for context in real if context in sim]
+    n_real, n_sim = len(physical), sum(sim[context][1] for context in covered)
+    if not covered:
+        reason = (
+            "no scored physical episode" if not n_real else "unmatched: no context was simulated"
+        )
+        none = Estimate.missing(reason=reason, unit="ratio", n=n_real)
+        return _Compared(none, none, none, none), (1.0 if n_real else None), None
+    k_real, m = np.array([real[context] for context in covered]).T
+    k_sim, n = np.array([sim[context] for context in covered]).T
+    found = formulas.s2r_reweighted(
+        {context: k / size for context, (k, size) in sim.items()},
+        {context: size for context, (_, size) in real.items()},
+        {context: k / size for context, (k, size) in real.items()},
+        n_sim_by_context={context: size for context, (_, size) in sim.items()},
+    )
+    rng = np.random.default_rng(config.seed)
+    total = int(m.sum())
+    mixtures = rng.multinomial(total, m / total, config.resamples)
+    sim_rates = rng.binomial(n, k_sim / n, (config.resamples, len(n))) / n
+    real_drawn = rng.binomial(mixtures, k_real / m).sum(axis=1) / total
+    sim_drawn = (mixtures * sim_rates).sum(axis=1) / total
+    value, sim_value = float(k_real.sum() / total), found["ar_sim_reweighted"]
+    assert sim_value is not None
+    note = _effective_note(found.get("effective_sample_size"))
+
+    def estimate(point: float, drawn: NDArray[np.float64]) -> Estimate:
+        low, high = _ends(drawn, config)
+        if low == high:
+            reason = "all outcomes are alike; resampling shows no spread"
+            return Estimate(
+                value=point, n=total + n_sim, method="none", unit="ratio", reason=reason
+            )
+        return replace(_share(point, low, high, total + n_sim, _CONTEXTS, config), reason=note)
+
+    compared = _Compared(
+        real=success_estimate(int(k_real.sum()), total, exact=True, level=config.level),
+        sim=estimate(sim_value, sim_drawn),
+        difference=estimate(value - sim_value, real_drawn - sim_drawn),
+        agreement=Estimate.missing(
+            reason=f"unmatched: {found['uncovered_mass']:.0%} of the physical episodes are in"
+            " contexts that were not simulated",
+            unit="ratio",
+            n=n_real,
+        )
+        if found["s2r"] is None
+        else _folded(estimate(value - sim_value, real_drawn - sim_drawn)),
+    )
+    return compared, found["uncovered_mass"], found.get("effective_sample_size")
+
+
+def _counts(rows: Rows) -> dict[Hashable, tuple[int, int]]:
+    """Successes and scored episodes by context, in a fixed order."""
+    found = groups(rows, _CONTEXT)
+    return {
+        key: (sum(value is True for value in own["success"]), len(own))
+        for key, own in sorted(found.items(), key=lambda item: sort_key(item[0]))
+    }
+
+
+def _effective_note(size: float | None) -> str | None:
+    if size is None or size >= MIN_EFFECTIVE_SIZE:
+        return None
+    return f"effective sample size {size:.0f} of simulated episodes is below {MIN_EFFECTIVE_SIZE}"

@@ -1,0 +1,216 @@
+"""How reliably a robot does its task, and how long it runs between failures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import unknown_name
+from robo_eval.formulas import poisson_rate_ci, reliability
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.performance import success_of_rows
+from robo_eval.metrics.tables import Rows, groups, main_rows, sort_key
+from robo_eval.metrics.tasks import VARIANT, task_label
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAMES: Final[dict[str, str]] = {
+    Side.REAL.value: "AR",
+    Side.TWIN.value: "AR_twin",
+    Side.SIM.value: "AR_sim",
+}
+"""What the reliability of each side is called: a twin's or simulator's is never plain AR."""
+FEW_TASKS: Final = 8
+"""Below so many tasks the two-stage interval is wide by nature and covers less than it says."""
+_TASK: Final = ("family", VARIANT)
+_TWO_STAGE: Final = "two_stage_bootstrap_percentile"
+_DEFAULT: Final = MetricConfig()
+
+Interval = Literal["auto", "exact", "wilson", "two_stage"]
+
+
+def actuation_reliability(
+    episodes: pd.DataFrame,
+    *,
+    side: str = Side.REAL,
+    interval: Interval = "auto",
+    config: MetricConfig = _DEFAULT,
+) -> Estimate:
+    """Actuation reliability AR: share of a side's scored episodes that are strict successes.
+
+    Stopped for safety, out of bounds or helped by a person is no success. Lost, faulty and void
+    attempts have no score; too many of them and `reason` says so.
+
+    Args:
+        episodes: Episodes with the columns of `core.episode.COLUMNS`; controls are left out.
+        side: `real` for AR, `twin` for AR_twin, `sim` for AR_sim.
+        interval: `"exact"` (Clopper-Pearson, for gates), `"wilson"` (for display), `"two_stage"`
+            (resamples tasks, then episodes: it speaks about tasks like these), or `"auto"`: exact
+            for one task, two-stage for several. Where conditions share their seeds, the first two
+            count each seed once (Korn and Graubard).
+        config: Settings of the interval.
+
+    Returns:
+        The share; no value if the side has no scored episode.
+
+    Raises:
+        InputError: If the table is not as described, or a name is unknown.
+
+    References:
+        Chojecki (2025), arXiv:2511.13411, sections 3.1 and 7. Clopper and Pearson (1934),
+        Biometrika 26:404-413.
+    """
+    if interval not in ("auto", "exact", "wilson", "two_stage"):
+        raise unknown_name("interval", interval, ("auto", "exact", "wilson", "two_stage"))
+    found = reliability_of_rows(_of_side(episodes, side), config, interval)
+    if found.value is None:
+        return replace(found, reason=f"no scored episode on side {side}")
+    return found
+
+
+def reliability_of_rows(rows: Rows, config: MetricConfig, interval: Interval = "auto") -> Estimate:
+    """`actuation_reliability` of the main rows of one side that were checked already."""
+    found = success_of_rows(rows, config, exact=interval != "wilson")
+    if found.value is None:
+        return found
+    tasks = _successes_by_task(rows)
+    if interval == "two_stage" or (interval == "auto" and len(tasks) > 1):
+        return _two_stage(found, tasks, config)
+    return found
+
+
+def reliability_by_task(
+    episodes: pd.DataFrame, *, side: str = Side.REAL, config: MetricConfig = _DEFAULT
+) -> dict[str, Estimate]:
+    """Actuation reliability of each task with Wilson's interval, for display."""
+    return reliability_of_tasks(_of_side(episodes, side), config)
+
+
+def reliability_of_tasks(rows: Rows, config: MetricConfig) -> dict[str, Estimate]:
+    """`reliability_by_task` of the main rows of one side that were checked already."""
+    return {
+        task_label(*key): success_of_rows(own, config, exact=False)
+        for key, own in sorted(groups(rows, _TASK).items(), key=lambda item: sort_key(item[0]))
+    }
+
+
+def time_between_failures(
+    exposure_hours: float,
+    actuation_failures: int,
+    repair_hours: Sequence[float] | float | None,
+    counts: Mapping[str, int],
+    *,
+    level: float = 0.95,
+) -> dict[str, Estimate]:
+    """Mean times between failures and safety incidents, and to repair, in hours.
+
+    Args:
+        exposure_hours: Hours a physical robot was exposed.
+        actuation_failures: Episodes that failed because of the robot, and hardware faults.
+        repair_hours: Hours of each repair, or their sum; None if none were needed.
+        counts: Incidents by severity: `near_miss`, `minor`, `major`, `critical`.
+        level: Coverage of the intervals, which come from Garwood's exact bounds of the rates.
+
+    Returns:
+        `mtbf`, `mttr`, `mtbsi` and `mtbsi_without_near_misses`. Where nothing happened there is no
+        value, and `low` is the one-sided lower bound that the hours show.
+
+    Raises:
+        InputError: If a count, the exposure or a repair is negative or not a number.
+
+    References:
+        Chojecki (2025), arXiv:2511.13411, section 7. Garwood (1936), Biometrika 28:437-442.
+    """
+    found = reliability(exposure_hours, actuation_failures, repair_hours, counts)
+    incidents = sum(int(n) for n in counts.values())
+    without = incidents - int(counts.get("near_miss", 0))
+    mttr = found["mttr_h"]
+    return {
+        "mtbf": _mean_time(found["mtbf_h"], exposure_hours, actuation_failures, level),
+        "mttr": Estimate.missing(reason="nothing was repaired", unit="h")
+        if mttr is None
+        else Estimate(
+            value=mttr,
+            level=level,
+            n=actuation_failures,
+            method="none",
+            unit="h",
+            reason="repair times are reported as a mean; their number is small",
+        ),
+        "mtbsi": _mean_time(found["mtbsi_h"], exposure_hours, incidents, level),
+        "mtbsi_without_near_misses": _mean_time(
+            found["mtbsi_excl_near_miss_h"], exposure_hours, without, level
+        ),
+    }
+
+
+def _mean_time(value: float | None, hours: float, events: int, level: float) -> Estimate:
+    bounds = poisson_rate_ci(events, hours, conf=level, sided=2 if events else 1)
+    low, high = bounds["lower_per_h"], bounds["upper_per_h"]
+    if high is None:
+        return Estimate.missing(reason="no exposure was logged", unit="h", method="garwood")
+    if value is None:
+        return Estimate(
+            value=None,
+            low=1.0 / high,
+            level=level,
+            n=events,
+            method="garwood_one_sided",
+            unit="h",
+            reason="nothing happened; the lower end is a one-sided bound",
+        )
+    return Estimate(
+        value=value,
+        low=1.0 / high,
+        high=1.0 / low if low else None,
+        level=level,
+        n=events,
+        method="garwood",
+        unit="h",
+    )
+
+
+def _of_side(episodes: pd.DataFrame, side: str) -> Rows:
+    if side not in list(Side):
+        raise unknown_name("side", side, list(Side))
+    rows = main_rows(episodes_frame(episodes))
+    return rows.take(rows["side"] == str(Side(side).value))
+
+
+def _successes_by_task(rows: Rows) -> NDArray[np.int64]:
+    """Strict successes and scored episodes of each task, shape (tasks, 2), in a fixed order."""
+    scored = groups(rows.take(rows.scored), _TASK)
+    counts = [(sum(value is True for value in own["success"]), len(own)) for own in scored.values()]
+    return np.array(sorted(counts), dtype=np.int64)
+
+
+def _two_stage(found: Estimate, tasks: NDArray[np.int64], config: MetricConfig) -> Estimate:
+    if len(tasks) < 2:
+        raise InputError("interval 'two_stage' needs two tasks; use 'exact' for one")
+    rng = np.random.default_rng(config.seed)
+    chosen = rng.integers(0, len(tasks), (config.resamples, len(tasks)))
+    n = tasks[chosen, 1]
+    k = rng.binomial(n, tasks[chosen, 0] / n)
+    shares = k.sum(axis=1) / n.sum(axis=1)
+    tail = (1.0 - config.level) / 2.0
+    low, high = np.quantile(shares, [tail, 1.0 - tail])
+    if low == high:  # resampling what all ended alike can only return it
+        return found
+    note = f"{len(tasks)} tasks: wide by nature" if len(tasks) < FEW_TASKS else None
+    reasons = [text for text in (found.reason, note) if text]
+    return replace(
+        found,
+        low=float(low),
+        high=float(high),
+        method=_TWO_STAGE,
+        reason="; ".join(reasons) or None,
+    )

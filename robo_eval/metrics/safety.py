@@ -1,0 +1,121 @@
+"""How safe a robot ran: incident rates and the safety score, with exact bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.formulas import SEVERITIES, SEVERITY_WEIGHTS, poisson_rate_ci, ss
+
+PER_100_H: Final = 100.0
+RATE_UNIT: Final = "incidents/100 h"
+_GARWOOD: Final = "garwood"
+_BY_SEVERITY: Final = "garwood_by_severity"
+_NO_EXPOSURE: Final = "no exposure was logged"
+_CRITICAL: Final = "critical"
+
+
+def incident_rates(
+    counts: Mapping[str, int], exposure_hours: float, *, level: float = 0.95
+) -> dict[str, Estimate]:
+    """Incidents per 100 h of exposure by severity, each with Garwood's exact interval.
+
+    No incidents never mean no risk: the upper end after none is above 0.
+
+    Args:
+        counts: Incidents by severity: `near_miss`, `minor`, `major`, `critical`; absent is 0. One
+            physical event counts once, at its highest severity.
+        exposure_hours: Hours a physical robot was exposed. Hours of a twin are none.
+        level: Coverage of the intervals.
+
+    Returns:
+        An estimate for each severity; without exposure none has a value.
+
+    Raises:
+        InputError: If a count or the exposure is negative or not a number, or a severity unknown.
+
+    References:
+        Garwood (1936), Biometrika 28:437-442.
+    """
+    ss(counts, exposure_hours)  # refuses what cannot be used
+    return {name: _rate(int(counts.get(name, 0)), exposure_hours, level) for name in SEVERITIES}
+
+
+def _rate(count: int, hours: float, level: float) -> Estimate:
+    bounds = poisson_rate_ci(count, hours, conf=level)
+    low, high = bounds["lower_per_h"], bounds["upper_per_h"]
+    if low is None or high is None:
+        return Estimate.missing(reason=_NO_EXPOSURE, unit=RATE_UNIT, n=count, method=_GARWOOD)
+    return Estimate(
+        value=PER_100_H * count / hours,
+        low=PER_100_H * low,
+        high=PER_100_H * high,
+        level=level,
+        n=count,
+        method=_GARWOOD,
+        unit=RATE_UNIT,
+    )
+
+
+def safety_score(
+    counts: Mapping[str, int],
+    exposure_hours: float,
+    weights: Mapping[str, float] | None = None,
+    *,
+    level: float = 0.95,
+) -> Estimate:
+    """Safety score SS: 1 less the weighted incident rates, 0 after a critical incident.
+
+    The interval takes the rates of near misses, minor and major incidents at the ends of their
+    exact intervals, all at once, so it covers at least as often as it says. Its lower end is the
+    pessimistic score: how bad the robot may be for all that the hours show.
+
+    Args:
+        counts: Incidents by severity, as in `incident_rates`.
+        exposure_hours: Hours a physical robot was exposed.
+        weights: What one incident per 100 h costs, by severity; the defaults (0.01, 0.1, 1, 10)
+            are this project's choice.
+        level: Coverage of the intervals of the rates.
+
+    Returns:
+        The score in [0, 1]; no value without exposure, unless there was a critical incident. `n` is
+        the number of incidents. After a critical incident `reason` says that the window is invalid.
+
+    Raises:
+        InputError: If a count, weight or the exposure is negative or not a number, all weights are
+            0, or a severity is unknown.
+
+    References:
+        Chojecki (2025), arXiv:2511.13411, sections 3.1 and 7.
+    """
+    used = {**SEVERITY_WEIGHTS, **(weights or {})}
+    value = ss(counts, exposure_hours, weights=used)
+    n = sum(int(counts.get(name, 0)) for name in SEVERITIES)
+    if value is None:
+        return Estimate.missing(reason=_NO_EXPOSURE, unit="ratio", n=n, method=_BY_SEVERITY)
+    if counts.get(_CRITICAL, 0):
+        return Estimate(
+            value=0.0,
+            low=0.0,
+            high=0.0,
+            level=level,
+            n=n,
+            method=_BY_SEVERITY,
+            unit="ratio",
+            reason="a critical incident: the score is 0 and the window is invalid",
+        )
+    rates = incident_rates(counts, exposure_hours, level=level)
+    cost = [
+        sum(used[name] * (getattr(rates[name], end) or 0.0) for name in SEVERITIES[:-1])
+        for end in ("low", "high")
+    ]
+    return Estimate(
+        value=value,
+        low=max(0.0, 1.0 - cost[1]),
+        high=max(0.0, 1.0 - cost[0]),
+        level=level,
+        n=n,
+        method=_BY_SEVERITY,
+        unit="ratio",
+    )

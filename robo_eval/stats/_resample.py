@@ -1,0 +1,168 @@
+"""Resampled means of many columns at once: what the bootstraps of this package share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robo_eval.stats._checks import check_level
+from robo_eval.stats.statistic import Statistic, without_interval
+
+RESAMPLES: Final = 2000
+"""Resamples of a bootstrap of several statistics at once."""
+ENOUGH_CLUSTERS: Final = 8
+"""Clusters from which a percentile interval over clusters covers about what it says."""
+_MAX_CELLS: Final = 2_000_000
+"""Numbers drawn at once: bounds memory at some 100 MB."""
+
+
+class Rows(NamedTuple):
+    """Observations, equal ones counted together.
+
+    Attributes:
+        values: The distinct rows in ascending order, shape (K, d).
+        counts: How often each was seen, shape (K,).
+    """
+
+    values: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+
+def distinct_rows(table: NDArray[np.float64]) -> Rows:
+    """Count equal rows of a table, shape (n, d): outcomes have few values, however many there are.
+
+    The order of the rows no longer matters, and neither does their number for the time a resample
+    takes.
+    """
+    code = np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        values, rank = np.unique(column, return_inverse=True)
+        # Ranked anew after each column, so that the codes stay below n squared.
+        code = np.unique(code * len(values) + rank, return_inverse=True)[1]
+    _, first, counts = np.unique(code, return_index=True, return_counts=True)
+    return Rows(table[first], counts)
+
+
+def resampled_means(rows: Rows, resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Means of the columns when rows are drawn with replacement, shape (B, d)."""
+    values, counts = rows
+    kinds, n = len(values), int(counts.sum())
+    means = np.empty((resamples, values.shape[1]))
+    few = 4 * kinds <= n
+    step = max(1, _MAX_CELLS // (kinds if few else n))
+    row_of = np.repeat(np.arange(kinds), counts) if not few else None
+    for first in range(0, resamples, step):
+        b = min(step, resamples - first)
+        if row_of is None:
+            weights = rng.multinomial(n, counts / n, size=b).astype(np.float64)
+        else:
+            drawn = row_of[rng.integers(0, n, (b, n))] + kinds * np.arange(b)[:, None]
+            counts_drawn = np.bincount(drawn.ravel(), minlength=b * kinds)
+            weights = counts_drawn.reshape(b, kinds).astype(np.float64)
+        means[first : first + b] = weights @ values / n
+    return means
+
+
+def two_stage_means(
+    clusters: Sequence[Rows], resamples: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Mean of cluster means when clusters, then rows inside them, are drawn, shape (B, d)."""
+    n_clusters, d = len(clusters), clusters[0].values.shape[1]
+    means = np.empty((resamples, d))
+    step = max(1, _MAX_CELLS // (n_clusters * d))
+    for first in range(0, resamples, step):
+        b = min(step, resamples - first)
+        cluster = rng.integers(0, n_clusters, b * n_clusters)
+        # Draws of the same cluster side by side, so that each is one matrix product.
+        order = np.argsort(cluster, kind="stable")
+        times = np.bincount(cluster, minlength=n_clusters)
+        drawn = np.empty((b * n_clusters, d))
+        drawn[order] = np.concatenate(
+            [
+                resampled_means(rows, int(draws), rng)
+                for rows, draws in zip(clusters, times, strict=True)
+            ]
+        )
+        means[first : first + b] = drawn.reshape(b, n_clusters, d).mean(axis=1)
+    return means
+
+
+def sorted_clusters(tables: Sequence[NDArray[np.float64]]) -> list[Rows]:
+    """The rows of each cluster, clusters in an order that does not depend on how they came."""
+    clusters = [distinct_rows(table) for table in tables]
+    return sorted(clusters, key=lambda rows: (rows.values.tolist(), rows.counts.tolist()))
+
+
+def few_clusters_note(clusters: int) -> str | None:
+    """What to know about a percentile interval over so many clusters."""
+    if clusters >= ENOUGH_CLUSTERS:
+        return None
+    return f"{clusters} clusters; with fewer than {ENOUGH_CLUSTERS} it can cover less than it says"
+
+
+def percentile_statistic(
+    value: float,
+    draws: NDArray[np.float64],
+    *,
+    level: float,
+    n: int,
+    method: str,
+    upper_draws: NDArray[np.float64] | None = None,
+    note: str | None = None,
+) -> Statistic:
+    """A statistic with the percentile interval of its resamples.
+
+    Resamples in which the statistic is undefined count as anything: as the least for the lower
+    end, as the largest for the upper.
+
+    Args:
+        value: The statistic itself; NaN if undefined.
+        draws: The statistic of each resample, shape (B,).
+        level: Coverage aimed at.
+        n: Observations.
+        method: What to call the interval.
+        upper_draws: Other draws for the upper end.
+        note: What to know when reading the interval.
+    """
+    if not np.isfinite(value):
+        return without_interval(None, n=n, reason="undefined for these observations")
+    upper = draws if upper_draws is None else upper_draws
+    least = np.sort(np.where(np.isfinite(draws), draws, -np.inf))
+    largest = np.sort(np.where(np.isfinite(upper), upper, np.inf))
+    tail = (1.0 - level) / 2.0
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        low, high = float(np.quantile(least, tail)), float(np.quantile(largest, 1.0 - tail))
+    if not (np.isfinite(low) and np.isfinite(high)):
+        share = float((~np.isfinite(draws)).mean())
+        return without_interval(value, n=n, reason=f"undefined in {share:.0%} of the resamples")
+    if high - low <= 1e-12 * max(1.0, abs(value)):
+        return without_interval(value, n=n, reason="every resample gives the same value")
+    return Statistic(value=value, low=low, high=high, n=n, method=method, note=note)
+
+
+def check_resamples(level: float, resamples: int) -> None:
+    """Refuse a coverage outside (0, 1) and too few resamples for the ends of an interval."""
+    check_level(level)
+    if resamples < 100:
+        raise ValueError(f"resamples must be at least 100, given {resamples}")
+
+
+def groups_by(labels: ArrayLike, table: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """The rows of each label.
+
+    Raises:
+        ValueError: If there is not one label a row.
+    """
+    names = np.asarray(labels)
+    if names.shape != (len(table),):
+        raise ValueError(
+            f"clusters must name the cluster of each row, shape ({len(table)},),"
+            f" given {names.shape}"
+        )
+    _, cluster = np.unique(names, return_inverse=True)
+    order = np.argsort(cluster, kind="stable")
+    ends = np.cumsum(np.bincount(cluster))[:-1]
+    return np.split(table[order], ends)
