@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,8 +26,7 @@ def console() -> Console:
     from rich.console import Console
 
     # A pipe or a log file has no width of its own: keep tables on one line there.
-    has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
-    width = None if has_width else 160
+    width = None if sys.stdout.isatty() else 160
     return Console(highlight=False, width=width, soft_wrap=False)
 
 
