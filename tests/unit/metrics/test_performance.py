@@ -161,6 +161,7 @@ def test_conditions_that_share_seeds_are_not_counted_as_independent(frame, episo
     assert "one seed" in one_seed.success_exact.reason
 
 
+@pytest.mark.slow
 def test_intervals_over_shared_seeds_cover(frame, episode):
     import numpy as np
 
