@@ -49,10 +49,10 @@ type: $(DEV) ## static types, strict
 	@$(PY) -m mypy
 
 test: $(DEV) ## the tests, but for the long ones; lists what was skipped and why
-	@$(PYTEST) -m "not slow" -n $(WORKERS) $(TESTS)
+	@$(PYTEST) -m "not slow" -n $(WORKERS) --dist worksteal $(TESTS)
 
 test-long: $(DEV) ## the long tests: kills at random moments, many examples, built packages
-	@HYPOTHESIS_PROFILE=ci $(PYTEST) -m slow -n $(WORKERS) --timeout 1800 $(TESTS)
+	@HYPOTHESIS_PROFILE=ci $(PYTEST) -m slow -n $(WORKERS) --dist worksteal --timeout 1800 $(TESTS)
 
 docs: $(DEV) ## build docs/ into build/docs; a broken link is an error
 	@$(PY) -m sphinx --fail-on-warning --fresh-env --quiet -b html docs build/docs
