@@ -1,7 +1,7 @@
 """Changing the SQL that made a table, and nothing in it but what has to change.
 
 SQLite cannot drop a constraint, so a table is made anew. What describes a table in general, such
-as SQLAlchemy's reflection, knows no triggers, expression indexes, collations or unnamed CHECKs and
+as SQLAlchemy's reflection, knows no triggers, expression indexes, collations or unnamed checks and
 would lose those that somebody added. So the text SQLite keeps is edited instead.
 """
 
