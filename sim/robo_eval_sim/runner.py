@@ -34,6 +34,8 @@ _POOL_FROM: Final = 12
 """From how many episodes on starting worker processes (about a second) pays."""
 _COMMIT_EVERY_S: Final = 0.1
 """How long an episode that ended may wait for its commit when nobody else is waiting."""
+_MANAGER_END_S: Final = 10.0
+"""How long the thread that feeds the workers may take to notice that they are gone."""
 _AHEAD: Final = 2
 """Chunks queued per worker, so that none waits for the next."""
 
@@ -377,11 +379,15 @@ def _play_chunk(chunk: Sequence[PlannedEpisode]) -> list[Episode]:
 
 def _shut_down(pool: ProcessPoolExecutor) -> None:
     workers = list((pool._processes or {}).values())  # noqa: SLF001 - no public way to end them
+    manager: Any = pool._executor_manager_thread  # noqa: SLF001
     pool.shutdown(wait=False, cancel_futures=True)
     for worker in workers:
         worker.terminate()
     for worker in workers:
         worker.join()
+    if manager is not None:
+        # Python wakes this thread when it exits, which fails if it is just closing its pipe.
+        manager.join(_MANAGER_END_S)
 
 
 # Signals ---------------------------------------------------------------------------------------
