@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     import pandas as pd
 
@@ -134,6 +133,8 @@ def log_problem(trial: TrialDirectory) -> str | None:
         TrialDirectoryError: If the database cannot be read, or is of another schema version.
     """
     from robo_eval.core.errors import TrialDirectoryError
+    from robo_eval.log import database
+    from robo_eval.log.rows import GENESIS
 
     try:
         # Read before the rows: a run that is under way may append more meanwhile.
@@ -142,14 +143,17 @@ def log_problem(trial: TrialDirectory) -> str | None:
         return str(err).removeprefix(f"{trial.path}{os.sep}")
     if manifest is None:
         return "manifest.json is missing, so nothing says whether rows are"
-    last, head = 0, ""
-    for last, cells in _logged(trial):
-        problem = _row_problem(last, cells, head, trial.plan_digest)
-        if problem:
-            return problem
-        head = str(cells["row_sha256"])
-        if last == manifest.rows and head != manifest.head:
-            return f"row {last} is not the one whose digest manifest.json holds"
+    last, head = 0, GENESIS
+    file = trial.path / database.DATABASE
+    with database.opened(file, read_only=True) as connection, database.translated(file):
+        database.check_version(connection, file)
+        for last, (chain, cells) in enumerate(database.stored_rows(connection), start=1):
+            problem = _row_problem(last, chain, cells, head, trial.plan_digest)
+            if problem:
+                return problem
+            head = str(chain["row_sha256"])
+            if last == manifest.rows and head != manifest.head:
+                return f"row {last} is not the one whose digest manifest.json holds"
     if last < manifest.rows:
         return f"{last} of {manifest.rows} rows that manifest.json counts are there"
     if last > manifest.rows and manifest.status == "complete":
@@ -157,46 +161,18 @@ def log_problem(trial: TrialDirectory) -> str | None:
     return None
 
 
-def _logged(trial: TrialDirectory) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows as they are stored, by column, and which they should be, from 1."""
-    from robo_eval.core.episode import COLUMNS
-    from robo_eval.log import database
+def _row_problem(
+    number: int, chain: dict[str, Any], cells: dict[str, Any], head: str, plan_digest: str
+) -> str | None:
+    from robo_eval.log.rows import is_known_form, newer_cells, stored_digest
 
-    columns = ("sequence", "row_form", "previous_sha256", "row_sha256", *COLUMNS)
-    file = trial.path / database.DATABASE
-    with database.opened(file, read_only=True) as connection, database.translated(file):
-        database.check_version(connection, file)
-        rows = connection.exec_driver_sql(
-            f"SELECT {', '.join(columns)} FROM episodes ORDER BY sequence"  # noqa: S608 - ours
-        )
-        for number, row in enumerate(rows, start=1):
-            yield number, dict(zip(columns, row, strict=True))
-
-
-def _row_problem(number: int, cells: dict[str, Any], head: str, plan_digest: str) -> str | None:
-    from robo_eval.core.episode import COLUMNS
-    from robo_eval.core.errors import InputError
-    from robo_eval.log.rows import GENESIS, ROW_FORM, columns_of_form, row_digest
-
-    form, name = cells["row_form"], f"row {number} ({cells['episode_id']!s:.80})"
-    if cells["sequence"] != number or cells["previous_sha256"] != (head or GENESIS):
+    name = f"row {number} ({cells['episode_id']!s:.80})"
+    if chain["sequence"] != number or chain["previous_sha256"] != head:
         return f"{name} does not follow the one before it"
-    if not isinstance(form, int) or not 1 <= form <= ROW_FORM:
+    if not is_known_form(chain["row_form"]):
         return f"{name} has an unknown form"
-    known = columns_of_form(form)
-    stored = {column: cells[column] for column in COLUMNS}
-    try:
-        found = row_digest(
-            stored,
-            sequence=number,
-            previous_sha256=str(cells["previous_sha256"]),
-            row_form=form,
-        )
-    except (InputError, ValueError):
-        found = ""
-    # Columns that are newer than the row are not in its digest, and must be empty.
-    newer = any(stored[column] is not None for column in COLUMNS if column not in known)
-    if found != cells["row_sha256"] or newer:
+    is_changed = stored_digest(cells, chain) != chain["row_sha256"]
+    if is_changed or newer_cells(cells, chain["row_form"]):
         return f"{name} was changed"
     return None if cells["plan_digest"] == plan_digest else f"{name} belongs to another plan"
 

@@ -9,15 +9,17 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
+from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.log.files import explained, part_of, sync_folder
+from robo_eval.log.rows import CHAIN
 from robo_eval.log.schema import CURRENT, METADATA, VERSION_TABLE
 
 DATABASE: Final = "episodes.db"
@@ -195,6 +197,16 @@ def schema_version(connection: Connection, path: Path) -> str:
     if len(rows) != 1 or not str(rows[0][0]).isdecimal():
         raise TrialDirectoryError(f"{path}: its schema version cannot be read; {_COPY}")
     return str(rows[0][0])
+
+
+def stored_rows(connection: Connection) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Every row as it is stored, in order: the columns that chain it, and its cells."""
+    rows = connection.exec_driver_sql(
+        f"SELECT {', '.join((*CHAIN, *COLUMNS))} FROM episodes ORDER BY sequence"  # noqa: S608
+    )
+    for row in rows:
+        chain = dict(zip(CHAIN, row, strict=False))
+        yield chain, dict(zip(COLUMNS, row[len(CHAIN) :], strict=True))
 
 
 def check_version(connection: Connection, path: Path) -> None:

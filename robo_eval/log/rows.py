@@ -23,6 +23,9 @@ GENESIS: Final = "0" * 64
 SINCE: Final[dict[str, int]] = {"profile": 2, "stated_success_probability": 2}
 """Schema version that added a column; all others are there since version 1."""
 
+CHAIN: Final = ("sequence", "row_form", "previous_sha256", "row_sha256")
+"""Columns that chain the rows, beside those of an episode."""
+
 ROW_FORM: Final = SCHEMA_VERSION
 """Canonical form new rows are hashed in; older rows keep the form they were written in."""
 
@@ -177,6 +180,38 @@ def row_digest(
     if row_form > 1:
         content["row_form"] = row_form
     return hashlib.sha256(canonical_json(content)).hexdigest()
+
+
+def newer_cells(cells: Mapping[str, Any], row_form: int) -> list[str]:
+    """Columns that a row of this form has not, and that are filled all the same, sorted.
+
+    They are not in its digest, so they must be empty.
+    """
+    later = set(COLUMNS) - set(columns_of_form(row_form))
+    return sorted(name for name in later if cells[name] is not None)
+
+
+def is_known_form(row_form: object) -> bool:
+    """Whether this program can take the digest of rows of this form."""
+    return isinstance(row_form, int) and 1 <= row_form <= ROW_FORM
+
+
+def stored_digest(cells: Mapping[str, Any], chain: Mapping[str, Any]) -> str | None:
+    """`row_digest` of a row that was read back; None if its cells are such as no row has.
+
+    Args:
+        cells: Its cells by column.
+        chain: What the log keeps beside them: the columns of `CHAIN`.
+    """
+    try:
+        return row_digest(
+            cells,
+            sequence=chain["sequence"],
+            previous_sha256=str(chain["previous_sha256"]),
+            row_form=chain["row_form"],
+        )
+    except (InputError, ValueError):
+        return None
 
 
 # Reading ---------------------------------------------------------------------------------------

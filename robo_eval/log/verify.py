@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from robo_eval.core.canonical import file_digest
-from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
 from robo_eval.core.plan import parse_plan, text_digest
 from robo_eval.log import database
@@ -18,9 +17,8 @@ from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, is_trial
 from robo_eval.log.files import PART_SUFFIX
 from robo_eval.log.lock import is_locked
 from robo_eval.log.manifest import MANIFEST, Manifest, read_manifest
-from robo_eval.log.rows import GENESIS, ROW_FORM, columns_of_form, episode_of, row_digest
+from robo_eval.log.rows import GENESIS, episode_of, is_known_form, newer_cells, stored_digest
 
-_ORDER: Final = ("sequence", "row_form", "previous_sha256", "row_sha256", *COLUMNS)
 _MOST_PAGES: Final = 5
 
 
@@ -212,18 +210,16 @@ class _Check:
             for (line,) in connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST_PAGES})"):
                 if line != "ok":
                     self._problem(DATABASE, f"SQLite finds damage: {line}")
-            rows = connection.exec_driver_sql(
-                f"SELECT {', '.join(_ORDER)} FROM episodes ORDER BY sequence"  # noqa: S608
-            )
             previous, head = 0, GENESIS
-            for row in rows:
-                previous, head = self._check_row(row, previous, head)
+            for chain, cells in database.stored_rows(connection):
+                previous, head = self._check_row(chain, cells, previous, head)
 
-    def _check_row(self, row: Sequence[Any], previous: int, head: str) -> tuple[int, str]:
-        sequence, form, previous_sha256, row_sha256 = row[:4]
-        cells = dict(zip(COLUMNS, row[4:], strict=True))
-        self._check_place(sequence, previous, head, previous_sha256)
-        self._check_digest(sequence, form, previous_sha256, row_sha256, cells)
+    def _check_row(
+        self, chain: dict[str, Any], cells: dict[str, Any], previous: int, head: str
+    ) -> tuple[int, str]:
+        sequence, row_sha256 = chain["sequence"], chain["row_sha256"]
+        self._check_place(sequence, previous, head, chain["previous_sha256"])
+        self._check_digest(chain, cells)
         self.digests[sequence] = str(row_sha256)
         name = cells["episode_id"]
         if name in self._ids:
@@ -249,24 +245,16 @@ class _Check:
             what = f"does not follow row {previous}" if previous else "is not the first row"
             self._problem(DATABASE, f"{what}: previous_sha256 is not its digest", sequence)
 
-    def _check_digest(
-        self, sequence: int, form: object, previous: object, stated: object, cells: dict[str, Any]
-    ) -> None:
-        if not isinstance(form, int) or not 1 <= form <= ROW_FORM:
+    def _check_digest(self, chain: dict[str, Any], cells: dict[str, Any]) -> None:
+        sequence, form = chain["sequence"], chain["row_form"]
+        if not is_known_form(form):
             self._problem(DATABASE, f"has an unknown row_form {form!r:.40}", sequence)
             return
-        later = set(COLUMNS) - set(columns_of_form(form))
-        filled = sorted(name for name in later if cells[name] is not None)
+        filled = newer_cells(cells, form)
         if filled:
             what = f"was changed: column {filled[0]!r} is newer than the row and must be empty"
             self._problem(DATABASE, what, sequence)
-        try:
-            found = row_digest(
-                cells, sequence=sequence, previous_sha256=str(previous), row_form=form
-            )
-        except (InputError, ValueError):
-            found = None
-        if found != stated:
+        if stored_digest(cells, chain) != chain["row_sha256"]:
             self._problem(
                 DATABASE,
                 f"was changed ({cells['episode_id']!r:.80}): its cells do not match row_sha256",

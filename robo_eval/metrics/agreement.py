@@ -19,7 +19,13 @@ from robo_eval.metrics.frame import episodes_frame, is_missing
 from robo_eval.metrics.performance import success_estimate, success_of_rows
 from robo_eval.metrics.tables import Rows, groups, main_rows, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
-from robo_eval.stats.paired import PairedTable, bonett_price_interval, mcnemar_p, paired_table
+from robo_eval.stats.paired import (
+    PairedTable,
+    bonett_price_interval,
+    folded_interval,
+    mcnemar_p,
+    paired_table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -264,21 +270,17 @@ def _difference(table: PairedTable, config: MetricConfig) -> Estimate:
 
 
 def _folded(difference: Estimate) -> Estimate:
-    """Agreement, 1 - |difference|, with the interval of the difference folded at 0.
-
-    Percentiles of resampled agreements would nearly never hold 1: a resampled difference is
-    never 0 for long, whatever the true one is.
-    """
+    """Agreement, 1 - |difference|, with the interval of the difference folded at 0."""
     assert difference.value is not None
     value, low, high = difference.value, difference.low, difference.high
     if low is None or high is None:
         return replace(difference, value=1.0 - abs(value))
-    near = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+    low, high = folded_interval(low, high)
     return replace(
         difference,
         value=1.0 - abs(value),
-        low=max(0.0, 1.0 - max(abs(low), abs(high))),
-        high=1.0 - near,
+        low=low,
+        high=high,
         method=f"folded_{difference.method}",
     )
 

@@ -19,6 +19,7 @@ from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import success_of_rows
 from robo_eval.metrics.tables import Rows, groups, main_rows, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
+from robo_eval.stats.clustered import two_stage_rate_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,6 @@ NAMES: Final[dict[str, str]] = {
 FEW_TASKS: Final = 8
 """Below so many tasks the two-stage interval is wide by nature and covers less than it says."""
 _TASK: Final = ("family", VARIANT)
-_TWO_STAGE: Final = "two_stage_bootstrap_percentile"
 _DEFAULT: Final = MetricConfig()
 
 Interval = Literal["auto", "exact", "wilson", "two_stage"]
@@ -196,21 +196,22 @@ def _successes_by_task(rows: Rows) -> NDArray[np.int64]:
 def _two_stage(found: Estimate, tasks: NDArray[np.int64], config: MetricConfig) -> Estimate:
     if len(tasks) < 2:
         raise InputError("interval 'two_stage' needs two tasks; use 'exact' for one")
-    rng = np.random.default_rng(config.seed)
-    chosen = rng.integers(0, len(tasks), (config.resamples, len(tasks)))
-    n = tasks[chosen, 1]
-    k = rng.binomial(n, tasks[chosen, 0] / n)
-    shares = k.sum(axis=1) / n.sum(axis=1)
-    tail = (1.0 - config.level) / 2.0
-    low, high = np.quantile(shares, [tail, 1.0 - tail])
-    if low == high:  # resampling what all ended alike can only return it
+    drawn = two_stage_rate_interval(
+        tasks[:, 0],
+        tasks[:, 1],
+        pooled=True,
+        level=config.level,
+        resamples=config.resamples,
+        seed=config.seed,
+    )
+    if drawn.low is None:  # resampling what all ended alike can only return it
         return found
     note = f"{len(tasks)} tasks: wide by nature" if len(tasks) < FEW_TASKS else None
     reasons = [text for text in (found.reason, note) if text]
     return replace(
         found,
-        low=float(low),
-        high=float(high),
-        method=_TWO_STAGE,
+        low=drawn.low,
+        high=drawn.high,
+        method=drawn.method,
         reason="; ".join(reasons) or None,
     )

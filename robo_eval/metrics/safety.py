@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from robo_eval import formulas
 from robo_eval.core.estimate import Estimate
-from robo_eval.formulas import SEVERITIES, SEVERITY_WEIGHTS, poisson_rate_ci, ss
+from robo_eval.formulas import SEVERITIES, SEVERITY_WEIGHTS
 
 PER_100_H: Final = 100.0
 RATE_UNIT: Final = "incidents/100 h"
@@ -38,17 +39,26 @@ def incident_rates(
     References:
         Garwood (1936), Biometrika 28:437-442.
     """
-    ss(counts, exposure_hours)  # refuses what cannot be used
-    return {name: _rate(int(counts.get(name, 0)), exposure_hours, level) for name in SEVERITIES}
+    rates = formulas.incident_rates(counts, exposure_hours)
+    values = {
+        "near_miss": rates["near_miss_per_100_h"],
+        "minor": rates["minor_per_100_h"],
+        "major": rates["major_per_100_h"],
+        "critical": rates["critical_per_100_h"],
+    }
+    return {
+        name: _rate(value, int(counts.get(name, 0)), exposure_hours, level)
+        for name, value in values.items()
+    }
 
 
-def _rate(count: int, hours: float, level: float) -> Estimate:
-    bounds = poisson_rate_ci(count, hours, conf=level)
+def _rate(value: float | None, count: int, hours: float, level: float) -> Estimate:
+    bounds = formulas.poisson_rate_ci(count, hours, conf=level)
     low, high = bounds["lower_per_h"], bounds["upper_per_h"]
     if low is None or high is None:
         return Estimate.missing(reason=_NO_EXPOSURE, unit=RATE_UNIT, n=count, method=_GARWOOD)
     return Estimate(
-        value=PER_100_H * count / hours,
+        value=value,
         low=PER_100_H * low,
         high=PER_100_H * high,
         level=level,
@@ -90,7 +100,7 @@ def safety_score(
         Chojecki (2025), arXiv:2511.13411, sections 3.1 and 7.
     """
     used = {**SEVERITY_WEIGHTS, **(weights or {})}
-    value = ss(counts, exposure_hours, weights=used)
+    value = formulas.ss(counts, exposure_hours, weights=used)
     n = sum(int(counts.get(name, 0)) for name in SEVERITIES)
     if value is None:
         return Estimate.missing(reason=_NO_EXPOSURE, unit="ratio", n=n, method=_BY_SEVERITY)
@@ -106,14 +116,11 @@ def safety_score(
             reason="a critical incident: the score is 0 and the window is invalid",
         )
     rates = incident_rates(counts, exposure_hours, level=level)
-    cost = [
-        sum(used[name] * (getattr(rates[name], end) or 0.0) for name in SEVERITIES[:-1])
-        for end in ("low", "high")
-    ]
+    least = sum(used[name] * (rates[name].low or 0.0) for name in SEVERITIES[:-1])
     return Estimate(
         value=value,
-        low=max(0.0, 1.0 - cost[1]),
-        high=max(0.0, 1.0 - cost[0]),
+        low=formulas.ss_pessimistic(counts, exposure_hours, level, weights=used),
+        high=max(0.0, 1.0 - least),
         level=level,
         n=n,
         method=_BY_SEVERITY,

@@ -30,6 +30,7 @@ def two_stage_rate_interval(
     k: ArrayLike,
     n: ArrayLike,
     *,
+    pooled: bool = False,
     level: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -43,6 +44,7 @@ def two_stage_rate_interval(
     Args:
         k: Successes in each cluster, shape (T,).
         n: Episodes in each, at least 1, shape (T,) or one number for all.
+        pooled: The share of all episodes instead, in which a cluster counts by its size.
         level: Coverage aimed at; below 8 clusters it is less, as the note then says.
         resamples: Bootstrap resamples.
         seed: Seed of the resamples; the order of clusters changes nothing.
@@ -71,7 +73,7 @@ def two_stage_rate_interval(
     k_, n_ = k_[order], n_[order]
     clusters, total = len(k_), int(n_.sum())
     rates = k_ / n_
-    value = float(rates.mean())
+    value = float(k_.sum() / total if pooled else rates.mean())
     if clusters < 2:
         return without_interval(value, n=total, reason=_ONE_CLUSTER)
     if value in (0.0, 1.0):
@@ -83,7 +85,10 @@ def two_stage_rate_interval(
         b = min(step, resamples - first)
         cluster = rng.integers(0, clusters, (b, clusters))
         successes = rng.binomial(n_[cluster], rates[cluster])
-        draws[first : first + b] = (successes / n_[cluster]).mean(axis=1)
+        if pooled:
+            draws[first : first + b] = successes.sum(axis=1) / n_[cluster].sum(axis=1)
+        else:
+            draws[first : first + b] = (successes / n_[cluster]).mean(axis=1)
     return percentile_statistic(
         value, draws, level=level, n=total, method=METHOD, note=few_clusters_note(clusters)
     )

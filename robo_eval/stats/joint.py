@@ -22,7 +22,7 @@ from robo_eval.stats._resample import (
     sorted_clusters,
     two_stage_means,
 )
-from robo_eval.stats.paired import bonett_price_interval, paired_table
+from robo_eval.stats.paired import bonett_price_interval, folded_interval, paired_table
 from robo_eval.stats.proportions import wilson_interval
 from robo_eval.stats.statistic import Statistic, without_interval
 
@@ -262,11 +262,11 @@ def _folded(difference: Statistic) -> Statistic:
     agreement = max(0.0, 1.0 - abs(value))
     if low is None or high is None:
         return without_interval(agreement, n=difference.n, reason=difference.reason or "")
-    nearest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+    low, high = folded_interval(low, high)
     return Statistic(
         value=agreement,
-        low=max(0.0, 1.0 - max(abs(low), abs(high))),
-        high=1.0 - nearest,
+        low=low,
+        high=high,
         n=difference.n,
         method=f"{difference.method}_folded",
         note=difference.note,

@@ -170,6 +170,25 @@ def bonett_price_interval(
     return unwrap(np.asarray(low)), unwrap(np.asarray(high))
 
 
+def folded_interval(low: float, high: float) -> tuple[float, float]:
+    """Interval of 1 - |difference| from that of a difference of two shares: it is folded at 0.
+
+    Percentiles of resampled agreements would nearly never hold 1, because a resampled difference
+    is almost never 0, whatever the true one is.
+
+    Args:
+        low: Lower end of the interval of the difference.
+        high: Its upper end.
+
+    Example:
+        >>> low, high = folded_interval(-0.25, 0.125)
+        >>> print(low, high)
+        0.75 1.0
+    """
+    nearest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+    return max(0.0, 1.0 - max(abs(low), abs(high))), 1.0 - nearest
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
     """Difference of two success rates, first - second.
