@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
-
     import pandas as pd
 
     from robo_eval.analysis.acc import AccTable

@@ -32,7 +32,7 @@ def acc(
     Example: robo-eval acc runs/demo/sim
     """
     from robo_eval.analysis.trial import acc_of, log_problem
-    from robo_eval.cli.summary import verification_problem
+    from robo_eval.cli.summary import too_few_scored, verification_problem
     from robo_eval.core.errors import CheckFailedError
     from robo_eval.log.directory import TrialDirectory
 
@@ -51,16 +51,10 @@ def acc(
             say(f"warning: {warning}")
         for part in table.left_out:
             say(f"left out: {part}")
-    said = verification_problem(trial, problem) or _coverage_problem(table)
+    uncovered = too_few_scored(table.uncovered) if table.uncovered else None
+    said = verification_problem(trial, problem) or uncovered
     if said:
         raise CheckFailedError(said)
-
-
-def _coverage_problem(table: AccTable) -> str | None:
-    """Why the policies cannot be compared; None if enough episodes are scored."""
-    if not table.uncovered:
-        return None
-    return f"too few episodes are scored to compare policies: {'; '.join(table.uncovered)}"
 
 
 def _remark(row: AccRow) -> str:

@@ -37,8 +37,16 @@ def coverage_problem(summary: TrialSummary) -> str | None:
     """Why the trial has no headline; None if enough episodes are scored."""
     if not summary.uncovered:
         return None
-    listed = "; ".join(f"{row.policy}: {row.coverage.text}" for row in summary.uncovered)
-    return f"too few episodes are scored to compare policies: {listed}"
+    return too_few_scored(f"{row.policy}: {row.coverage.text}" for row in summary.uncovered)
+
+
+def too_few_scored(policies: Iterable[str]) -> str:
+    """What to say of policies with too few scored episodes.
+
+    Args:
+        policies: Each with its counts, such as `mine: 7 of 20 scored (13 fault)`.
+    """
+    return f"too few episodes are scored to compare policies: {'; '.join(policies)}"
 
 
 def verification_problem(trial: Path, problem: str | None) -> str | None:

@@ -10,4 +10,14 @@ def counted(number: int, noun: str, plural: str = "") -> str:
         >>> counted(1, "item"), counted(2, "policy", "policies")
         ('1 item', '2 policies')
     """
-    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+    return f"{number} {noun_for(number, noun, plural)}"
+
+
+def noun_for(number: int, noun: str, plural: str = "") -> str:
+    """The noun as it follows a number.
+
+    Example:
+        >>> noun_for(1, "policy", "policies"), noun_for(2, "policy", "policies")
+        ('policy', 'policies')
+    """
+    return noun if number == 1 else plural or f"{noun}s"

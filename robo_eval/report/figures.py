@@ -11,7 +11,14 @@ from plotly.subplots import make_subplots
 from robo_eval.analysis.acc import isometrics
 from robo_eval.core.estimate import Estimate
 from robo_eval.report.model import AgentCurve, Cell, Effect, Lengths, Robot
-from robo_eval.report.panels import Panels, name_panel, name_room, side_by_side
+from robo_eval.report.panels import (
+    Panels,
+    name_panel,
+    name_room,
+    panel_figure,
+    side_by_side,
+    title_below,
+)
 from robo_eval.report.theme import (
     FAINT,
     INK,
@@ -236,14 +243,7 @@ def novelty_effects(
         gap=50,
         bottom=52,
     )
-    figure = make_subplots(
-        rows=panels.rows,
-        cols=panels.columns,
-        shared_yaxes=True,
-        shared_xaxes="all",
-        horizontal_spacing=0.05 if narrow else 0.03,
-        vertical_spacing=panels.spacing,
-    )
+    figure = panel_figure(panels, spacing=0.05 if narrow else 0.03)
     style = styles(policies)
     for index, name in enumerate(shown):
         place = panels.place(index)
@@ -251,17 +251,8 @@ def novelty_effects(
         figure.add_trace(_forest(mine, style[name]), **place)
         name_panel(figure, index, name, style[name].colour, most=name_room(panels, narrow=narrow))
         figure.add_vline(x=0, line={"color": MUTED, "width": 1}, **place)
-        figure.update_xaxes(showticklabels=panels.is_lowest(index), **place)
-        if panels.is_lowest(index):
-            figure.update_xaxes(title_text="difference", **place)
-    figure.update_yaxes(
-        type="category",
-        categoryorder="array",
-        categoryarray=[plain_text(label) for label in labels],
-        range=[len(labels) - 0.5, -0.5],
-        tickfont={"size": 11},
-        dtick=1,
-    )
+        title_below(figure, panels, index, "difference")
+    _name_rows(figure, labels, dtick=1)
     if any(label.isdigit() for label in labels):
         figure.update_yaxes(title_text="level", col=1)
     reach = max(
@@ -276,6 +267,18 @@ def novelty_effects(
         tickfont={"size": 11},
     )
     return _finish(figure, height=panels.total, margin=panels.margins())
+
+
+def _name_rows(figure: go.Figure, labels: Sequence[str], **ticks: Any) -> None:  # noqa: ANN401 - as plotly takes them
+    """One row for each label, the first on top."""
+    figure.update_yaxes(
+        type="category",
+        categoryorder="array",
+        categoryarray=[plain_text(label) for label in labels],
+        range=[len(labels) - 0.5, -0.5],
+        tickfont={"size": 11},
+        **ticks,
+    )
 
 
 def _edges(estimate: Estimate) -> list[float]:
@@ -321,14 +324,7 @@ def robot_numbers(
         gap=50,
         bottom=52,
     )
-    figure = make_subplots(
-        rows=panels.rows,
-        cols=panels.columns,
-        shared_yaxes=True,
-        shared_xaxes="all",
-        horizontal_spacing=0.06 if narrow else 0.04,
-        vertical_spacing=panels.spacing,
-    )
+    figure = panel_figure(panels, spacing=0.06 if narrow else 0.04)
     style = styles(policies)
     for index, robot in enumerate(robots):
         place = panels.place(index)
@@ -337,17 +333,12 @@ def robot_numbers(
         name_panel(
             figure, index, robot.policy, own.colour, most=min(28, name_room(panels, narrow=narrow))
         )
-        figure.update_xaxes(showticklabels=panels.is_lowest(index), **place)
-        if panels.is_lowest(index):
-            figure.update_xaxes(title_text="share", **place)
-    figure.update_yaxes(
-        type="category",
-        categoryorder="array",
-        categoryarray=[plain_text(label) for label in labels],
-        range=[len(labels) - 0.5, -0.5],
+        title_below(figure, panels, index, "share")
+    _name_rows(
+        figure,
+        labels,
         tickvals=[plain_text(label) for label in labels],
         ticktext=[plain_text(shortened(label, 16 if narrow else 32)) for label in labels],
-        tickfont={"size": 11},
     )
     figure.update_xaxes(
         range=[-0.04, 1.04], tickvals=[0, 0.5, 1], ticktext=["0", "0.5", "1"],
@@ -410,14 +401,7 @@ def characteristic_curves(
         gap=52,
         bottom=52,
     )
-    figure = make_subplots(
-        rows=panels.rows,
-        cols=panels.columns,
-        shared_yaxes=True,
-        shared_xaxes="all",
-        horizontal_spacing=0.06 if narrow else 0.03,
-        vertical_spacing=panels.spacing,
-    )
+    figure = panel_figure(panels, spacing=0.06 if narrow else 0.03)
     style = styles(policies)
     for index, curve in enumerate(curves):
         place = panels.place(index)
@@ -435,10 +419,8 @@ def characteristic_curves(
             figure, index, curve.policy, style[curve.policy].colour,
             most=name_room(panels, narrow=narrow),
         )  # fmt: skip
-        figure.update_xaxes(showticklabels=panels.is_lowest(index), **place)
-        if panels.is_lowest(index):
-            title = "difficulty" if narrow else "difficulty of the item"
-            figure.update_xaxes(title_text=title, **place)
+        title = "difficulty" if narrow else "difficulty of the item"
+        title_below(figure, panels, index, title)
     figure.update_yaxes(range=[-0.03, 1.05], tickvals=[0, 0.5, 1])
     if not narrow:
         figure.update_yaxes(title_text="performance", col=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from robo_eval.report.words import plain_text, shortened
 
@@ -64,6 +65,31 @@ class Panels:
     def margins(self) -> dict[str, int]:
         """The margins, for `_finish`."""
         return {"t": self.top, "b": self.bottom}
+
+
+def panel_figure(panels: Panels, *, spacing: float) -> go.Figure:
+    """An empty figure of these panels, which share their axes.
+
+    Args:
+        panels: Where they stand.
+        spacing: Room between two columns as a share of the width.
+    """
+    return make_subplots(
+        rows=panels.rows,
+        cols=panels.columns,
+        shared_yaxes=True,
+        shared_xaxes="all",
+        horizontal_spacing=spacing,
+        vertical_spacing=panels.spacing,
+    )
+
+
+def title_below(figure: go.Figure, panels: Panels, index: int, title: str) -> None:
+    """Ticks and a title under the lowest panel of each column, nothing under the others."""
+    place, is_lowest = panels.place(index), panels.is_lowest(index)
+    figure.update_xaxes(showticklabels=is_lowest, **place)
+    if is_lowest:
+        figure.update_xaxes(title_text=title, **place)
 
 
 def side_by_side(count: int, *, narrow: bool) -> int:

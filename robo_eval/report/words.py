@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.words import noun_for
 
 DASH = "–"
 NOT_RECORDED = "not recorded"
@@ -110,8 +111,7 @@ def count(number_of: int, noun: str, plural: str = "") -> str:
         >>> count(1, "pair"), count(200, "episode")
         ('1 pair', '200 episodes')
     """
-    word = noun if number_of == 1 else plural or f"{noun}s"
-    return f"{thousands(number_of)} {word}"
+    return f"{thousands(number_of)} {noun_for(number_of, noun, plural)}"
 
 
 def thousands(value: int) -> str:

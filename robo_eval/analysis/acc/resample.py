@@ -103,11 +103,7 @@ def bootstrap(
     References:
         Davison and Hinkley (1997), Bootstrap Methods and their Application, sections 3.2, 3.8.
     """
-    results = as_numbers("outcomes", outcomes)
-    if results.ndim == 1:
-        results = results[:, None]
-    difficulties = as_numbers("difficulty", difficulty)
-    _check(results, difficulties, resamples, level)
+    results, difficulties = _inputs(outcomes, difficulty, resamples, level)
     scale = make_scale(difficulties, h0=h0, q=q, left_fill=left_fill, right_fill=right_fill)
     strata, used = _strata(results, scale)
     curves = _resampled_curves(strata, resamples, np.random.default_rng(seed))
@@ -161,11 +157,7 @@ def bootstrap_seeds(
         Hesterberg (2015), What Teachers Should Know About the Bootstrap, American Statistician
         69(4), section 5.2 (percentiles further out).
     """
-    results = as_numbers("outcomes", outcomes)
-    if results.ndim == 1:
-        results = results[:, None]
-    difficulties = as_numbers("difficulty", difficulty)
-    _check(results, difficulties, resamples, level)
+    results, difficulties = _inputs(outcomes, difficulty, resamples, level)
     known = ~np.isnan(results)
     weight = np.ones(results.shape) if counts is None else as_numbers("counts", counts)
     if weight.shape != results.shape or not (weight[known] > 0.0).all():
@@ -325,9 +317,14 @@ def why_unreliable(episodes_per_level: list[int], n_seeds: int | None = None) ->
     return "unreliable: " + "; ".join(reasons) if reasons else None
 
 
-def _check(
-    results: NDArray[np.float64], difficulties: NDArray[np.float64], resamples: int, level: float
-) -> None:
+def _inputs(
+    outcomes: ArrayLike, difficulty: ArrayLike, resamples: int, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Outcomes, shape (I, E), and difficulties, shape (I,), checked."""
+    results = as_numbers("outcomes", outcomes)
+    if results.ndim == 1:
+        results = results[:, None]
+    difficulties = as_numbers("difficulty", difficulty)
     if results.ndim != 2 or results.shape[0] != difficulties.shape[0]:
         raise ShapeError(
             f"outcomes have shape {results.shape}, difficulty names {difficulties.shape[0]} items;"
@@ -346,6 +343,7 @@ def _check(
         raise InputError(f"resamples is {resamples}; a percentile needs at least 100")
     if not 0.0 < level < 1.0:
         raise InputError(f"level is {level}; it must be between 0 and 1")
+    return results, difficulties
 
 
 Stratum = tuple[NDArray[np.float64], NDArray[np.intp]]
