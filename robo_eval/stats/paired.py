@@ -171,7 +171,7 @@ def bonett_price_interval(
 
 
 def folded_interval(low: float, high: float) -> tuple[float, float]:
-    """Interval of one minus the absolute difference from that of a difference of two shares: it is folded at 0.
+    """Interval of an agreement, one less the size of a difference, from that of the difference.
 
     Percentiles of resampled agreements would nearly never hold 1, because a resampled difference
     is almost never 0, whatever the true one is.
