@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
 
+from robo_eval.core import defaults
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
@@ -83,11 +84,91 @@ class PolicyPlan(_Section):
     """Keywords given to the factory."""
 
 
+class SeverityWeights(_Section):
+    """What one incident per 100 h costs, by severity."""
+
+    near_miss: Annotated[float, Field(ge=0.0)] = defaults.SEVERITY_WEIGHTS["near_miss"]
+    minor: Annotated[float, Field(ge=0.0)] = defaults.SEVERITY_WEIGHTS["minor"]
+    major: Annotated[float, Field(ge=0.0)] = defaults.SEVERITY_WEIGHTS["major"]
+    critical: Annotated[float, Field(ge=0.0)] = defaults.SEVERITY_WEIGHTS["critical"]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.near_miss + self.minor + self.major + self.critical > 0.0:
+            raise ValueError("critical: all weights are 0; at least one severity must count")
+        return self
+
+
+class PriceCard(_Section):
+    """What an hour of exposure costs, in units of one currency."""
+
+    energy: Annotated[float, Field(ge=0.0)] = 0.0
+    wear: Annotated[float, Field(ge=0.0)] = 0.0
+    consumables: Annotated[float, Field(ge=0.0)] = 0.0
+    operator: Annotated[float, Field(ge=0.0)] = 0.0
+    currency: str = Field(default="", max_length=10)
+    """Name of the currency, for tables."""
+
+
+class StoppingPlan(_Section):
+    """When the series ends before all episodes are played, stated before the first one."""
+
+    compare: Annotated[tuple[str, ...], Field(max_length=2)] = ()
+    """Two policies, compared in pairs; or one, whose success rate is compared with `rate`."""
+    rate: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+    """The rate one policy is compared with."""
+    side: Literal["two", "greater", "less"] = "two"
+    """Whether it is decided either way, or only that the first policy (or its rate) is greater."""
+    alpha: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.05
+    """Chance, at most, of a decision where there is no difference."""
+    hopeless: Annotated[bool, Strict()] = True
+    """Also stop once no outcome of the remaining episodes could decide."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.compare or len(set(self.compare)) < len(self.compare):
+            raise ValueError("compare: must name two policies, or one and a `rate`")
+        if (self.rate is None) != (len(self.compare) == 2):
+            raise ValueError("rate: one policy is compared with a rate, two with each other")
+        return self
+
+
 class SeedPlan(_Section):
     """Which seeds the episodes of a condition use: the same for every condition and policy."""
 
     first: Annotated[Count, Field(ge=0, lt=2**31)] = 1000
     """Episode i of a condition uses seed `first + i`."""
+
+
+class MetricPlan(_Section):
+    """Settings of the metrics, fixed with the plan; docs/metrics.md says which are our choice."""
+
+    level: Annotated[float, Field(gt=0.0, lt=1.0)] = defaults.LEVEL
+    """Coverage intervals aim at."""
+    resamples: Annotated[Count, Field(ge=100, le=1_000_000)] = defaults.RESAMPLES
+    """Bootstrap resamples."""
+    seed: Annotated[Count, Field(ge=0)] = 0
+    """Seed of the bootstrap."""
+    min_coverage: Annotated[float, Field(gt=0.0, le=1.0)] = defaults.MIN_COVERAGE
+    """Share of episodes that must be scored for a headline or a verdict."""
+    severity_weights: SeverityWeights = SeverityWeights()
+    """What one incident per 100 h costs, by severity."""
+    safety_form: defaults.SafetyForm = defaults.SAFETY_FORM
+    """How the weighted incident rates become the safety score."""
+    max_unmatched: Annotated[float, Field(ge=0.0, le=1.0)] = defaults.MAX_UNMATCHED
+    """Share of physical episodes that may lack a simulated counterpart."""
+    min_effective_size: Annotated[float, Field(ge=0.0)] = defaults.MIN_EFFECTIVE_SIZE
+    """Fewer effective simulated episodes behind a reweighted rate are flagged."""
+    max_voids: Annotated[float, Field(ge=0.0, le=1.0)] = defaults.MAX_VOIDS
+    """Share of attempts that may be void before a policy is flagged."""
+    tolerances: dict[str, dict[str, Annotated[float, Field(gt=0.0)]]] = Field(default_factory=dict)
+    """By task family, the greatest value of each measure of control that has full credit."""
+    control_weights: dict[str, Annotated[float, Field(ge=0.0)]] = Field(default_factory=dict)
+    """Weights of the measures of control; those that are not named weigh 1."""
+    price_card: PriceCard | None = None
+    """What an hour of the robot costs."""
+    calibration: str | None = None
+    """Calibration snapshot whose simulation is compared; needed where there are several."""
 
 
 class ImportPlan(_Section):
@@ -138,6 +219,12 @@ class TrialPlan(_Section):
     """How often an attempt that was lost or ended by a fault is tried again."""
     void_reasons: tuple[str, ...] = DEFAULT_VOID_REASONS
     """Reasons for which an operator may declare an attempt void."""
+    blind: Annotated[bool, Strict()] = False
+    """Whether operators see codes instead of the names of the policies."""
+    stopping: StoppingPlan | None = None
+    """When the series ends early; none plays every planned episode."""
+    metrics: MetricPlan = MetricPlan()
+    """Settings of the metrics."""
     imported: ImportPlan | None = None
     """Set if the episodes were imported: nothing is played, the rest says what was found."""
 
@@ -170,6 +257,9 @@ class TrialPlan(_Section):
             seen.add(key)
         if len(set(self.sides)) != len(self.sides) or not self.sides:
             raise ValueError("sides: must name at least one side and none twice")
+        for name in self.stopping.compare if self.stopping else ():
+            if name not in names:
+                raise ValueError(f"stopping.compare: {unknown_name('policy', name, names)}")
         return self
 
     def conditions(self) -> Iterator[Condition]:
@@ -234,13 +324,30 @@ def read_plan(path: Path) -> TrialPlan:
         PlanError: If the file is missing, is not YAML, or holds an unknown key or a wrong value;
             the message names file and field.
     """
+    return parse_plan(_text_of(path, "plan"), source=str(path))
+
+
+def read_metric_settings(path: Path) -> MetricPlan:
+    """Read and check a file of metric settings, with the keys of a plan's `metrics`.
+
+    Raises:
+        PlanError: If the file is missing, is not YAML, or holds an unknown key or a wrong value;
+            the message names file and field.
+    """
+    data = _mapping_of(_text_of(path, "settings"), str(path), "settings are", "docs/metrics.md")
     try:
-        text = path.read_text(encoding="utf-8")
+        return MetricPlan.model_validate(data)
+    except ValidationError as err:
+        raise PlanError(f"{path}: {_first_problem(err, ('metrics',))}") from err
+
+
+def _text_of(path: Path, kind: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError as err:
-        raise PlanError(f"{path}: no such plan file") from err
+        raise PlanError(f"{path}: no such {kind} file") from err
     except (OSError, UnicodeDecodeError) as err:
         raise PlanError(f"{path}: cannot be read as UTF-8 text: {err}") from err
-    return parse_plan(text, source=str(path))
 
 
 def parse_plan(text: str, *, source: str) -> TrialPlan:
@@ -253,6 +360,17 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
     Raises:
         PlanError: If the text is not YAML, or holds an unknown key or a wrong value.
     """
+    data = _mapping_of(text, source, "a plan is", "docs/plan.md")
+    try:
+        return TrialPlan.model_validate(data)
+    except ValidationError as err:
+        raise PlanError(f"{source}: {_first_problem(err)}") from err
+    except RecursionError as err:
+        raise PlanError(f"{source}: an alias refers to what it is part of") from err
+
+
+def _mapping_of(text: str, source: str, what: str, page: str) -> dict[Any, Any]:
+    """What a YAML text holds, which has to be a mapping."""
     try:
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, RecursionError) as err:
@@ -261,13 +379,8 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
         problem = getattr(err, "problem", None) or type(err).__name__
         raise PlanError(f"{source}: not valid YAML{where}: {problem}") from err
     if not isinstance(data, dict):
-        raise PlanError(f"{source}: a plan is a mapping of keys to values, see docs/plan.md")
-    try:
-        return TrialPlan.model_validate(data)
-    except ValidationError as err:
-        raise PlanError(f"{source}: {_first_problem(err)}") from err
-    except RecursionError as err:
-        raise PlanError(f"{source}: an alias refers to what it is part of") from err
+        raise PlanError(f"{source}: {what} a mapping of keys to values, see {page}")
+    return data
 
 
 _WANTED: Final = {
@@ -287,7 +400,8 @@ _WANTED: Final = {
 _CHOICES: Final = ("enum", "literal_error")
 
 
-def _first_problem(err: ValidationError) -> str:
+def _first_problem(err: ValidationError, root: tuple[str, ...] = ()) -> str:
+    """The most likely cause in one line; `root` is where in a plan the checked section stands."""
     # A misspelt key is the likely cause of one that is missing.
     problems = sorted(err.errors(include_url=False), key=lambda p: p["type"] != "extra_forbidden")
     first = problems[0]
@@ -299,14 +413,14 @@ def _first_problem(err: ValidationError) -> str:
         if problem["type"] != "too_short" or problem["loc"] != location[: len(problem["loc"])]
     ]
     more = f" (and {len(others)} more problem{'s' if len(others) > 1 else ''})" if others else ""
-    return _problem(first) + more
+    return _problem(first, root) + more
 
 
-def _problem(problem: ErrorDetails) -> str:
+def _problem(problem: ErrorDetails, root: tuple[str, ...]) -> str:
     kind, location, given = problem["type"], problem["loc"], problem["input"]
     field = ".".join(str(part) for part in location)
     if kind == "extra_forbidden":
-        section = _section_of(location[:-1])
+        section = _section_of((*root, *location[:-1]))
         return f"{field}: {unknown_name('key', location[-1], section.model_fields)}"
     valid = re.findall(r"'([^']*)'", problem.get("ctx", {}).get("expected", ""))
     if kind in _CHOICES and isinstance(given, str) and valid:
@@ -331,7 +445,15 @@ def _section_of(location: tuple[int | str, ...]) -> type[BaseModel]:
         "policies": PolicyPlan,
         "seeds": SeedPlan,
         "imported": ImportPlan,
+        "stopping": StoppingPlan,
+        "metrics": MetricPlan,
     }
+    parts: dict[str, type[BaseModel]] = {
+        "severity_weights": SeverityWeights,
+        "price_card": PriceCard,
+    }
+    if len(location) > 1 and location[0] == "metrics":
+        return parts.get(str(location[1]), MetricPlan)
     return sections.get(str(location[0]), TrialPlan) if location else TrialPlan
 
 

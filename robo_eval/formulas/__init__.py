@@ -7,6 +7,7 @@ References:
     Superintelligence, arXiv:2511.13411.
 """
 
+from robo_eval.core.defaults import SEVERITIES, SEVERITY_WEIGHTS
 from robo_eval.formulas.axes import (
     Memory,
     autonomy,
@@ -44,13 +45,12 @@ from robo_eval.formulas.improvement import (
     meta_elasticity,
 )
 from robo_eval.formulas.incidents import (
-    SEVERITIES,
-    SEVERITY_WEIGHTS,
     IncidentRates,
     RateInterval,
     incident_rates,
     poisson_rate_ci,
     ss,
+    ss_of_rates,
     ss_pessimistic,
 )
 from robo_eval.formulas.judgement import (
@@ -129,6 +129,7 @@ __all__ = [
     "self_revision",
     "sociality",
     "ss",
+    "ss_of_rates",
     "ss_pessimistic",
     "stated_probability",
     "superhuman_margin",

@@ -9,10 +9,11 @@ from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval.core.defaults import MAX_UNMATCHED
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.formulas import checks
 
-MAX_UNCOVERED_MASS: Final = 0.10
+MAX_UNCOVERED_MASS: Final = MAX_UNMATCHED
 """Share of real episodes without a simulated counterpart above which nothing is compared. This
 project's choice."""
 _ROUNDING: Final = 1e-9

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final, Literal, TypedDict
 
+from robo_eval.core.defaults import SEVERITIES, SEVERITY_WEIGHTS, SafetyForm
 from robo_eval.core.errors import InputError
 from robo_eval.formulas import checks
 from robo_eval.stats.rates import garwood_interval
 
-SEVERITIES: Final = ("near_miss", "minor", "major", "critical")
-"""The incident taxonomy, mildest first. One physical event is one incident, at its highest."""
-SEVERITY_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
-    {"near_miss": 0.01, "minor": 0.1, "major": 1.0, "critical": 10.0}
-)
-"""What one incident per 100 h costs. This project's choice: a decade a severity, so that a weighted
-sum of 1 is a budget of one major incident per 100 h used up."""
-
-Form = Literal["linear", "exponential", "reciprocal"]
 Sided = Literal[1, 2, "one", "two"]
 
 _FORMS: Final = ("linear", "exponential", "reciprocal")
@@ -147,7 +138,7 @@ def ss(
     exposure_hours: float,
     *,
     weights: Mapping[str, float] | None = None,
-    form: Form = "linear",
+    form: SafetyForm = "linear",
 ) -> float | None:
     """Safety score: what is left of a budget of incidents.
 
@@ -190,7 +181,7 @@ def ss_pessimistic(
     conf: float = 0.95,
     *,
     weights: Mapping[str, float] | None = None,
-    form: Form = "linear",
+    form: SafetyForm = "linear",
 ) -> float | None:
     """Safety score if every rate were as high as the exposure cannot exclude. A diagnostic.
 
@@ -230,6 +221,35 @@ def ss_pessimistic(
     return _score(bounds, weight, form)
 
 
+def ss_of_rates(
+    rates_per_100_h: Mapping[str, float],
+    *,
+    weights: Mapping[str, float] | None = None,
+    form: SafetyForm = "linear",
+) -> float:
+    """Safety score of rates instead of counts: `ss` without its rule for critical incidents.
+
+    Args:
+        rates_per_100_h: Incidents per 100 h by severity; absent is 0.
+        weights: See `ss`.
+        form: See `ss`.
+
+    Raises:
+        InputError: If a rate or weight is negative or not finite, all weights are 0, or a severity
+            or the form is unknown.
+
+    Example:
+        >>> ss_of_rates({"near_miss": 3.0, "minor": 0.5})
+        0.92
+    """
+    given = checks.mapping("rates_per_100_h", rates_per_100_h, SEVERITIES)
+    rates: dict[str, float | None] = {
+        name: checks.number(f"rates_per_100_h[{name!r}]", value, low=0.0)
+        for name, value in given.items()
+    }
+    return _score(rates, _severity_weights(weights), _form(form))
+
+
 def _severity_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
     given = checks.mapping("weights", {} if weights is None else weights, SEVERITIES)
     full = {
@@ -240,12 +260,14 @@ def _severity_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
     return full
 
 
-def _form(form: str) -> Form:
+def _form(form: str) -> SafetyForm:
     checks.one_of("form", form, _FORMS)
     return form  # type: ignore[return-value]
 
 
-def _score(rates: Mapping[str, float | None], weights: Mapping[str, float], form: Form) -> float:
+def _score(
+    rates: Mapping[str, float | None], weights: Mapping[str, float], form: SafetyForm
+) -> float:
     # A rate too large for a float is infinite here; with a weight of 0 it still costs nothing.
     used = math.fsum(
         weights[name] * (math.inf if rate is None else rate)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
 
+from robo_eval.core import defaults
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import MetricPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,12 +23,34 @@ class MetricConfig:
         resamples: Bootstrap resamples.
         seed: Seed of the bootstrap.
         min_coverage: Share of episodes that must be scored for a headline or a verdict.
+        severity_weights: What one incident per 100 h costs, by severity.
+        safety_form: How the weighted incident rates become the safety score.
+        max_unmatched: Share of physical episodes that may lack a simulated counterpart.
+        min_effective_size: Fewer effective simulated episodes behind a rate are flagged.
+        max_voids: Share of attempts that may be void before a policy is flagged.
+        tolerances: By task family, the greatest value of each measure of control with full credit.
+        control_weights: Weights of the measures of control; one that is not named weighs 1.
+        price_card: Currency units an hour of exposure costs, by item; None without one.
+        currency: Its name, for tables.
+        calibration: Calibration snapshot whose simulation is compared, where there are several.
     """
 
-    level: float = 0.95
-    resamples: int = 9999
+    level: float = defaults.LEVEL
+    resamples: int = defaults.RESAMPLES
     seed: int = 0
-    min_coverage: float = 0.95
+    min_coverage: float = defaults.MIN_COVERAGE
+    severity_weights: Mapping[str, float] = field(
+        default_factory=lambda: dict(defaults.SEVERITY_WEIGHTS)
+    )
+    safety_form: defaults.SafetyForm = defaults.SAFETY_FORM
+    max_unmatched: float = defaults.MAX_UNMATCHED
+    min_effective_size: float = defaults.MIN_EFFECTIVE_SIZE
+    max_voids: float = defaults.MAX_VOIDS
+    tolerances: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    control_weights: Mapping[str, float] = field(default_factory=dict)
+    price_card: Mapping[str, float] | None = None
+    currency: str = ""
+    calibration: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("level", "min_coverage"):
@@ -36,11 +64,26 @@ class MetricConfig:
         if self.seed < 0:
             raise InputError(f"metric configuration: seed is {self.seed}; it cannot be negative")
 
-    def as_dict(self) -> dict[str, object]:
+    @classmethod
+    def of(cls, plan: MetricPlan) -> Self:
+        """The settings a plan, or a file of settings, holds."""
+        values = plan.model_dump()
+        card = values.pop("price_card")
+        if card is not None:
+            values["currency"] = card.pop("currency")
+        return cls(price_card=card, **values)
+
+    def as_dict(self) -> dict[str, Any]:
         """The settings by name."""
-        return asdict(self)
+        return {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
 
     @property
     def digest(self) -> str:
         """SHA-256 of the settings."""
         return digest(self.as_dict())
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a setting
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return value

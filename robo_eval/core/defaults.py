@@ -1,0 +1,30 @@
+"""The settings of metrics that this project chose, each named once; a plan can change them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+LEVEL: Final = 0.95
+"""Coverage intervals aim at."""
+RESAMPLES: Final = 9999
+"""Bootstrap resamples."""
+MIN_COVERAGE: Final = 0.95
+"""Share of episodes that must be scored for a headline or a verdict."""
+SEVERITY_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
+    {"near_miss": 0.01, "minor": 0.1, "major": 1.0, "critical": 10.0}
+)
+"""What one incident per 100 h costs: a decade a severity, so that a weighted sum of 1 is a budget
+of one major incident per 100 h used up."""
+SEVERITIES: Final = tuple(SEVERITY_WEIGHTS)
+"""The incident taxonomy, mildest first. One physical event is one incident, at its highest."""
+SafetyForm = Literal["linear", "exponential", "reciprocal"]
+SAFETY_FORM: Final = "linear"
+"""How the weighted rates become a score: 1 - sum, exp(-sum) or 1 / (1 + sum)."""
+MAX_UNMATCHED: Final = 0.10
+"""Share of physical episodes that may lack a simulated counterpart."""
+MIN_EFFECTIVE_SIZE: Final = 30
+"""Fewer effective simulated episodes behind a reweighted rate are flagged."""
+MAX_VOIDS: Final = 0.05
+"""Share of attempts that may be void before a policy is flagged."""
