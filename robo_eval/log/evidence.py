@@ -1,0 +1,371 @@
+"""What people and robots noted beside the episodes: incidents, faults, repairs, second ratings.
+
+Each is a CSV file of a trial directory with one line of column names, or is named when metrics are
+computed. Files are read as they are and never written.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from robo_eval.core.defaults import SEVERITIES
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import unknown_name
+
+PHYSICAL: Final = (Side.REAL.value, Side.TWIN.value)
+NAMES: Final = ("incidents", "faults", "repairs", "ratings")
+"""Kinds of evidence; `NAME.csv` in a trial directory holds each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Noted:
+    """What all notes have in common.
+
+    Attributes:
+        line: Line of the file, for messages.
+        side: `real`, or `twin` for a stand-in behind ROS.
+        episode_id: The episode it belongs to, if that is known.
+        policy: The policy that was running, if that is known.
+    """
+
+    line: int
+    side: str = Side.REAL.value
+    episode_id: str | None = None
+    policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident(_Noted):
+    """One physical event, at its highest severity.
+
+    Attributes:
+        incident_id: Its id, unique in the file.
+        severity: One of `SEVERITIES`.
+        time_ns: When it happened, UTC; None if not known.
+        description: What happened.
+    """
+
+    incident_id: str
+    severity: str
+    time_ns: int | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault(_Noted):
+    """A disturbance inside an episode that a robot should recover from.
+
+    Attributes:
+        fault: Its name, such as `grasp_slip`.
+        recovered: Whether the episode went on afterwards.
+        recovered_by: `robot`, or who helped.
+        recoverable: Whether a robot should recover from it at all.
+        injected: Whether it was provoked.
+        duration_s: How long it lasted; None if not known.
+    """
+
+    fault: str
+    recovered: bool
+    recovered_by: str = "robot"
+    recoverable: bool = True
+    injected: bool = False
+    duration_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair(_Noted):
+    """Work on a robot after a failure.
+
+    Attributes:
+        hours: How long it took.
+        description: What was done.
+    """
+
+    hours: float
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating(_Noted):
+    """What a second person says about the end of an episode.
+
+    Attributes:
+        rater: Who.
+        success: The verdict; None if the person gave none.
+        blind: Whether the person did not know the policy.
+    """
+
+    rater: str
+    success: bool | None = None
+    blind: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything noted beside the episodes of a trial; None where there is no such file.
+
+    Attributes:
+        incidents: Incidents of physical sides.
+        faults: Faults inside episodes.
+        repairs: Repairs.
+        ratings: Second ratings.
+        sources: SHA-256 of each file that was read, by its path as given.
+        files: Path of each file, by kind.
+    """
+
+    incidents: tuple[Incident, ...] | None = None
+    faults: tuple[Fault, ...] | None = None
+    repairs: tuple[Repair, ...] | None = None
+    ratings: tuple[Rating, ...] | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_evidence(folder: Path, given: Mapping[str, Path] | None = None) -> Evidence:
+    """Read what lies beside the episodes of a trial.
+
+    Args:
+        folder: The trial directory; `incidents.csv`, `faults.csv`, `repairs.csv` and `ratings.csv`
+            in it are read.
+        given: Files to read instead, by kind.
+
+    Raises:
+        InputError: If a given file is missing, a file is no CSV, lacks a column or has an unknown
+            one, or a cell holds what its column cannot; the message names file, line and column.
+    """
+    found: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    files: dict[str, str] = {}
+    for name in NAMES:
+        path = (given or {}).get(name)
+        if path is None:
+            path = folder / f"{name}.csv"
+            if not path.exists():
+                continue
+        data = _bytes_of(path, name)
+        found[name] = tuple(_READERS[name](_Line(path, *line)) for line in _lines(path, name, data))
+        sources[path.name] = hashlib.sha256(data).hexdigest()
+        files[name] = str(path)
+    evidence = Evidence(**found, sources=sources, files=files)
+    _check_unique(evidence)
+    return evidence
+
+
+def _bytes_of(path: Path, name: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as err:
+        raise InputError(f"{path}: no such file of {name}") from err
+    except OSError as err:
+        raise InputError(f"{path}: cannot be read: {err.strerror or err}") from err
+
+
+def _lines(path: Path, name: str, data: bytes) -> list[tuple[int, dict[str, str]]]:
+    """The lines of a CSV file: number and cells by column."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [column.strip() for column in next(reader, [])]
+        _check_header(path, name, header)
+        lines = []
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(header):
+                raise InputError(
+                    f"{path}: line {reader.line_num} has {len(cells)} cells; the header names"
+                    f" {len(header)}"
+                )
+            values = (cell.strip() for cell in cells)
+            lines.append((reader.line_num, dict(zip(header, values, strict=True))))
+    except csv.Error as err:
+        raise InputError(f"{path}: line {reader.line_num}: no CSV: {err}") from err
+    return lines
+
+
+def _check_header(path: Path, name: str, header: list[str]) -> None:
+    needed, others = _COLUMNS[name]
+    for column in header:
+        if column not in (*needed, *others):
+            raise InputError(f"{path}: {unknown_name('column', column, (*needed, *others))}")
+        if header.count(column) > 1:
+            raise InputError(f"{path}: column {column!r} appears twice")
+    for column in needed:
+        if column not in header:
+            raise InputError(
+                f"{path}: column {column!r} is missing; {name} need {', '.join(needed)}"
+            )
+
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line of a file, whose cells are read with messages that name them."""
+
+    path: Path
+    number: int
+    cells: dict[str, str]
+
+    def wrong(self, column: str, what: str) -> InputError:
+        given = self.cells.get(column, "")
+        return InputError(
+            f"{self.path}: line {self.number}, column {column!r}: {given!r:.60} {what}"
+        )
+
+    def text(self, column: str) -> str:
+        value = self.cells.get(column, "")
+        if not value:
+            raise self.wrong(column, "is empty; it needs a text")
+        return value
+
+    def optional(self, column: str) -> str | None:
+        return self.cells.get(column) or None
+
+    def word(self, column: str, valid: tuple[str, ...], default: str | None = None) -> str:
+        value = self.cells.get(column) or default
+        if value not in valid:
+            problem = unknown_name(column, self.cells.get(column, ""), valid)
+            raise InputError(f"{self.path}: line {self.number}, column {column!r}: {problem}")
+        return value
+
+    def truth(self, column: str, default: bool | None) -> bool | None:  # noqa: FBT001
+        value = self.cells.get(column, "").lower()
+        if not value:
+            return default
+        if value not in _TRUTHS:
+            raise self.wrong(column, "must be true or false")
+        return _TRUTHS[value]
+
+    def amount(self, column: str, default: _Value) -> float | _Value:
+        text = self.cells.get(column, "")
+        if not text:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            raise self.wrong(column, "is not a number") from None
+        if not (math.isfinite(value) and value >= 0.0):
+            raise self.wrong(column, "must be a number of at least 0")
+        return value
+
+    def time_ns(self, column: str) -> int | None:
+        text = self.cells.get(column, "")
+        if not text:
+            return None
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            moment = None
+        if moment is None or moment.tzinfo is None:
+            raise self.wrong(
+                column, "is no time with its zone; write it like 2026-03-01T09:30:00+00:00"
+            )
+        since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        return {
+            "line": self.number,
+            "side": self.word("side", PHYSICAL, Side.REAL.value),
+            "episode_id": self.optional("episode_id"),
+            "policy": self.optional("policy"),
+        }
+
+
+_TRUTHS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_COMMON: Final = ("side", "episode_id", "policy")
+_COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "incidents": (("incident_id", "severity"), (*_COMMON, "time", "description")),
+    "faults": (
+        ("fault", "recovered"),
+        (*_COMMON, "recovered_by", "recoverable", "injected", "duration_s", "description"),
+    ),
+    "repairs": (("hours",), (*_COMMON, "description")),
+    "ratings": (("episode_id", "rater", "success"), ("side", "policy", "blind", "description")),
+}
+"""Columns each file needs, and further ones it may have."""
+
+
+def _incident(line: _Line) -> Incident:
+    return Incident(
+        **line.noted,
+        incident_id=line.text("incident_id"),
+        severity=line.word("severity", SEVERITIES),
+        time_ns=line.time_ns("time"),
+        description=line.cells.get("description", ""),
+    )
+
+
+def _fault(line: _Line) -> Fault:
+    recovered = line.truth("recovered", None)
+    if recovered is None:
+        raise line.wrong("recovered", "must be true or false")
+    return Fault(
+        **line.noted,
+        fault=line.text("fault"),
+        recovered=recovered,
+        recovered_by=line.optional("recovered_by") or "robot",
+        recoverable=bool(line.truth("recoverable", True)),  # noqa: FBT003
+        injected=bool(line.truth("injected", False)),  # noqa: FBT003
+        duration_s=line.amount("duration_s", None),
+    )
+
+
+def _repair(line: _Line) -> Repair:
+    hours = line.amount("hours", None)
+    if hours is None:
+        raise line.wrong("hours", "must be a number of at least 0")
+    return Repair(**line.noted, hours=hours, description=line.cells.get("description", ""))
+
+
+def _rating(line: _Line) -> Rating:
+    line.text("episode_id")
+    return Rating(
+        **line.noted,
+        rater=line.text("rater"),
+        success=line.truth("success", None),
+        blind=bool(line.truth("blind", False)),  # noqa: FBT003
+    )
+
+
+_READERS: Final[dict[str, Callable[[_Line], Any]]] = {
+    "incidents": _incident,
+    "faults": _fault,
+    "repairs": _repair,
+    "ratings": _rating,
+}
+
+
+def _check_unique(evidence: Evidence) -> None:
+    seen: set[str] = set()
+    for incident in evidence.incidents or ():
+        if incident.incident_id in seen:
+            raise InputError(
+                f"{evidence.files['incidents']}: line {incident.line}, column 'incident_id':"
+                f" {incident.incident_id!r} appears twice; one event is one incident"
+            )
+        seen.add(incident.incident_id)
+    rated: set[tuple[str | None, str]] = set()
+    for rating in evidence.ratings or ():
+        key = (rating.episode_id, rating.rater)
+        if key in rated:
+            raise InputError(
+                f"{evidence.files['ratings']}: line {rating.line}, column 'rater':"
+                f" {rating.rater!r} rates episode {rating.episode_id!r} twice"
+            )
+        rated.add(key)

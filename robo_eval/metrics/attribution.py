@@ -1,0 +1,334 @@
+"""Whose hours and incidents these are, and what in the evidence does not fit the episodes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.core.defaults import SEVERITIES
+from robo_eval.core.kinds import Side
+from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
+from robo_eval.metrics.frame import is_missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.core.plan import TrialPlan
+
+Body = tuple[str, str]
+"""Side and policy."""
+Note = Incident | Fault | Repair
+_Kind = TypeVar("_Kind", Incident, Fault, Repair)
+_SLACK_NS: Final = 10**9
+"""Clocks of people and robots may differ by so much."""
+_HOUR_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something in the evidence that does not fit the episodes; the audit fails by it.
+
+    Attributes:
+        where: File and line, or table and row.
+        text: What does not fit, and what would mend it.
+    """
+
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributed:
+    """Evidence by side and policy.
+
+    Attributes:
+        incidents: Incidents; None without a file of them: then nothing is known, not that there
+            were none.
+        faults: Faults; None without a file of them.
+        repairs: Repairs; None without a file of them.
+        findings: What did not fit.
+    """
+
+    incidents: Mapping[Body, Sequence[Incident]] | None
+    faults: Mapping[Body, Sequence[Fault]] | None
+    repairs: Mapping[Body, Sequence[Repair]] | None
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposure:
+    """How long a body was exposed.
+
+    Attributes:
+        hours: Sum over all attempts, void and lost ones included.
+        episodes: Attempts with a known exposure.
+        unknown: Attempts without one; they add nothing to the hours.
+    """
+
+    hours: float
+    episodes: int
+    unknown: int
+
+
+def exposures_of(table: pd.DataFrame) -> dict[Body, Exposure]:
+    """Exposure of each physical side and policy, of both arms and all attempts.
+
+    Args:
+        table: A table from `episodes_frame`.
+    """
+    physical = table[table["side"] != Side.SIM.value]
+    found = {}
+    for (side, policy), rows in physical.groupby(["side", "policy"], sort=False):
+        seconds = rows["exposure_s"].to_numpy(dtype=np.float64)
+        # A physical attempt of no time at all was not measured.
+        known = ~np.isnan(seconds) & (seconds > 0.0)
+        found[str(side), str(policy)] = Exposure(
+            hours=math.fsum(seconds[known]) / _HOUR_S,
+            episodes=int(known.sum()),
+            unknown=int((~known).sum()),
+        )
+    return found
+
+
+def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = None) -> Attributed:
+    """Say whose each note is: by its episode, by the policy it names, or by its time.
+
+    A note that fits nowhere is a finding. Where a side has one policy only, its notes are that
+    policy's all the same; an incident that could be anybody's counts for each policy of its side,
+    because none is dropped for being badly described.
+
+    Args:
+        evidence: What was noted.
+        table: A table from `episodes_frame`.
+        plan: The plan, if there is one.
+    """
+    log = _Log(table)
+    findings = [*_sides(table, plan), *_ratings(evidence, log)]
+
+    def sorted_out(kind: str, notes: Sequence[_Kind] | None) -> dict[Body, list[_Kind]] | None:
+        if notes is None:
+            return None
+        own: dict[Body, list[_Kind]] = {}
+        for note in notes:
+            problems: list[str] = []
+            body = log.body_of(note, problems.append)
+            where = f"{evidence.files.get(kind, kind)}: line {note.line}"
+            findings.extend(Finding(where=where, text=text) for text in problems)
+            # What may have been anybody's incident counts against everybody.
+            spread = kind == "incidents" and body is None
+            bodies = [(note.side, policy) for policy in log.policies.get(note.side, ())]
+            for one in bodies if spread else [body]:
+                if one is not None:
+                    own.setdefault(one, []).append(note)
+        return own
+
+    incidents = sorted_out("incidents", evidence.incidents)
+    faults = sorted_out("faults", evidence.faults)
+    repairs = sorted_out("repairs", evidence.repairs)
+    return Attributed(incidents=incidents, faults=faults, repairs=repairs, findings=tuple(findings))
+
+
+@dataclass(slots=True)
+class _Log:
+    """The physical episodes of a table, ready to be asked."""
+
+    table: pd.DataFrame
+    bodies: dict[str, Body] = field(init=False)
+    policies: dict[str, list[str]] = field(init=False)
+    _windows: dict[str, _Windows] = field(init=False)
+    _spans: dict[str, tuple[int, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        rows = self.table[self.table["side"] != Side.SIM.value]
+        ids = rows["episode_id"].tolist()
+        pairs = list(zip(rows["side"].tolist(), rows["policy"].tolist(), strict=True))
+        self.bodies = dict(zip(ids, pairs, strict=True))
+        self.policies = {}
+        for side, policy in dict.fromkeys(pairs):
+            self.policies.setdefault(side, []).append(policy)
+        starts, ends, known = _spans(rows)
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        self._spans = {
+            name: span for name, span, there in zip(ids, spans, known, strict=True) if there
+        }
+        self._windows = {
+            side: _Windows.of(
+                starts[mask], ends[mask], [policy for _, policy in _chosen(pairs, mask)]
+            )
+            for side in self.policies
+            if (mask := known & (rows["side"] == side).to_numpy(dtype=bool)).any()
+        }
+
+    def body_of(self, note: Note, complain: Callable[[str], None]) -> Body | None:
+        """Side and policy of a note; None if nobody can tell."""
+        side = note.side
+        time_ns = note.time_ns if isinstance(note, Incident) else None
+        if note.episode_id is not None and note.episode_id in self.bodies:
+            return self._of_episode(note.episode_id, side, time_ns, complain)
+        if note.episode_id is not None:
+            complain(f"episode_id {note.episode_id!r} is no physical episode of the log")
+        running = None if time_ns is None else self._at(side, time_ns)
+        if time_ns is not None and running is None:
+            complain(f"its time lies in no exposure of side {side}")
+        own = self.policies.get(side, [])
+        if note.policy is not None and note.policy not in own:
+            complain(f"policy {note.policy!r} played no episode on side {side}")
+        only = own[0] if len(own) == 1 else None
+        for policy in (note.policy, running, only):
+            if policy is not None and policy in own:
+                return side, policy
+        complain("whose it is cannot be told; name its episode_id, policy or time")
+        return None
+
+    def _of_episode(
+        self, episode_id: str, side: str, time_ns: int | None, complain: Callable[[str], None]
+    ) -> Body:
+        body = self.bodies[episode_id]
+        if body[0] != side:
+            complain(
+                f"episode_id {episode_id!r} was played on side {body[0]}, the line says {side};"
+                " results of a twin are never those of a robot"
+            )
+        self._check_time(episode_id, time_ns, complain)
+        return body
+
+    def _check_time(
+        self, episode_id: str, time_ns: int | None, complain: Callable[[str], None]
+    ) -> None:
+        span = self._spans.get(episode_id)
+        if time_ns is None or span is None:
+            return
+        if not span[0] - _SLACK_NS <= time_ns <= span[1] + _SLACK_NS:
+            complain(f"its time lies outside episode {episode_id!r}")
+
+    def _at(self, side: str, time_ns: int) -> str | None:
+        windows = self._windows.get(side)
+        return None if windows is None else windows.policy_at(time_ns)
+
+
+def _chosen(pairs: Sequence[Body], mask: NDArray[np.bool_]) -> list[Body]:
+    return [pair for pair, there in zip(pairs, mask, strict=True) if there]
+
+
+def _spans(
+    rows: pd.DataFrame,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Start and end of each row in ns UTC, and whether both are known."""
+    starts = rows["start_ns"].tolist()
+    lengths = np.fmax(
+        rows["duration_s"].to_numpy(dtype=np.float64), rows["exposure_s"].to_numpy(dtype=np.float64)
+    )
+    known = np.array([not is_missing(start) for start in starts], dtype=bool) & ~np.isnan(lengths)
+    begin = np.array([0 if is_missing(start) else int(start) for start in starts], dtype=np.int64)
+    length_ns = np.where(known, np.round(np.nan_to_num(lengths) * 1e9), 0.0)
+    return begin, begin + length_ns.astype(np.int64), known
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Spans of one side by their start; they hardly overlap, as a robot does one thing at once."""
+
+    starts: NDArray[np.int64]
+    reach: NDArray[np.int64]
+    policies: list[str]
+
+    @classmethod
+    def of(
+        cls, starts: NDArray[np.int64], ends: NDArray[np.int64], policies: list[str]
+    ) -> _Windows:
+        order = np.argsort(starts, kind="stable")
+        return cls(starts[order], ends[order], [policies[i] for i in order])
+
+    def policy_at(self, time_ns: int) -> str | None:
+        """Policy of the latest span that holds a time."""
+        last = int(np.searchsorted(self.starts, time_ns + _SLACK_NS, side="right")) - 1
+        # A few spans back, for what overlaps.
+        for index in range(last, max(-1, last - 8), -1):
+            if time_ns <= self.reach[index] + _SLACK_NS:
+                return self.policies[index]
+        return None
+
+
+def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
+    """Rows whose side cannot be the one they say."""
+    found = []
+    robots: dict[str, dict[str, str]] = {}
+    named = table[table["robot"].notna() & (table["side"] != Side.SIM.value)]
+    firsts = named.drop_duplicates(["robot", "side"])
+    for robot, side, episode in zip(
+        firsts["robot"], firsts["side"], firsts["episode_id"], strict=True
+    ):
+        robots.setdefault(str(robot), {})[side] = episode
+    for robot, sides in robots.items():
+        if len(sides) > 1:
+            found.append(
+                Finding(
+                    where=f"episodes: {sides[Side.REAL.value]}",
+                    text=f"column 'side' is real, but robot {robot!r} is a twin in episode"
+                    f" {sides[Side.TWIN.value]}; one robot id has one body",
+                )
+            )
+    if plan is None or plan.imported is not None:
+        return found
+    planned = {side.value for side in plan.sides}
+    for name, rows in table.groupby("side", sort=True):
+        side = str(name)
+        if side not in planned:
+            found.append(
+                Finding(
+                    where=f"episodes: {rows['episode_id'].iloc[0]}",
+                    text=f"column 'side' is {side}, which the plan does not name",
+                )
+            )
+    return found
+
+
+def _ratings(evidence: Evidence, log: _Log) -> list[Finding]:
+    ids = set(log.table["episode_id"]) if evidence.ratings else set()
+    return [
+        Finding(
+            where=f"{evidence.files.get('ratings', 'ratings')}: line {rating.line}",
+            text=f"episode_id {rating.episode_id!r} is not in the log",
+        )
+        for rating in evidence.ratings or ()
+        if rating.episode_id not in ids
+    ]
+
+
+def counts_by_severity(incidents: Iterable[Incident]) -> dict[str, int]:
+    """Incidents by severity; none is 0."""
+    counts = Counter(incident.severity for incident in incidents)
+    return {severity: counts[severity] for severity in SEVERITIES}
+
+
+def rating_pairs(
+    ratings: Sequence[Rating], verdicts: Mapping[str, object]
+) -> tuple[NDArray[np.int64], int]:
+    """How often first verdict and second rating said what.
+
+    Args:
+        ratings: Second ratings.
+        verdicts: Success by episode, as it was logged; True, False or None.
+
+    Returns:
+        Table of shape (2, 2), first verdict by second, failure before success; and the number of
+        ratings without a verdict on both sides.
+    """
+    table = np.zeros((2, 2), dtype=np.int64)
+    missing = 0
+    for rating in ratings:
+        first = verdicts.get(rating.episode_id or "")
+        if rating.success is None or not isinstance(first, bool | np.bool_):
+            missing += 1
+            continue
+        table[int(first), int(rating.success)] += 1
+    return table, missing
