@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -28,6 +29,7 @@ def analyse_trial(
     *,
     config: MetricConfig | None = None,
     frame: pd.DataFrame | None = None,
+    evidence: Mapping[str, Path] | None = None,
 ) -> TrialSummary:
     """Metrics and analyses of a trial, scored with the rules at hand.
 
@@ -36,21 +38,25 @@ def analyse_trial(
 
     Args:
         trial: The trial directory.
-        config: Settings of the intervals.
+        config: Settings; those of the plan if none are given.
         frame: What `scored_frame(trial)` returned, for callers that need it themselves: reading
             and checking the log costs as much as a third of the analysis.
+        evidence: Files of incidents, faults, repairs and ratings to read instead of those in the
+            trial directory, by kind.
 
     Raises:
-        InputError: If the log cannot be scored.
+        InputError: If the log cannot be scored, or a file of evidence not be read.
         TrialDirectoryError: If the log cannot be read.
     """
+    from robo_eval.log.evidence import read_evidence
     from robo_eval.metrics.summary import summary_of_table
 
-    settings = config or MetricConfig()
+    settings = config or MetricConfig.of(trial.plan.metrics)
+    noted = read_evidence(trial.path, evidence)
     problem = log_problem(trial)
     table = scored_frame(trial) if frame is None else frame
     acc = _acc(table, trial.plan, settings)
-    summary = summary_of_table(table, trial.plan, config=settings, acc=acc)
+    summary = summary_of_table(table, trial.plan, config=settings, acc=acc, evidence=noted)
     return replace(summary, verified=problem is None, log_problem=problem)
 
 
@@ -64,7 +70,7 @@ def acc_of(trial: TrialDirectory, *, config: MetricConfig | None = None) -> AccT
         InputError: If the log cannot be scored.
         TrialDirectoryError: If the log cannot be read.
     """
-    return _acc(scored_frame(trial), trial.plan, config or MetricConfig())
+    return _acc(scored_frame(trial), trial.plan, config or MetricConfig.of(trial.plan.metrics))
 
 
 def scored_frame(trial: TrialDirectory, recorded: pd.DataFrame | None = None) -> pd.DataFrame:

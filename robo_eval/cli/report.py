@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.cli.settings import (
+    ConfigOption,
+    FaultsOption,
+    IncidentsOption,
+    RatingsOption,
+    RepairsOption,
+    evidence_files,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval.metrics.config import MetricConfig
 
 
 def report(
@@ -18,6 +29,11 @@ def report(
         Path, typer.Argument(metavar="DIR", help="Trial directory, or a folder of trials.")
     ],
     *,
+    config: ConfigOption = None,
+    incidents: IncidentsOption = None,
+    faults: FaultsOption = None,
+    repairs: RepairsOption = None,
+    ratings: RatingsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Write report/index.html of a trial; for a folder of trials, an index page over them.
@@ -27,11 +43,15 @@ def report(
     Examples: robo-eval report runs/demo/sim; robo-eval report runs/demo
     """
     from robo_eval.cli.checks import check_there
+    from robo_eval.core.errors import InputError
     from robo_eval.log.directory import TrialDirectory, is_trial
 
     check_there(folder)
     trial = TrialDirectory.open(folder) if is_trial(folder) else None
-    page = _index(folder) if trial is None else _report(trial)
+    evidence = evidence_files(incidents, faults, repairs, ratings)
+    if trial is None and (config or evidence):
+        raise InputError(f"{folder}: an index page takes neither --config nor files of evidence")
+    page = _index(folder) if trial is None else _report(trial, settings_of(config), evidence)
     if json:
         print_json({"page": str(page)})
     else:
@@ -46,10 +66,12 @@ def report(
             raise CheckFailedError(problem)
 
 
-def _report(trial: TrialDirectory) -> Path:
+def _report(
+    trial: TrialDirectory, config: MetricConfig | None, evidence: Mapping[str, Path]
+) -> Path:
     from robo_eval.report.build import build_report
 
-    return build_report(trial)
+    return build_report(trial, config=config, evidence=evidence)
 
 
 def _index(folder: Path) -> Path:

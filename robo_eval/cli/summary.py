@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import print_table, quoted, say
@@ -13,21 +13,33 @@ if TYPE_CHECKING:
 
     from robo_eval.core.estimate import Estimate
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.performance import Cell
     from robo_eval.metrics.summary import TrialSummary
 
 _NO_INTERVAL = "[-]"
 
 
-def summary_of(trial: TrialDirectory) -> TrialSummary:
+def summary_of(
+    trial: TrialDirectory,
+    *,
+    config: MetricConfig | None = None,
+    evidence: Mapping[str, Path] | None = None,
+) -> TrialSummary:
     """Score and summarise a trial; scores of older versions are kept beside the log.
 
     A log that does not verify is summarised all the same, but nothing is kept of its scores.
+
+    Args:
+        trial: The trial directory.
+        config: Settings; those of the plan if none are given.
+        evidence: Files of evidence to read instead of those in the directory, by kind.
     """
     from robo_eval.analysis.trial import analyse_trial, scored_frame, write_scores
 
     recorded = trial.frame()
-    summary = analyse_trial(trial, frame=scored_frame(trial, recorded))
+    table = scored_frame(trial, recorded)
+    summary = analyse_trial(trial, config=config, frame=table, evidence=evidence)
     if summary.verified:
         write_scores(trial, recorded)
     return summary
@@ -100,7 +112,9 @@ def print_faults(trial: TrialDirectory) -> None:
 
 
 def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
-    """Each policy over all conditions, then by level, then against the control."""
+    """Each policy over all conditions, then by level, against the control, and on a robot."""
+    from robo_eval.cli.robots import print_conduct, print_robots
+
     rows = [
         (
             row.policy,
@@ -126,32 +140,11 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
         _print_tasks(summary.cells)
     if summary.effects.policies:
         _print_effects(summary)
-    if summary.robots:
-        _print_robots(summary)
+    print_robots(summary)
+    print_conduct(summary)
     if not summary.is_complete:
         coverage = summary.coverage
         say(f"incomplete: {coverage.attempted} of {coverage.planned} planned episodes were tried")
-
-
-def _print_robots(summary: TrialSummary) -> None:
-    rows = []
-    for robot in summary.robots:
-        own = robot.reliability
-        rows.append((robot.policy, robot.name, interval(own), f"{own.n} episodes"))
-        found = robot.agreement
-        if found is None:
-            continue
-        kind = "pairs" if found.matching == "pairs" else "episodes, by context"
-        rows.append((robot.policy, "AR_sim", interval(found.ar_sim), f"{found.ar_sim.n} episodes"))
-        rows.append(
-            (robot.policy, found.name, interval(found.agreement), f"{found.agreement.n} {kind}")
-        )
-    columns = ("policy", "metric", "value", "n")
-    print_table("on the robot, and how simulation had told", columns, rows)
-    say_missing_intervals(robot.reliability for robot in summary.robots)
-    if any(robot.side == "twin" for robot in summary.robots):
-        say("AR_twin and S2S come from a twin, a stand-in for the robot; they are no AR and S2R")
-    say()
 
 
 def _print_tasks(cells: Iterable[Cell]) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from robo_eval.core.errors import InputError
+
+if TYPE_CHECKING:
+    from robo_eval.stats.statistic import Statistic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,20 @@ class Estimate:
     def missing(cls, *, reason: str, unit: str, n: int = 0, method: str = "none") -> Estimate:
         """The estimate for a quantity that was not measured."""
         return cls(value=None, n=n, method=method, unit=unit, reason=reason)
+
+    @classmethod
+    def of(cls, found: Statistic, *, level: float, unit: str) -> Estimate:
+        """The estimate that a statistic of `robo_eval.stats` is."""
+        return cls(
+            value=found.value,
+            low=found.low,
+            high=found.high,
+            level=level,
+            n=found.n,
+            method=found.method,
+            unit=unit,
+            reason=found.reason or found.note,
+        )
 
     def as_dict(self) -> dict[str, object]:
         """The fields by name, ready for JSON."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.names import unknown_name
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.stats.proportions import wilson_interval
 from robo_eval.stats.resampling import mean_interval
 
 if TYPE_CHECKING:
@@ -94,6 +96,117 @@ def control_credit(
     credit = np.where(weight == 0.0, 0.0, np.clip(2.0 - table / limit, 0.0, 1.0))
     found: NDArray[np.float64] = credit @ weight / weight.sum()
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureResult:
+    """One measure of control in the episodes of one task.
+
+    Attributes:
+        measure: Its name, with the unit.
+        tolerance: Greatest value with full credit.
+        values: The measured values, in rising order.
+        inside: Share of the episodes within the tolerance.
+        n_missing: Episodes in which it was not measured.
+    """
+
+    measure: str
+    tolerance: float
+    values: tuple[float, ...]
+    inside: Estimate
+    n_missing: int
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as JSON would have it, with quantiles in place of the values."""
+        shares = (0.0, 0.25, 0.5, 0.75, 1.0)
+        found = np.quantile(self.values, shares).tolist() if self.values else [None] * len(shares)
+        return {
+            "measure": self.measure,
+            "tolerance": self.tolerance,
+            "quantiles": dict(zip(("min", "q25", "median", "q75", "max"), found, strict=True)),
+            "inside": self.inside.as_dict(),
+            "n_missing": self.n_missing,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlResult:
+    """Quality of control in one task.
+
+    Attributes:
+        task: Its family.
+        quality: The mean credit.
+        measures: Each measure against its tolerance.
+    """
+
+    task: str
+    quality: Estimate
+    measures: tuple[MeasureResult, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as JSON would have it."""
+        return {
+            "task": self.task,
+            "quality": self.quality.as_dict(),
+            "measures": [found.as_dict() for found in self.measures],
+        }
+
+
+def control_by_task(
+    families: Sequence[str],
+    samples: Sequence[Mapping[str, float]],
+    config: MetricConfig,
+) -> tuple[ControlResult, ...]:
+    """Quality of control of each task that has tolerances.
+
+    Args:
+        families: Task family of each episode.
+        samples: What was measured in each, by measure.
+        config: Settings; `tolerances` says what counts, by family, `*` for all others.
+
+    Raises:
+        InputError: If a measured value is negative or not finite; the message names the measure.
+    """
+    found = []
+    for family in sorted(set(families)):
+        tolerances = config.tolerances.get(family, config.tolerances.get("*"))
+        if not tolerances:
+            continue
+        own = [sample for name, sample in zip(families, samples, strict=True) if name == family]
+        columns = {name: [sample.get(name) for sample in own] for name in tolerances}
+        weights = {name: config.control_weights.get(name, 1.0) for name in tolerances}
+        found.append(
+            ControlResult(
+                task=family,
+                quality=quality_of_control(columns, tolerances, weights=weights, config=config),
+                measures=tuple(
+                    _measure(name, limit, columns[name], config)
+                    for name, limit in tolerances.items()
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _measure(
+    name: str, tolerance: float, column: Sequence[float | None], config: MetricConfig
+) -> MeasureResult:
+    values = sorted(value for value in column if value is not None)
+    n, k = len(values), sum(value <= tolerance for value in values)
+    if n:
+        low, high = wilson_interval(k, n, level=config.level)
+        inside = Estimate(
+            value=k / n, low=low, high=high, level=config.level, n=n, method="wilson", unit="ratio"
+        )
+    else:
+        inside = Estimate.missing(reason="no sample was logged", unit="ratio", method="wilson")
+    return MeasureResult(
+        measure=name,
+        tolerance=tolerance,
+        values=tuple(values),
+        inside=inside,
+        n_missing=len(column) - n,
+    )
 
 
 def _column(samples: pd.DataFrame | Mapping[str, object], name: str) -> NDArray[np.float64]:

@@ -1,17 +1,48 @@
-"""How each policy did on a body, and how well simulation had told."""
+"""How each policy did on a body: reliability, safety, agreement with simulation, and the rest."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Side
+from robo_eval.core.kinds import Arm, EndReason, Side
+from robo_eval.formulas import SEVERITIES
+from robo_eval.log.evidence import Evidence, Fault
 from robo_eval.metrics.agreement import Agreement, compare_rows
+from robo_eval.metrics.attribution import (
+    Attributed,
+    Body,
+    Exposure,
+    attribute,
+    counts_by_severity,
+    exposures_of,
+)
+from robo_eval.metrics.calibrated import Calibrated, by_calibration, name_of, snapshots_of
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.reliability import NAMES, reliability_of_rows, reliability_of_tasks
+from robo_eval.metrics.control import ControlResult, control_by_task
+from robo_eval.metrics.pairs import Sharpened, embodiment_of, paired_outcomes, sharpened_rate
+from robo_eval.metrics.recovery import recovery_autonomy, recovery_by_fault
+from robo_eval.metrics.reliability import (
+    NAMES,
+    reliability_of_rows,
+    reliability_of_tasks,
+    time_between_failures,
+)
+from robo_eval.metrics.safety import Safety, safety_of
 from robo_eval.metrics.tables import Rows
+from robo_eval.metrics.throughput import Throughput, throughput_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.core.plan import TrialPlan
 
 PHYSICAL = (Side.REAL.value, Side.TWIN.value)
+_FAULT_COLUMNS = ("fault", "recovered", "recovered_by", "recoverable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +56,18 @@ class RobotResult:
         reliability: Share of strict successes, with the interval that suits its tasks.
         reliability_exact: The same with the exact interval, for gates.
         tasks: The same by task, with Wilson's interval.
-        agreement: How simulation compares; None if the policy has no simulated episode.
+        agreement: How simulation compares; None if the policy has no simulated episode, or several
+            calibrations of which none was chosen.
+        calibrations: The same under each calibration; empty with one.
+        sharpened: The rate with the help of simulated episodes without a partner; None without.
+        safety: Score and incident rates.
+        embodiment: The embodiment score.
+        times: `mtbf`, `mttr`, `mtbsi` and `mtbsi_without_near_misses`, hours; empty without a
+            record of incidents.
+        recovery: Share of recoverable faults the robot recovered from by itself.
+        faults: The same by fault.
+        control: Quality of control by task; empty without tolerances.
+        throughput: What an hour brings and costs; None without a price card.
     """
 
     policy: str
@@ -35,8 +77,22 @@ class RobotResult:
     reliability_exact: Estimate
     tasks: dict[str, Estimate]
     agreement: Agreement | None
+    calibrations: tuple[Calibrated, ...] = ()
+    sharpened: Sharpened | None = None
+    safety: Safety
+    embodiment: Estimate
+    times: Mapping[str, Estimate] = field(default_factory=dict)
+    recovery: Estimate
+    faults: Mapping[str, Estimate] = field(default_factory=dict)
+    control: tuple[ControlResult, ...] = ()
+    throughput: Throughput | None = None
 
-    def as_dict(self) -> dict[str, object]:
+    @property
+    def suffix(self) -> str:
+        """What the name of every number ends in: results of a twin are never those of a robot."""
+        return "" if self.side == Side.REAL.value else f"_{self.side}"
+
+    def as_dict(self) -> dict[str, Any]:
         """The result as JSON would have it."""
         return {
             "policy": self.policy,
@@ -46,34 +102,169 @@ class RobotResult:
             "reliability_exact": self.reliability_exact.as_dict(),
             "tasks": {task: found.as_dict() for task, found in self.tasks.items()},
             "agreement": None if self.agreement is None else self.agreement.as_dict(),
+            "calibrations": [found.as_dict() for found in self.calibrations],
+            "prediction_powered": None if self.sharpened is None else self.sharpened.as_dict(),
+            f"safety{self.suffix}": self.safety.as_dict(),
+            f"embodiment{self.suffix}": self.embodiment.as_dict(),
+            f"times{self.suffix}": {name: time.as_dict() for name, time in self.times.items()},
+            f"recovery{self.suffix}": self.recovery.as_dict(),
+            f"faults{self.suffix}": {name: one.as_dict() for name, one in self.faults.items()},
+            f"control{self.suffix}": [found.as_dict() for found in self.control],
+            f"throughput{self.suffix}": None
+            if self.throughput is None
+            else self.throughput.as_dict(),
         }
 
 
-def robots_of(rows: Rows, config: MetricConfig) -> tuple[RobotResult, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Body:
+    """What is needed of one policy on one physical side."""
+
+    policy: str
+    side: str
+    rows: Rows
+    exposure: Exposure
+    frame: pd.DataFrame
+
+
+def robots_of(
+    table: pd.DataFrame,
+    rows: Rows,
+    config: MetricConfig,
+    evidence: Evidence | None = None,
+    plan: TrialPlan | None = None,
+) -> tuple[tuple[RobotResult, ...], Attributed]:
     """Each policy on each physical side it was played on; none for a trial in simulation only.
 
     Args:
-        rows: Rows of `main_rows`.
-        config: Settings of the intervals.
+        table: A table from `episodes_frame`.
+        rows: Rows of `main_rows` of it.
+        config: Settings.
+        evidence: What was noted beside the episodes.
+        plan: The plan, if there is one.
+
+    Returns:
+        The results, and whose each note is.
 
     Raises:
-        InputError: If the episodes of a pair differ in what they must share.
+        InputError: If the episodes of a pair differ in what they must share, or a measured value is
+            negative or not finite.
     """
+    attributed = attribute(evidence or Evidence(), table, plan)
+    physical = table[table["side"] != Side.SIM.value]
+    if physical.empty:
+        return (), attributed
+    calibration = table.loc[table["arm"] == Arm.MAIN.value, "calibration"].to_numpy(dtype=object)
+    rows = rows.having(calibration=calibration)
+    exposures = exposures_of(table)
     found = []
     for side in PHYSICAL:
         for policy in dict.fromkeys(rows["policy"][rows["side"] == side]):
-            own = rows.take(rows["policy"] == policy)
-            physical = own.take(own["side"] == side)
-            is_simulated = bool((own["side"] == Side.SIM.value).any())
-            found.append(
-                RobotResult(
-                    policy=str(policy),
-                    side=side,
-                    name=NAMES[side],
-                    reliability=reliability_of_rows(physical, config),
-                    reliability_exact=reliability_of_rows(physical, config, "exact"),
-                    tasks=reliability_of_tasks(physical, config),
-                    agreement=compare_rows(own, side, config) if is_simulated else None,
-                )
+            own = physical[(physical["side"] == side) & (physical["policy"] == policy)]
+            body = _Body(
+                policy=str(policy),
+                side=side,
+                rows=rows.take(rows["policy"] == policy),
+                exposure=exposures[side, str(policy)],
+                frame=own,
             )
-    return tuple(found)
+            found.append(_result(body, attributed, config))
+    return tuple(found), attributed
+
+
+def _result(body: _Body, attributed: Attributed, config: MetricConfig) -> RobotResult:
+    key: Body = (body.side, body.policy)
+    physical = body.rows.take(body.rows["side"] == body.side)
+    reliability = reliability_of_rows(physical, config)
+    compared, calibrations = _compared(body, config)
+    agreement = None if compared is None else compare_rows(compared, body.side, config)
+    incidents = None if attributed.incidents is None else attributed.incidents.get(key, ())
+    counts = None if incidents is None else counts_by_severity(incidents)
+    safety = safety_of(counts, body.exposure, config)
+    paired = paired_outcomes(body.rows if compared is None else compared, body.side)
+    faults = None if attributed.faults is None else attributed.faults.get(key, ())
+    return RobotResult(
+        policy=body.policy,
+        side=body.side,
+        name=NAMES[body.side],
+        reliability=reliability,
+        reliability_exact=reliability_of_rows(physical, config, "exact"),
+        tasks=reliability_of_tasks(physical, config),
+        agreement=agreement,
+        calibrations=calibrations,
+        sharpened=None if compared is None else sharpened_rate(paired, config),
+        safety=safety,
+        embodiment=embodiment_of(
+            paired,
+            reliability,
+            safety.score,
+            None if agreement is None else agreement.agreement,
+            config,
+        ),
+        times=_times(body, attributed, counts, config),
+        recovery=_recovery(faults, config),
+        faults={} if not faults else recovery_by_fault(_fault_table(faults), level=config.level),
+        control=_control(body, config),
+        throughput=throughput_of(body.frame, config),
+    )
+
+
+def _compared(body: _Body, config: MetricConfig) -> tuple[Rows | None, tuple[Calibrated, ...]]:
+    """The rows simulation is compared in, and the comparison under each calibration."""
+    rows = body.rows
+    is_sim = rows["side"] == Side.SIM.value
+    if not is_sim.any():
+        return None, ()
+    snapshots = snapshots_of(rows)
+    kinds = sorted(set(snapshots[is_sim]))
+    if len(kinds) < 2:
+        return rows, ()
+    calibrations = by_calibration(rows, body.side, config)
+    chosen = [kind for kind in kinds if config.calibration in (kind, name_of(kind))]
+    if not chosen:
+        return None, calibrations
+    return rows.take(~is_sim | np.isin(snapshots, chosen[:1])), calibrations
+
+
+def _times(
+    body: _Body, attributed: Attributed, counts: Mapping[str, int] | None, config: MetricConfig
+) -> dict[str, Estimate]:
+    if counts is None:
+        return {}
+    failures = int((body.frame["end_reason"] == EndReason.FAULT.value).sum())
+    repairs = (attributed.repairs or {}).get((body.side, body.policy), ())
+    hours = [repair.hours for repair in repairs]
+    return time_between_failures(
+        body.exposure.hours,
+        failures,
+        hours or None,
+        {name: counts[name] for name in SEVERITIES},
+        level=config.level,
+    )
+
+
+def _fault_table(faults: Sequence[Fault]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(
+        {name: [getattr(fault, name) for fault in faults] for name in _FAULT_COLUMNS}
+    )
+
+
+def _recovery(faults: Sequence[Fault] | None, config: MetricConfig) -> Estimate:
+    if faults is None:
+        return Estimate.missing(
+            reason="no record of faults", unit="ratio", method="clopper_pearson"
+        )
+    return recovery_autonomy(_fault_table(faults), level=config.level)
+
+
+def _control(body: _Body, config: MetricConfig) -> tuple[ControlResult, ...]:
+    frame = body.frame[(body.frame["arm"] == Arm.MAIN.value) & body.frame["quality"].notna()]
+    families = [
+        str(family or task) for family, task in zip(frame["family"], frame["task"], strict=True)
+    ]
+    samples = [
+        cell if isinstance(cell, Mapping) else {} for cell in frame["control_quality"].tolist()
+    ]
+    return control_by_task(families, samples, config)

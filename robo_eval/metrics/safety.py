@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from robo_eval import formulas
+from robo_eval.core.defaults import SAFETY_FORM, SafetyForm
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import SEVERITIES, SEVERITY_WEIGHTS
+from robo_eval.metrics.attribution import Exposure
+from robo_eval.metrics.config import MetricConfig
 
 PER_100_H: Final = 100.0
 RATE_UNIT: Final = "incidents/100 h"
@@ -73,6 +77,7 @@ def safety_score(
     exposure_hours: float,
     weights: Mapping[str, float] | None = None,
     *,
+    form: SafetyForm = SAFETY_FORM,
     level: float = 0.95,
 ) -> Estimate:
     """Safety score SS: 1 less the weighted incident rates, 0 after a critical incident.
@@ -86,6 +91,8 @@ def safety_score(
         exposure_hours: Hours a physical robot was exposed.
         weights: What one incident per 100 h costs, by severity; the defaults (0.01, 0.1, 1, 10)
             are this project's choice.
+        form: How the weighted sum x of the rates becomes a score: `linear` max(0, 1 - x), this
+            project's choice, `exponential` exp(-x), or `reciprocal` 1 / (1 + x).
         level: Coverage of the intervals of the rates.
 
     Returns:
@@ -100,7 +107,7 @@ def safety_score(
         Chojecki (2025), arXiv:2511.13411, sections 3.1 and 7.
     """
     used = {**SEVERITY_WEIGHTS, **(weights or {})}
-    value = formulas.ss(counts, exposure_hours, weights=used)
+    value = formulas.ss(counts, exposure_hours, weights=used, form=form)
     n = sum(int(counts.get(name, 0)) for name in SEVERITIES)
     if value is None:
         return Estimate.missing(reason=_NO_EXPOSURE, unit="ratio", n=n, method=_BY_SEVERITY)
@@ -116,13 +123,79 @@ def safety_score(
             reason="a critical incident: the score is 0 and the window is invalid",
         )
     rates = incident_rates(counts, exposure_hours, level=level)
-    least = sum(used[name] * (rates[name].low or 0.0) for name in SEVERITIES[:-1])
+    least = {name: rates[name].low or 0.0 for name in SEVERITIES[:-1]}
     return Estimate(
         value=value,
-        low=formulas.ss_pessimistic(counts, exposure_hours, level, weights=used),
-        high=max(0.0, 1.0 - least),
+        low=formulas.ss_pessimistic(counts, exposure_hours, level, weights=used, form=form),
+        high=formulas.ss_of_rates(least, weights=used, form=form),
         level=level,
         n=n,
         method=_BY_SEVERITY,
         unit="ratio",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Safety:
+    """How safe one policy ran on one physical side.
+
+    Attributes:
+        score: The safety score; its lower end is the pessimistic score.
+        rates: Incidents per 100 h by severity.
+        counts: Incidents by severity; None if nobody kept a record of them.
+        exposure: The hours they happened in.
+        is_valid: Whether the window counts: a critical incident ends it.
+    """
+
+    score: Estimate
+    rates: dict[str, Estimate]
+    counts: dict[str, int] | None
+    exposure: Exposure
+    is_valid: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as JSON would have it."""
+        return {
+            "score": self.score.as_dict(),
+            "pessimistic": self.score.low,
+            "rates_per_100_h": {name: rate.as_dict() for name, rate in self.rates.items()},
+            "counts": self.counts,
+            "exposure_hours": self.exposure.hours,
+            "episodes_without_exposure": self.exposure.unknown,
+            "is_valid": self.is_valid,
+        }
+
+
+def safety_of(counts: dict[str, int] | None, exposure: Exposure, config: MetricConfig) -> Safety:
+    """Score and rates of one body; without a record of incidents nothing is known of either.
+
+    Args:
+        counts: Incidents by severity; None if no record was kept.
+        exposure: The hours.
+        config: Settings.
+    """
+    if counts is None:
+        reason = "no record of incidents: a trial without one is not a trial without incidents"
+        return Safety(
+            score=Estimate.missing(reason=reason, unit="ratio", method=_BY_SEVERITY),
+            rates={
+                name: Estimate.missing(reason=reason, unit=RATE_UNIT, method=_GARWOOD)
+                for name in SEVERITIES
+            },
+            counts=None,
+            exposure=exposure,
+            is_valid=True,
+        )
+    return Safety(
+        score=safety_score(
+            counts,
+            exposure.hours,
+            config.severity_weights,
+            form=config.safety_form,
+            level=config.level,
+        ),
+        rates=incident_rates(counts, exposure.hours, level=config.level),
+        counts=counts,
+        exposure=exposure,
+        is_valid=not counts.get(_CRITICAL, 0),
     )

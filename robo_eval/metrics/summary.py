@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from robo_eval.metrics.attribution import Finding
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.effects import NoveltyEffects, effects_of
@@ -20,11 +21,13 @@ from robo_eval.metrics.performance import (
 )
 from robo_eval.metrics.robot import RobotResult, robots_of
 from robo_eval.metrics.tables import main_rows
+from robo_eval.metrics.voids import SecondRater, VoidRate, second_raters, void_rates
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from robo_eval.core.plan import TrialPlan
+    from robo_eval.log.evidence import Evidence
 
 SUMMARY_VERSION = 1
 """Version of the form of `TrialSummary.as_dict`."""
@@ -49,6 +52,10 @@ class TrialSummary:
         effects: What novelty changed, against the matched controls.
         robots: Each policy on each physical side, and how simulation compares; empty for a trial
             in simulation only.
+        voids: How often attempts were declared void, where any was.
+        raters: How second raters agree with the log.
+        findings: What in the evidence does not fit the episodes; none in a clean audit.
+        evidence: SHA-256 of each file of evidence, by its name.
         acc: Capability and generality; None if not asked for.
         score_versions: Versions of the scoring rules the scores come from, with their episodes.
         config: Settings of the metrics.
@@ -66,6 +73,10 @@ class TrialSummary:
     score_versions: Mapping[int, int]
     config: MetricConfig
     robots: tuple[RobotResult, ...] = ()
+    voids: tuple[VoidRate, ...] = ()
+    raters: tuple[SecondRater, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    evidence: Mapping[str, str] = field(default_factory=dict)
     verified: bool | None = None
     log_problem: str | None = None
 
@@ -92,6 +103,10 @@ class TrialSummary:
             "cells": [cell.as_dict() for cell in self.cells],
             "novelty_effects": self.effects.as_dict(),
             "robots": [robot.as_dict() for robot in self.robots],
+            "voids": [found.as_dict() for found in self.voids],
+            "second_raters": [found.as_dict() for found in self.raters],
+            "audit": [{"where": found.where, "text": found.text} for found in self.findings],
+            "evidence": dict(self.evidence),
             "acc": None if self.acc is None else self.acc.as_dict(),
             "score_versions": {str(key): count for key, count in self.score_versions.items()},
             "configuration": self.config.as_dict(),
@@ -105,6 +120,7 @@ def summarise(
     *,
     config: MetricConfig = DEFAULT,
     acc: Analysis | None = None,
+    evidence: Evidence | None = None,
 ) -> TrialSummary:
     """Compute everything that is shown of a trial.
 
@@ -115,11 +131,13 @@ def summarise(
         config: Settings of the intervals.
         acc: Capability and generality, `acc_for_trial(frame, item_difficulty)`; handed in
             because analyses build on metrics.
+        evidence: Incidents, faults, repairs and second ratings.
 
     Raises:
         InputError: If the table cannot be used; the message names row and column.
     """
-    return summary_of_table(episodes_frame(frame, plan), plan, config=config, acc=acc)
+    table = episodes_frame(frame, plan)
+    return summary_of_table(table, plan, config=config, acc=acc, evidence=evidence)
 
 
 def summary_of_table(
@@ -128,18 +146,24 @@ def summary_of_table(
     *,
     config: MetricConfig,
     acc: Analysis | None,
+    evidence: Evidence | None = None,
 ) -> TrialSummary:
     """`summarise` of a table that was checked already."""
     main = main_rows(table)
     versions = main["score_version"][main.scored].tolist()
     planned = sum(planned_episodes(plan).values()) if plan is not None else None
+    robots, attributed = robots_of(table, main, config, evidence, plan)
     return TrialSummary(
         name=plan.name if plan is not None else "episodes",
         coverage=coverage_of(main, planned=planned, minimum=config.min_coverage),
         policies=tuple(policies_of(main, plan, config)),
         cells=tuple(cells_of(main, plan, config)),
         effects=effects_of(table, plan, config),
-        robots=robots_of(main, config),
+        robots=robots,
+        voids=void_rates(table, config),
+        raters=second_raters(None if evidence is None else evidence.ratings, table, config),
+        findings=attributed.findings,
+        evidence={} if evidence is None else dict(evidence.sources),
         acc=acc,
         score_versions={version: versions.count(version) for version in sorted(set(versions))},
         config=config,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Side
+from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.formulas import poisson_rate_ci
+from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Throughput:
         successes: Episodes at target quality.
         cost_per_hour: Currency units an hour costs.
         items: The same by item of the price card.
+        currency: Name of the currency.
     """
 
     per_cost: Estimate
@@ -43,6 +45,19 @@ class Throughput:
     successes: int
     cost_per_hour: float
     items: dict[str, float]
+    currency: str = ""
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as JSON would have it."""
+        return {
+            "per_cost": self.per_cost.as_dict(),
+            "per_hour": self.per_hour.as_dict(),
+            "hours": self.hours,
+            "successes": self.successes,
+            "cost_per_hour": self.cost_per_hour,
+            "items": self.items,
+            "currency": self.currency,
+        }
 
 
 def physical_throughput(episodes: pd.DataFrame, price_card: Mapping[str, float]) -> Estimate:
@@ -70,7 +85,25 @@ def itemised_throughput(
     """
     items = {name: _price(name, value) for name, value in price_card.items()}
     table = episodes_frame(episodes)
-    real = table[(table["side"] == Side.REAL.value) & (table["arm"] == "main")]
+    return _of_rows(table[table["side"] == Side.REAL.value], items, "", level)
+
+
+def throughput_of(frame: pd.DataFrame, config: MetricConfig) -> Throughput | None:
+    """`itemised_throughput` of checked rows of one body; None without a price card.
+
+    Args:
+        frame: Rows of a table from `episodes_frame`, of one policy on one physical side.
+        config: Settings.
+    """
+    if config.price_card is None:
+        return None
+    return _of_rows(frame, dict(config.price_card), config.currency, config.level)
+
+
+def _of_rows(
+    rows: pd.DataFrame, items: dict[str, float], currency: str, level: float
+) -> Throughput:
+    real = rows[rows["arm"] == Arm.MAIN.value]
     known = real[real["exposure_s"].notna() & (real["exposure_s"] > 0.0)]
     hours = math.fsum(known["exposure_s"]) / _SECONDS
     successes = sum(value is True for value in known["success"])
@@ -97,6 +130,7 @@ def itemised_throughput(
         successes=successes,
         cost_per_hour=cost,
         items=items,
+        currency=currency,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +39,7 @@ def build_report(
     *,
     config: MetricConfig | None = None,
     summary: TrialSummary | None = None,
+    evidence: Mapping[str, Path] | None = None,
 ) -> Path:
     """Write report/index.html, metrics.json, episodes.csv and manifest.json of a trial.
 
@@ -49,6 +51,8 @@ def build_report(
         config: Settings of the intervals.
         summary: What `analyse_trial` found of the same log just now, so that it is not computed
             a second time; not together with `config`.
+        evidence: Files of incidents, faults, repairs and ratings to read instead of those in the
+            trial directory, by kind.
 
     Returns:
         Path of index.html.
@@ -59,7 +63,7 @@ def build_report(
     """
     data = read_trial(trial)
     if summary is None:
-        summary = analyse_trial(trial, config=config, frame=data.frame)
+        summary = analyse_trial(trial, config=config, frame=data.frame, evidence=evidence)
     else:
         _check_summary(summary, config, data)
     report = make_report(data, summary)
@@ -155,6 +159,7 @@ def _manifest(
             "software": sorted(set(data.frame["software"].astype(str))),
             "score_versions": {str(v): n for v, n in summary.score_versions.items()},
         },
+        "evidence_sha256": dict(summary.evidence),
         "configuration": summary.config.as_dict(),
         "configuration_sha256": summary.config.digest,
         "versions": _versions(),

@@ -1,0 +1,52 @@
+"""Options of verbs that compute metrics: their settings, and files of evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from robo_eval.metrics.config import MetricConfig
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", help="YAML file of metric settings to use instead of those of the plan."
+    ),
+]
+IncidentsOption = Annotated[
+    Path | None, typer.Option("--incidents", help="CSV of incidents, if not DIR/incidents.csv.")
+]
+FaultsOption = Annotated[
+    Path | None, typer.Option("--faults", help="CSV of faults, if not DIR/faults.csv.")
+]
+RepairsOption = Annotated[
+    Path | None, typer.Option("--repairs", help="CSV of repairs, if not DIR/repairs.csv.")
+]
+RatingsOption = Annotated[
+    Path | None, typer.Option("--ratings", help="CSV of second ratings, if not DIR/ratings.csv.")
+]
+
+
+def settings_of(config: Path | None) -> MetricConfig | None:
+    """The settings in a file; None without one, which stands for those of the plan.
+
+    Raises:
+        PlanError: If the file cannot be used; the message names file and field.
+    """
+    if config is None:
+        return None
+    from robo_eval.core.plan import read_metric_settings
+    from robo_eval.metrics.config import MetricConfig
+
+    return MetricConfig.of(read_metric_settings(config))
+
+
+def evidence_files(
+    incidents: Path | None, faults: Path | None, repairs: Path | None, ratings: Path | None
+) -> dict[str, Path]:
+    """The files that were named, by kind."""
+    named = {"incidents": incidents, "faults": faults, "repairs": repairs, "ratings": ratings}
+    return {kind: path for kind, path in named.items() if path is not None}

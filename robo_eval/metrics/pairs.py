@@ -1,0 +1,213 @@
+"""What pairs of a physical and a simulated episode say together: E, and a sharper real rate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.embodiment import embodiment_score
+from robo_eval.metrics.frame import is_missing
+from robo_eval.metrics.tables import Rows
+from robo_eval.metrics.tasks import VARIANT
+from robo_eval.stats.joint import sim_real_intervals
+from robo_eval.stats.prediction_powered import prediction_powered_rate
+
+_CONTEXT = ("family", VARIANT, "profile", "level", "difficulty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paired:
+    """Outcomes of the pairs of one policy in which both episodes are scored.
+
+    Attributes:
+        sim: Simulated successes, shape (n,).
+        real: Physical successes, shape (n,).
+        clusters: Number of the seed of each pair where pairs share seeds, else None.
+        contexts: Pairs by context.
+        sim_only: Successes of scored simulated episodes without a partner.
+        sim_only_contexts: These by context.
+    """
+
+    sim: NDArray[np.bool_]
+    real: NDArray[np.bool_]
+    clusters: NDArray[np.intp] | None
+    contexts: Counter[Hashable]
+    sim_only: NDArray[np.bool_]
+    sim_only_contexts: Counter[Hashable]
+
+
+def paired_outcomes(rows: Rows, side: str) -> Paired:
+    """Pair the scored episodes of one policy.
+
+    Args:
+        rows: Rows of `main_rows` of one policy.
+        side: `real` or `twin`.
+    """
+    physical = rows.take((rows["side"] == side) & rows.scored)
+    simulated = rows.take((rows["side"] == Side.SIM.value) & rows.scored)
+    mine, others = _by_pair(physical), _by_pair(simulated)
+    shared = sorted(mine.keys() & others.keys())
+    one, other = (
+        physical.take([mine[pair] for pair in shared]),
+        simulated.take([others[pair] for pair in shared]),
+    )
+    taken = {others[pair] for pair in shared}
+    rest = simulated.take([row for row in range(len(simulated)) if row not in taken])
+    return Paired(
+        sim=_successes(other),
+        real=_successes(one),
+        clusters=_seeds(one),
+        contexts=_contexts(one),
+        sim_only=_successes(rest),
+        sim_only_contexts=_contexts(rest),
+    )
+
+
+def _by_pair(rows: Rows) -> dict[str, int]:
+    return {str(pair): row for row, pair in enumerate(rows["pair_id"]) if not is_missing(pair)}
+
+
+def _successes(rows: Rows) -> NDArray[np.bool_]:
+    return np.array([value is True for value in rows["success"]], dtype=bool)
+
+
+def _seeds(rows: Rows) -> NDArray[np.intp] | None:
+    seeds = rows["seed"]
+    if not len(seeds) or any(is_missing(seed) for seed in seeds):
+        return None
+    names, numbers = np.unique(seeds.astype(np.int64), return_inverse=True)
+    return None if len(names) == len(seeds) else numbers.astype(np.intp)
+
+
+def _contexts(rows: Rows) -> Counter[Hashable]:
+    columns = [rows[name] for name in _CONTEXT]
+    return Counter(zip(*columns, strict=True))
+
+
+def embodiment_of(
+    paired: Paired, ar: Estimate, ss: Estimate, s2r: Estimate | None, config: MetricConfig
+) -> Estimate:
+    """Embodiment score E by the joint bootstrap: each resample of pairs feeds AR and S2R alike.
+
+    The safety score does not come from the pairs. Its interval is taken at both ends, so that E
+    covers at least as often as it says. Without pairs E has the ends of its parts.
+
+    Args:
+        paired: The pairs.
+        ar: Reliability of all physical episodes.
+        ss: Safety score.
+        s2r: Agreement; None where simulation is not compared.
+        config: Settings.
+    """
+    if s2r is None:
+        s2r = Estimate.missing(reason="no simulated episode", unit="ratio")
+    score = embodiment_score(ar, ss, s2r)
+    if score.value is None or not len(paired.sim):
+        return score
+    ends = []
+    for safety in (ss.low, ss.high):
+        if safety is None:
+            return score
+        found = sim_real_intervals(
+            paired.sim,
+            paired.real,
+            safety=safety,
+            clusters=paired.clusters,
+            level=config.level,
+            resamples=config.resamples,
+            seed=config.seed,
+        ).index
+        ends.append(found)
+    low, high = ends[0].low, ends[1].high
+    # With a safety score of 0 at its lower end E is 0 there, and resamples have no spread.
+    if ss.low == 0.0:
+        low = 0.0
+    if low is None or high is None:
+        return score
+    return Estimate(
+        value=score.value,
+        low=min(low, score.value),
+        high=max(high, score.value),
+        level=config.level,
+        n=len(paired.sim),
+        method="joint_bootstrap",
+        unit="ratio",
+        reason=ends[1].note,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharpened:
+    """A physical rate estimated with the help of simulated episodes without a partner.
+
+    Attributes:
+        estimate: With them; never for a safety gate.
+        plain: Of the pairs alone.
+        correlation: Of both sides over the pairs; None where a side is constant.
+        n_sim_only: Simulated episodes without a partner.
+    """
+
+    estimate: Estimate
+    plain: Estimate
+    correlation: float | None
+    n_sim_only: int
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as JSON would have it."""
+        return {
+            "estimate": self.estimate.as_dict(),
+            "plain": self.plain.as_dict(),
+            "correlation": self.correlation,
+            "n_sim_only": self.n_sim_only,
+        }
+
+
+def sharpened_rate(paired: Paired, config: MetricConfig) -> Sharpened | None:
+    """Prediction-powered rate of one policy on a physical side.
+
+    It holds only if pairs and further simulated episodes come from one mixture of conditions: more
+    than `max_unmatched` of the one in conditions that the other has less of, and there is none.
+
+    Args:
+        paired: The pairs.
+        config: Settings.
+
+    Returns:
+        None if there are no pairs, or fewer than two simulated episodes without a partner.
+    """
+    n, n_more = len(paired.sim), len(paired.sim_only)
+    if not n or n_more < 2:
+        return None
+    found = prediction_powered_rate(paired.real, paired.sim, paired.sim_only, level=config.level)
+    apart = _distance(paired.contexts, paired.sim_only_contexts)
+    estimate = Estimate.of(found.estimate, level=config.level, unit="ratio")
+    if apart > config.max_unmatched:
+        estimate = Estimate.missing(
+            reason=f"pairs and further simulated episodes differ in {apart:.0%} of their"
+            " conditions; both must come from one mixture",
+            unit="ratio",
+            n=n,
+        )
+    elif paired.clusters is not None:
+        estimate = Estimate.missing(
+            reason="pairs share their seeds; the estimate needs independent ones", unit="ratio", n=n
+        )
+    return Sharpened(
+        estimate=estimate,
+        plain=Estimate.of(found.plain, level=config.level, unit="ratio"),
+        correlation=found.correlation,
+        n_sim_only=n_more,
+    )
+
+
+def _distance(first: Counter[Hashable], second: Counter[Hashable]) -> float:
+    """Total variation distance of two mixtures, from 0 (the same) to 1 (nothing in common)."""
+    n, m = first.total(), second.total()
+    return 0.5 * sum(abs(first[key] / n - second[key] / m) for key in first.keys() | second.keys())

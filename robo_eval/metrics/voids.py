@@ -1,0 +1,172 @@
+"""How many attempts were declared void, and whether a second person sees the episodes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Arm, EndReason
+from robo_eval.log.evidence import Rating
+from robo_eval.metrics.attribution import rating_pairs
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.stats.agreement import cohens_kappa
+from robo_eval.stats.proportions import clopper_pearson_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoidRate:
+    """How often attempts of one policy on one side were declared void.
+
+    Attributes:
+        policy: Name.
+        side: Where it played.
+        rate: Void attempts out of all attempts, with the exact interval.
+        voids: Void attempts by their reason.
+        attempts: All attempts.
+        is_high: Whether there are more than the configuration allows: a void hides an outcome.
+    """
+
+    policy: str
+    side: str
+    rate: Estimate
+    voids: dict[str, int]
+    attempts: int
+    is_high: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as JSON would have it."""
+        return {
+            "policy": self.policy,
+            "side": self.side,
+            "rate": self.rate.as_dict(),
+            "voids": self.voids,
+            "attempts": self.attempts,
+            "is_high": self.is_high,
+        }
+
+
+def void_rates(table: pd.DataFrame, config: MetricConfig) -> tuple[VoidRate, ...]:
+    """Void rate of each policy and side that has a void attempt in its main arm.
+
+    Args:
+        table: A table from `episodes_frame`.
+        config: Settings; more than `max_voids` of the attempts are flagged.
+    """
+    main = table[table["arm"] == Arm.MAIN.value]
+    void = main["end_reason"] == EndReason.VOID.value
+    found = []
+    for (policy, side), rows in main[void].groupby(["policy", "side"], sort=True):
+        attempts = int(((main["policy"] == policy) & (main["side"] == side)).sum())
+        reasons = rows["end_detail"].fillna("no reason given").astype(str).tolist()
+        k = len(reasons)
+        low, high = clopper_pearson_interval(k, attempts, level=config.level)
+        found.append(
+            VoidRate(
+                policy=str(policy),
+                side=str(side),
+                rate=Estimate(
+                    value=k / attempts,
+                    low=low,
+                    high=high,
+                    level=config.level,
+                    n=attempts,
+                    method="clopper_pearson",
+                    unit="ratio",
+                ),
+                voids={reason: reasons.count(reason) for reason in sorted(set(reasons))},
+                attempts=attempts,
+                is_high=k > config.max_voids * attempts,
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondRater:
+    """How one second rater agrees with the verdicts in the log.
+
+    Attributes:
+        rater: Who.
+        kappa: Cohen's kappa: agreement beyond chance.
+        agreed: Share of the episodes in which both say the same.
+        table: Episodes by logged verdict and rating, failure before success, 2 by 2.
+        missing: Rated episodes without a verdict on both sides.
+        blind: Ratings given without knowing the policy.
+        n: All ratings.
+    """
+
+    rater: str
+    kappa: Estimate
+    agreed: Estimate
+    table: tuple[tuple[int, int], tuple[int, int]]
+    missing: int
+    blind: int
+    n: int
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as JSON would have it."""
+        return {
+            "rater": self.rater,
+            "kappa": self.kappa.as_dict(),
+            "agreed": self.agreed.as_dict(),
+            "table": [list(row) for row in self.table],
+            "missing": self.missing,
+            "blind": self.blind,
+            "n": self.n,
+        }
+
+
+def second_raters(
+    ratings: Sequence[Rating] | None, table: pd.DataFrame, config: MetricConfig
+) -> tuple[SecondRater, ...]:
+    """Agreement of each second rater with the log; none without ratings.
+
+    Args:
+        ratings: Second ratings.
+        table: A table from `episodes_frame`.
+        config: Settings.
+    """
+    by_rater: dict[str, list[Rating]] = {}
+    for rating in ratings or ():
+        by_rater.setdefault(rating.rater, []).append(rating)
+    verdicts = dict(zip(table["episode_id"], table["success"], strict=True)) if by_rater else {}
+    found = []
+    for rater, own in sorted(by_rater.items()):
+        counts, missing = rating_pairs(own, verdicts)
+        n, same = int(counts.sum()), int(counts.trace())
+        if n:
+            low, high = clopper_pearson_interval(same, n, level=config.level)
+            agreed = Estimate(
+                value=same / n,
+                low=low,
+                high=high,
+                level=config.level,
+                n=n,
+                method="clopper_pearson",
+                unit="ratio",
+            )
+        else:
+            agreed = Estimate.missing(
+                reason="no episode has both verdicts", unit="ratio", method="clopper_pearson"
+            )
+        kappa = cohens_kappa(counts, level=config.level)
+        found.append(
+            SecondRater(
+                rater=rater,
+                kappa=Estimate.of(kappa, level=config.level, unit="ratio"),
+                agreed=agreed,
+                table=(
+                    (int(counts[0, 0]), int(counts[0, 1])),
+                    (int(counts[1, 0]), int(counts[1, 1])),
+                ),
+                missing=missing,
+                blind=sum(rating.blind for rating in own),
+                n=len(own),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,350 @@
+"""Everything that is said of a policy on a body, from episodes and evidence together."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robo_eval import formulas
+from robo_eval.core.estimate import Estimate
+from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.summary import summarise
+
+QUICK = MetricConfig(resamples=500)
+HOUR_NS = 3600 * 10**9
+
+
+def episodes(outcomes, *, side="real", policy="ours", prefix="", **columns):
+    """One episode an outcome; physical ones take an hour each, one after the other."""
+    n = len(outcomes)
+    is_physical = side != "sim"
+    table = {
+        "episode_id": [f"{prefix}{side}-{policy}-{i}" for i in range(n)],
+        "side": side,
+        "task": "pick",
+        "policy": policy,
+        "quality": [float(ok) for ok in outcomes],
+        "success": [bool(ok) for ok in outcomes],
+        "end_reason": ["success" if ok else "failure" for ok in outcomes],
+        "seed": list(range(n)),
+        "pair_id": [f"{policy}-{i}" for i in range(n)],
+        "start_ns": [i * HOUR_NS for i in range(n)],
+        "duration_s": 3600.0,
+        "exposure_s": 3600.0 if is_physical else 0.0,
+        **columns,
+    }
+    return pd.DataFrame(table)
+
+
+def matched(real, sim, **columns):
+    return pd.concat(
+        [episodes(real, **columns), episodes(sim, **{**columns, "side": "sim"})], ignore_index=True
+    )
+
+
+def incident(line, severity="near_miss", **fields):
+    return Incident(line=line, incident_id=f"i{line}", severity=severity, **fields)
+
+
+def robot(table, config=QUICK, **evidence):
+    summary = summarise(table, config=config, evidence=Evidence(**evidence))
+    json.dumps(summary.as_dict(), allow_nan=False)
+    assert len(summary.robots) == 1
+    return summary.robots[0], summary
+
+
+# Safety ------------------------------------------------------------------------------------------
+
+
+def test_safety_is_of_the_incidents_and_hours_of_the_robot():
+    table = matched([1] * 170 + [0] * 30, [1] * 180 + [0] * 20)
+    noted = (*(incident(i) for i in range(6)), incident(7, "minor"))
+    found, summary = robot(table, incidents=noted)
+    assert found.safety.exposure.hours == pytest.approx(200.0)
+    assert found.safety.score.value == pytest.approx(0.92)
+    assert found.safety.score.low == 0.0  # one major incident is not excluded in 200 h
+    assert found.safety.rates["near_miss"].value == pytest.approx(3.0)
+    assert found.safety.rates["near_miss"].high == pytest.approx(6.529737011)
+    assert summary.findings == ()
+    assert found.times["mtbsi"].value == pytest.approx(200 / 7)
+
+
+def test_without_a_record_nothing_is_known_of_safety():
+    found, _ = robot(matched([1, 0] * 10, [1, 1] * 10))
+    assert found.safety.score.value is None
+    assert "no record of incidents" in found.safety.score.reason
+    assert found.embodiment.value is None
+    assert found.times == {}
+
+
+def test_an_empty_record_has_upper_bounds():
+    found, _ = robot(matched([1, 0] * 20, [1, 1] * 20), incidents=())
+    assert found.safety.score.value == 1.0
+    assert found.safety.rates["critical"].high == pytest.approx(100 * 0.0922219864)
+    assert found.times["mtbf"].value is None
+    assert found.times["mtbf"].low == pytest.approx(40 / 2.995732274)
+
+
+def test_a_critical_incident_ends_the_window():
+    found, _ = robot(matched([1] * 20, [1] * 20), incidents=(incident(1, "critical"),))
+    assert (found.safety.score.value, found.safety.is_valid) == (0.0, False)
+    assert found.embodiment.value == 0.0
+
+
+def test_weights_and_form_come_from_the_configuration():
+    config = MetricConfig(
+        resamples=500,
+        severity_weights={"near_miss": 0.1, "minor": 0.1, "major": 1.0, "critical": 10.0},
+        safety_form="exponential",
+    )
+    found, _ = robot(matched([1] * 100, [1] * 100), config, incidents=(incident(1),))
+    assert found.safety.score.value == pytest.approx(np.exp(-0.1))
+
+
+# Whose incident ----------------------------------------------------------------------------------
+
+
+def two_policies():
+    later = [(i + 100) * HOUR_NS for i in range(10)]
+    return pd.concat(
+        [episodes([1] * 10), episodes([1] * 10, policy="theirs", start_ns=later)], ignore_index=True
+    )
+
+
+def counts(table, *noted):
+    summary = summarise(table, config=QUICK, evidence=Evidence(incidents=noted))
+    own = {robot.policy: robot.safety.counts["near_miss"] for robot in summary.robots}
+    return own, [str(finding) for finding in summary.findings]
+
+
+def test_episode_policy_and_time_say_whose_it_is():
+    own, findings = counts(
+        two_policies(),
+        incident(2, episode_id="real-theirs-3"),
+        incident(3, policy="ours"),
+        incident(4, time_ns=105 * HOUR_NS + 5),
+    )
+    assert (own, findings) == ({"ours": 1, "theirs": 2}, [])
+
+
+def test_what_could_be_anybodys_counts_against_everybody():
+    own, findings = counts(two_policies(), incident(2))
+    assert own == {"ours": 1, "theirs": 1}
+    assert findings == [
+        "incidents: line 2: whose it is cannot be told; name its episode_id, policy or time"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"time_ns": 50 * HOUR_NS}, "lies in no exposure of side real"),
+        ({"episode_id": "nowhere"}, "'nowhere' is no physical episode"),
+        ({"episode_id": "real-ours-0", "side": "twin"}, "was played on side real"),
+        ({"episode_id": "real-ours-0", "time_ns": 9 * HOUR_NS}, "outside episode 'real-ours-0'"),
+        ({"policy": "nobody"}, "'nobody' played no episode"),
+    ],
+)
+def test_an_incident_outside_the_exposure_fails_the_audit(fields, message):
+    own, findings = counts(two_policies(), incident(2, **fields))
+    assert any(message in finding for finding in findings)
+    assert sum(own.values()) >= 1  # counted all the same
+
+
+def test_a_robot_that_is_a_twin_elsewhere_fails_the_audit():
+    table = pd.concat(
+        [episodes([1] * 5, robot="arm-1"), episodes([1] * 5, side="twin", robot="arm-1")],
+        ignore_index=True,
+    )
+    summary = summarise(table, config=QUICK)
+    assert ["'arm-1' is a twin" in str(finding) for finding in summary.findings] == [True]
+
+
+def test_a_twin_never_has_the_names_of_a_robot():
+    table = matched([1] * 20, [1] * 20, side="twin")
+    summary = summarise(
+        table, config=QUICK, evidence=Evidence(incidents=(incident(1, side="twin"),))
+    )
+    (found,) = summary.as_dict()["robots"]
+    assert found["name"] == "AR_twin"
+    assert found["agreement"]["name"] == "S2S"
+    assert {"safety_twin", "embodiment_twin", "recovery_twin"} <= found.keys()
+    assert not {"safety", "embodiment", "recovery", "times", "throughput"} & found.keys()
+
+
+# E -----------------------------------------------------------------------------------------------
+
+
+def test_embodiment_joins_the_parts_in_one_bootstrap():
+    table = matched([1] * 85 + [0] * 15, [1] * 90 + [0] * 10)
+    found, _ = robot(table, incidents=(incident(1),))
+    e = found.embodiment
+    ar, ss = found.reliability.value, found.safety.score.value
+    assert e.value == pytest.approx(formulas.embodiment(ar, ss, 0.95))
+    assert e.method == "joint_bootstrap"
+    assert e.low < e.value < e.high
+    assert e.low == 0.0  # in 100 h a major incident, which costs all, is not excluded
+
+
+def test_embodiment_is_missing_with_any_part():
+    found, _ = robot(episodes([1] * 20), incidents=())
+    assert found.embodiment.value is None
+    assert "S2R" in found.embodiment.reason
+
+
+# Recovery, control, throughput -------------------------------------------------------------------
+
+
+def test_recovery_is_of_recoverable_faults():
+    faults = tuple(
+        Fault(line=i, fault="grasp_slip" if i % 2 else "occlusion", recovered=i < 18)
+        for i in range(20)
+    )
+    found, _ = robot(matched([1] * 20, [1] * 20), faults=faults)
+    assert (found.recovery.low, found.recovery.high) == pytest.approx((0.683017286, 0.9876514728))
+    assert set(found.faults) == {"grasp_slip", "occlusion"}
+
+
+def test_repairs_enter_the_mean_time_to_repair():
+    faulty = episodes([0] * 8).assign(quality=np.nan, success=None, end_reason="fault")
+    table = pd.concat([faulty, episodes([1] * 192, prefix="good")], ignore_index=True)
+    repairs = tuple(Repair(line=i, hours=0.75) for i in range(8))
+    found, _ = robot(table, incidents=(), repairs=repairs)
+    assert found.times["mtbf"].value == pytest.approx(25.0)
+    assert found.times["mttr"].value == pytest.approx(0.75)
+
+
+def test_control_is_held_against_the_tolerances_of_its_family():
+    config = MetricConfig(resamples=500, tolerances={"pick": {"jerk_rms_m_s3": 10.0}})
+    quality = [{"jerk_rms_m_s3": 5.0 + i} for i in range(20)]
+    found, _ = robot(episodes([1] * 20, control_quality=quality), config)
+    (task,) = found.control
+    expected = np.clip(2.0 - (5.0 + np.arange(20)) / 10.0, 0.0, 1.0).mean()
+    assert task.quality.value == pytest.approx(expected)
+    (measure,) = task.measures
+    assert measure.inside.value == pytest.approx(6 / 20)
+    assert len(measure.values) == 20
+
+
+def test_throughput_needs_a_price_card():
+    table = episodes([1] * 12 + [0] * 8)
+    assert robot(table)[0].throughput is None
+    card = {"energy": 0.5, "wear": 0.5, "consumables": 0.0, "operator": 2.0}
+    found, _ = robot(table, MetricConfig(price_card=card, currency="EUR", resamples=500))
+    assert found.throughput.per_hour.value == pytest.approx(0.6)
+    assert found.throughput.per_cost.value == pytest.approx(0.2)
+    assert found.throughput.cost_per_hour == 3.0
+
+
+# Calibrations and further simulation -------------------------------------------------------------
+
+
+def calibrated(*shares, names):
+    real = episodes([1] * 14 + [0] * 6)
+    sims = [
+        episodes(
+            [1] * k + [0] * (20 - k),
+            side="sim",
+            prefix=name,
+            calibration=name,
+        )
+        for k, name in zip(shares, names, strict=True)
+    ]
+    return pd.concat([real, *sims], ignore_index=True)
+
+
+def test_identified_and_other_simulation_stand_side_by_side():
+    table = calibrated(15, 20, names=("identified", "nominal"))
+    found, _ = robot(table, incidents=())
+    assert found.agreement is None  # which one counts was not said
+    assert {one.calibration: one.agreement.value for one in found.calibrations} == pytest.approx(
+        {"identified": 0.95, "nominal": 0.7}
+    )
+    chosen, _ = robot(table, MetricConfig(resamples=500, calibration="identified"), incidents=())
+    assert chosen.agreement.agreement.value == pytest.approx(0.95)
+    assert len(chosen.calibrations) == 2
+
+
+def test_the_spread_between_recordings_is_inside_the_interval():
+    table = calibrated(10, 14, 18, names=("identified/a", "identified/b", "identified/c"))
+    found, _ = robot(table)
+    (one,) = found.calibrations
+    assert one.recordings == ("a", "b", "c")
+    assert one.agreement.value == pytest.approx(1.0)
+    for alone in one.by_recording.values():
+        assert one.difference.low <= alone.difference.low
+        assert alone.difference.high <= one.difference.high
+
+
+def test_further_simulation_sharpens_the_real_rate():
+    rng = np.random.default_rng(0)
+    real = (rng.random(60) < 0.7).tolist()
+    sim = [ok if rng.random() < 0.9 else not ok for ok in real]
+    more = episodes((rng.random(500) < 0.72).tolist(), side="sim", prefix="more", pair_id=None)
+    found, _ = robot(pd.concat([matched(real, sim), more], ignore_index=True))
+    sharp = found.sharpened
+    assert sharp.n_sim_only == 500
+    width = sharp.estimate.high - sharp.estimate.low
+    assert width < sharp.plain.high - sharp.plain.low
+    other = more.assign(task="place")
+    unlike, _ = robot(pd.concat([matched(real, sim), other], ignore_index=True))
+    assert unlike.sharpened.estimate.value is None
+    assert "differ in 100%" in unlike.sharpened.estimate.reason
+
+
+# Conduct -----------------------------------------------------------------------------------------
+
+
+def test_voids_are_counted_and_flagged():
+    table = episodes([1] * 18)
+    void = episodes([0] * 2, prefix="void").assign(
+        quality=np.nan, success=None, end_reason="void", end_detail="operator_error"
+    )
+    summary = summarise(pd.concat([table, void], ignore_index=True), config=QUICK)
+    (found,) = summary.voids
+    assert (found.rate.value, found.attempts, found.is_high) == (0.1, 20, True)
+    assert found.voids == {"operator_error": 2}
+    assert summary.policies[0].success_with_voids.value == pytest.approx(0.9)
+    few = summarise(pd.concat([episodes([1] * 39), void.head(1)], ignore_index=True), config=QUICK)
+    assert not few.voids[0].is_high
+
+
+def test_a_second_rater_is_held_against_the_log():
+    # Cohen's example: 20 and 15 agreements of 50.
+    table = episodes([0] * 25 + [1] * 25)
+    said = [False] * 20 + [True] * 5 + [False] * 10 + [True] * 15
+    ratings = tuple(
+        Rating(line=i, episode_id=f"real-ours-{i}", rater="second", success=verdict, blind=i < 10)
+        for i, verdict in enumerate(said)
+    )
+    silent = Rating(line=99, episode_id="real-ours-0", rater="third", success=None)
+    summary = summarise(table, config=QUICK, evidence=Evidence(ratings=(*ratings, silent)))
+    second, third = summary.raters
+    assert second.kappa.value == pytest.approx(0.4)
+    assert (second.agreed.value, second.blind) == (pytest.approx(0.7), 10)
+    assert third.kappa.value is None
+    assert third.missing == 1
+
+
+def test_a_rating_of_an_unknown_episode_fails_the_audit():
+    rating = Rating(line=2, episode_id="nowhere", rater="second", success=True)
+    summary = summarise(episodes([1] * 5), config=QUICK, evidence=Evidence(ratings=(rating,)))
+    assert [str(finding) for finding in summary.findings] == [
+        "ratings: line 2: episode_id 'nowhere' is not in the log"
+    ]
+
+
+def test_the_configuration_and_its_digest_stand_in_the_summary():
+    found = summarise(episodes([1] * 5), config=QUICK).as_dict()
+    assert found["configuration"]["severity_weights"]["critical"] == 10.0
+    assert found["configuration_digest"] == QUICK.digest
+    assert QUICK.digest != MetricConfig(resamples=500, max_voids=0.1).digest
+
+
+def test_estimates_take_over_statistics():
+    from robo_eval.stats.agreement import cohens_kappa
+
+    found = Estimate.of(cohens_kappa([[20, 5], [10, 15]]), level=0.95, unit="ratio")
+    assert (found.value, found.n) == (pytest.approx(0.4), 50)
