@@ -257,6 +257,11 @@ class TrialPlan(_Section):
             seen.add(key)
         if len(set(self.sides)) != len(self.sides) or not self.sides:
             raise ValueError("sides: must name at least one side and none twice")
+        if self.stopping and self.stopping.rate is not None and len(list(self.conditions())) > 1:
+            raise ValueError(
+                "stopping.rate: the plan has several conditions that share their seeds; a rate is"
+                " watched in one condition"
+            )
         for name in self.stopping.compare if self.stopping else ():
             if name not in names:
                 raise ValueError(f"stopping.compare: {unknown_name('policy', name, names)}")

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.series import Series, series_of, shortened
 from robo_eval.metrics.attribution import Finding
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
@@ -52,6 +54,8 @@ class TrialSummary:
         effects: What novelty changed, against the matched controls.
         robots: Each policy on each physical side, and how simulation compares; empty for a trial
             in simulation only.
+        series: What the stopping rule of the plan says; None without one. Where it ended the
+            series, the episodes it left out are not planned any more.
         voids: How often attempts were declared void, where any was.
         raters: How second raters agree with the log.
         findings: What in the evidence does not fit the episodes; none in a clean audit.
@@ -73,6 +77,7 @@ class TrialSummary:
     score_versions: Mapping[int, int]
     config: MetricConfig
     robots: tuple[RobotResult, ...] = ()
+    series: Series | None = None
     voids: tuple[VoidRate, ...] = ()
     raters: tuple[SecondRater, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -103,6 +108,7 @@ class TrialSummary:
             "cells": [cell.as_dict() for cell in self.cells],
             "novelty_effects": self.effects.as_dict(),
             "robots": [robot.as_dict() for robot in self.robots],
+            "stopping": None if self.series is None else self.series.as_dict(),
             "voids": [found.as_dict() for found in self.voids],
             "second_raters": [found.as_dict() for found in self.raters],
             "audit": [{"where": found.where, "text": found.text} for found in self.findings],
@@ -150,6 +156,8 @@ def summary_of_table(
 ) -> TrialSummary:
     """`summarise` of a table that was checked already."""
     main = main_rows(table)
+    series = None if plan is None else series_of(plan, _attempts(table, plan))
+    plan = None if plan is None else shortened(plan, series)
     versions = main["score_version"][main.scored].tolist()
     planned = sum(planned_episodes(plan).values()) if plan is not None else None
     robots, attributed = robots_of(table, main, config, evidence, plan)
@@ -160,6 +168,7 @@ def summary_of_table(
         cells=tuple(cells_of(main, plan, config)),
         effects=effects_of(table, plan, config),
         robots=robots,
+        series=series,
         voids=void_rates(table, config),
         raters=second_raters(None if evidence is None else evidence.ratings, table, config),
         findings=attributed.findings,
@@ -168,3 +177,14 @@ def summary_of_table(
         score_versions={version: versions.count(version) for version in sorted(set(versions))},
         config=config,
     )
+
+
+def _attempts(table: pd.DataFrame, plan: TrialPlan) -> dict[str, list[EndReason]]:
+    """End reasons by episode, oldest first; empty where no rule asks for them."""
+    found: dict[str, list[EndReason]] = {}
+    if plan.stopping is None:
+        return found
+    rows = table.sort_values("attempt", kind="stable")
+    for name, reason in zip(rows["base_id"], rows["end_reason"], strict=True):
+        found.setdefault(name, []).append(EndReason(reason))
+    return found

@@ -23,6 +23,7 @@ from robo_eval.core.errors import CheckFailedError, InputError, InterruptedRunEr
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedEpisode, remaining, schedule
+from robo_eval.core.series import next_block, series_of, shortened
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.provenance import software
 from robo_eval.log.store import EpisodeStore
@@ -118,8 +119,11 @@ def run_simulated(
         planned = schedule(trial.plan, Side.SIM)
         _check_policies(trial, store)
         run = _Run(trial, store, jobs or default_jobs(), stop, on_progress, len(planned))
-        while todo := remaining(planned, run.attempts, retries=trial.plan.retries):
+        while todo := run.due(planned):
             run.play(todo)
+        plan = shortened(trial.plan, series_of(trial.plan, run.attempts))
+        if plan is not trial.plan:
+            planned = schedule(plan, Side.SIM)
         scored = sum(any(r.is_scored for r in run.attempts[p.base_id]) for p in planned)
         trial.write_manifest(status="complete", store=store)
     return RunResult(
@@ -180,6 +184,12 @@ class _Run:
         self._planned = planned
         self.attempts = _attempts(store)
         self.played = 0
+
+    def due(self, planned: Sequence[PlannedEpisode]) -> Sequence[PlannedEpisode]:
+        """What to play next: all that is left, or as much as the stopping rule wants to see."""
+        plan = self._trial.plan
+        todo = remaining(planned, self.attempts, retries=plan.retries)
+        return next_block(plan, todo, self.attempts)
 
     def play(self, todo: Sequence[PlannedEpisode]) -> None:
         if self._jobs == 1 or len(todo) < _POOL_FROM:

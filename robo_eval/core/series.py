@@ -1,0 +1,220 @@
+"""How far a series with a stopping rule is, and which episodes it still needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from robo_eval.core.kinds import Arm, EndReason, Side
+from robo_eval.core.plan import StoppingPlan, TrialPlan
+from robo_eval.core.schedule import PlannedEpisode, schedule
+
+if TYPE_CHECKING:
+    from robo_eval.stats.stopping import StopDecision
+
+_BLOCK: Final = 64
+"""Least episodes played between two looks, so that workers have something to do."""
+Attempts = Mapping[str, Sequence[EndReason]]
+"""End reasons of the logged attempts by base id, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """What the stopping rule of a plan says about the episodes so far.
+
+    Attributes:
+        compare: The policies looked at.
+        rate: The rate one policy is compared with; None for two policies.
+        side: Where the series is played.
+        stop: Whether the series ends here.
+        verdict: `greater`, `less` or `undecided` if it does, as the first policy stands to the
+            second, or to the rate; None while it goes on.
+        reason: Why, for a person.
+        n: Seeds looked at that have every verdict.
+        n_missing: Seeds passed over because a verdict is missing.
+        e: Evidence after the last of them.
+        p: p value that holds at any time.
+        episodes: Episodes of each condition the series needs, out of those planned.
+    """
+
+    compare: tuple[str, ...]
+    rate: float | None
+    side: str
+    stop: bool
+    verdict: str | None
+    reason: str
+    n: int
+    n_missing: int
+    e: float | None
+    p: float | None
+    episodes: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The series as JSON would have it; evidence too large for a number is None."""
+        e = self.e
+        return {
+            "compare": list(self.compare),
+            "rate": self.rate,
+            "side": self.side,
+            "stop": self.stop,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "n": self.n,
+            "n_missing": self.n_missing,
+            "e": None if e is None or e == float("inf") else e,
+            "p": self.p,
+            "episodes": self.episodes,
+        }
+
+
+def series_side(plan: TrialPlan) -> Side:
+    """The side whose episodes decide: the most physical one of the plan."""
+    return next(side for side in (Side.REAL, Side.TWIN, Side.SIM) if side in plan.sides)
+
+
+def series_of(plan: TrialPlan, attempts: Attempts) -> Series | None:
+    """Apply the stopping rule of a plan; None without one.
+
+    The episodes of a seed, in all conditions together, are one look: the policy with more
+    successes wins it. Looks are taken in the order of the seeds, and only as far as every episode
+    of a seed has ended, so the answer does not depend on which worker was faster.
+
+    Args:
+        plan: The plan.
+        attempts: What is logged.
+    """
+    rule = plan.stopping
+    if rule is None or plan.imported is not None:
+        return None
+    looks = _looks(plan, rule, attempts)
+    known = [(index, look) for index, look in enumerate(looks) if look is not None]
+    if not known:
+        return _nothing_yet(plan, rule, len(looks))
+    found = _decision(plan, rule, [look for _, look in known])
+    last = known[found.n - 1][0] + 1 if found.stop else len(looks)
+    all_ended = len(looks) == plan.episodes
+    reason = found.reason
+    if all_ended and not found.stop:
+        reason = f"undecided: {found.reason}, and every planned episode has ended"
+    return Series(
+        compare=rule.compare,
+        rate=rule.rate,
+        side=series_side(plan).value,
+        stop=found.stop or all_ended,
+        verdict="undecided" if all_ended and not found.stop else found.verdict,
+        reason=reason,
+        n=found.n,
+        n_missing=sum(look is None for look in looks[:last]),
+        e=found.e,
+        p=found.p,
+        episodes=last if found.stop else plan.episodes,
+    )
+
+
+def _nothing_yet(plan: TrialPlan, rule: StoppingPlan, ended: int) -> Series:
+    return Series(
+        compare=rule.compare,
+        rate=rule.rate,
+        side=series_side(plan).value,
+        stop=ended == plan.episodes,
+        verdict="undecided" if ended == plan.episodes else None,
+        reason="no seed has every verdict yet",
+        n=0,
+        n_missing=ended,
+        e=None,
+        p=None,
+        episodes=plan.episodes,
+    )
+
+
+Look = tuple[int, ...]
+
+
+def _looks(plan: TrialPlan, rule: StoppingPlan, attempts: Attempts) -> list[Look | None]:
+    """The outcome of each seed up to the first that has not ended; None without every verdict."""
+    names = [policy.name for policy in plan.policies]
+    policies = [names.index(name) for name in rule.compare]
+    by_seed: dict[int, list[PlannedEpisode]] = {}
+    for planned in schedule(plan, series_side(plan)):
+        if planned.arm is Arm.MAIN and planned.policy in policies:
+            by_seed.setdefault(planned.index, []).append(planned)
+    looks: list[Look | None] = []
+    for index in range(plan.episodes):
+        wins = [0] * len(policies)
+        is_known = True
+        for planned in by_seed[index]:
+            verdict = _verdict(attempts.get(planned.base_id, ()), plan.retries)
+            if verdict == _OPEN:
+                return looks
+            is_known &= verdict is not None
+            wins[policies.index(planned.policy)] += verdict is True
+        looks.append(_look(wins) if is_known else None)
+    return looks
+
+
+def _look(wins: Sequence[int]) -> Look:
+    if len(wins) == 1:
+        return (wins[0],)
+    first, second = wins
+    return int(first > second), int(second > first)
+
+
+_OPEN: Final = "open"
+
+
+def _verdict(past: Sequence[EndReason], retries: int) -> bool | str | None:
+    """Success of an episode; None if it never got a verdict, `open` if it still may."""
+    for reason in past:
+        if reason.is_scored:
+            return reason is EndReason.SUCCESS
+    failed = sum(reason is not EndReason.VOID for reason in past)
+    return None if failed > retries else _OPEN
+
+
+def _decision(plan: TrialPlan, rule: StoppingPlan, looks: Sequence[Look]) -> StopDecision:
+    from robo_eval.stats.stopping import StoppingRule, stop_decision
+
+    is_paired = len(rule.compare) == 2
+    return stop_decision(
+        StoppingRule(
+            what="pairs" if is_paired else "rate",
+            max_n=plan.episodes,
+            side=rule.side,
+            alpha=rule.alpha,
+            rate=0.5 if rule.rate is None else rule.rate,
+            hopeless=rule.hopeless,
+        ),
+        looks if is_paired else [look[0] for look in looks],
+    )
+
+
+def next_block(
+    plan: TrialPlan, todo: Sequence[PlannedEpisode], attempts: Attempts
+) -> Sequence[PlannedEpisode]:
+    """What to play before the stopping rule is asked again; nothing once it ends the series.
+
+    Without a rule that is everything.
+
+    Args:
+        plan: The plan.
+        todo: What `schedule.remaining` returned.
+        attempts: What is logged.
+    """
+    series = series_of(plan, attempts)
+    if series is None:
+        return todo
+    if series.stop:
+        todo = [planned for planned in todo if planned.index < series.episodes]
+    in_order = sorted(todo, key=lambda planned: planned.index)
+    if len(in_order) <= _BLOCK:
+        return in_order
+    last = in_order[_BLOCK - 1].index
+    return [planned for planned in in_order if planned.index <= last]
+
+
+def shortened(plan: TrialPlan, series: Series | None) -> TrialPlan:
+    """The plan with the episodes its series turned out to need."""
+    if series is None or not series.stop or series.episodes == plan.episodes:
+        return plan
+    return plan.model_copy(update={"episodes": series.episodes})
