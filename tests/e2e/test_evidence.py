@@ -1,0 +1,186 @@
+"""A lab's own episodes and its evidence, from CSV files to every number of a robot."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+N = 60
+
+
+def write_lab(folder: Path, *, wins=54, sim_wins=57) -> None:
+    """Pairs of a robot and its simulation, an hour each, with what control measured."""
+    header = [
+        "id",
+        "pair",
+        "side",
+        "policy",
+        "seed",
+        "ok",
+        "start",
+        "hours",
+        "jerk",
+        "robot",
+        "family",
+    ]
+    with (folder / "lab.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        for i in range(N):
+            start = f"2026-03-{1 + i // 24:02d}T{i % 24:02d}:00:00+00:00"
+            family = "pick" if i % 2 else "place"
+            common = [i, "ours", family]
+            writer.writerow(
+                [
+                    f"real-{i}",
+                    f"p{i}",
+                    "real",
+                    "ours",
+                    i,
+                    i < wins,
+                    start,
+                    1,
+                    4 + i / 10,
+                    "arm-1",
+                    common[2],
+                ]
+            )
+            writer.writerow(
+                [f"sim-{i}", f"p{i}", "sim", "ours", i, i < sim_wins, start, 0, "", "", common[2]]
+            )
+    (folder / "map.yaml").write_text(
+        """
+columns:
+  episode_id: id
+  pair_id: pair
+  side: side
+  policy: policy
+  seed: seed
+  success: {column: ok, values: {"True": true, "False": false}}
+  start_ns: {column: start, unit: iso8601}
+  exposure_s: {column: hours, unit: h}
+  duration_s: {column: hours, unit: h}
+  control_quality.jerk_rms_m_s3: jerk
+  robot: robot
+  family: family
+constants: {task: handling}
+"""
+    )
+
+
+INCIDENTS = """incident_id,severity,time,episode_id
+i1,near_miss,2026-03-01T05:10:00+00:00,
+i2,near_miss,,real-7
+i3,minor,2026-03-02T05:30:00+00:00,
+"""
+FAULTS = "fault,recovered,episode_id,injected\n" + "".join(
+    f"grasp_slip,{'true' if i < 18 else 'false'},real-{i},true\n" for i in range(20)
+)
+SETTINGS = """
+tolerances: {"*": {jerk_rms_m_s3: 5.0}}
+price_card: {energy: 0.5, operator: 2.5, currency: EUR}
+resamples: 999
+"""
+
+
+@pytest.fixture
+def lab(tmp_path, cli):
+    """An imported trial with its evidence."""
+    write_lab(tmp_path)
+    done = cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab")
+    assert done.code == 0, done.err
+    folder = tmp_path / "lab"
+    (folder / "incidents.csv").write_text(INCIDENTS)
+    (folder / "faults.csv").write_text(FAULTS)
+    (tmp_path / "settings.yaml").write_text(SETTINGS)
+    return folder
+
+
+def test_every_number_of_a_robot_comes_with_interval_and_n(lab, cli):
+    done = cli("metrics", lab, "--config", "settings.yaml", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    (robot,) = found["robots"]
+    assert robot["name"] == "AR"
+    assert robot["reliability_exact"]["value"] == pytest.approx(0.9)
+    assert robot["agreement"]["agreement"]["value"] == pytest.approx(0.95)
+    assert robot["safety"]["exposure_hours"] == pytest.approx(60.0)
+    assert robot["safety"]["counts"] == {"near_miss": 2, "minor": 1, "major": 0, "critical": 0}
+    assert robot["safety"]["score"]["value"] == pytest.approx(1 - 0.02 / 0.6 - 0.1 / 0.6)
+    assert robot["embodiment"]["method"] == "joint_bootstrap"
+    assert robot["embodiment"]["low"] < robot["embodiment"]["value"] < robot["embodiment"]["high"]
+    assert robot["recovery"]["n"] == 20
+    assert {task["task"] for task in robot["control"]} == {"pick", "place"}
+    assert robot["throughput"]["per_hour"]["value"] == pytest.approx(0.9)
+    assert robot["throughput"]["currency"] == "EUR"
+    assert set(found["evidence"]) == {"incidents.csv", "faults.csv"}
+    assert found["configuration"]["resamples"] == 999
+    assert found["audit"] == []
+
+
+def test_the_table_names_every_number(lab, cli):
+    done = cli("metrics", lab, "--config", "settings.yaml")
+    assert done.code == 0, done.err
+    for name in ("AR", "AR_sim", "S2R", "SS", "E", "MTBF", "RA", "QC pick", "tasks per EUR"):
+        assert any(line.strip().startswith(name) for line in done.out.splitlines()), name
+    assert "ours on the robot" in done.out
+    assert "twin" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "message"),
+    [
+        ("incidents.csv", "i4,minor,2027-01-01T00:00:00+00:00,", "lies in no exposure"),
+        ("incidents.csv", "i4,minor,,sim-3", "'sim-3' is no physical episode"),
+        ("faults.csv", "occlusion,true,nowhere,false", "'nowhere' is no physical episode"),
+    ],
+)
+def test_evidence_that_does_not_fit_fails_the_audit(lab, cli, file, line, message):
+    path = lab / file
+    path.write_text(path.read_text() + line + "\n")
+    done = cli("metrics", lab)
+    assert done.code == 1
+    assert message in done.err
+    assert "ours on the robot" in done.out  # the numbers are shown all the same
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("incidents.csv", "incident_id,severity\ni1,severe\n", "line 2, column 'severity'"),
+        ("faults.csv", "fault,recoverd\n", "did you mean 'recovered'"),
+        ("settings.yaml", "severity_weights: {near_miss: -1}", "severity_weights.near_miss"),
+        (
+            "settings.yaml",
+            "severity_weights: {near_miss: 0, minor: 0, major: 0, critical: 0}",
+            "all weights are 0",
+        ),
+        ("settings.yaml", "resample: 999", "did you mean 'resamples'"),
+        ("settings.yaml", "price_card: {enrgy: 1}", "did you mean 'energy'"),
+        ("settings.yaml", "- a", "settings are a mapping"),
+        ("settings.yaml", "tolerances: {pick: {jerk: 0}}", "tolerances.pick.jerk"),
+    ],
+)
+def test_evidence_and_settings_that_cannot_be_read_are_refused(
+    lab, cli, tmp_path, file, text, message
+):
+    path = (tmp_path if file == "settings.yaml" else lab) / file
+    path.write_text(text)
+    done = cli("metrics", lab, "--config", "settings.yaml")
+    assert done.code == 2
+    assert message in done.err
+    assert file in done.err
+    assert done.out == ""
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_files_can_be_named(lab, cli, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("incident_id,severity,policy\nx,critical,ours\n")
+    found = json.loads(cli("metrics", lab, "--incidents", other, "--json").out)
+    (robot,) = found["robots"]
+    assert (robot["safety"]["score"]["value"], robot["safety"]["is_valid"]) == (0.0, False)
+    missing = cli("metrics", lab, "--faults", "nowhere.csv")
+    assert (missing.code, "nowhere.csv: no such file of faults" in missing.err) == (2, True)
