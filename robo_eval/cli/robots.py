@@ -44,6 +44,7 @@ def print_robots(summary: TrialSummary) -> None:
     if any(robot.side == "twin" for robot in summary.robots):
         say("AR_twin and S2S come from a twin, a stand-in for the robot; they are no AR and S2R")
     if summary.robots:
+        say(f"settings {summary.config.digest[:12]}: this project's choices, see docs/metrics.md")
         say()
 
 
@@ -86,7 +87,9 @@ def _lines(robot: RobotResult) -> Iterator[Line]:
         rests = f"{_count(found.plain.n, 'pair')} and {found.n_sim_only} further simulated"
         yield f"{robot.name} sharpened by simulation", interval(found.estimate), rests
     yield from _safety(robot)
-    yield f"E{end}", interval(robot.embodiment), _count(robot.embodiment.n, "episode or pair")
+    is_joint = robot.embodiment.method == "joint_bootstrap"
+    rests = _count(robot.embodiment.n, "pair" if is_joint else "episode")
+    yield f"E{end}", interval(robot.embodiment), rests
     for name, estimate in robot.times.items():
         yield f"{_TIMES[name]}{end}", _time(estimate), _count(estimate.n, "event")
     yield from _rest(robot)
@@ -149,11 +152,7 @@ def _time(estimate: Estimate) -> str:
 
 
 def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {_plural(noun)}"
-
-
-def _plural(noun: str) -> str:
-    return " or ".join(f"{word}s" for word in noun.split(" or "))
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def audit_problem(summary: TrialSummary) -> str | None:

@@ -151,10 +151,15 @@ def _crossed(
     draws = ((drawn_recordings @ differences) * drawn_pairs).sum(axis=1)
     tail = (1.0 - config.level) / 2.0
     low, high = (float(end) for end in np.quantile(draws, [tail, 1.0 - tail]))
-    # One recording's own interval knows of outcomes that were not seen; never be narrower.
-    ends = [(found.difference.low, found.difference.high) for found in compared.values()]
-    low = min([low, *(end for end, _ in ends if end is not None)])
-    high = max([high, *(end for _, end in ends if end is not None)])
+    # Resampling cannot draw outcomes that were not seen, which the interval of one recording
+    # allows for: never be narrower than such a one is on average.
+    widths = [
+        found.difference.high - found.difference.low
+        for found in compared.values()
+        if found.difference.low is not None and found.difference.high is not None
+    ]
+    half = 0.5 * float(np.mean(widths)) if widths else 0.0
+    low, high = max(-1.0, min(low, value - half)), min(1.0, max(high, value + half))
     note = (
         f"{n_recordings} recordings: their spread is hardly known"
         if n_recordings < _LEAST

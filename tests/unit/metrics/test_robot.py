@@ -274,8 +274,9 @@ def test_the_spread_between_recordings_is_inside_the_interval():
     assert one.recordings == ("a", "b", "c")
     assert one.agreement.value == pytest.approx(1.0)
     for alone in one.by_recording.values():
-        assert one.difference.low <= alone.difference.low
-        assert alone.difference.high <= one.difference.high
+        assert one.difference.low <= alone.difference.value <= one.difference.high
+        width = one.difference.high - one.difference.low
+        assert width >= alone.difference.high - alone.difference.low - 0.05
 
 
 def test_further_simulation_sharpens_the_real_rate():

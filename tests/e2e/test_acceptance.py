@@ -1,0 +1,42 @@
+"""What evaluation tools are known to get wrong: missing verdicts taken for failures, certainty."""
+
+import json
+
+
+def test_a_missing_verdict_is_none_and_a_skipped_episode_is_void(cli, tmp_path):
+    (tmp_path / "lab.csv").write_text(
+        "id,verdict,why\n"
+        + "".join(f"e{i},success,\n" for i in range(18))
+        + "e18,skip,operator pressed skip\n"
+        + "e19,none,the operator left\n"
+    )
+    (tmp_path / "map.yaml").write_text(
+        "columns:\n"
+        "  episode_id: id\n"
+        "  end_reason: {column: verdict, values: {success: success, skip: void, none: lost}}\n"
+        "  end_detail: why\n"
+        "constants: {task: push, side: real, policy: ours}\n"
+    )
+    assert cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab").code == 0
+    done = cli("metrics", "lab", "--json")
+    assert done.code == 1
+    found = json.loads(done.out)
+    (policy,) = found["policies"]
+    assert policy["coverage"]["missing"] == {"lost": 1, "void": 1}
+    # All 18 with a verdict succeeded: neither of the two counts as failure or success.
+    assert policy["success"]["value"] == 1.0
+    assert policy["success"]["n"] == 18
+    assert found["voids"][0]["voids"] == {"operator pressed skip": 1}
+
+
+def test_10_of_10_is_not_certain(cli, tmp_path):
+    rows = "".join(f"e{i},yes\n" for i in range(10))
+    (tmp_path / "lab.csv").write_text("id,ok\n" + rows)
+    (tmp_path / "map.yaml").write_text(
+        "columns: {episode_id: id, success: {column: ok, values: {'yes': true}}}\n"
+        "constants: {task: push, side: real, policy: ours}\n"
+    )
+    assert cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab").code == 0
+    done = cli("metrics", "lab")
+    assert done.code == 0
+    assert "1.00 [0.69, 1.00]" in done.out
