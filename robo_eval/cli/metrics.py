@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,10 +19,20 @@ from robo_eval.cli.settings import (
     settings_of,
 )
 
+if TYPE_CHECKING:
+    from robo_eval.metrics.config import MetricConfig
+    from robo_eval.metrics.summary import TrialSummary
+
 
 def metrics(
-    trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
+    trial: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Trial directory, or a table of episodes.")
+    ],
     *,
+    columns: Annotated[
+        Path | None,
+        typer.Option("--map", "-m", help="Column map of a CSV file with columns of its own."),
+    ] = None,
     config: ConfigOption = None,
     incidents: IncidentsOption = None,
     faults: FaultsOption = None,
@@ -35,7 +46,11 @@ def metrics(
     scores/, by version. Exit code 1 if the rows are not those that were logged, fewer than 95 %
     of the episodes have a score, or the evidence (incidents and the like) does not fit them.
 
-    Examples: robo-eval metrics runs/demo/sim; robo-eval metrics runs/lab --incidents log.csv
+    A table is what `robo-eval export` wrote, as Parquet or CSV, or any CSV file with a column map;
+    nothing is kept of it.
+
+    Examples: robo-eval metrics runs/demo/sim; robo-eval metrics runs/lab --incidents log.csv;
+    robo-eval metrics lab.csv --map lab-map.yaml
     """
     from robo_eval.cli.robots import audit_problem
     from robo_eval.cli.summary import (
@@ -45,20 +60,26 @@ def metrics(
         summary_of,
         verification_problem,
     )
-    from robo_eval.core.errors import CheckFailedError
-    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.core.errors import CheckFailedError, InputError
 
-    opened = TrialDirectory.open(trial)
-    summary = summary_of(
-        opened,
-        config=settings_of(config),
-        evidence=evidence_files(incidents, faults, repairs, ratings),
-    )
+    settings = settings_of(config)
+    evidence = evidence_files(incidents, faults, repairs, ratings)
+    opened = None
+    if trial.is_file():
+        summary = _of_table(trial, columns, settings, evidence)
+    elif columns is not None:
+        raise InputError(f"{trial}: --map is for a CSV file; this is none")
+    else:
+        from robo_eval.log.directory import TrialDirectory
+
+        opened = TrialDirectory.open(trial)
+        summary = summary_of(opened, config=settings, evidence=evidence)
     if json:
         print_json(summary.as_dict())
     else:
         print_summary(summary)
-        print_faults(opened)
+        if opened is not None:
+            print_faults(opened)
     problem = (
         verification_problem(trial, summary.log_problem)
         or audit_problem(summary)
@@ -66,3 +87,30 @@ def metrics(
     )
     if problem:
         raise CheckFailedError(problem)
+
+
+def _of_table(
+    table: Path,
+    columns: Path | None,
+    settings: MetricConfig | None,
+    evidence: Mapping[str, Path],
+) -> TrialSummary:
+    """The numbers of a table of episodes, in our columns or, with a map, in any."""
+    from robo_eval.log.evidence import read_evidence
+    from robo_eval.metrics.config import MetricConfig
+    from robo_eval.metrics.summary import summarise
+
+    if columns is None:
+        from robo_eval.log.export import read_episodes
+
+        # Nothing lies beside a table: evidence has to be named.
+        noted = read_evidence(None, evidence)
+        return summarise(read_episodes(table), config=settings or MetricConfig(), evidence=noted)
+    import tempfile
+
+    from robo_eval.analysis.trial import analyse_trial
+    from robo_eval.log.importer import import_csv
+
+    with tempfile.TemporaryDirectory(prefix="robo-eval-") as folder:
+        trial = import_csv(table, columns, Path(folder) / "trial")
+        return analyse_trial(trial, config=settings, evidence=evidence)

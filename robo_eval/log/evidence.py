@@ -130,12 +130,12 @@ class Evidence:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_evidence(folder: Path, given: Mapping[str, Path] | None = None) -> Evidence:
+def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) -> Evidence:
     """Read what lies beside the episodes of a trial.
 
     Args:
         folder: The trial directory; `incidents.csv`, `faults.csv`, `repairs.csv` and `ratings.csv`
-            in it are read.
+            in it are read. None where there is none.
         given: Files to read instead, by kind.
 
     Raises:
@@ -148,9 +148,9 @@ def read_evidence(folder: Path, given: Mapping[str, Path] | None = None) -> Evid
     for name in NAMES:
         path = (given or {}).get(name)
         if path is None:
-            path = folder / f"{name}.csv"
-            if not path.exists():
+            if folder is None or not (folder / f"{name}.csv").exists():
                 continue
+            path = folder / f"{name}.csv"
         data = _bytes_of(path, name)
         found[name] = tuple(_READERS[name](_Line(path, *line)) for line in _lines(path, name, data))
         sources[path.name] = hashlib.sha256(data).hexdigest()

@@ -184,3 +184,21 @@ def test_files_can_be_named(lab, cli, tmp_path):
     assert (robot["safety"]["score"]["value"], robot["safety"]["is_valid"]) == (0.0, False)
     missing = cli("metrics", lab, "--faults", "nowhere.csv")
     assert (missing.code, "nowhere.csv: no such file of faults" in missing.err) == (2, True)
+
+
+def test_a_table_needs_no_trial_directory(lab, cli, tmp_path):
+    """The same numbers from the trial, from its export, and from the lab's own CSV file."""
+    (lab / "incidents.csv").rename(tmp_path / "incidents.csv")
+    (lab / "faults.csv").unlink()
+    named = ["--incidents", tmp_path / "incidents.csv", "--config", "settings.yaml", "--json"]
+    assert cli("export", lab, "--out", "lab.parquet").code == 0
+    numbers = []
+    for what in ([lab], ["lab.parquet"], ["lab.csv", "--map", "map.yaml"]):
+        done = cli("metrics", *what, *named)
+        assert done.code == 0, done.err
+        numbers.append(json.loads(done.out)["robots"])
+    assert numbers[0] == numbers[1] == numbers[2]
+    refused = cli("metrics", lab, "--map", "map.yaml")
+    assert (refused.code, "--map is for a CSV file" in refused.err) == (2, True)
+    other = cli("metrics", "map.yaml")
+    assert (other.code, "must end in .parquet or .csv" in other.err) == (2, True)
