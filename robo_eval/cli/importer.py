@@ -1,13 +1,16 @@
-"""`robo-eval import`: episodes another lab logged, in its own columns."""
+"""`robo-eval import`: episodes another lab logged, in its own columns or topics."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+
+if TYPE_CHECKING:
+    from robo_eval.log.bag_importer import BagImport
 
 app = typer.Typer(no_args_is_help=True, help="Bring in episodes logged elsewhere.")
 
@@ -40,3 +43,61 @@ def csv(
         return
     say(f"{rows} episodes imported into {trial.path}")
     next_steps(f"robo-eval metrics {quoted(out)}", f"robo-eval report {quoted(out)}")
+
+
+@app.command("bag")
+def bag(
+    bags: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="BAGS...",
+            help="Bag folders, .mcap files, or folders of these.",
+            show_default=False,
+        ),
+    ],
+    *,
+    topics: Annotated[
+        Path, typer.Option("--map", "-m", help="Topic map (YAML): what their topics mean.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Trial directory to create.")],
+    json: JsonOption = False,
+) -> None:
+    """Read episodes from rosbag2 bags by a topic map into a new trial directory.
+
+    Example: robo-eval import bag bags/ --map topics.yaml --out runs/lab
+    """
+    from robo_eval.log.bag_importer import import_bags
+    from robo_eval.metrics.bag_measures import measure
+
+    done = import_bags(bags, topics, out, measure=measure)
+    if json:
+        left_out = [
+            {"episode_id": item.episode_id, "measure": item.measure, "reason": item.reason}
+            for item in done.left_out
+        ]
+        print_json(
+            {
+                "trial": str(done.trial.path),
+                "rows": done.episodes,
+                "bags": done.bags,
+                "recovered": list(done.recovered),
+                "left_out": left_out,
+            }
+        )
+        return
+    _say_bags(done)
+    next_steps(f"robo-eval metrics {quoted(out)}", f"robo-eval report {quoted(out)}")
+
+
+def _say_bags(done: BagImport) -> None:
+    bags = f"{done.bags} bag" if done.bags == 1 else f"{done.bags} bags"
+    rows = "1 episode" if done.episodes == 1 else f"{done.episodes} episodes"
+    say(f"{rows} of {bags} imported into {done.trial.path}")
+    for name in done.recovered:
+        say(f"  {name}: its bag was cut short; what could be read was recovered")
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for item in done.left_out:
+        by_reason.setdefault((item.measure, item.reason), []).append(item.episode_id)
+    for (measure, reason), names in by_reason.items():
+        which = names[0] if len(names) == 1 else f"{len(names)} episodes, such as {names[0]}"
+        say(f"  {measure} is left out of {which}: {reason}")

@@ -102,7 +102,20 @@ def read_column_map(path: Path) -> ColumnMap:
         InputError: If it is missing, no YAML, or names an unknown key, column or unit, or a unit
             of the wrong kind.
     """
-    with explained(path, "the column map cannot be read"):
+    return _column_map(path, read_texts(path, "column map"))
+
+
+def read_texts(path: Path, what: str) -> dict[str, Any]:
+    """A YAML file that holds a mapping, every scalar in it as the text that was written.
+
+    Args:
+        path: The file.
+        what: What it is, for error messages, e.g. `column map`.
+
+    Raises:
+        InputError: If it is missing, no YAML in UTF-8, or no mapping.
+    """
+    with explained(path, f"the {what} cannot be read"):
         raw = path.read_bytes()
     try:
         # Every scalar stays text: YAML would turn `yes`, which labs write for success, into true.
@@ -114,7 +127,7 @@ def read_column_map(path: Path) -> ColumnMap:
         mark = getattr(err, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark is not None else ""
         raise InputError(f"{path}: not valid YAML{where}: {problem}") from err
-    return _column_map(path, _mapping(path, "column map", data))
+    return mapping_of(path, what, data)
 
 
 def number_of(text: str) -> Decimal | None:
@@ -129,7 +142,8 @@ def number_of(text: str) -> Decimal | None:
     return Decimal(text) if float(text) else Decimal(0)
 
 
-def _mapping(path: Path, what: str, data: object) -> dict[str, Any]:
+def mapping_of(path: Path, what: str, data: object) -> dict[str, Any]:
+    """The mapping of names that stands at a place of a map, or an error that names the place."""
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise InputError(f"{path}: {what}: must be a mapping of names, given {data!r:.60}")
     return data
@@ -141,14 +155,14 @@ def _column_map(path: Path, data: dict[str, Any]) -> ColumnMap:
             raise InputError(f"{path}: {unknown_name('key', key, _KEYS)}")
     columns = {
         name: _source(path, name, entry)
-        for name, entry in _mapping(path, "columns", data.get("columns")).items()
+        for name, entry in mapping_of(path, "columns", data.get("columns")).items()
     }
-    constants = _mapping(path, "constants", data.get("constants", {}))
+    constants = mapping_of(path, "constants", data.get("constants", {}))
     for name, value in constants.items():
         if not isinstance(value, str):
             raise InputError(f"{path}: constants.{name}: must be one value, given {value!r:.60}")
     for name in constants:
-        _check_name(path, name)
+        check_column(path, name)
     for name in set(columns) & set(constants):
         raise InputError(f"{path}: {name!r} is both a column and a constant; choose one")
     missing = data.get("missing", [""])
@@ -160,32 +174,33 @@ def _column_map(path: Path, data: dict[str, Any]) -> ColumnMap:
         missing=frozenset([*missing, ""]),
         delimiter=_character(path, data, "delimiter", ","),
         decimal=_character(path, data, "decimal", "."),
-        success_quality=_share(path, data.get("success_quality")),
-        assisted_success=_assisted(path, data.get("assisted_success", "refuse")),
+        success_quality=share_of(path, data.get("success_quality")),
+        assisted_success=assisted_of(path, data.get("assisted_success", "refuse")),
         raw=data,
     )
 
 
 def _source(path: Path, name: str, entry: object) -> Source:
-    _check_name(path, name)
+    check_column(path, name)
     if isinstance(entry, str):
         return Source(column=entry)
-    data = _mapping(path, f"columns.{name}", entry)
+    data = mapping_of(path, f"columns.{name}", entry)
     for key in data:
         if key not in _COLUMN_KEYS:
             raise InputError(f"{path}: columns.{name}: {unknown_name('key', key, _COLUMN_KEYS)}")
     if not isinstance(data.get("column"), str):
         raise InputError(f"{path}: columns.{name}.column: name the column of the other lab")
-    values = _mapping(path, f"columns.{name}.values", data.get("values", {}))
-    unit = _unit(f"{path}: columns.{name}.unit", name, data.get("unit"))
+    values = mapping_of(path, f"columns.{name}.values", data.get("values", {}))
+    unit = unit_of(f"{path}: columns.{name}.unit", name, data.get("unit"))
     scale = Decimal(1)
     if "scale" in data:
-        scale = _scale(f"{path}: columns.{name}.scale", name, unit, data["scale"])
+        scale = scale_of(f"{path}: columns.{name}.scale", name, unit, data["scale"])
     texts = {str(key): str(value) for key, value in values.items()}
     return Source(column=data["column"], values=texts, unit=unit, scale=scale)
 
 
-def _unit(where: str, name: str, unit: object) -> str | None:
+def unit_of(where: str, name: str, unit: object) -> str | None:
+    """The unit given for one of our columns, or an error that lists those that would do."""
     base = name.partition(".")[0]
     valid = tuple(UNITS) if KINDS[base] is Kind.MAPPING else _UNITS_OF.get(base, ())
     if unit is None:
@@ -200,7 +215,8 @@ def _unit(where: str, name: str, unit: object) -> str | None:
     raise InputError(f"{where}: {unknown_name('unit', unit, valid)}")
 
 
-def _scale(where: str, name: str, unit: str | None, text: object) -> Decimal:
+def scale_of(where: str, name: str, unit: str | None, text: object) -> Decimal:
+    """The factor given for one of our columns, or an error if it is none or fits no unit."""
     kind = KINDS[name.partition(".")[0]]
     if kind not in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING):
         raise InputError(f"{where}: {name} is no number; leave it out, given {text!r:.40}")
@@ -212,7 +228,8 @@ def _scale(where: str, name: str, unit: str | None, text: object) -> Decimal:
     return scale
 
 
-def _check_name(path: Path, name: str) -> None:
+def check_column(path: Path, name: str) -> None:
+    """Refuse what is none of our columns, or none that an import fills."""
     base, dot, entry = name.partition(".")
     if base not in COLUMNS or base in _OURS_ALONE:
         valid = [column for column in COLUMNS if column not in _OURS_ALONE]
@@ -231,14 +248,16 @@ def _character(path: Path, data: Mapping[str, Any], key: str, default: str) -> s
     return value
 
 
-def _assisted(path: Path, text: object) -> str:
+def assisted_of(path: Path, text: object) -> str:
+    """What a success with interventions is, or an error that lists the words."""
     for word in _ASSISTED:
         if text == word:
             return word
     raise InputError(f"{path}: assisted_success: {unknown_name('word', text, _ASSISTED)}")
 
 
-def _share(path: Path, text: object) -> float | None:
+def share_of(path: Path, text: object) -> float | None:
+    """The least quality that counts as success, if one is given."""
     if text is None:
         return None
     value = number_of(str(text))

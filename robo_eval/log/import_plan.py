@@ -11,13 +11,28 @@ import yaml
 from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.plan import TrialPlan, parse_plan
-from robo_eval.log.column_map import ColumnMap
 
 
 def plan_of_import(
-    path: Path, mapping: ColumnMap, sha256: str, rows: Sequence[Mapping[str, Any]]
+    path: Path,
+    raw_map: Mapping[str, Any],
+    sha256: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    traces: str = "none",
 ) -> TrialPlan:
-    """A plan that describes what was found, and says that it was."""
+    """A plan that describes what was found, and says that it was.
+
+    Args:
+        path: What was imported.
+        raw_map: The map it was read by, as written.
+        sha256: SHA-256 of what was imported.
+        rows: The values of each row by our columns.
+        traces: Which episodes have a trace, in the words of a plan.
+
+    Raises:
+        InputError: If a name in the rows is none that a plan can hold.
+    """
     tasks: dict[tuple[Any, ...], dict[str, Any]] = {}
     counts: dict[tuple[Any, ...], int] = {}
     policies: dict[str, dict[str, str]] = {}
@@ -46,12 +61,12 @@ def plan_of_import(
         "episodes": max(counts.values()),
         "sides": list(sides),
         "order": "blocked",
-        "traces": "none",
+        "traces": traces,
         "imported": {
             "file": path.name,
             "sha256": sha256,
             "rows": len(rows),
-            "column_map": dict(mapping.raw),
+            "column_map": dict(raw_map),
         },
     }
     try:

@@ -16,6 +16,7 @@ def complete_score(
     *,
     threshold: float | None,
     assisted_success: str,
+    stopped: EndReason | None = None,
 ) -> None:
     """Success, quality and end reason, each from the others where it is missing.
 
@@ -25,11 +26,16 @@ def complete_score(
         sources: Their column by ours.
         threshold: Least quality that counts as success, if there is such a rule.
         assisted_success: What a success with interventions is, see `ColumnMap`.
+        stopped: Why it was stopped from outside, if it was; it is no success then, whatever the
+            rest says.
 
     Raises:
         InputError: If it cannot be told whether the episode succeeded, or what is given
             contradicts itself.
     """
+    if stopped is not None:
+        _complete_stopped(values, stopped)
+        return
     end, success, quality = (values.get(name) for name in ("end_reason", "success", "quality"))
     if success is None and end is not None and end.is_scored:
         success = end is EndReason.SUCCESS
@@ -58,6 +64,16 @@ def complete_score(
         # A quality of theirs stays, as in scores of ours; one made of the success goes with it.
         quality = 0.0 if values.get("quality") is None else quality
     values.update(end_reason=end, success=success, quality=quality)
+
+
+def _complete_stopped(values: dict[str, Any], stopped: EndReason) -> None:
+    """The score of an episode that was stopped: a quality of theirs stays, success does not."""
+    end = values.get("end_reason")
+    if end is not None and not end.is_scored:
+        values.update(success=None, quality=None)
+        return
+    quality = values.get("quality")
+    values.update(end_reason=stopped, success=False, quality=0.0 if quality is None else quality)
 
 
 def _check_score(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
 from robo_eval.core.plan import parse_plan, text_digest
 from robo_eval.log import database
@@ -18,6 +17,7 @@ from robo_eval.log.files import PART_SUFFIX
 from robo_eval.log.lock import is_locked
 from robo_eval.log.manifest import MANIFEST, Manifest, read_manifest
 from robo_eval.log.rows import GENESIS, episode_of, is_known_form, newer_cells, stored_digest
+from robo_eval.log.trace_folder import trace_digest
 
 _MOST_PAGES: Final = 5
 
@@ -295,7 +295,7 @@ class _Check:
                 self._problem(DATABASE, f"trace_uri {uri!r:.80} leads out of the trial", row)
                 continue
             try:
-                found = file_digest(file)
+                found = trace_digest(file)
             except FileNotFoundError:
                 self._problem(uri, f"is missing; row {row} of {DATABASE} names it")
                 continue
@@ -304,18 +304,20 @@ class _Check:
                 continue
             self.traces += 1
             if found != sha256:
-                size = file.stat().st_size
+                what = "files" if file.is_dir() else f"{file.stat().st_size} bytes"
                 self._problem(
                     uri,
-                    f"was changed: its {size} bytes have SHA-256 {found}, row {row} says {sha256}",
+                    f"was changed: its {what} have SHA-256 {found}, row {row} says {sha256}",
                 )
         for file in sorted((self.folder / TRACES).rglob("*")):
             if file.is_file():
                 self._check_extra(file)
 
     def _check_extra(self, file: Path) -> None:
-        uri = file.relative_to(self.folder).as_posix()
-        if uri in self._trace_of:
+        path = file.relative_to(self.folder)
+        uri = path.as_posix()
+        # A file below a folder that is a trace is in its digest.
+        if any(parent.as_posix() in self._trace_of for parent in (path, *path.parents)):
             return
         if file.name.startswith(".") and file.name.endswith(PART_SUFFIX):
             self.notes.append(f"{uri}: left by a process that died while writing; can be deleted")

@@ -56,7 +56,9 @@ def choose(
         trial: The trial directory, which trace paths are relative to.
         limit: Most episodes to choose.
     """
-    shown = frame[frame["success"].notna() & frame["trace_uri"].notna()]
+    # A trace of ours is one file; the folder that an imported bag is cannot be drawn.
+    is_file = frame["trace_uri"].map(lambda uri: str(uri).endswith(".mcap")).astype(bool)
+    shown = frame[frame["success"].notna() & is_file]
     by_condition: dict[_Condition, list[_Row]] = {}
     for record in shown.to_dict(orient="records"):
         row = {str(name): None if _is_missing(value) else value for name, value in record.items()}

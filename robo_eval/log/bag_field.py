@@ -1,0 +1,157 @@
+"""Which part of a bag's messages a text such as `/result.success` means."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+
+DATA: Final = "data"
+"""The field of the messages of std_msgs, which is meant where none is named."""
+_FIELD: Final = re.compile(r"(?P<topic>/?[\w~/{}]+)(?P<path>(\.\w+|\[\d+\])*)", re.ASCII)
+_STEP: Final = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]", re.ASCII)
+# Kinds of fields in the type descriptions of the rosbags library.
+_BASE, _NAME, _ARRAY, _SEQUENCE = 1, 2, 3, 4
+
+Message = Any
+"""A decoded message: an object of a class that the rosbags library makes from its definition."""
+Definitions = Mapping[str, Any]
+"""Field descriptions by message type, as the rosbags library keeps them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPath:
+    """A topic, and the way from its messages to one value in them.
+
+    Attributes:
+        topic: Name of the topic.
+        steps: Names of fields, and places in lists; empty for the message itself.
+        text: How it was written.
+    """
+
+    topic: str
+    steps: tuple[str | int, ...]
+    text: str
+
+    def value(self, message: Message) -> Any:  # noqa: ANN401 - whatever is there
+        """What a message holds there; None if a list or a JSON text does not reach so far."""
+        found = message
+        for step in self.steps:
+            if isinstance(found, str):
+                found = _from_json(found)
+            if isinstance(found, dict):
+                found = found.get(str(step))
+            elif isinstance(step, int):
+                found = found[step] if hasattr(found, "__len__") and step < len(found) else None
+            else:
+                found = getattr(found, step, None)
+            if found is None:
+                return None
+        return found
+
+
+def parse_field(place: str, text: object, *, whole: bool = False) -> FieldPath:
+    """A field from its text: `/topic`, `/topic.field`, `/topic.field.part[2]`.
+
+    Args:
+        place: Where it is written, for error messages.
+        text: What is written.
+        whole: Whether a topic alone means its messages, and not their field `data`.
+
+    Raises:
+        InputError: If it is no such text.
+    """
+    match = _FIELD.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InputError(
+            f"{place}: {text!r:.60} names no field; write it as /topic.field, or /topic for"
+            " its field data"
+        )
+    steps = tuple(step["name"] or int(step["index"]) for step in _STEP.finditer(match["path"])) or (
+        () if whole else (DATA,)
+    )
+    return FieldPath(match["topic"], steps, match.group())
+
+
+def check_field(place: str, field: FieldPath, type_name: str, known: Definitions) -> str:
+    """Refuse a path that the messages of a topic do not have.
+
+    Args:
+        place: Where it is written, for error messages.
+        field: The path.
+        type_name: Type of the topic's messages.
+        known: Fields of each type.
+
+    Returns:
+        The type of what is there: a message type, a basic type such as `float64`, with `[]` if
+        it is a list of these, or `json` below a text.
+
+    Raises:
+        InputError: If there is no such field; the message names the nearest.
+    """
+    kind: tuple[int, Any] = (_NAME, type_name)
+    for step in field.steps:
+        if _is_text(kind):
+            return "json"
+        kind = _below(place, field, type_name, kind, step, known)
+    return _type_text(kind)
+
+
+def _below(
+    place: str,
+    field: FieldPath,
+    type_name: str,
+    kind: tuple[int, Any],
+    step: str | int,
+    known: Definitions,
+) -> tuple[int, Any]:
+    where = f"{place}: {field.text}: topic {field.topic} has messages of type {type_name}"
+    tag, what = int(kind[0]), kind[1]
+    if tag in (_ARRAY, _SEQUENCE):
+        if not isinstance(step, int):
+            raise InputError(f"{where}: before .{step} is a list; name a place in it, such as [0]")
+        inner: tuple[int, Any] = what[0]
+        return inner
+    if tag == _BASE:
+        raise InputError(
+            f"{where}: {_type_text(kind)} has no part {_step_text(step)}; leave it out"
+        )
+    fields = dict(known[what][1]) if what in known else {}
+    if isinstance(step, int):
+        raise InputError(f"{where}: before [{step}] is no list, but {what}; name one of its fields")
+    if step not in fields:
+        raise InputError(f"{where}: {unknown_name('field', step, fields)}")
+    found: tuple[int, Any] = fields[step]
+    return found
+
+
+def _is_text(kind: tuple[int, Any]) -> bool:
+    return int(kind[0]) == _BASE and _base_name(kind) in ("string", "wstring")
+
+
+def _base_name(kind: tuple[int, Any]) -> str:
+    # With the greatest length of a text beside it.
+    return str(kind[1][0] if isinstance(kind[1], tuple) else kind[1])
+
+
+def _type_text(kind: tuple[int, Any]) -> str:
+    tag = int(kind[0])
+    if tag in (_ARRAY, _SEQUENCE):
+        return f"{_type_text(kind[1][0])}[]"
+    return str(kind[1]) if tag == _NAME else _base_name(kind)
+
+
+def _step_text(step: str | int) -> str:
+    return f"[{step}]" if isinstance(step, int) else f".{step}"
+
+
+def _from_json(text: str) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

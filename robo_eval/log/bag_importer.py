@@ -1,0 +1,342 @@
+"""Bags a lab recorded, brought into a trial directory of ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.core.canonical import digest, file_digest
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import EndReason, Side
+from robo_eval.log.bag_find import Bag, find_bags
+from robo_eval.log.bag_map import TopicMap, read_topic_map
+from robo_eval.log.bag_open import OpenBag, check_library, opened
+from robo_eval.log.bag_read import BagContent, Window
+from robo_eval.log.bag_signals import ControlSignals
+from robo_eval.log.bag_trace import copy_part
+from robo_eval.log.column_map import Source
+from robo_eval.log.directory import TRACES, TrialDirectory
+from robo_eval.log.files import PART_SUFFIX, explained
+from robo_eval.log.import_plan import plan_of_import
+from robo_eval.log.import_row import (
+    NEEDED,
+    SCORES,
+    ImportedRow,
+    RowMaker,
+    check_new,
+    put,
+    write_trial,
+)
+from robo_eval.log.place import nearest_existing
+from robo_eval.log.trace_folder import copy_files
+
+_NS: Final = 1e-9
+_THEIRS: Final = "column map"
+_OURS: Final = "topic map"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A control measure that an episode has not.
+
+    Attributes:
+        episode_id: Which episode.
+        measure: Which measure.
+        reason: Why.
+    """
+
+    episode_id: str
+    measure: str
+    reason: str
+
+
+Measure = Callable[[ControlSignals], tuple[Mapping[str, float], Mapping[str, str]]]
+"""Computes control measures by name, unit in the name, and why others are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BagImport:
+    """What an import of bags made.
+
+    Attributes:
+        trial: The new trial directory.
+        bags: How many bags were read.
+        episodes: How many episodes they hold.
+        recovered: Ids of the episodes of bags that were cut short.
+        left_out: Control measures that episodes have not.
+    """
+
+    trial: TrialDirectory
+    bags: int
+    episodes: int
+    recovered: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def import_bags(
+    bags: Iterable[Path | str | os.PathLike[str]],
+    topic_map: Path | str | os.PathLike[str],
+    out: Path | str | os.PathLike[str],
+    *,
+    measure: Measure | None = None,
+) -> BagImport:
+    """Read episodes from bags by a topic map into a new trial directory.
+
+    Everything is read and checked first; the directory then appears complete or not at all. Each
+    episode keeps its bag as its trace. docs/bags.md describes the map.
+
+    Args:
+        bags: Bag folders, `.mcap` files, or folders of these.
+        topic_map: YAML file: what the topics mean.
+        out: Trial directory to create.
+        measure: Computes control measures, see `robo_eval.metrics.bag_measures`; none are
+            computed without it.
+
+    Raises:
+        InputError: If map or bags are not usable; the message names bag, topic and remedy.
+        MissingExtraError: If the library that reads bags is not installed.
+        TrialDirectoryError: If the directory exists or cannot be written.
+    """
+    folder = Path(out)
+    check_new(folder)
+    mapping = read_topic_map(Path(topic_map))
+    check_library()
+    found = find_bags([Path(bag) for bag in bags])
+    if not found:
+        raise InputError("name at least one bag")
+    digests = _digests(found)
+    with explained(folder, "cannot be created"):
+        base = nearest_existing(folder.absolute().parent)
+        # Beside the new directory: on the same disk, so that traces can be moved.
+        holder = tempfile.TemporaryDirectory(
+            prefix=f".{folder.name}.", suffix=PART_SUFFIX, dir=base
+        )
+    with holder as name:
+        reader = _Reader(mapping, digest(digests), Path(name), measure)
+        for bag in found:
+            reader.read(bag)
+        plan = plan_of_import(
+            found[0].path if len(found) == 1 else found[0].path.absolute().parent,
+            mapping.raw,
+            digest(digests),
+            [row.values for row in reader.rows],
+            traces="all",
+        )
+        trial = write_trial(folder, plan, reader.rows, fill=reader.move_traces)
+    return BagImport(
+        trial=trial,
+        bags=len(found),
+        episodes=len(reader.rows),
+        recovered=tuple(reader.recovered),
+        left_out=tuple(reader.left_out),
+    )
+
+
+def _digests(bags: Sequence[Bag]) -> list[dict[str, str]]:
+    """The SHA-256 of each file of each bag; two bags must not be the same."""
+    digests: list[dict[str, str]] = []
+    seen: dict[tuple[str, ...], Bag] = {}
+    for bag in bags:
+        with explained(bag.path, "cannot be read"):
+            found = {path.name: file_digest(path) for path in bag.files}
+        key = tuple(sorted(found[path.name] for path in bag.storage))
+        if key and key in seen:
+            raise InputError(
+                f"{bag.path}: holds the same bytes as {seen[key].path}; an episode is imported"
+                " once: leave one out"
+            )
+        seen[key] = bag
+        digests.append(found)
+    return digests
+
+
+@dataclass(slots=True)
+class _Taken:
+    """The values of one episode while they are read."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+class _Reader:
+    """Turns bags into rows, and puts their traces ready."""
+
+    def __init__(
+        self, mapping: TopicMap, sha256: str, scratch: Path, measure: Measure | None
+    ) -> None:
+        self.rows: list[ImportedRow] = []
+        self.recovered: list[str] = []
+        self.left_out: list[LeftOut] = []
+        self._map = mapping
+        self._measure = measure
+        self._scratch = scratch
+        self._traces: list[Path] = []
+        self._maker = RowMaker(
+            sha256=sha256,
+            missing=mapping.missing,
+            decimal=".",
+            success_quality=mapping.success_quality,
+            assisted_success=mapping.assisted_success,
+        )
+
+    def read(self, bag: Bag) -> None:
+        """Add the episodes of a bag."""
+        with explained(bag.path, "cannot be read"):
+            place = self._scratch / f"{len(self._traces)}-recovered"
+            place.mkdir()
+        with opened(bag, place) as messages:
+            content = BagContent(messages, self._map)
+            for window in content.windows():
+                try:
+                    self._episode(content, window)
+                except InputError as err:
+                    # Rows are checked as those of a table are, whose map has another name.
+                    text = str(err).replace(_THEIRS, _OURS)
+                    if text == str(err):
+                        raise
+                    raise InputError(text) from err
+        with explained(bag.path, "cannot be read"):
+            shutil.rmtree(place)
+
+    def _episode(self, content: BagContent, window: Window) -> None:
+        bag = content.bag
+        where = str(bag.bag.path)
+        if window.number:
+            where += f": episode {window.number}"
+        taken = _Taken()
+        self._add_constants(where, taken)
+        self._add_folder(where, bag.bag, taken)
+        self._add_columns(where, content, window, taken)
+        values = taken.values
+        for name in NEEDED:
+            if values.get(name) is None:
+                raise InputError(f"{where}: {name} is missing; add it to the constants of the map")
+        if values.get("episode_id") is None:
+            number = f"-{window.number:03d}" if window.number else ""
+            values["episode_id"] = f"{bag.bag.name}{number}"
+        _check_id(where, values["episode_id"])
+        stopped = self._stopped(where, content, window)
+        if bag.is_recovered:
+            values["recovered"] = True
+            _add_lost(values, stopped)
+        self._add_computed(where, content, window, values)
+        row = self._maker.row(where, values, taken.sources, stopped=stopped)
+        self.rows.append(row)
+        if bag.is_recovered:
+            self.recovered.append(values["episode_id"])
+        self._add_trace(bag, window, values)
+
+    # Values ------------------------------------------------------------------------------------
+
+    def _add_constants(self, where: str, taken: _Taken) -> None:
+        for ours, text in self._map.constants.items():
+            place = f"{where}: constants.{ours} of the topic map"
+            source = Source(column=ours, is_constant=True)
+            put(taken.values, ours, self._maker.value(place, ours, source, text))
+
+    def _add_folder(self, where: str, bag: Bag, taken: _Taken) -> None:
+        pattern = self._map.folder
+        if pattern is None:
+            return
+        # A pattern with slashes also looks at the folders above.
+        parts = pattern.pattern.count("/") + 1
+        name = "/".join([*bag.path.absolute().parent.parts, bag.name][-parts:])
+        match = pattern.fullmatch(name)
+        if match is None:
+            raise InputError(
+                f"{where}: the name {name!r} does not match {pattern.pattern!r} (folder of the"
+                f" topic map {self._map.path}); change the pattern, or leave the bag out"
+            )
+        for ours, text in match.groupdict().items():
+            place = f"{where}: {ours} in its name (folder of the topic map)"
+            source = Source(column=ours, values=self._map.folder_values.get(ours, {}))
+            taken.sources[ours] = ours
+            put(taken.values, ours, self._maker.value(place, ours, source, text or ""))
+
+    def _add_columns(self, where: str, content: BagContent, window: Window, taken: _Taken) -> None:
+        for ours, column in self._map.columns.items():
+            place = f"{where}: {column.field.text} (columns.{ours} of the topic map)"
+            taken.sources[ours.partition(".")[0]] = column.field.text
+            is_recovered = content.bag.is_recovered
+            if is_recovered and ours in SCORES:
+                # Silence is a default in a whole recording; of this one the end is missing.
+                column = replace(column, default=None)
+            text = content.text(place, column, window)
+            if text is None and is_recovered:
+                continue
+            if text is None:
+                raise InputError(
+                    f"{place}: no message says it; give it a default if it may be absent"
+                )
+            put(taken.values, ours, self._maker.value(place, ours, column.source, text))
+
+    def _stopped(self, where: str, content: BagContent, window: Window) -> EndReason | None:
+        found = [
+            reason
+            for reason, source in self._map.stops.items()
+            if content.was_true(
+                f"{where}: {source.field.text} (stops.{reason.value} of the topic map)",
+                source,
+                window,
+            )
+        ]
+        return found[0] if found else None
+
+    def _add_computed(
+        self, where: str, content: BagContent, window: Window, values: dict[str, Any]
+    ) -> None:
+        values.setdefault("start_ns", window.first_ns)
+        values.setdefault("duration_s", (window.last_ns - window.first_ns) * _NS)
+        values.setdefault("ticks", content.ticks(window))
+        # Where there is no physical robot, none is exposed.
+        if values["side"] is Side.REAL and "exposure_s" not in values:
+            place = f"{where}: exposure of the topic map"
+            values["exposure_s"] = content.motion_s(place, window)
+        if self._measure is None:
+            return
+        measured, left_out = self._measure(content.signals(window))
+        values["control_quality"] = {**measured, **values.get("control_quality", {})}
+        self.left_out += [
+            LeftOut(episode_id=values["episode_id"], measure=name, reason=reason)
+            for name, reason in left_out.items()
+        ]
+
+    # Traces ------------------------------------------------------------------------------------
+
+    def _add_trace(self, bag: OpenBag, window: Window, values: dict[str, Any]) -> None:
+        ready = self._scratch / f"{len(self._traces)}-trace"
+        with explained(bag.bag.path, "cannot be copied"):
+            if window.number:
+                name = f"{values['episode_id']}.mcap"
+                sha256 = copy_part(bag, window.first_ns, window.last_ns, ready / name)
+            else:
+                sha256 = copy_files(bag.files, ready)
+        self._traces.append(ready)
+        values["trace_uri"] = f"{TRACES}/{values['episode_id']}"
+        values["trace_sha256"] = sha256
+
+    def move_traces(self, trial: Path) -> None:
+        """Put the traces into a trial directory."""
+        with explained(trial, "cannot be written"):
+            for row, ready in zip(self.rows, self._traces, strict=True):
+                shutil.move(ready, trial / row.values["trace_uri"])
+
+
+def _add_lost(values: dict[str, Any], stopped: EndReason | None) -> None:
+    """What a bag that was cut short is silent about was lost: no success, and no failure."""
+    told = ("success", "end_reason", "quality")
+    if stopped is None and all(values.get(name) is None for name in told):
+        values["end_reason"] = EndReason.LOST
+        values.setdefault("end_detail", "the recording was cut short before the outcome")
+
+
+def _check_id(where: str, name: str) -> None:
+    if name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > 200:
+        raise InputError(
+            f"{where}: {name!r:.80} cannot name a folder of traces; map episode_id to another name"
+        )

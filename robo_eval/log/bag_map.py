@@ -1,0 +1,418 @@
+"""What a lab's topics mean to us: the topic map file, checked."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.names import unknown_name
+from robo_eval.log.bag_field import FieldPath, parse_field
+from robo_eval.log.column_map import (
+    Source,
+    assisted_of,
+    check_column,
+    mapping_of,
+    number_of,
+    read_texts,
+    scale_of,
+    share_of,
+    unit_of,
+)
+from robo_eval.log.import_row import NEEDED, SCORES
+from robo_eval.log.rows import KINDS, Kind
+
+_KEYS: Final = (
+    "constants", "folder", "columns", "stops", "signals", "measures", "exposure", "episodes",
+    "missing", "success_quality", "assisted_success",
+)  # fmt: skip
+_COLUMN_KEYS: Final = ("field", "take", "values", "unit", "scale", "default")
+_FOLDER_KEYS: Final = ("pattern", "values")
+_STOP_KEYS: Final = ("field", "default")
+STOPS: Final = (
+    EndReason.SAFETY_STOP,
+    EndReason.OPERATOR_STOP,
+    EndReason.OUT_OF_BOUNDS,
+    EndReason.TIMEOUT,
+)
+"""Ends that a topic can report; where several did, the first of these counts."""
+_SIGNAL_KEYS: Final = ("joint_state", "command", "wrench", "joints", "joint_unit", "clock")
+_MEASURE_KEYS: Final = ("jerk_window_s", "settling_band", "invalid")
+_EXPOSURE_KEYS: Final = ("field", "above")
+_EPISODE_KEYS: Final = ("field", "start", "end")
+_CLOCKS: Final = ("received", "header")
+_JOINT_UNITS: Final = ("rad", "m")
+_INVALID: Final = ("refuse", "leave_out")
+NUMERIC_TAKES: Final = ("mean", "min", "max", "sum")
+TAKES: Final = ("last", "first", *NUMERIC_TAKES, "count", "rises")
+"""What becomes of the many values of a field in one episode."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldSource:
+    """Where one of our columns comes from.
+
+    Attributes:
+        field: Topic and field.
+        take: Which of its values, one of `TAKES`.
+        source: How the value is converted, as in a column map.
+        default: The value if the topic is not there or silent; without it that is an error.
+    """
+
+    field: FieldPath
+    take: str = "last"
+    source: Source
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposure:
+    """When a robot moves: while a field is true, or its greatest magnitude above a number."""
+
+    field: FieldPath
+    above: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Markers:
+    """Messages between which a bag is cut into episodes.
+
+    Attributes:
+        field: Topic and field.
+        start: Values that begin an episode.
+        end: Values that end it; without one, the next start or the end of the bag does.
+    """
+
+    field: FieldPath
+    start: frozenset[str]
+    end: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalMap:
+    """The topics control measures are computed from.
+
+    Attributes:
+        joint_state: Topic with names and positions of joints.
+        command: Topic, or field, with commanded positions.
+        wrench: Topic, or field, with a contact force.
+        joints: The joints that count, in the order of commands without names; all if empty.
+        joint_unit: `rad` or `m`.
+        clock: Which time a message has: when it was `received`, or that of its `header`.
+        jerk_window_s: Length of the fit that jerk is taken from; None for the usual one.
+        settling_band: Greatest distance from the last command that counts as settled.
+        invalid: Whether NaN in a joint state is refused, or leaves the measures out.
+    """
+
+    joint_state: FieldPath | None = None
+    command: FieldPath | None = None
+    wrench: FieldPath | None = None
+    joints: tuple[str, ...] = ()
+    joint_unit: str = "rad"
+    clock: Literal["received", "header"] = "received"
+    jerk_window_s: float | None = None
+    settling_band: float | None = None
+    invalid: Literal["refuse", "leave_out"] = "refuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicMap:
+    """A checked topic map.
+
+    Attributes:
+        path: The file.
+        columns: Source of each of our columns that is in a topic.
+        constants: Columns that have one value in all rows.
+        folder: What the name of a bag says, as named groups.
+        folder_values: Their words in it by our column, and what we call them.
+        stops: Topics that say that an episode was stopped.
+        signals: What control measures are computed from.
+        exposure: When the robot moves; None if it is exposed all the time.
+        episodes: Where a bag is cut; None if it is one episode.
+        missing: Values that mean: nothing there.
+        success_quality: Least quality that counts as success, if there is such a rule.
+        assisted_success: As in a column map.
+        raw: The file's content, kept with the import.
+    """
+
+    path: Path
+    columns: Mapping[str, FieldSource]
+    constants: Mapping[str, str]
+    folder: re.Pattern[str] | None = None
+    folder_values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    stops: Mapping[EndReason, FieldSource] = field(default_factory=dict)
+    signals: SignalMap = field(default_factory=SignalMap)
+    exposure: Exposure | None = None
+    episodes: Markers | None = None
+    missing: frozenset[str] = frozenset({""})
+    success_quality: float | None = None
+    assisted_success: str = "refuse"
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+    def fields(self) -> Iterator[tuple[str, FieldPath, bool]]:
+        """Every field that is read: its place in the map, the field, whether it may be absent."""
+        for name, column in self.columns.items():
+            yield f"columns.{name}", column.field, column.default is not None
+        for reason, stop in self.stops.items():
+            yield f"stops.{reason.value}", stop.field, stop.default is not None
+        if self.exposure is not None:
+            yield "exposure", self.exposure.field, False
+        if self.episodes is not None:
+            yield "episodes", self.episodes.field, False
+        for name in ("joint_state", "command", "wrench"):
+            found = getattr(self.signals, name)
+            if found is not None:
+                yield f"signals.{name}", found, False
+
+
+def read_topic_map(path: Path) -> TopicMap:
+    """Read a topic map.
+
+    Raises:
+        InputError: If it is missing, no YAML, or names an unknown key, column, unit or word; the
+            message names file and place.
+    """
+    data = read_texts(path, "topic map")
+    for key in data:
+        if key not in _KEYS:
+            raise InputError(f"{path}: {unknown_name('key', key, _KEYS)}")
+    columns = {
+        name: _column(path, name, entry)
+        for name, entry in mapping_of(path, "columns", data.get("columns", {})).items()
+    }
+    constants = mapping_of(path, "constants", data.get("constants", {}))
+    for name, value in constants.items():
+        check_column(path, name)
+        if not isinstance(value, str):
+            raise InputError(f"{path}: constants.{name}: must be one value, given {value!r:.60}")
+    pattern, folder_values = _folder(path, data.get("folder"))
+    _check_once(path, columns, constants, pattern)
+    stops = _stops(path, data.get("stops", {}))
+    _check_enough(path, {*columns, *constants, *(pattern.groupindex if pattern else ())})
+    return TopicMap(
+        path=path,
+        columns=columns,
+        constants=constants,
+        folder=pattern,
+        folder_values=folder_values,
+        stops=stops,
+        signals=_signals(path, data.get("signals", {}), data.get("measures", {})),
+        exposure=_exposure(path, data.get("exposure", "bag")),
+        episodes=_episodes(path, data.get("episodes", "bag")),
+        missing=frozenset([*_texts(path, "missing", data.get("missing", [])), ""]),
+        success_quality=share_of(path, data.get("success_quality")),
+        assisted_success=assisted_of(path, data.get("assisted_success", "refuse")),
+        raw=data,
+    )
+
+
+def _check_once(
+    path: Path,
+    columns: Mapping[str, object],
+    constants: Mapping[str, object],
+    pattern: re.Pattern[str] | None,
+) -> None:
+    named = {"columns": set(columns), "constants": set(constants)}
+    if pattern is not None:
+        named["folder"] = set(pattern.groupindex)
+    places = list(named)
+    for index, place in enumerate(places):
+        for other in places[:index]:
+            for name in sorted(named[place] & named[other]):
+                raise InputError(f"{path}: {name!r} is in {other} and in {place}; choose one")
+
+
+def _check_enough(path: Path, given: set[str]) -> None:
+    for name in NEEDED:
+        if name not in given:
+            raise InputError(
+                f"{path}: says nothing about {name!r}; add it to constants, folder or columns"
+            )
+    if not given & set(SCORES):
+        raise InputError(f"{path}: must say where success, end_reason or quality is")
+
+
+def _known(path: Path, place: str, data: Mapping[str, object], keys: tuple[str, ...]) -> None:
+    for key in data:
+        if key not in keys:
+            raise InputError(f"{path}: {place}: {unknown_name('key', key, keys)}")
+
+
+def _word(path: Path, place: str, text: object, words: tuple[str, ...]) -> str:
+    for known in words:
+        if text == known:
+            return known
+    raise InputError(f"{path}: {place}: {unknown_name('word', text, words)}")
+
+
+def _texts(path: Path, place: str, data: object) -> list[str]:
+    listed = [data] if isinstance(data, str) else data
+    if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
+        raise InputError(f"{path}: {place}: must be a list of texts, given {data!r:.60}")
+    return listed
+
+
+def _positive(path: Path, place: str, text: object) -> float:
+    value = number_of(text) if isinstance(text, str) else None
+    if value is None or not 0.0 < float(value) < math.inf:
+        raise InputError(f"{path}: {place}: must be a positive number, given {text!r:.40}")
+    return float(value)
+
+
+def _column(path: Path, name: str, entry: object) -> FieldSource:
+    check_column(path, name)
+    place = f"columns.{name}"
+    data = {"field": entry} if isinstance(entry, str) else mapping_of(path, place, entry)
+    _known(path, place, data, _COLUMN_KEYS)
+    values = mapping_of(path, f"{place}.values", data.get("values", {}))
+    unit = unit_of(f"{path}: {place}.unit", name, data.get("unit"))
+    scale = (
+        scale_of(f"{path}: {place}.scale", name, unit, data.get("scale", "1"))
+        if "scale" in data
+        else Source(column="").scale
+    )
+    found = parse_field(f"{path}: {place}.field", data.get("field"))
+    usual = "rises" if name == "interventions" else "last"
+    take = _word(path, f"{place}.take", data.get("take", usual), TAKES)
+    is_number = KINDS[name.partition(".")[0]] in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING)
+    if take in (*NUMERIC_TAKES, "count", "rises") and not is_number:
+        raise InputError(f"{path}: {place}.take: {name} is no number; use last or first")
+    return FieldSource(
+        field=found,
+        take=take,
+        source=Source(
+            column=found.text,
+            values={str(key): str(value) for key, value in values.items()},
+            unit=unit,
+            scale=scale,
+        ),
+        default=_default(path, place, data),
+    )
+
+
+def _default(path: Path, place: str, data: Mapping[str, object]) -> str | None:
+    default = data.get("default")
+    if default is not None and not isinstance(default, str):
+        raise InputError(f"{path}: {place}.default: must be one value, given {default!r:.60}")
+    return default
+
+
+def _folder(path: Path, entry: object) -> tuple[re.Pattern[str] | None, dict[str, dict[str, str]]]:
+    if entry is None:
+        return None, {}
+    data = {"pattern": entry} if isinstance(entry, str) else mapping_of(path, "folder", entry)
+    _known(path, "folder", data, _FOLDER_KEYS)
+    try:
+        pattern = re.compile(str(data.get("pattern", "")))
+    except re.error as err:
+        raise InputError(f"{path}: folder: is no regular expression: {err}") from err
+    if not pattern.groupindex:
+        raise InputError(
+            f"{path}: folder: has no named group; write what it finds as (?P<policy>...)"
+        )
+    for name in pattern.groupindex:
+        check_column(path, name)
+    values: dict[str, dict[str, str]] = {}
+    for name, words in mapping_of(path, "folder.values", data.get("values", {})).items():
+        if name not in pattern.groupindex:
+            problem = unknown_name("group", name, pattern.groupindex)
+            raise InputError(f"{path}: folder.values: {problem}")
+        texts = mapping_of(path, f"folder.values.{name}", words)
+        values[name] = {str(key): str(value) for key, value in texts.items()}
+    return pattern, values
+
+
+def _stops(path: Path, entry: object) -> dict[EndReason, FieldSource]:
+    stops: dict[EndReason, FieldSource] = {}
+    data = mapping_of(path, "stops", entry)
+    _known(path, "stops", data, tuple(reason.value for reason in STOPS))
+    for reason in STOPS:
+        if reason.value not in data:
+            continue
+        place = f"stops.{reason.value}"
+        given = data[reason.value]
+        stop = {"field": given} if isinstance(given, str) else mapping_of(path, place, given)
+        _known(path, place, stop, _STOP_KEYS)
+        found = parse_field(f"{path}: {place}.field", stop.get("field"))
+        default = _default(path, place, stop)
+        if default is not None:
+            _word(path, f"{place}.default", default, ("false",))
+        stops[reason] = FieldSource(field=found, source=Source(column=found.text), default=default)
+    return stops
+
+
+def _signals(path: Path, entry: object, measures: object) -> SignalMap:
+    data = mapping_of(path, "signals", entry)
+    _known(path, "signals", data, _SIGNAL_KEYS)
+    settings = mapping_of(path, "measures", measures)
+    _known(path, "measures", settings, _MEASURE_KEYS)
+    topics = {
+        name: parse_field(f"{path}: signals.{name}", data[name], whole=True)
+        for name in ("joint_state", "command", "wrench")
+        if name in data
+    }
+    if "joint_state" in topics and topics["joint_state"].steps:
+        raise InputError(f"{path}: signals.joint_state: name a topic without a field")
+    joints = _texts(path, "signals.joints", data.get("joints", []))
+    for name in joints:
+        if joints.count(name) > 1:
+            raise InputError(f"{path}: signals.joints: {name!r} is named twice")
+    clock = _word(path, "signals.clock", data.get("clock", _CLOCKS[0]), _CLOCKS)
+    invalid = _word(path, "measures.invalid", settings.get("invalid", _INVALID[0]), _INVALID)
+    numbers = {
+        name: _positive(path, f"measures.{name}", settings[name])
+        for name in ("jerk_window_s", "settling_band")
+        if name in settings
+    }
+    return SignalMap(
+        **topics,
+        joints=tuple(joints),
+        joint_unit=_word(
+            path, "signals.joint_unit", data.get("joint_unit", _JOINT_UNITS[0]), _JOINT_UNITS
+        ),
+        clock="header" if clock == "header" else "received",
+        jerk_window_s=numbers.get("jerk_window_s"),
+        settling_band=numbers.get("settling_band"),
+        invalid="leave_out" if invalid == "leave_out" else "refuse",
+    )
+
+
+def _exposure(path: Path, entry: object) -> Exposure | None:
+    if entry == "bag":
+        return None
+    if isinstance(entry, str) and not entry.startswith("/"):
+        raise InputError(
+            f"{path}: exposure: {entry!r:.40} is neither bag nor a field; write bag, or the field"
+            " that is true while the robot moves"
+        )
+    data = {"field": entry} if isinstance(entry, str) else mapping_of(path, "exposure", entry)
+    _known(path, "exposure", data, _EXPOSURE_KEYS)
+    found = parse_field(f"{path}: exposure.field", data.get("field"))
+    above = None
+    if "above" in data:
+        above = _positive(path, "exposure.above", data["above"])
+    return Exposure(field=found, above=above)
+
+
+def _episodes(path: Path, entry: object) -> Markers | None:
+    if entry == "bag":
+        return None
+    data = mapping_of(path, "episodes", entry)
+    _known(path, "episodes", data, _EPISODE_KEYS)
+    start = _texts(path, "episodes.start", data.get("start", []))
+    if not start:
+        raise InputError(f"{path}: episodes.start: name the value that begins an episode")
+    end = _texts(path, "episodes.end", data.get("end", []))
+    both = set(start) & set(end)
+    if both:
+        raise InputError(f"{path}: episodes: {min(both)!r} is both start and end; choose one")
+    return Markers(
+        field=parse_field(f"{path}: episodes.field", data.get("field")),
+        start=frozenset(start),
+        end=frozenset(end),
+    )

@@ -1,0 +1,290 @@
+"""What an imported episode needs, wherever its values come from: checked, completed, written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.core.canonical import digest
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InputError, TrialDirectoryError
+from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.names import unknown_name
+from robo_eval.core.plan import TrialPlan
+from robo_eval.log.column_map import Source
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.files import PART_SUFFIX, explained
+from robo_eval.log.import_cell import WORDS, instant, number, truth, whole, word
+from robo_eval.log.import_score import complete_score
+from robo_eval.log.provenance import software
+from robo_eval.log.rows import COUNT_LIMIT, KINDS, LONGEST_S, OPTIONAL, Kind, cells_of
+from robo_eval.log.store import EpisodeStore
+
+NEEDED: Final = ("policy", "task", "side")
+"""Columns that every import says something about."""
+SCORES: Final = ("success", "end_reason", "quality")
+"""Columns of which every import says something about one."""
+_TIMES: Final = ("duration_s", "exposure_s")
+_MAY_BE_EMPTY: Final = ("episode_id", "family")
+_NOT_NEGATIVE: Final = (
+    "duration_s", "exposure_s", "ticks", "interventions", "level", "attempt", "score_version",
+)  # fmt: skip
+_COUNTS: Final = {name for name in KINDS if KINDS[name] is Kind.INTEGER} - {"start_ns", "seed"}
+"""Whole numbers that something is computed from; a seed is only a name."""
+_SHARES: Final = ("quality", "stated_success_probability")
+_NOT_KNOWN: Final = ("start_ns", "duration_s", "ticks", "episode_return")
+"""What stays empty if nothing gives it: a 0 would pass for a measurement."""
+_BATCH: Final = 256
+_NO_PLAN: Final = "0" * 64
+"""Stands for the digest of a plan that can only be written once all rows are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRow:
+    """The values of one episode by our columns, and where they are from."""
+
+    where: str
+    values: dict[str, Any]
+
+    def episode(self, plan_digest: str) -> Episode:
+        """The episode they are.
+
+        Raises:
+            InputError: If they contradict each other.
+        """
+        try:
+            return Episode(plan_digest=plan_digest, **self.values)
+        except InputError as err:
+            raise InputError(f"{self.where}: {err}") from err
+
+
+class RowMaker:
+    """Turns texts into values of our columns, and these into rows of one import.
+
+    Args:
+        sha256: SHA-256 of what is imported.
+        missing: Texts that mean that there is nothing.
+        decimal: Decimal sign of numbers.
+        success_quality: Least quality that counts as success, if there is such a rule.
+        assisted_success: What a success with interventions is, see `ColumnMap`.
+    """
+
+    def __init__(
+        self,
+        *,
+        sha256: str,
+        missing: frozenset[str],
+        decimal: str,
+        success_quality: float | None,
+        assisted_success: str,
+    ) -> None:
+        self._sha256 = sha256
+        self._missing = missing
+        self._decimal = decimal
+        self._success_quality = success_quality
+        self._assisted_success = assisted_success
+        self._seen: dict[str, str] = {}
+        self._scored: dict[str, tuple[str, str]] = {}
+
+    def value(self, place: str, ours: str, source: Source, text: str) -> Any:  # noqa: ANN401
+        """The value of one of our columns that a text stands for.
+
+        Raises:
+            InputError: If it cannot be; the message begins with `place`.
+        """
+        base, _, entry = ours.partition(".")
+        if text in self._missing:
+            if base in OPTIONAL or entry or base in _MAY_BE_EMPTY:
+                return None
+            raise InputError(f"{place}: is empty; {base} is needed in every row")
+        if source.values:
+            if text not in source.values:
+                raise InputError(f"{place}: {unknown_name('value', text, source.values)}")
+            text = source.values[text]
+        if base == "start_ns":
+            return instant(place, source, text, self._decimal)
+        if KINDS[base] is Kind.TRUTH:
+            return truth(place, text)
+        if base in WORDS:
+            return word(place, base, text)
+        if KINDS[base] is Kind.MAPPING:
+            return self._entry(place, base, source, text)
+        return text if KINDS[base] is Kind.TEXT else self._amount(place, base, source, text)
+
+    def row(
+        self,
+        where: str,
+        values: dict[str, Any],
+        sources: Mapping[str, str],
+        *,
+        stopped: EndReason | None = None,
+    ) -> ImportedRow:
+        """The row of one episode: what is missing filled in, what contradicts itself refused.
+
+        Args:
+            where: File and line, or bag, for error messages.
+            values: The values by our column; completed in place.
+            sources: Their column by ours.
+            stopped: Why it was stopped from outside, which makes it no success.
+
+        Raises:
+            InputError: If this cannot be an episode, or is one that was there already.
+        """
+        self._complete(where, values, sources, stopped)
+        row = ImportedRow(where, values)
+        # The database would refuse it as well, but knows nothing of this file and its lines.
+        cells_of(row.episode(_NO_PLAN), where=where)
+        return row
+
+    def _amount(self, place: str, base: str, source: Source, text: str) -> float:
+        parse = whole if KINDS[base] is Kind.INTEGER else number
+        amount = parse(place, source, text, self._decimal)
+        if base in _NOT_NEGATIVE and amount < 0:
+            raise InputError(f"{place}: {text!r:.60} is negative; {base} cannot be")
+        if base in _COUNTS and amount >= COUNT_LIMIT:
+            raise InputError(
+                f"{place}: {text!r:.60} is too large; {base} must be less than {COUNT_LIMIT} (2^53)"
+            )
+        if base in _TIMES and amount > LONGEST_S:
+            raise InputError(
+                f"{place}: {text!r:.60} gives {amount:g} s; {base} can be at most {LONGEST_S:g} s;"
+                " check unit and scale in the column map"
+            )
+        if base in _SHARES and not 0.0 <= amount <= 1.0:
+            percent = "" if source.unit or source.is_constant else "; give unit: '%' if it is one"
+            raise InputError(
+                f"{place}: {text!r:.60} gives {amount:g}, which is outside [0, 1]{percent}"
+            )
+        return amount
+
+    def _entry(self, place: str, base: str, source: Source, text: str) -> float | str:
+        if base in ("control_quality", "costs") or source.unit or source.scale != 1:
+            return number(place, source, text, self._decimal)
+        return text
+
+    def _complete(
+        self,
+        where: str,
+        values: dict[str, Any],
+        sources: Mapping[str, str],
+        stopped: EndReason | None,
+    ) -> None:
+        """Fill in what follows from the rest, and refuse what contradicts it."""
+        if values.get("episode_id") is None:
+            values["episode_id"] = f"row-{len(self._seen) + 1:06d}"
+        name = values["episode_id"]
+        if name in self._seen:
+            column = sources.get("episode_id", "episode_id")
+            raise InputError(
+                f"{where}, column {column!r}: {name!r} is in {self._seen[name]} already; an"
+                " episode is logged once"
+            )
+        self._seen[name] = where.rpartition(": ")[2]
+        complete_score(
+            where,
+            values,
+            sources,
+            threshold=self._success_quality,
+            assisted_success=self._assisted_success,
+            stopped=stopped,
+        )
+        self._check_attempt(where, values, sources)
+        values.setdefault("policy_digest", digest([self._sha256, values["policy"]]))
+        values.setdefault("software", f"imported by {software()}")
+        values.setdefault("initial_state_source", "unknown")
+        for name in _NOT_KNOWN:
+            values.setdefault(name, None)
+        if values.get("exposure_s") is None:
+            # Where there is no physical robot, none was exposed.
+            values["exposure_s"] = None if values["side"] is Side.REAL else 0.0
+        values["family"] = values.get("family") or values["task"]
+
+    def _check_attempt(
+        self, where: str, values: Mapping[str, Any], sources: Mapping[str, str]
+    ) -> None:
+        """Refuse a second attempt with a score at one episode: an episode counts once."""
+        if values["quality"] is None:
+            return
+        name, attempt = values["episode_id"], values.get("attempt", 1)
+        base = name.removesuffix(f"-a{attempt}") if attempt > 1 else name
+        if base in self._scored:
+            other, line = self._scored[base]
+            column = sources.get("attempt", "attempt")
+            raise InputError(
+                f"{where}, column {column!r}: {name!r} and {other!r} in {line} are both scored"
+                f" attempts at {base!r}; leave one out, or give it end_reason void"
+            )
+        self._scored[base] = (name, self._seen[name])
+
+
+def put(values: dict[str, Any], ours: str, value: Any) -> None:  # noqa: ANN401
+    """Set the value of a column, or of an entry such as `costs.energy_j`."""
+    base, _, entry = ours.partition(".")
+    if not entry:
+        values[base] = value
+    elif value is not None:
+        values.setdefault(base, {})[entry] = value
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a place where an import cannot put its trial directory, before anything is read.
+
+    Raises:
+        TrialDirectoryError: If there is something already, or it cannot be written.
+    """
+    # Said here, since for a trial `check_new` would advise to resume it.
+    with explained(folder, "cannot be used"):
+        if folder.is_dir() and any(folder.iterdir()):
+            raise TrialDirectoryError(
+                f"{folder}: exists already and is not empty; choose another --out"
+            )
+    TrialDirectory.check_new(folder)
+
+
+def write_trial(
+    folder: Path,
+    plan: TrialPlan,
+    rows: Sequence[ImportedRow],
+    *,
+    fill: Callable[[Path], None] | None = None,
+) -> TrialDirectory:
+    """Write imported rows as a new trial directory; it appears complete or not at all.
+
+    Args:
+        folder: Directory to create.
+        plan: What describes them.
+        rows: The rows.
+        fill: Puts more files into the directory while it has another name, such as traces; may
+            complete the values of the rows.
+
+    Raises:
+        TrialDirectoryError: If it cannot be written.
+        InputError: If a row is not valid.
+    """
+    with explained(folder, "cannot be created"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = folder.with_name(f".{folder.name}.{os.getpid()}{PART_SUFFIX}.import")
+    try:
+        trial = TrialDirectory.create(staging, plan, planned=len(rows))
+        if fill is not None:
+            fill(staging)
+        episodes = [row.episode(trial.plan_digest) for row in rows]
+        with trial.lock(), EpisodeStore(staging, durable=True) as store:
+            for first in range(0, len(episodes), _BATCH):
+                store.append(episodes[first : first + _BATCH])
+            trial.write_manifest(status="complete", store=store)
+        try:
+            staging.rename(folder)
+        except OSError as err:
+            raise TrialDirectoryError(
+                f"{folder}: cannot take its place: {err.strerror}; choose another --out"
+            ) from err
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(staging)
+    return TrialDirectory.open(folder)
