@@ -219,8 +219,6 @@ class TrialPlan(_Section):
     """How often an attempt that was lost or ended by a fault is tried again."""
     void_reasons: tuple[str, ...] = DEFAULT_VOID_REASONS
     """Reasons for which an operator may declare an attempt void."""
-    blind: Annotated[bool, Strict()] = False
-    """Whether operators see codes instead of the names of the policies."""
     stopping: StoppingPlan | None = None
     """When the series ends early; none plays every planned episode."""
     metrics: MetricPlan = MetricPlan()
