@@ -1,10 +1,11 @@
-"""What pairs of a physical and a simulated episode say together: E, and a sharper real rate."""
+"""What pairs of a physical and a simulated episode say together: E, a sharper rate, conditions."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,9 @@ from robo_eval.core.kinds import Side
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.embodiment import embodiment_score
 from robo_eval.metrics.frame import is_missing
-from robo_eval.metrics.tables import Rows
-from robo_eval.metrics.tasks import VARIANT
+from robo_eval.metrics.performance import success_estimate
+from robo_eval.metrics.tables import Rows, groups, numbered, sort_key, split_by
+from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.joint import sim_real_intervals
 from robo_eval.stats.prediction_powered import prediction_powered_rate
 
@@ -211,3 +213,102 @@ def _distance(first: Counter[Hashable], second: Counter[Hashable]) -> float:
     """Total variation distance of two mixtures, from 0 (the same) to 1 (nothing in common)."""
     n, m = first.total(), second.total()
     return 0.5 * sum(abs(first[key] / n - second[key] / m) for key in first.keys() | second.keys())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionRates:
+    """Success of one policy in one condition that both sides met.
+
+    Attributes:
+        task: What it is called.
+        profile: Its profile; None if not known.
+        level: Novelty level; None for a task without levels.
+        difficulty: Difficulty; None for a task without.
+        physical: Share of strict successes on the robot or its twin, with Wilson's interval.
+        sim: The same of the simulator.
+        is_paired: Whether both are of the same pairs; else each side has episodes of its own.
+    """
+
+    task: str
+    profile: str | None
+    level: int | None
+    difficulty: str | None
+    physical: Estimate
+    sim: Estimate
+    is_paired: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """The rates as JSON would have them."""
+        return {
+            "task": self.task,
+            "profile": self.profile,
+            "level": self.level,
+            "difficulty": self.difficulty,
+            "physical": self.physical.as_dict(),
+            "sim": self.sim.as_dict(),
+            "is_paired": self.is_paired,
+        }
+
+
+def by_condition(rows: Rows, side: str, config: MetricConfig) -> tuple[ConditionRates, ...]:
+    """Physical and simulated success in each condition that both sides met.
+
+    Where episodes carry a `pair_id`, only pairs of which both episodes are scored count, and the
+    condition is that of the physical one. Without pairs each side counts all its scored episodes.
+
+    Args:
+        rows: Rows of `main_rows` of one policy, under one calibration.
+        side: `real` or `twin`.
+        config: Settings.
+
+    Returns:
+        The conditions in order of task, profile, level and difficulty; none without common ones.
+    """
+    physical = rows.take((rows["side"] == side) & rows.scored)
+    simulated = rows.take((rows["side"] == Side.SIM.value) & rows.scored)
+    is_paired = not physical.missing("pair_id").all()
+    both = _by_their_pairs if is_paired else _by_their_contexts
+    found = both(physical, simulated)
+    return tuple(
+        ConditionRates(
+            task=task_label(str(family), str(variant)),
+            profile=_known(profile),
+            level=_known(level),
+            difficulty=_known(difficulty),
+            physical=_rate(one, config),
+            sim=_rate(other, config),
+            is_paired=is_paired,
+        )
+        for (family, variant, profile, level, difficulty), one, other in sorted(
+            found, key=lambda item: sort_key(item[0])
+        )
+    )
+
+
+_Condition = tuple[tuple[Any, ...], NDArray[np.bool_], NDArray[np.bool_]]
+"""Values of the columns of a context; physical and simulated successes."""
+
+
+def _by_their_pairs(physical: Rows, simulated: Rows) -> list[_Condition]:
+    mine, others = _by_pair(physical), _by_pair(simulated)
+    shared = sorted(mine.keys() & others.keys())
+    one = physical.take([mine[pair] for pair in shared])
+    real, sim = one.succeeded, simulated.take([others[pair] for pair in shared]).succeeded
+    number, first = numbered(one, _CONTEXT)
+    return [
+        (tuple(one[name][row] for name in _CONTEXT), real[own], sim[own])
+        for row, own in zip(first, split_by(number, len(first)), strict=True)
+    ]
+
+
+def _by_their_contexts(physical: Rows, simulated: Rows) -> list[_Condition]:
+    here, there = groups(physical, _CONTEXT), groups(simulated, _CONTEXT)
+    return [(key, here[key].succeeded, there[key].succeeded) for key in here if key in there]
+
+
+def _rate(successes: NDArray[np.bool_], config: MetricConfig) -> Estimate:
+    return success_estimate(int(successes.sum()), len(successes), exact=False, level=config.level)
+
+
+def _known(value: Any) -> Any:  # noqa: ANN401 - a cell
+    return None if is_missing(value) else value

@@ -24,7 +24,14 @@ from robo_eval.metrics.attribution import (
 from robo_eval.metrics.calibrated import Calibrated, by_calibration, name_of, snapshots_of
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.control import ControlResult, control_by_task
-from robo_eval.metrics.pairs import Sharpened, embodiment_of, paired_outcomes, sharpened_rate
+from robo_eval.metrics.pairs import (
+    ConditionRates,
+    Sharpened,
+    by_condition,
+    embodiment_of,
+    paired_outcomes,
+    sharpened_rate,
+)
 from robo_eval.metrics.recovery import recovery_autonomy, recovery_by_fault
 from robo_eval.metrics.reliability import (
     NAMES,
@@ -59,6 +66,8 @@ class RobotResult:
         agreement: How simulation compares; None if the policy has no simulated episode, or several
             calibrations of which none was chosen.
         calibrations: The same under each calibration; empty with one.
+        conditions: Success on both sides in each condition both met; empty without one, or with
+            several calibrations of which none was chosen.
         sharpened: The rate with the help of simulated episodes without a partner; None without.
         safety: Score and incident rates.
         embodiment: The embodiment score.
@@ -78,6 +87,7 @@ class RobotResult:
     tasks: dict[str, Estimate]
     agreement: Agreement | None
     calibrations: tuple[Calibrated, ...] = ()
+    conditions: tuple[ConditionRates, ...] = ()
     sharpened: Sharpened | None = None
     safety: Safety
     embodiment: Estimate
@@ -103,6 +113,7 @@ class RobotResult:
             "tasks": {task: found.as_dict() for task, found in self.tasks.items()},
             "agreement": None if self.agreement is None else self.agreement.as_dict(),
             "calibrations": [found.as_dict() for found in self.calibrations],
+            "conditions": [found.as_dict() for found in self.conditions],
             "prediction_powered": None if self.sharpened is None else self.sharpened.as_dict(),
             f"safety{self.suffix}": self.safety.as_dict(),
             f"embodiment{self.suffix}": self.embodiment.as_dict(),
@@ -192,13 +203,14 @@ def _result(body: _Body, attributed: Attributed, config: MetricConfig) -> RobotR
         tasks=reliability_of_tasks(physical, config),
         agreement=agreement,
         calibrations=calibrations,
+        conditions=() if compared is None else by_condition(compared, body.side, config),
         sharpened=None if compared is None else sharpened_rate(paired, config),
         safety=safety,
         embodiment=embodiment_of(
             paired,
             reliability,
             safety.score,
-            None if agreement is None else agreement.agreement,
+            _agreed(agreement, calibrations),
             config,
         ),
         times=_times(body, attributed, counts, config),
@@ -207,6 +219,13 @@ def _result(body: _Body, attributed: Attributed, config: MetricConfig) -> RobotR
         control=_control(body, config),
         throughput=throughput_of(body.frame, config),
     )
+
+
+def _agreed(agreement: Agreement | None, calibrations: Sequence[Calibrated]) -> Estimate | None:
+    if agreement is not None:
+        return agreement.agreement
+    several = "several calibrations, of which the settings choose none"
+    return Estimate.missing(reason=several, unit="ratio") if calibrations else None
 
 
 def _compared(body: _Body, config: MetricConfig) -> tuple[Rows | None, tuple[Calibrated, ...]]:

@@ -17,6 +17,7 @@ from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips
+from robo_eval.report.conduct import conduct_of, conduct_warnings
 from robo_eval.report.facts import (
     commands,
     commands_note,
@@ -34,7 +35,7 @@ from robo_eval.report.model import (
     Result,
 )
 from robo_eval.report.outcomes import outcomes, troubles
-from robo_eval.report.robots import robots_of
+from robo_eval.report.robots import robot_warnings, robots_of
 from robo_eval.report.verdict import coverage_warnings, status_warnings, tally, verdict_text
 from robo_eval.report.words import NOT_RECORDED, count, listed
 
@@ -84,6 +85,8 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
     drawn, damaged = clips(choose(data.frame, summary.cells, data.path))
     log = _log_check(summary, len(data.frame), damaged)
     lengths = _lengths(summary, names, data.frame)
+    robots = robots_of(summary, names.policy)
+    conduct = conduct_of(summary, names.policy)
     return Report(
         title=data.plan.name,
         description=data.plan.description,
@@ -94,11 +97,17 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         results=results,
         tally=tally(data.plan, summary.coverage, data.frame),
         verdict="" if _is_unsound(log) else verdict_text(summary, results, data.frame, verb=verb),
-        warnings=[*status_warnings(data), *coverage_warnings(summary, results)],
+        warnings=[
+            *status_warnings(data),
+            *robot_warnings(robots),
+            *conduct_warnings(conduct),
+            *coverage_warnings(summary, results),
+        ],
         outcomes=outcomes(results, data.frame),
         troubles=troubles(results, data.frame),
         cells=_cells(summary, names, data.frame),
-        robots=robots_of(summary, names.policy),
+        robots=robots,
+        conduct=conduct,
         effects=_effects(summary, names),
         lengths=[item for item in lengths if item.n],
         lengths_reason=_why_no_lengths(lengths),

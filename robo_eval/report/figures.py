@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from robo_eval.analysis.acc import isometrics
 from robo_eval.core.estimate import Estimate
-from robo_eval.report.model import AgentCurve, Cell, Effect, Lengths, Robot
+from robo_eval.report.model import AgentCurve, Cell, Effect, Lengths
 from robo_eval.report.panels import (
     Panels,
     name_panel,
@@ -37,7 +37,8 @@ def styles(policies: Sequence[str]) -> dict[str, Style]:
     return {name: policy_style(index) for index, name in enumerate(policies)}
 
 
-def _finish(figure: go.Figure, *, height: int, margin: dict[str, int] | None = None) -> go.Figure:
+def finish(figure: go.Figure, *, height: int, margin: dict[str, int] | None = None) -> go.Figure:
+    """Give a figure the look all of them share."""
     figure.update_layout(
         template=template(),
         height=height,
@@ -101,7 +102,7 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
         )
     axis_title = "novelty level" if all(column.isdigit() for column in columns) else None
     figure.update_xaxes(title_text=axis_title, row=panels.rows, col=1)
-    figure = _finish(figure, height=panels.total, margin=panels.margins())
+    figure = finish(figure, height=panels.total, margin=panels.margins())
     # A cell without a value is a hole: the page shows, which is no colour of the scale.
     figure.update_layout(coloraxis=_performance_key(narrow=narrow))
     return figure
@@ -213,7 +214,7 @@ def episode_lengths(
         range=[-0.02, 1.03],
         tickvals=[0, 0.25, 0.5, 0.75, 1],
     )
-    figure = _finish(figure, height=300 if narrow else 340)
+    figure = finish(figure, height=300 if narrow else 340)
     return _legend_on_top(figure, rows=-(-len(lengths) // 2) if narrow else 1)
 
 
@@ -252,7 +253,7 @@ def novelty_effects(
         name_panel(figure, index, name, style[name].colour, most=name_room(panels, narrow=narrow))
         figure.add_vline(x=0, line={"color": MUTED, "width": 1}, **place)
         title_below(figure, panels, index, "difference")
-    _name_rows(figure, labels, dtick=1)
+    name_rows(figure, labels, dtick=1)
     if any(label.isdigit() for label in labels):
         figure.update_yaxes(title_text="level", col=1)
     reach = max(
@@ -266,10 +267,10 @@ def novelty_effects(
         ticktext=[f"−{step:g}", "0", f"+{step:g}"],
         tickfont={"size": 11},
     )
-    return _finish(figure, height=panels.total, margin=panels.margins())
+    return finish(figure, height=panels.total, margin=panels.margins())
 
 
-def _name_rows(figure: go.Figure, labels: Sequence[str], **ticks: Any) -> None:  # noqa: ANN401 - as plotly takes them
+def name_rows(figure: go.Figure, labels: Sequence[str], **ticks: Any) -> None:  # noqa: ANN401 - as plotly takes them
     """One row for each label, the first on top."""
     figure.update_yaxes(
         type="category",
@@ -292,7 +293,7 @@ def _forest(effects: Sequence[Effect], style: Style) -> go.Scatter:
     return go.Scatter(
         x=[effect.difference.value for effect in found],
         y=[plain_text(effect.label) for effect in found],
-        error_x=_error_bars([effect.difference for effect in found], style.colour),
+        error_x=error_bars([effect.difference for effect in found], style.colour),
         mode="markers",
         marker={
             "size": 7,
@@ -309,71 +310,9 @@ def _forest(effects: Sequence[Effect], style: Style) -> go.Scatter:
     )
 
 
-def robot_numbers(
-    robots: Sequence[Robot], policies: Sequence[str], *, narrow: bool = False
-) -> go.Figure:
-    """Reliability on the robot and in simulation, and agreement; one panel for each policy."""
-    labels = list(
-        dict.fromkeys(it.label for robot in robots for it in robot.numbers if it.is_share)
-    )
-    panels = Panels(
-        count=len(robots),
-        # Beside the names of task families a phone has no room for two.
-        columns=1 if narrow else side_by_side(len(robots), narrow=False),
-        height=max(46, len(labels) * 24 + 8),
-        gap=50,
-        bottom=52,
-    )
-    figure = panel_figure(panels, spacing=0.06 if narrow else 0.04)
-    style = styles(policies)
-    for index, robot in enumerate(robots):
-        place = panels.place(index)
-        own = style[robot.policy]
-        figure.add_trace(_robot_points(robot, own), **place)
-        name_panel(
-            figure, index, robot.policy, own.colour, most=min(28, name_room(panels, narrow=narrow))
-        )
-        title_below(figure, panels, index, "share")
-    _name_rows(
-        figure,
-        labels,
-        tickvals=[plain_text(label) for label in labels],
-        ticktext=[plain_text(shortened(label, 16 if narrow else 32)) for label in labels],
-    )
-    figure.update_xaxes(
-        range=[-0.04, 1.04], tickvals=[0, 0.5, 1], ticktext=["0", "0.5", "1"],
-        tickfont={"size": 11},
-    )  # fmt: skip
-    return _finish(figure, height=panels.total, margin=panels.margins())
+def error_bars(estimates: Sequence[Estimate], colour: str) -> dict[str, Any]:
+    """Bars from the low to the high end of each interval; none where there is no interval."""
 
-
-def _robot_points(robot: Robot, style: Style) -> go.Scatter:
-    found = [it for it in robot.numbers if it.is_share and it.estimate.value is not None]
-    # Filled is the robot, hollow the simulator, a diamond their agreement: legible without colour.
-    return go.Scatter(
-        x=[it.estimate.value for it in found],
-        y=[plain_text(it.label) for it in found],
-        error_x=_error_bars([it.estimate for it in found], style.colour),
-        mode="markers",
-        marker={
-            "size": 9,
-            "symbol": [
-                "circle" if it.is_physical or it.is_simulated else "diamond" for it in found
-            ],
-            "color": [PAPER if it.is_simulated else style.colour for it in found],
-            "line": {"color": style.colour, "width": 1.5},
-        },
-        cliponaxis=False,
-        customdata=[
-            f"<b>{plain_text(robot.policy)}</b>, {plain_text(it.label)}<br>"
-            f"{plain_text(interval_text(it.estimate))}<br>{plain_text(it.rests_on)}"
-            for it in found
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-
-
-def _error_bars(estimates: Sequence[Estimate], colour: str) -> dict[str, Any]:
     def gap(estimate: Estimate, edge: float | None) -> float:
         if edge is None or estimate.value is None:
             return 0.0
@@ -425,7 +364,7 @@ def characteristic_curves(
     if not narrow:
         figure.update_yaxes(title_text="performance", col=1)
     figure.update_xaxes(tickfont={"size": 11}, nticks=5)
-    return _finish(figure, height=panels.total, margin=panels.margins())
+    return finish(figure, height=panels.total, margin=panels.margins())
 
 
 def _line(curve: AgentCurve, colour: str, *, width: float) -> go.Scatter:
@@ -484,7 +423,7 @@ def spread_capability(
     )
     entries = len(curves) + len(shapes)
     rows = entries if narrow else -(-entries // 4)
-    figure = _finish(figure, height=(300 if narrow else 390) + 24 * rows)
+    figure = finish(figure, height=(300 if narrow else 390) + 24 * rows)
     return _legend_on_top(figure, rows=rows)
 
 
@@ -493,8 +432,8 @@ def _agent_point(curve: AgentCurve, style: Style) -> go.Scatter:
     return go.Scatter(
         x=[curve.capability.value],
         y=[curve.spread.value],
-        error_x=_error_bars([curve.capability], style.colour),
-        error_y=_error_bars([curve.spread], style.colour),
+        error_x=error_bars([curve.capability], style.colour),
+        error_y=error_bars([curve.spread], style.colour),
         mode="markers",
         name=plain_text(shortened(curve.policy, 30)),
         marker={

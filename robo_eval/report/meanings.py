@@ -119,3 +119,58 @@ MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         ),
     ),
 )
+
+ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
+    (
+        "Incidents per 100 h, SS",
+        (
+            "Incidents of a severity divided by the hours the robot was exposed, void attempts "
+            "included. The safety score SS is 1 less their weighted sum, and 0 after a critical "
+            "incident. None seen is not none: the upper end says how often it may still happen. "
+            "The pessimistic SS takes all rates at their upper ends."
+        ),
+    ),
+    (
+        "E",
+        "Embodiment score: the geometric mean of AR, SS and S2R. Without one there is none.",
+    ),
+    (
+        "MTBF, MTTR, MTBSI",
+        (
+            "Hours of exposure per failure, mean hours of a repair, and hours per incident. Where "
+            "nothing happened, the hours it is at least, with one-sided confidence."
+        ),
+    ),
+    (
+        "RA",
+        "Recovery autonomy: share of recoverable faults after which the robot went on by itself.",
+    ),
+    (
+        "QC",
+        (
+            "Quality of control: an episode has full credit for a measure up to its tolerance and "
+            "none from twice the tolerance on, and the credit of all measures is averaged."
+        ),
+    ),
+    (
+        "Throughput",
+        "Successful episodes per hour of exposure, and the same divided by what an hour costs.",
+    ),
+    (
+        "Sharpened",
+        (
+            "AR estimated with the help of simulated episodes that have no partner on the robot. "
+            "It needs pairs and further episodes of one mixture of conditions, and never serves a "
+            "decision about safety."
+        ),
+    ),
+    (
+        "Void, kappa",
+        (
+            "A void attempt has no verdict, and may hide a failure; success is also given with "
+            "each void attempt as a failure. Cohen's kappa is the agreement of a second rater "
+            "with the log beyond what chance brings: 1 is full agreement, 0 none beyond chance."
+        ),
+    ),
+)
+"""What is only shown of trials with a robot or its twin."""

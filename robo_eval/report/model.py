@@ -10,6 +10,8 @@ from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
 from robo_eval.report.animation import Clip
+from robo_eval.report.conduct import Conduct
+from robo_eval.report.robot_model import Robot
 from robo_eval.report.words import count, missing_words, thousands
 
 
@@ -193,57 +195,6 @@ class LogCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobotNumber:
-    """One number of a policy on a robot or its twin.
-
-    Attributes:
-        name: What it is called: `AR`, `AR_sim`, `S2R`, `AR_twin`, `S2S`, ...
-        family: The task family it is of; empty for all of them.
-        estimate: The number.
-        rests_on: Episodes or pairs behind it, in words.
-        note: What to mind; may be empty.
-        is_share: Whether it lies between 0 and 1, so that it can be drawn beside the others.
-        is_physical: Whether it is of the robot or twin alone.
-        is_simulated: Whether it is of the simulator alone.
-        is_worst: Whether the family is the one that agrees least.
-    """
-
-    name: str
-    family: str = ""
-    estimate: Estimate
-    rests_on: str
-    note: str = ""
-    is_share: bool = True
-    is_physical: bool = False
-    is_simulated: bool = False
-    is_worst: bool = False
-
-    @property
-    def label(self) -> str:
-        """Name and family."""
-        return f"{self.name}, {self.family}" if self.family else self.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Robot:
-    """One policy on a robot or its twin, and how well simulation had told.
-
-    Attributes:
-        policy: Name shown.
-        is_twin: Whether a twin stood in for the robot.
-        numbers: What was found, in the order shown.
-        why_no_agreement: Why simulation is not compared; empty where it is.
-        worst: The task family that agrees least, as a sentence; empty with fewer than two.
-    """
-
-    policy: str
-    is_twin: bool
-    numbers: Sequence[RobotNumber]
-    why_no_agreement: str = ""
-    worst: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCurve:
     """Agent characteristic curve of one policy with the numbers read off it.
 
@@ -310,6 +261,7 @@ class Report:
         troubles: What the log tells of faults, stops and void attempts.
         cells: Policy by level by difficulty.
         robots: How policies did on a robot or its twin; empty for a trial in simulation only.
+        conduct: How the trial was run; None if not known.
         effects: Differences from the matched controls.
         lengths: Episode lengths.
         lengths_reason: Why there are none.
@@ -340,6 +292,7 @@ class Report:
     troubles: Sequence[Trouble] = ()
     cells: Sequence[Cell]
     robots: Sequence[Robot] = ()
+    conduct: Conduct | None = None
     effects: Sequence[Effect]
     lengths: Sequence[Lengths]
     lengths_reason: str = ""

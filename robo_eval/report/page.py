@@ -16,9 +16,17 @@ from markupsafe import Markup
 import robo_eval
 from robo_eval.report import figures, words
 from robo_eval.report.embed import packed_plotly, script_json, static
-from robo_eval.report.meanings import MEANINGS
-from robo_eval.report.model import Cell, Report, Robot
-from robo_eval.report.robots import robots_text, robots_title
+from robo_eval.report.meanings import MEANINGS, ROBOT_MEANINGS
+from robo_eval.report.model import Cell, Report
+from robo_eval.report.robot_figures import robot_charts
+from robo_eval.report.robots import (
+    comparison_lines,
+    conditions_note,
+    not_measured,
+    robots_text,
+    robots_title,
+    throughput_lines,
+)
 from robo_eval.report.theme import PERFORMANCE_SCALE, POLICY, Style, dark_colours
 
 METHODS: Final = {"clopper_pearson": "Clopper–Pearson", "wilson": "Wilson"}
@@ -104,12 +112,16 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         interval_note=words.no_interval_note(cell.numbers.performance for cell in report.cells),
         robots_title=robots_title(report.robots),
         robots_text=robots_text(report.robots),
+        not_measured=not_measured(report.robots),
+        comparison=comparison_lines(report.robots),
+        conditions_note=conditions_note(report.robots),
+        throughput=throughput_lines(report.robots),
         per_cell=_per_cell(report.cells),
         has_levels=_has_levels(report),
         has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,
-        meanings=MEANINGS,
+        meanings=MEANINGS + (ROBOT_MEANINGS if report.robots else ()),
         packs=[(key, Markup(text)) for key, text in packs],  # noqa: S704 - base64
         figures=script_json({name: _forms(forms) for name, forms in charts.items()}),
         dark_colours=script_json(dark_colours()),
@@ -117,11 +129,15 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
 
 
 def _charts(report: Report) -> dict[str, dict[str, go.Figure]]:
-    return {
+    charts = {
         name: figure
-        for name in ("heat_map", "robots", "lengths", "effects", "curves", "spread")
+        for name in ("heat_map", "lengths", "effects", "curves", "spread")
         if (figure := _both_forms(report, name))
     }
+    wide, narrow = (
+        robot_charts(report.robots, report.policies, narrow=narrow) for narrow in (False, True)
+    )
+    return charts | {name: {"wide": wide[name], "narrow": narrow[name]} for name in wide}
 
 
 def _both_forms(report: Report, name: str) -> dict[str, go.Figure]:
@@ -135,8 +151,6 @@ def _chart(report: Report, name: str, *, narrow: bool) -> go.Figure | None:
     acc = report.characteristic
     if name == "heat_map" and _has_a_value(report.cells):
         return figures.heat_map(report.cells, names, narrow=narrow)
-    if name == "robots" and any(_is_drawn(robot) for robot in report.robots):
-        return figures.robot_numbers(report.robots, names, narrow=narrow)
     if name == "lengths" and report.lengths:
         return figures.episode_lengths(report.lengths, names, narrow=narrow)
     if name == "effects" and any(e.difference.value is not None for e in report.effects):
@@ -148,10 +162,6 @@ def _chart(report: Report, name: str, *, narrow: bool) -> go.Figure | None:
             acc.curves, names, start=acc.start, end=acc.end, narrow=narrow
         )
     return None
-
-
-def _is_drawn(robot: Robot) -> bool:
-    return any(it.is_share and it.estimate.value is not None for it in robot.numbers)
 
 
 def _has_a_value(cells: Sequence[Cell]) -> bool:
@@ -175,6 +185,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "effects": bool(report.effects),
         "acc": report.characteristic is not None,
         "cells": bool(report.cells),
+        "conduct": report.conduct is not None and report.conduct.is_shown,
         "data": True,
     }
     names = {
@@ -185,6 +196,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "effects": "Novelty effect",
         "acc": "Capability",
         "cells": "Every cell",
+        "conduct": "Conduct",
         "data": "Data and reproduction",
     }
     return [(key, names[key]) for key, there in present.items() if there]

@@ -63,7 +63,7 @@ class Panels:
         return str(index + 1) if index else ""
 
     def margins(self) -> dict[str, int]:
-        """The margins, for `_finish`."""
+        """The margins, for `finish`."""
         return {"t": self.top, "b": self.bottom}
 
 

@@ -8,8 +8,12 @@ from robo_eval.core.kinds import Side
 from robo_eval.metrics.agreement import Agreement
 from robo_eval.metrics.robot import RobotResult
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.report.model import Robot, RobotNumber
-from robo_eval.report.words import count, interval_text, number
+from robo_eval.report.robot_groups import groups_of
+from robo_eval.report.robot_model import Robot, RobotCondition, RobotNumber
+from robo_eval.report.words import bounds_or_reason, count, interval_text, number
+
+Place = tuple[str, str | None, int | None, str | None]
+"""Task, profile, level and difficulty."""
 
 
 def robots_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> list[Robot]:
@@ -19,31 +23,112 @@ def robots_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> list
         summary: Metrics of the trial.
         name_of: Name shown of a policy, from its side and its own name.
     """
-    return [_robot(found, name_of(found.side, found.policy)) for found in summary.robots]
+    places = _places(summary.robots)
+    return [_robot(found, name_of(found.side, found.policy), places) for found in summary.robots]
 
 
-def _robot(found: RobotResult, policy: str) -> Robot:
-    own = RobotNumber(
-        name=found.name,
-        estimate=found.reliability,
-        rests_on=count(found.reliability.n, "episode"),
-        note=_caution(found.reliability.low, found.reliability.reason),
-        is_physical=True,
-    )
+def _robot(found: RobotResult, policy: str, places: dict[Place, RobotCondition]) -> Robot:
     is_twin = found.side == Side.TWIN.value
-    if found.agreement is None:
-        why = "The policy has no simulated episode: there is nothing to compare with."
-        return Robot(policy=policy, is_twin=is_twin, numbers=[own], why_no_agreement=why)
+    agreement = found.agreement
     return Robot(
         policy=policy,
+        title=f"{found.policy} ({found.side})",
         is_twin=is_twin,
-        numbers=[own, *_compared(found, found.agreement)],
-        worst=_worst_text(found.agreement),
+        numbers=[*_own(found), *_compared(found)],
+        groups=groups_of(found),
+        conditions=[
+            RobotCondition(number=place.number, label=place.label, rates=rates)
+            for rates in found.conditions
+            for place in (places[rates.task, rates.profile, rates.level, rates.difficulty],)
+        ],
+        found=found,
+        why_no_agreement=_why_no_agreement(found),
+        worst="" if agreement is None else _worst_text(agreement),
+        alarm=_alarm(found, is_twin=is_twin),
     )
 
 
-def _compared(found: RobotResult, agreement: Agreement) -> list[RobotNumber]:
-    """The numbers of the comparison: both shares, their difference, and the agreement."""
+def _body(*, is_twin: bool) -> str:
+    return "twin" if is_twin else "robot"
+
+
+def _alarm(found: RobotResult, *, is_twin: bool) -> str:
+    if found.safety.is_valid:
+        return ""
+    critical = (found.safety.counts or {}).get("critical", 0)
+    return (
+        f"{found.policy} on the {_body(is_twin=is_twin)}: {count(critical, 'critical incident')}."
+        f" SS{found.suffix} is 0 and this window counts for nothing."
+    )
+
+
+def robot_warnings(robots: Sequence[Robot]) -> list[str]:
+    """What a reader must know before any number of a robot."""
+    return [robot.alarm for robot in robots if robot.alarm]
+
+
+def _why_no_agreement(found: RobotResult) -> str:
+    if found.agreement is not None:
+        return ""
+    if found.calibrations:
+        return (
+            "The policy was simulated under several calibrations and the settings choose none of"
+            " them: each is compared, and there is no one agreement."
+        )
+    return "The policy has no simulated episode: there is nothing to compare with."
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+def _own(found: RobotResult) -> list[RobotNumber]:
+    """Reliability over all, and by task where there are several."""
+    tasks = found.tasks if len(found.tasks) > 1 else {}
+    return [
+        RobotNumber(
+            name=found.name,
+            family=family,
+            estimate=estimate,
+            rests_on=count(estimate.n, "episode"),
+            note=_caution(estimate.low, estimate.reason),
+            is_physical=True,
+        )
+        for family, estimate in [("", found.reliability), *tasks.items()]
+    ]
+
+
+def _compared(found: RobotResult) -> list[RobotNumber]:
+    """The comparison with simulation: over all, by family, and under each calibration."""
+    numbers = [] if found.agreement is None else _agreed(found, found.agreement)
+    for one in found.calibrations:
+        compared = next(iter(one.by_recording.values()))
+        noun = "pair" if compared.matching == "pairs" else "episode"
+        rests_on = count(one.agreement.n, noun)
+        if len(one.recordings) > 1:
+            rests_on += f", {count(len(one.recordings), 'recording')}"
+        family = one.calibration
+        numbers += [
+            RobotNumber(
+                name=f"{found.name} − AR_sim",
+                family=family,
+                estimate=one.difference,
+                rests_on=rests_on,
+                is_share=False,
+                is_signed=True,
+            ),
+            RobotNumber(
+                name=compared.name,
+                family=family,
+                estimate=one.agreement,
+                rests_on=rests_on,
+                note=_caution(one.agreement.low, one.agreement.reason),
+            ),
+        ]
+    return numbers
+
+
+def _agreed(found: RobotResult, agreement: Agreement) -> list[RobotNumber]:
+    """Both shares, their difference, and the agreement."""
     by_pairs = agreement.matching == "pairs"
     noun = "pair" if by_pairs else "episode"
     numbers = []
@@ -73,6 +158,7 @@ def _compared(found: RobotResult, agreement: Agreement) -> list[RobotNumber]:
             rests_on=count(agreement.difference.n, noun),
             note=_difference_note(agreement),
             is_share=False,
+            is_signed=True,
         ),
         RobotNumber(
             name=agreement.name,
@@ -131,6 +217,36 @@ def _worst_text(agreement: Agreement) -> str:
     )
 
 
+# Conditions --------------------------------------------------------------------------------------
+
+
+def _places(robots: Sequence[RobotResult]) -> dict[Place, RobotCondition]:
+    """Number and name of each condition, the same for every policy."""
+    first = {
+        (it.task, it.profile, it.level, it.difficulty): it
+        for robot in robots
+        for it in robot.conditions
+    }
+    has_tasks = len({task for task, _, _, _ in first}) > 1
+    has_profiles = len({profile for _, profile, _, _ in first}) > 1
+    has_difficulties = len({difficulty for _, _, _, difficulty in first}) > 1
+    found: dict[Place, RobotCondition] = {}
+    for place, rates in first.items():
+        task, profile, level, difficulty = place
+        parts = [
+            task if has_tasks or level is None else "",
+            (profile or "") if has_profiles else "",
+            "" if level is None else f"level {level}",
+            (difficulty or "") if has_difficulties else "",
+        ]
+        label = ", ".join(part for part in parts if part)
+        found[place] = RobotCondition(number=len(found) + 1, label=label, rates=rates)
+    return found
+
+
+# Words -------------------------------------------------------------------------------------------
+
+
 def robots_title(robots: Sequence[Robot]) -> str:
     """What the section is called: a twin is not the robot."""
     return "On the robot" if any(not robot.is_twin for robot in robots) else "On the robot's twin"
@@ -143,7 +259,7 @@ def robots_text(robots: Sequence[Robot]) -> list[str]:
         kinds.append(("AR", "on the robot", "S2R"))
     if any(robot.is_twin for robot in robots):
         kinds.append(("AR_twin", "on the twin", "S2S"))
-    is_compared = any(len(robot.numbers) > 1 for robot in robots)
+    is_compared = any(not it.is_physical for robot in robots for it in robot.numbers)
     shares = "; ".join(f"{name}: {where}" for name, where, _ in kinds)
     text = f"Share of scored episodes that are strict successes. {shares}"
     if is_compared:
@@ -155,8 +271,111 @@ def robots_text(robots: Sequence[Robot]) -> list[str]:
     else:
         text += "."
     if any(robot.is_twin for robot in robots):
-        return [
-            text,
-            "AR_twin and S2S come from a twin, a stand-in for the robot: they are no AR and S2R.",
-        ]
+        twin = "AR_twin and S2S come from a twin, a stand-in for the robot: they are no AR and S2R."
+        return [text, f"{twin} Every other number of a twin ends in _twin."]
     return [text]
+
+
+def not_measured(robots: Sequence[Robot]) -> list[tuple[str, str]]:
+    """Pictures a policy has no part in, and why, in words."""
+    found = []
+    for name, why in (
+        ("Success by condition", _why_no_conditions),
+        ("Incidents", _why_no_incidents),
+        ("Recovery from faults", _why_no_faults),
+        ("Quality of control", _why_no_control),
+        ("Throughput", _why_no_throughput),
+    ):
+        reasons: dict[str, list[str]] = {}
+        for robot in robots:
+            if reason := why(robot):
+                reasons.setdefault(reason, []).append(robot.title)
+        for reason, titles in reasons.items():
+            who = "" if len(titles) == len(robots) else f" of {' and '.join(titles)}"
+            found.append((f"{name}{who}", reason))
+    return found
+
+
+def _why_no_conditions(robot: Robot) -> str:
+    if robot.conditions:
+        return ""
+    found = robot.found
+    if found.agreement is None:
+        several = "several calibrations; name one as calibration in the settings"
+        return several if found.calibrations else "no simulated episode"
+    return "no condition has scored episodes on both sides"
+
+
+def _why_no_incidents(robot: Robot) -> str:
+    rates = robot.found.safety.rates.values()
+    if any(rate.value is not None for rate in rates):
+        return ""
+    return next((rate.reason for rate in rates if rate.reason), "no record of incidents")
+
+
+def _why_no_faults(robot: Robot) -> str:
+    if any(found.value is not None for found in robot.found.faults.values()):
+        return ""
+    return robot.found.recovery.reason or "no fault"
+
+
+def _why_no_control(robot: Robot) -> str:
+    control = robot.found.control
+    if any(measure.values for task in control for measure in task.measures):
+        return ""
+    return "no sample was logged" if control else "no tolerances are set for its tasks"
+
+
+def _why_no_throughput(robot: Robot) -> str:
+    found = robot.found.throughput
+    if found is None:
+        return "no price card is set"
+    return found.per_hour.reason or "" if found.per_hour.value is None else ""
+
+
+def comparison_lines(robots: Sequence[Robot]) -> list[tuple[str, str]]:
+    """Where simulation tells least, or why it is not compared; once if it is the same for all."""
+    lines = [(robot.title, robot.worst or robot.why_no_agreement) for robot in robots]
+    if len({text for _, text in lines}) == 1:
+        return [("", lines[0][1])] if lines[0][1] else []
+    return [(title, text) for title, text in lines if text]
+
+
+def conditions_note(robots: Sequence[Robot]) -> str:
+    """How to read the chart of conditions, and how much a mark rests on."""
+    rates = [it.rates for robot in robots for it in robot.conditions]
+    if not rates:
+        return ""
+    sizes = [min(it.physical.n, it.sim.n) for it in rates]
+    noun = "pair" if all(it.is_paired for it in rates) else "episode"
+    least, most = min(sizes), max(sizes)
+    n = count(most, noun) if least == most else f"{least} to {count(most, noun)}"
+    return (
+        "A mark for each condition, numbered as in the table, which holds the intervals; conditions"
+        f" of equal rates share one, and thin lines are the widest interval. A condition rests on"
+        f" {n}. Below the dashed diagonal simulation promised more than was kept, above it less."
+    )
+
+
+def throughput_lines(robots: Sequence[Robot]) -> list[tuple[str, str]]:
+    """What an hour brings, policy by policy: title, and the sentence."""
+    lines = []
+    for robot in robots:
+        found = robot.found.throughput
+        if found is None or found.per_hour.value is None:
+            continue
+        unit = found.currency or "currency unit"
+        worth = (
+            f"{number(found.per_cost.value, digits=3)} tasks per {unit}"
+            f" ({bounds_or_reason(found.per_cost, digits=3)})"
+            if found.per_cost.value is not None
+            else f"tasks per {unit} not known: {found.per_cost.reason}"
+        )
+        text = (
+            f"{number(found.per_hour.value, digits=1)} tasks per hour"
+            f" ({bounds_or_reason(found.per_hour, digits=1)};"
+            f" {count(found.successes, 'success', 'successes')} in {found.hours:.2f} h)"
+            f" and {worth} at {found.cost_per_hour:.2f} {unit} an hour"
+        )
+        lines.append((robot.title, text))
+    return lines

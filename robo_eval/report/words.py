@@ -66,14 +66,14 @@ def no_interval_note(estimates: Iterable[Estimate]) -> str:
     return f"{NO_INTERVAL} no interval: {'; '.join(reasons)}." if reasons else ""
 
 
-def bounds_or_reason(estimate: Estimate) -> str:
+def bounds_or_reason(estimate: Estimate, *, digits: int = 2) -> str:
     """The interval with its level, or why there is none.
 
     Example:
         >>> bounds_or_reason(Estimate(value=1, n=1, method="none", unit="s", reason="one value"))
         'no interval: one value'
     """
-    return no_interval(estimate) or f"{percent(estimate.level)} {bounds(estimate)}"
+    return no_interval(estimate) or f"{percent(estimate.level)} {bounds(estimate, digits=digits)}"
 
 
 def interval_text(estimate: Estimate, *, digits: int = 2, signed: bool = False) -> str:

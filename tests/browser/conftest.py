@@ -192,3 +192,70 @@ def robot_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "lab.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "map.yaml").write_text(ROBOT_MAP, encoding="utf-8")
     return build_report(import_csv(folder / "lab.csv", folder / "map.yaml", folder / "trial"))
+
+
+LAB_MAP = """
+columns:
+  episode_id: trial
+  side: where
+  success: ok
+  end_reason: end
+  end_detail: why
+  pair_id: pair
+  policy: who
+  task: kind
+  level: level
+  exposure_s: {column: seconds, unit: s}
+  control_quality.position_error_mm: error
+  control_quality.peak_force_n: force
+"""
+LAB_POLICIES = {"ours": 1, "a-policy-with-a-long-name-v2": 4}
+
+
+@pytest.fixture(scope="session")
+def lab_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of an imported trial of a robot with evidence of all kinds; no simulator needed.
+
+    Two policies play two tasks on three levels, ten pairs each. A few attempts are void, one
+    incident is noted for an episode that is not there, and one value is far beyond its tolerance.
+    """
+    from robo_eval.log.importer import import_csv
+    from robo_eval.metrics.config import MetricConfig
+    from robo_eval.report.build import build_report
+
+    folder = tmp_path_factory.mktemp("lab")
+    lines = ["trial,where,ok,end,why,pair,who,kind,level,seconds,error,force"]
+    faults = ["fault,recovered,recovered_by,episode_id"]
+    ratings = ["episode_id,rater,success,blind"]
+    for who, least in LAB_POLICIES.items():
+        for kind in ("pick and place", "place in the upper drawer"):
+            for level in (0, 1, 4):
+                for i in range(10):
+                    key = f"{who}-{kind}-{level}-{i}"
+                    tail = f"{key},{who},{kind},{level}"
+                    ok = int(i >= least + level // 2)
+                    ends = ("failure", "success")
+                    end = ",void,power cut" if i == 9 and level else f"{ok},{ends[ok]},"
+                    sim = int(i >= least)
+                    measured = f"{1.1 * i},{'80' if i == 3 else 12 + i}"
+                    lines.append(f"p-{key},real,{end},{tail},200,{measured}")
+                    lines.append(f"s-{key},sim,{sim},{ends[sim]},,{tail},,,")
+                    if i % 4 == 1:
+                        name = ("grasp_slip", "object_displaced_by_the_gripper")[i > 4]
+                        faults.append(f"{name},{'yes' if ok else 'no'},robot,p-{key}")
+                    if i < 2:
+                        ratings.append(f"p-{key},second,{ok},yes")
+    first = "p-ours-pick and place-0-0"
+    incidents = ["incident_id,severity,episode_id", f"i1,near_miss,{first}", "i2,minor,nowhere"]
+    (folder / "lab.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "map.yaml").write_text(LAB_MAP, encoding="utf-8")
+    trial = import_csv(folder / "lab.csv", folder / "map.yaml", folder / "trial")
+    for name, rows in (("incidents", incidents), ("faults", faults), ("ratings", ratings)):
+        (trial.path / f"{name}.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    config = MetricConfig(
+        resamples=200,
+        tolerances={"*": {"position_error_mm": 5.0, "peak_force_n": 20.0}},
+        price_card={"energy": 0.6, "wear": 3.0, "consumables": 1.5, "operator": 22.0},
+        currency="EUR",
+    )
+    return build_report(trial, config=config)

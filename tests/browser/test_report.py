@@ -242,6 +242,84 @@ def test_the_robot_stands_beside_its_simulation_at_every_width(
         assert part in text
 
 
+# Marks each chart of a robot must have: conditions, severities, faults or values of all policies.
+LAB_CHARTS = {
+    "robots": 14,
+    "conditions": 8,
+    "incidents": 8,
+    "recovery": 6,
+    "control": 80,
+    "cost": 5,
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1300])
+def test_every_chart_of_a_robot_is_drawn_and_nothing_is_cut(
+    look: Look, lab_page: Path, width: int, scheme: str
+) -> None:
+    opened = look(lab_page, width=width, color_scheme=scheme)
+    page = opened.page
+    assert opened.messages == []
+    assert page.evaluate(OVERFLOW) <= 0
+    for details in page.locator("details").all():
+        details.evaluate("part => { part.open = true; }")
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(OVERLAPS) == []
+    for name, least in LAB_CHARTS.items():
+        chart = page.locator(f".chart[data-figure={name}]")
+        drawn = chart.evaluate(MARKS)
+        assert drawn["paths"] >= least, (name, drawn)
+        assert drawn["texts"] >= 4, (name, drawn)
+        assert drawn["cut"] == [], (name, drawn)
+        assert chart.get_attribute("aria-label")
+
+
+def test_how_a_trial_was_run_is_told_and_what_is_wrong_stands_on_top(
+    look: Look, lab_page: Path
+) -> None:
+    page = look(lab_page).page
+    top = page.locator("#verdict").inner_text()
+    assert "The audit of the evidence failed: incidents.csv: line 3" in top
+    assert "were declared void" in top
+    conduct = page.locator("#conduct").inner_text()
+    for part in ("4 power cut", "more than 5", "second", "24 blind", "faults.csv", "nowhere"):
+        assert part in conduct
+    page.locator("#conduct a[href='#settings']").click()
+    settings = page.locator("#settings")
+    assert settings.evaluate("part => part.open")
+    rows = dict(settings.locator("tbody tr").evaluate_all(
+        "rows => rows.map(r => [r.cells[0].innerText, r.cells[2].innerText])"
+    ))  # fmt: skip
+    assert rows["severity_weights"] == "this project's choice"
+    assert rows["price_card"] == "for this trial"
+    digest = json.loads((lab_page.parent / "metrics.json").read_text())["configuration_digest"]
+    assert digest in settings.inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_paper_the_charts_of_a_robot_are_whole(
+    look: Look, lab_page: Path, tmp_path: Path, scheme: str
+) -> None:
+    page = look(lab_page, color_scheme=scheme).page
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 695, "height": 1000})
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_timeout(500)
+    assert page.locator("details:not([open])").count() == 0
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate(OVERFLOW) <= 0
+    for name in LAB_CHARTS:
+        assert page.locator(f".chart[data-figure={name}]").evaluate(MARKS)["cut"] == []
+    paper = tmp_path / "report.pdf"
+    page.pdf(path=paper, prefer_css_page_size=True)
+    if shutil.which("pdftotext"):
+        command = ["pdftotext", "-layout", str(paper), "-"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for part in ("Conditions as a table", "MTBSI", "Settings of the metrics", "max_unmatched"):
+            assert part in text
+
+
 def test_a_member_of_the_panel_is_said_to_have_no_curve(look: Look, odd: Path) -> None:
     page = look(odd / "few" / "report" / "index.html").page
     text = page.locator("#acc").inner_text()

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from robo_eval.analysis.trial import analyse_trial
 from robo_eval.log.importer import import_csv
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.report import figures
+from robo_eval.report import robot_figures
 from robo_eval.report.build import read_trial
 from robo_eval.report.content import make_report
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
+from robo_eval.report.robot_model import Robot, RobotNumber
+from robo_eval.report.robots import comparison_lines, not_measured, throughput_lines
 
 MAP = (
     "columns: {episode_id: trial, side: where, success: ok, pair_id: pair, policy: who, task: kind}"
@@ -43,13 +47,16 @@ def test_each_policy_has_its_reliability_and_how_simulation_agrees(tmp_path: Pat
     ours, theirs = report.robots
     assert (ours.policy, theirs.policy) == ("ours (real)", "theirs (real)")
     found = {it.label: it for it in ours.numbers}
-    assert list(found) == ["AR", "AR_sim", "AR − AR_sim", "S2R", "S2R, pick", "S2R, place"]
+    assert list(found) == [
+        "AR", "AR, pick", "AR, place", "AR_sim", "AR − AR_sim", "S2R", "S2R, pick", "S2R, place",
+    ]  # fmt: skip
     assert [it.estimate.value for it in ours.numbers] == pytest.approx(
-        [0.6, 0.8, -0.2, 0.8, 0.9, 0.7]
+        [0.6, 0.7, 0.5, 0.8, -0.2, 0.8, 0.9, 0.7]
     )
     assert all(it.estimate.low is not None for it in ours.numbers)
     assert [it.rests_on for it in ours.numbers] == [
-        "40 episodes", "40 episodes", "40 pairs", "40 pairs", "20 pairs", "20 pairs",
+        "40 episodes", "20 episodes", "20 episodes", "40 episodes",
+        "40 pairs", "40 pairs", "20 pairs", "20 pairs",
     ]  # fmt: skip
     assert [it.label for it in ours.numbers if it.is_worst] == ["S2R, place"]
     assert ours.worst.startswith("Simulation and robot agree least in place: S2R 0.70, 95")
@@ -84,7 +91,7 @@ def test_without_simulation_there_is_nothing_to_compare_and_without_robot_no_sec
     tmp_path: Path,
 ) -> None:
     report = report_of(tmp_path, unpaired=20)
-    assert [it.label for it in report.robots[0].numbers] == ["AR"]
+    assert [it.label for it in report.robots[0].numbers] == ["AR", "AR, pick", "AR, place"]
     assert "no simulated episode" in report.robots[0].why_no_agreement
     assert report.robots[0].why_no_agreement in render(report, [])
     (tmp_path / "sim").mkdir()
@@ -98,12 +105,130 @@ def test_the_chart_tells_robot_simulation_and_agreement_without_colour(
     tmp_path: Path, narrow: bool
 ) -> None:
     report = report_of(tmp_path)
-    figure = figures.robot_numbers(report.robots, report.policies, narrow=narrow)
+    figure = robot_figures.robot_numbers(report.robots, report.policies, narrow=narrow)
     first, second = figure.data
-    assert list(first.y) == ["AR", "AR_sim", "S2R", "S2R, pick", "S2R, place"]
-    assert list(first.marker.symbol) == ["circle", "circle", "diamond", "diamond", "diamond"]
+    assert list(first.y) == [
+        "AR", "AR, pick", "AR, place", "AR_sim", "S2R", "S2R, pick", "S2R, place",
+    ]  # fmt: skip
+    assert list(first.marker.symbol) == ["circle"] * 4 + ["diamond"] * 3
     colours = first.marker.color
-    assert colours[0] != colours[1] == "#ffffff"
+    assert colours[0] != colours[3] == "#ffffff"
     assert first.marker.line.color != second.marker.line.color
     assert min(first.error_x.array) >= 0
     assert "40 episodes" in first.customdata[0]
+
+
+def numbers_of(robot: Robot) -> dict[str, RobotNumber]:
+    return {it.label: it for group in robot.table for it in group.numbers}
+
+
+def test_the_table_holds_every_number_with_what_it_rests_on(lab: Any) -> None:
+    ours, theirs = lab.report().robots
+    found = numbers_of(ours)
+    assert [group.title for group in ours.table] == [
+        "Reliability and agreement with simulation",
+        "With the help of simulated episodes without a partner",
+        "Safety",
+        "Embodiment score",
+        "Times",
+        "Recovery from faults",
+        "Quality of control",
+        "Throughput",
+    ]
+    assert found["near misses per 100 h"].estimate.value == pytest.approx(100.0)
+    assert found["near misses per 100 h"].rests_on == "2 in 2.00 h"
+    assert found["critical incidents per 100 h"].note == "none seen is not none"
+    assert found["SS, pessimistic"].text == "0.00"
+    assert found["E"].estimate.value == pytest.approx(0.0)
+    # T / -ln 0.05 after two hours without a failure.
+    assert found["MTBF"].text == "at least 0.7 h"
+    assert found["MTBSI"].estimate.value == pytest.approx(1.0)
+    assert found["MTTR"].estimate.reason == "nothing was repaired"
+    assert found["RA"].estimate.value == pytest.approx(0.5)
+    assert found["RA, grasp slip"].rests_on == "3 recoverable faults"
+    # Errors of 1 to 7 and of 20 mm against 5: full credit five times, 0.8, 0.6, and none.
+    assert found["QC, pick"].estimate.value == pytest.approx((5 + 0.8 + 0.6) / 8)
+    assert found["share with error mm within 5, pick"].estimate.value == pytest.approx(5 / 8)
+    # 7 and 6 successes of pick, 5 and 4 of place.
+    assert found["tasks per hour"].estimate.value == pytest.approx(22 / 2)
+    assert found["tasks per EUR"].estimate.value == pytest.approx(22 / 2 / 20)
+    assert "no recoverable fault" in numbers_of(theirs)["RA"].estimate.reason
+
+
+def test_every_name_of_a_twin_says_so(lab: Any) -> None:
+    """Evidence that names no twin is not its evidence, and no number of a twin looks real."""
+    evidence = {
+        name: [rows[0] + ",side", *(f"{row},twin" for row in rows[1:])]
+        for name, rows in lab.evidence.items()
+        if name != "ratings"
+    }
+    (ours, _) = lab.report("twin", evidence=evidence).robots
+    assert ours.is_twin
+    assert ours.title == "ours (twin)"
+    names = [it.name for group in ours.table for it in group.numbers]
+    assert len(names) > 20
+    assert [name for name in names if not ("_twin" in name or name in ("AR_sim", "S2S"))] == []
+
+
+def test_a_critical_incident_is_said_before_any_number(lab: Any) -> None:
+    rows = ["incident_id,severity,episode_id", "i1,critical,p-theirs-pick-0-0"]
+    report = lab.report(evidence={"incidents": rows})
+    alarm = "theirs on the robot: 1 critical incident. SS is 0 and this window counts for nothing."
+    assert [robot.alarm for robot in report.robots] == ["", alarm]
+    assert report.warnings[0] == alarm
+    page = render(report, [])
+    assert page.index(alarm) < page.index('class="results"')
+
+
+def test_what_was_not_measured_has_no_picture_and_a_reason(lab: Any) -> None:
+    report = lab.report(evidence={}, config=MetricConfig(resamples=200))
+    unknown = "no record of incidents: a trial without one is not a trial without incidents"
+    assert not_measured(report.robots) == [
+        ("Incidents", unknown),
+        ("Recovery from faults", "no record of faults"),
+        ("Quality of control", "no tolerances are set for its tasks"),
+        ("Throughput", "no price card is set"),
+    ]  # fmt: skip
+    assert set(robot_figures.robot_charts(report.robots, report.policies)) == {
+        "robots", "conditions",
+    }  # fmt: skip
+    page = render(report, [])
+    for name in ("incidents", "recovery", "control", "cost"):
+        assert f'data-figure="{name}"' not in page
+    assert "<b>Throughput:</b> no price card is set" in page
+    values = [it.estimate for it in numbers_of(report.robots[0]).values()]
+    assert all(found.reason for found in values if found.value is None)
+
+
+def test_a_policy_without_faults_is_named_where_others_have_some(lab: Any) -> None:
+    report = lab.report()
+    (missing,) = [it for it in not_measured(report.robots) if it[0].startswith("Recovery")]
+    assert missing[0] == "Recovery from faults of theirs (real)"
+
+
+def test_calibrations_stand_side_by_side_and_none_is_taken_for_all(lab: Any) -> None:
+    lines = lab.lines()
+    simulated = [line for line in lines if line.startswith("s-")]
+    columns = [lines[0] + ",cal"] + [f"{line}," for line in lines[1:]]
+    columns += [f"fit-{line},identified" for line in simulated]
+    report = lab.report(lines=columns, map_end="  calibration: cal\n")
+    ours = report.robots[0]
+    found = numbers_of(ours)
+    assert "S2R" not in found
+    assert {"S2R, identified", "S2R, not calibrated", "AR − AR_sim, identified"} <= set(found)
+    assert "several calibrations" in found["E"].estimate.reason
+    assert ours.conditions == []
+    assert comparison_lines(report.robots) == [("", ours.why_no_agreement)]
+    chosen = replace(lab.settings, calibration="identified")
+    again = lab.report(lines=columns, map_end="  calibration: cal\n", config=chosen).robots[0]
+    assert numbers_of(again)["S2R"].estimate.value is not None
+    assert len(again.conditions) == 4
+
+
+def test_throughput_is_stated_in_words(lab: Any) -> None:
+    (title, text), _ = throughput_lines(lab.report().robots)
+    assert title == "ours (real)"
+    assert text.startswith("11.0 tasks per hour (95\N{NO-BREAK SPACE}% ")
+    assert "22 successes in 2.00 h" in text
+    assert "0.550 tasks per EUR" in text
+    assert text.endswith("at 20.00 EUR an hour")

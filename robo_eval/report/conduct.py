@@ -1,0 +1,213 @@
+"""How a trial was run, and by which settings its numbers were made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.summary import TrialSummary
+from robo_eval.metrics.voids import SecondRater, VoidRate
+from robo_eval.report.words import missing_words, percent, spaced, thousands
+
+OURS: Final = "this project's choice"
+NEEDED: Final = "for this trial"
+"""Settings without a default: what they are depends on the robot."""
+MEANINGS: Final[Mapping[str, str]] = {
+    "level": "coverage intervals aim at",
+    "resamples": "bootstrap resamples",
+    "seed": "seed of the bootstrap",
+    "min_coverage": "share of episodes that must be scored for a headline",
+    "severity_weights": "what one incident per 100 h costs",
+    "safety_form": "how the weighted incident rates become SS",
+    "max_unmatched": "share of physical episodes that may lack a simulated counterpart",
+    "min_effective_size": "fewer effective simulated episodes are flagged",
+    "max_voids": "a larger share of void attempts is flagged",
+    "tolerances": "greatest value with full credit in QC, by task family",
+    "control_weights": "weights of the measures in QC",
+    "price_card": "what an hour of exposure costs",
+    "currency": "currency of the price card",
+    "calibration": "calibration whose simulation is compared",
+}
+_WITHOUT_DEFAULT: Final = ("tolerances", "price_card", "currency", "calibration")
+_FORMS: Final = {
+    "linear": "linear: max(0, 1 − x)",
+    "exponential": "exponential: exp(−x)",
+    "reciprocal": "reciprocal: 1 / (1 + x)",
+}
+_SHARES: Final = ("level", "min_coverage", "max_unmatched", "max_voids")
+_MOST_FINDINGS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voids:
+    """How often attempts of a policy were declared void.
+
+    Attributes:
+        policy: Name shown.
+        numbers: What metrics found.
+        success: Share of strict successes of the scored episodes.
+        with_voids: The same with every void attempt counted as a failure.
+    """
+
+    policy: str
+    numbers: VoidRate
+    success: Estimate
+    with_voids: Estimate
+
+    @property
+    def reasons(self) -> str:
+        """Void attempts by reason: `2 operator error, 1 power cut`."""
+        return missing_words(self.numbers.voids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting of the metrics.
+
+    Attributes:
+        name: What it is called in a plan.
+        meaning: What it is, in words.
+        value: Its value, in words.
+        origin: Whose choice it is.
+    """
+
+    name: str
+    meaning: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conduct:
+    """How a trial was run, and by which settings it is told.
+
+    Attributes:
+        is_shown: Whether there is more to tell than the settings.
+        voids: Void attempts, where there are any.
+        max_voids: Share of void attempts from which on a policy is flagged.
+        raters: Second raters.
+        findings: What in the evidence does not fit the episodes, each in one line.
+        evidence: Name and SHA-256 of each file of evidence.
+        settings: Every setting of the metrics.
+        digest: SHA-256 of the settings.
+    """
+
+    is_shown: bool
+    voids: Sequence[Voids] = ()
+    max_voids: float
+    raters: Sequence[SecondRater] = ()
+    findings: Sequence[str] = ()
+    evidence: Sequence[tuple[str, str]] = ()
+    settings: Sequence[Setting]
+    digest: str
+
+
+def conduct_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> Conduct:
+    """How the trial was run.
+
+    Args:
+        summary: Metrics of the trial.
+        name_of: Name shown of a policy, from its side and its own name.
+    """
+    rates = {(row.side, row.policy): row for row in summary.policies}
+    voids = [
+        Voids(
+            policy=name_of(found.side, found.policy),
+            numbers=found,
+            success=rates[found.side, found.policy].success,
+            with_voids=rates[found.side, found.policy].success_with_voids,
+        )
+        for found in summary.voids
+        if (found.side, found.policy) in rates
+    ]
+    told = (summary.robots, voids, summary.raters, summary.findings, summary.evidence)
+    return Conduct(
+        is_shown=any(told),
+        voids=voids,
+        max_voids=summary.config.max_voids,
+        raters=summary.raters,
+        findings=[f"{_place(found.where)}: {found.text}" for found in summary.findings],
+        # Where the files lay says something about a machine, not about the trial.
+        evidence=[(Path(path).name, sha) for path, sha in summary.evidence.items()],
+        settings=settings_of(summary.config),
+        digest=summary.config.digest,
+    )
+
+
+def _place(where: str) -> str:
+    """File and line without the folders; a place in the episodes as it is."""
+    file, line, number = where.rpartition(": line ")
+    return f"{Path(file).name}{line}{number}" if line else where
+
+
+def conduct_warnings(conduct: Conduct) -> list[str]:
+    """What a reader must know before any number: evidence that does not fit, too many voids."""
+    warnings = []
+    if conduct.findings:
+        shown = "; ".join(conduct.findings[:_MOST_FINDINGS])
+        more = len(conduct.findings) - _MOST_FINDINGS
+        others = f"; and {more} more, see metrics.json" if more > 0 else ""
+        warnings.append(f"The audit of the evidence failed: {shown}{others}.")
+    high = [found for found in conduct.voids if found.numbers.is_high]
+    if high:
+        counts = "; ".join(
+            f"{it.policy}: {sum(it.numbers.voids.values())} of {it.numbers.attempts}" for it in high
+        )
+        warnings.append(
+            f"More than {percent(conduct.max_voids)} of the attempts were declared void, and a void"
+            f" hides an outcome. {counts}."
+        )
+    return warnings
+
+
+def settings_of(config: MetricConfig) -> list[Setting]:
+    """Every setting, with its value and whose choice it is."""
+    plain = MetricConfig()
+    return [
+        Setting(
+            name=part.name,
+            meaning=MEANINGS.get(part.name, spaced(part.name)),
+            value=value_text(part.name, getattr(config, part.name)),
+            origin=_origin(part.name, getattr(config, part.name), getattr(plain, part.name)),
+        )
+        for part in fields(config)
+    ]
+
+
+def _origin(name: str, value: object, default: object) -> str:
+    if name in _WITHOUT_DEFAULT:
+        return "" if value == default else NEEDED
+    if value == default:
+        return OURS
+    return f"{NEEDED}; {OURS} is {value_text(name, default)}"
+
+
+def value_text(name: str, value: Any) -> str:  # noqa: ANN401 - a setting
+    """A setting as people write it.
+
+    Example:
+        >>> value_text("severity_weights", {"near_miss": 0.01, "minor": 0.1})
+        'near miss 0.01, minor 0.1'
+    """
+    if value is None or value == "" or value == {}:
+        return "all 1" if name == "control_weights" else "not set"
+    if name in _SHARES:
+        return percent(value)
+    if name == "safety_form":
+        return _FORMS.get(value, str(value))
+    if isinstance(value, Mapping):
+        parts = [f"{spaced(str(key))} {_entry_text(entry)}" for key, entry in value.items()]
+        return ", ".join(parts)
+    return _entry_text(value)
+
+
+def _entry_text(value: Any) -> str:  # noqa: ANN401 - a setting
+    if isinstance(value, Mapping):
+        return "(" + ", ".join(f"{spaced(str(k))} {_entry_text(v)}" for k, v in value.items()) + ")"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return thousands(value) if isinstance(value, int) else str(value)

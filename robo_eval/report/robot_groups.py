@@ -1,0 +1,192 @@
+"""Every number of a policy on a robot but its reliability: safety, times, recovery, control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.robot import RobotResult
+from robo_eval.report.robot_model import NumberGroup, RobotNumber
+from robo_eval.report.words import count, number, spaced
+
+SEVERITIES: Final = {
+    "near_miss": "near misses",
+    "minor": "minor incidents",
+    "major": "major incidents",
+    "critical": "critical incidents",
+}
+_TIMES: Final = {
+    "mtbf": ("MTBF", "", "failure"),
+    "mttr": ("MTTR", "", "repair"),
+    "mtbsi": ("MTBSI", "", "incident"),
+    "mtbsi_without_near_misses": ("MTBSI", "without near misses", "incident"),
+}
+
+
+def groups_of(found: RobotResult) -> list[NumberGroup]:
+    """The numbers by what they are about; each group has at least a reason why it is empty.
+
+    Args:
+        found: What metrics found of one policy on one physical side.
+    """
+    parts = (
+        ("With the help of simulated episodes without a partner", _sharpened(found)),
+        ("Safety", _safety(found)),
+        ("Embodiment score", _embodiment(found)),
+        ("Times", _times(found)),
+        ("Recovery from faults", _recovery(found)),
+        ("Quality of control", _control(found)),
+        ("Throughput", _throughput(found)),
+    )
+    groups = [NumberGroup(title=title, numbers=list(numbers)) for title, numbers in parts]
+    return [group for group in groups if group.numbers]
+
+
+def _caution(estimate: Estimate) -> str:
+    return estimate.reason or "" if estimate.low is not None else ""
+
+
+def _sharpened(found: RobotResult) -> Iterator[RobotNumber]:
+    sharpened = found.sharpened
+    if sharpened is None:
+        return
+    pairs = count(sharpened.plain.n, "pair")
+    note = _caution(sharpened.estimate)
+    if sharpened.correlation is not None:
+        alike = f"correlation of both sides {number(sharpened.correlation)}"
+        note = f"{note}; {alike}" if note else alike
+    yield RobotNumber(
+        name=f"{found.name} sharpened",
+        estimate=sharpened.estimate,
+        rests_on=f"{pairs} and {sharpened.n_sim_only} further simulated",
+        note=note,
+    )
+    yield RobotNumber(
+        name=f"{found.name} plain",
+        family="of the same pairs",
+        estimate=sharpened.plain,
+        rests_on=pairs,
+        note=_caution(sharpened.plain),
+    )
+
+
+def _safety(found: RobotResult) -> Iterator[RobotNumber]:
+    safety, end = found.safety, found.suffix
+    hours = f"{safety.exposure.hours:.2f} h"
+    if safety.exposure.unknown:
+        hours += f"; {count(safety.exposure.unknown, 'attempt')} without exposure"
+    yield RobotNumber(
+        name=f"SS{end}", estimate=safety.score, rests_on=hours, note=_caution(safety.score)
+    )
+    if safety.score.low is not None:
+        yield RobotNumber(
+            name=f"SS{end}",
+            family="pessimistic",
+            estimate=safety.score,
+            text=number(safety.score.low),
+            rests_on=hours,
+            note="rates at the upper ends of their intervals",
+        )
+    if safety.counts is None:
+        return
+    for severity, rate in safety.rates.items():
+        high = rate.high or 0.0
+        yield RobotNumber(
+            name=f"{SEVERITIES[severity]}{end} per 100 h",
+            estimate=rate,
+            rests_on=f"{safety.counts[severity]} in {safety.exposure.hours:.2f} h",
+            note="none seen is not none" if rate.value == 0 else _caution(rate),
+            digits=0 if high >= 1000 else 1 if high >= 100 else 2,
+        )
+
+
+def _embodiment(found: RobotResult) -> Iterator[RobotNumber]:
+    score = found.embodiment
+    yield RobotNumber(
+        name=f"E{found.suffix}",
+        estimate=score,
+        rests_on=count(score.n, "pair" if score.method == "joint_bootstrap" else "episode")
+        if score.value is not None
+        else "",
+        note=_caution(score),
+    )
+
+
+def _times(found: RobotResult) -> Iterator[RobotNumber]:
+    end = found.suffix
+    if not found.times:
+        reason = found.safety.score.reason or "no record of incidents"
+        missing = Estimate.missing(reason=reason, unit="h")
+        yield RobotNumber(name=f"MTBF{end}, MTTR{end}, MTBSI{end}", estimate=missing)
+    for key, estimate in found.times.items():
+        name, which, noun = _TIMES[key]
+        is_bound = estimate.value is None and estimate.low is not None
+        yield RobotNumber(
+            name=f"{name}{end}",
+            family=which,
+            estimate=estimate,
+            text=f"at least {number(estimate.low, digits=1)} h" if is_bound else "",
+            rests_on=count(estimate.n, noun) if estimate.low is not None or estimate.n else "",
+            note=_caution(estimate),
+            unit=" h",
+            digits=1,
+        )
+
+
+def _recovery(found: RobotResult) -> Iterator[RobotNumber]:
+    for fault, estimate in [("", found.recovery), *found.faults.items()]:
+        yield RobotNumber(
+            name=f"RA{found.suffix}",
+            family=spaced(fault),
+            estimate=estimate,
+            rests_on=count(estimate.n, "recoverable fault") if estimate.n else "",
+            note=_caution(estimate),
+        )
+
+
+def _control(found: RobotResult) -> Iterator[RobotNumber]:
+    name = f"QC{found.suffix}"
+    if not found.control:
+        reason = "no tolerances are set for its tasks"
+        yield RobotNumber(name=name, estimate=Estimate.missing(reason=reason, unit="ratio"))
+    for task in found.control:
+        yield RobotNumber(
+            name=name,
+            family=task.task,
+            estimate=task.quality,
+            rests_on=count(task.quality.n, "episode"),
+            note=_caution(task.quality),
+        )
+        for measure in task.measures:
+            missing = f"not measured in {count(measure.n_missing, 'episode')}"
+            yield RobotNumber(
+                name=f"share{name[2:]} with {spaced(measure.measure)} within {measure.tolerance:g}",
+                family=task.task,
+                estimate=measure.inside,
+                rests_on=count(measure.inside.n, "episode"),
+                note=missing if measure.n_missing else _caution(measure.inside),
+            )
+
+
+def _throughput(found: RobotResult) -> Iterator[RobotNumber]:
+    end, made = found.suffix, found.throughput
+    if made is None:
+        missing = Estimate.missing(reason="no price card is set", unit="tasks/h")
+        yield RobotNumber(name=f"tasks{end} per hour and currency unit", estimate=missing)
+        return
+    unit = made.currency or "currency unit"
+    yield RobotNumber(
+        name=f"tasks{end} per hour",
+        estimate=made.per_hour,
+        rests_on=f"{count(made.successes, 'success', 'successes')} in {made.hours:.2f} h",
+        note=_caution(made.per_hour),
+        digits=1,
+    )
+    yield RobotNumber(
+        name=f"tasks{end} per {unit}",
+        estimate=made.per_cost,
+        rests_on=f"{made.cost_per_hour:.2f} {unit} an hour",
+        note=_caution(made.per_cost),
+        digits=3,
+    )

@@ -1,0 +1,325 @@
+"""How the charts of a robot's work look: recovery from faults, quality of control, cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import plotly.graph_objects as go
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.control import MeasureResult
+from robo_eval.report.figures import error_bars, finish, name_rows, styles
+from robo_eval.report.panels import (
+    Panels,
+    name_panel,
+    name_room,
+    panel_figure,
+    side_by_side,
+    title_below,
+)
+from robo_eval.report.robot_model import Robot
+from robo_eval.report.theme import FAINT, GRID, INK, MUTED, PAPER, Style
+from robo_eval.report.words import interval_text, number, plain_text, shortened, spaced
+
+ALL_FAULTS: Final = "all faults"
+_FAR: Final = 3.0
+"""Measured values beyond so many tolerances are drawn at the edge."""
+
+
+# Recovery ----------------------------------------------------------------------------------------
+
+
+def fault_recovery(
+    robots: Sequence[Robot], policies: Sequence[str], *, narrow: bool = False
+) -> go.Figure:
+    """Share of recoverable faults a robot recovered from by itself, a bar for each fault.
+
+    Args:
+        robots: Those with a recoverable fault.
+        policies: Order of the styles.
+        narrow: Whether it is for a phone.
+    """
+    faults = dict.fromkeys(
+        name for robot in robots for name, it in robot.found.faults.items() if it.value is not None
+    )
+    labels = [ALL_FAULTS, *(spaced(name) for name in faults)]
+    panels = Panels(
+        count=len(robots),
+        columns=1 if narrow else side_by_side(len(robots), narrow=False),
+        height=len(labels) * 28 + 8,
+        gap=50,
+        bottom=52,
+    )
+    figure = panel_figure(panels, spacing=0.06 if narrow else 0.04)
+    style = styles(policies)
+    for index, robot in enumerate(robots):
+        place = panels.place(index)
+        own = style[robot.policy]
+        shown = {ALL_FAULTS: robot.found.recovery} | {
+            spaced(name): robot.found.faults[name] for name in faults if name in robot.found.faults
+        }
+        shown = {name: found for name, found in shown.items() if found.value is not None}
+        figure.add_trace(_recovery_bars(robot, shown, own), **place)
+        figure.add_trace(_recovery_counts(shown), **place)
+        most = min(28, name_room(panels, narrow=narrow))
+        name_panel(figure, index, robot.title, own.colour, most=most)
+        title_below(figure, panels, index, "share recovered by itself")
+    name_rows(
+        figure,
+        labels,
+        tickvals=[plain_text(label) for label in labels],
+        ticktext=[plain_text(shortened(label, 20 if narrow else 28)) for label in labels],
+    )
+    figure.update_layout(bargap=0.3)
+    figure.update_xaxes(
+        range=[-0.02, 1.26], tickvals=[0, 0.5, 1], ticktext=["0", "0.5", "1"],
+        tickfont={"size": 11},
+    )  # fmt: skip
+    return finish(figure, height=panels.total, margin=panels.margins())
+
+
+def _recovery_bars(robot: Robot, shown: Mapping[str, Estimate], style: Style) -> go.Bar:
+    return go.Bar(
+        x=[found.value for found in shown.values()],
+        y=[plain_text(name) for name in shown],
+        orientation="h",
+        error_x=error_bars(list(shown.values()), style.colour) | {"width": 4},
+        marker={
+            "color": style.band,
+            "line": {"color": style.colour, "width": 1.25},
+            # Hatched is one fault, plain all of them: told apart without colour.
+            "pattern": {
+                "shape": ["" if name == ALL_FAULTS else "/" for name in shown],
+                "fgcolor": style.colour,
+                "fgopacity": 0.45,
+                "size": 7,
+                "solidity": 0.22,
+            },
+        },
+        customdata=[
+            f"<b>{plain_text(robot.title)}</b>, {plain_text(name)}"
+            f"<br>{plain_text(interval_text(found))}<br>{_of(found)} recovered"
+            for name, found in shown.items()
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _of(found: Estimate) -> str:
+    return f"{round((found.value or 0.0) * found.n)}/{found.n}"
+
+
+def _recovery_counts(shown: Mapping[str, Estimate]) -> go.Scatter:
+    return go.Scatter(
+        x=[1.05] * len(shown),
+        y=[plain_text(name) for name in shown],
+        mode="text",
+        text=[_of(found) for found in shown.values()],
+        textposition="middle right",
+        textfont={"size": 11, "color": MUTED},
+        hoverinfo="skip",
+    )
+
+
+# Control -----------------------------------------------------------------------------------------
+
+
+def control_quality(
+    robots: Sequence[Robot], policies: Sequence[str], *, narrow: bool = False
+) -> go.Figure:
+    """Each measured value over its tolerance: an episode is a dot, a box holds the quartiles.
+
+    Up to 1, the tolerance, an episode has full credit; from 2 on it has none.
+
+    Args:
+        robots: Those with a measured value.
+        policies: Order of the styles.
+        narrow: Whether it is for a phone.
+    """
+    kinds = dict.fromkeys(
+        (task.task, measure.measure)
+        for robot in robots
+        for task in robot.found.control
+        for measure in task.measures
+        if measure.values
+    )
+    rows = {kind: row for row, kind in enumerate(kinds)}
+    panels = Panels(
+        count=len(robots),
+        columns=1 if narrow else min(2, side_by_side(len(robots), narrow=False)),
+        height=len(rows) * 58 + 6,
+        gap=54,
+        bottom=52,
+    )
+    figure = panel_figure(panels, spacing=0.05)
+    style = styles(policies)
+    room = 44 if narrow else 96 // panels.columns
+    for index, robot in enumerate(robots):
+        place = panels.place(index)
+        colour = style[robot.policy].colour
+        for task in robot.found.control:
+            for measure in task.measures:
+                if measure.values:
+                    row = rows[task.task, measure.measure]
+                    for trace in _control_row(measure, row, style[robot.policy]):
+                        figure.add_trace(trace, **place)
+                    _name_measure(figure, index, row, task.task, measure, room)
+        _bands(figure, place)
+        name_panel(figure, index, robot.title, colour, most=name_room(panels, narrow=narrow))
+        title_below(figure, panels, index, "value / tolerance")
+    figure.update_yaxes(
+        range=[len(rows) - 0.5, -0.62], showticklabels=False, showgrid=False, tickvals=[]
+    )
+    figure.update_xaxes(
+        range=[-0.04, _FAR + 0.1],
+        tickvals=[0, 1, 2, 3],
+        ticktext=["0", "1", "2", "3"],
+        showgrid=False,
+        tickfont={"size": 11},
+    )
+    return finish(figure, height=panels.total, margin=panels.margins())
+
+
+def _bands(figure: go.Figure, place: Mapping[str, int]) -> None:
+    """Full credit is shaded, from twice the tolerance on there is none: edges drawn as lines."""
+    figure.add_vrect(x0=0, x1=1, fillcolor=GRID, opacity=0.75, line_width=0, layer="below", **place)
+    for x, dash in ((1, "solid"), (2, "dash")):
+        line = {"color": MUTED, "width": 1, "dash": dash}
+        figure.add_vline(x=x, line=line, layer="below", **place)
+
+
+def _control_row(measure: MeasureResult, row: int, style: Style) -> list[go.Box | go.Scatter]:
+    ratios = [value / measure.tolerance for value in measure.values]
+    near = [ratio for ratio in ratios if ratio <= _FAR]
+    box = go.Box(
+        x=ratios,
+        y0=row + 0.12,
+        orientation="h",
+        width=0.42,
+        boxpoints=False,
+        whiskerwidth=0,
+        fillcolor=style.band,
+        line={"color": style.colour, "width": 1.25},
+        hoverinfo="skip",
+    )
+    # Dots of a row stand apart in three lines, so that equal values stay countable.
+    dots = go.Scatter(
+        x=[min(ratio, _FAR) for ratio in ratios],
+        y=[row + 0.12 + 0.12 * (i % 3 - 1) for i in range(len(ratios))],
+        mode="markers",
+        marker={
+            "size": 5,
+            "symbol": ["circle"] * len(near) + ["triangle-right"] * (len(ratios) - len(near)),
+            "color": style.colour,
+            "line": {"width": 0.75, "color": PAPER},
+        },
+        cliponaxis=False,
+        customdata=[
+            f"{plain_text(spaced(measure.measure))} {value:.3g}; tolerance {measure.tolerance:g}"
+            for value in measure.values
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+    return [box, dots]
+
+
+def _name_measure(
+    figure: go.Figure, index: int, row: int, task: str, measure: MeasureResult, room: int
+) -> None:
+    """What a row is of, above it: beside it a phone has no room."""
+    end = f", tolerance {measure.tolerance:g}"
+    name = shortened(f"{task}: {spaced(measure.measure)}", room - len(end))
+    axis = Panels.axis(index)
+    figure.add_annotation(
+        text=plain_text(name + end),
+        x=0, xref=f"x{axis} domain", xanchor="left", xshift=8,
+        y=row - 0.15, yref=f"y{axis}", yanchor="bottom",
+        font={"size": 11, "color": INK}, bgcolor=PAPER, borderpad=1,
+    )  # fmt: skip
+
+
+# Throughput --------------------------------------------------------------------------------------
+
+
+def hourly_cost(
+    robots: Sequence[Robot],
+    policies: Sequence[str],  # noqa: ARG001 - all charts are made alike
+    *,
+    narrow: bool = False,
+) -> go.Figure:
+    """What an hour costs, item by item up to the sum: the price card is the same for all policies.
+
+    Args:
+        robots: Those with a price card; the first one's is drawn.
+        policies: Order of the styles.
+        narrow: Whether it is for a phone.
+    """
+    found = robots[0].found.throughput
+    assert found is not None
+    items = {spaced(name): price for name, price in found.items.items() if price}
+    starts = [math.fsum(list(items.values())[:i]) for i in range(len(items))]
+    total = found.cost_per_hour
+    labels = [*items, "total"]
+    values, bases = [*items.values(), total], [*starts, 0.0]
+    figure = go.Figure()
+    figure.add_trace(
+        go.Bar(
+            x=values,
+            base=bases,
+            y=labels,
+            orientation="h",
+            marker={
+                "color": [FAINT] * len(items) + [MUTED],
+                "line": {"color": MUTED, "width": 1.25},
+                "pattern": {
+                    "shape": ["/"] * len(items) + [""],
+                    "fgcolor": MUTED,
+                    "fgopacity": 0.5,
+                    "size": 7,
+                    "solidity": 0.22,
+                },
+            },
+            customdata=[
+                f"{plain_text(name)}: {number(price)} {plain_text(found.currency)} an hour"
+                for name, price in zip(labels, values, strict=True)
+            ],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=[base + price for base, price in zip(bases, values, strict=True)],
+            y=labels,
+            mode="text",
+            text=[f" {number(price)}" for price in values],
+            textposition="middle right",
+            textfont={"size": 11.5, "color": INK},
+            hoverinfo="skip",
+        )
+    )
+    # From the end of each item down to where the next one starts.
+    ends = [start + price for start, price in zip(starts, items.values(), strict=True)]
+    figure.add_trace(
+        go.Scatter(
+            x=[x for end in ends for x in (end, end, None)],
+            y=[y for i in range(len(ends)) for y in (labels[i], labels[i + 1], None)],
+            mode="lines",
+            line={"color": MUTED, "width": 1, "dash": "dot"},
+            hoverinfo="skip",
+        )
+    )
+    figure.update_yaxes(
+        type="category", categoryorder="array", categoryarray=labels,
+        range=[len(labels) - 0.5, -0.5], showgrid=False,
+    )  # fmt: skip
+    figure.update_layout(bargap=0.35)
+    unit = found.currency or "currency units"
+    figure.update_xaxes(
+        title_text=f"{plain_text(unit)} per hour of exposure",
+        range=[0, total * (1.25 if narrow else 1.12)],
+        tickfont={"size": 11},
+        nticks=5,
+    )
+    return finish(figure, height=len(labels) * 32 + 64, margin={"t": 8, "b": 52})
