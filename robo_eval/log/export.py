@@ -78,6 +78,10 @@ def read_episodes(path: StrPath) -> pd.DataFrame:
     read = _format_of(source, {".parquet": _parquet_rows, ".csv": _csv_rows})
     from robo_eval.log.table import episodes_table
 
+    if read is _parquet_rows:
+        frame = _parquet_frame(source)
+        if frame is not None:
+            return frame
     return episodes_table(
         episode_of(cells, where=partial(_where, source, number))
         for number, cells in enumerate(read(source), start=1)
@@ -175,7 +179,7 @@ def _parquet(episodes: Sequence[Episode]) -> bytes:
     import pyarrow.parquet as pq
 
     rows = [cells_of(episode, where=episode.episode_id) for episode in episodes]
-    schema = _parquet_schema()
+    schema = parquet_schema()
     arrays = []
     for column in schema:
         values: list[Any] = [row[column.name] for row in rows]
@@ -187,7 +191,8 @@ def _parquet(episodes: Sequence[Episode]) -> bytes:
     return sink.getvalue()
 
 
-def _parquet_schema() -> pa.Schema:
+def parquet_schema() -> pa.Schema:
+    """The columns of an exported Parquet file, with their types."""
     import pyarrow as pa
 
     types = {Kind.INTEGER: pa.int64(), Kind.NUMBER: pa.float64(), Kind.TRUTH: pa.bool_()}
@@ -200,7 +205,7 @@ def _parquet_schema() -> pa.Schema:
     )
 
 
-def _parquet_rows(path: Path) -> Iterator[list[Any]]:
+def _parquet_table(path: Path) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -211,6 +216,22 @@ def _parquet_rows(path: Path) -> Iterator[list[Any]]:
     except (pa.ArrowException, OSError, ValueError) as err:
         raise InputError(f"{path}: is no Parquet file, or damaged: {err!s:.200}") from err
     _check_header(path, table.column_names)
-    for batch in table.select(list(COLUMNS)).to_batches(max_chunksize=1024):
+    return table.select(list(COLUMNS))
+
+
+def _parquet_frame(path: Path) -> pd.DataFrame | None:
+    """All rows at once; None if one of them needs to be looked at."""
+    from robo_eval.log.columns import Column, table_of_columns
+
+    table = _parquet_table(path)
+    columns = {name: Column(name) for name in COLUMNS}
+    for name, column in columns.items():
+        if not all(column.add_arrow(chunk) for chunk in table[name].chunks):
+            return None
+    return table_of_columns(columns) if table.num_rows else None
+
+
+def _parquet_rows(path: Path) -> Iterator[list[Any]]:
+    for batch in _parquet_table(path).to_batches(max_chunksize=1024):
         columns = [column.to_pylist() for column in batch.columns]
         yield from (list(row) for row in zip(*columns, strict=True))

@@ -70,6 +70,12 @@ OPTIONAL: Final = frozenset(name for name in COLUMNS if _FIELDS[name][1])
 """Columns that may be missing (NULL)."""
 
 
+def words_of(column: str) -> frozenset[str]:
+    """The words a column may hold; none if it holds something else."""
+    words = _FIELDS[column][2]
+    return frozenset(str(word.value) for word in words or ())
+
+
 def columns_of_form(form: int) -> tuple[str, ...]:
     """The columns a row of this form has."""
     return tuple(name for name in COLUMNS if SINCE.get(name, 1) <= form)

@@ -29,6 +29,8 @@ __all__ = ["DATABASE", "EpisodeStore", "migrate"]
 
 _PAGE: Final = 512
 """Rows read at once."""
+_BLOCK: Final = 20_000
+"""Rows read at once into a table, in which they stay anyway."""
 _SELECT_HEAD: Final = "SELECT sequence, row_sha256 FROM episodes ORDER BY sequence DESC LIMIT 1"
 _SELECT: Final = ", ".join(("sequence", *COLUMNS))
 _ORDER: Final = tuple(EPISODES.columns.keys())
@@ -186,13 +188,27 @@ class EpisodeStore:
         """
         from robo_eval.log.table import episodes_table
 
-        return episodes_table(self.episodes())
+        frame = self._frame_of_columns()
+        return episodes_table(self.episodes()) if frame is None else frame
 
-    def _page(self, after: int) -> Sequence[Any]:
+    def _frame_of_columns(self) -> pd.DataFrame | None:
+        """All rows at once; None if one of them needs to be looked at."""
+        from robo_eval.log.columns import Column, table_of_columns
+
+        columns = {name: Column(name) for name in COLUMNS}
+        after = 0
+        while rows := self._page(after, _BLOCK):
+            sequences, *cells = zip(*rows, strict=True)
+            after = sequences[-1]
+            if not all(map(Column.add, columns.values(), cells)):
+                return None
+        return table_of_columns(columns) if after else None
+
+    def _page(self, after: int, size: int = _PAGE) -> Sequence[Any]:
         with database.translated(self.path):
             return self._connection.exec_driver_sql(
                 f"SELECT {_SELECT} FROM episodes WHERE sequence > ?"  # noqa: S608 - our columns
-                f" ORDER BY sequence LIMIT {_PAGE}",
+                f" ORDER BY sequence LIMIT {size}",
                 (after,),
             ).fetchall()
 

@@ -15,10 +15,19 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.frame import episodes_frame, is_missing
+from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import success_estimate, success_of_rows
-from robo_eval.metrics.tables import Rows, groups, main_rows, sort_key
+from robo_eval.metrics.tables import (
+    Rows,
+    groups,
+    main_rows,
+    matched_pairs,
+    numbered,
+    sort_key,
+    split_by,
+)
 from robo_eval.metrics.tasks import VARIANT, task_label
+from robo_eval.stats.clustered import resampled_ratios
 from robo_eval.stats.paired import (
     PairedTable,
     bonett_price_interval,
@@ -143,13 +152,19 @@ def compare_rows(rows: Rows, side: str, config: MetricConfig) -> Agreement:
     physical, simulated = (
         rows.take((rows["side"] == name) & rows.scored) for name in (side, Side.SIM.value)
     )
-    is_paired = any(not is_missing(pair) for pair in physical["pair_id"])
+    is_paired = not physical.missing("pair_id").all()
     compare = _by_pairs if is_paired else _by_contexts
     return compare(NAMES[side], physical, simulated, config)
 
 
-def _label(rows: Rows, row: int) -> str:
-    return task_label(str(rows["family"][row]), str(rows[VARIANT][row]))
+def _families(rows: Rows) -> list[tuple[str, NDArray[np.intp]]]:
+    """Rows of each task, by what it is called, in order of the names."""
+    number, first = numbered(rows, ("family", VARIANT))
+    found: dict[str, list[NDArray[np.intp]]] = {}
+    for row, own in zip(first, split_by(number, len(first)), strict=True):
+        label = task_label(str(rows["family"][row]), str(rows[VARIANT][row]))
+        found.setdefault(label, []).append(own)
+    return [(label, np.concatenate(found[label])) for label in sorted(found)]
 
 
 def _worst(families: Mapping[str, Estimate]) -> str | None:
@@ -161,22 +176,18 @@ def _worst(families: Mapping[str, Estimate]) -> str | None:
 
 
 def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) -> Agreement:
-    mine, partners = _row_of_pair(physical), _row_of_pair(simulated)
-    shared = sorted(mine.keys() & partners.keys())
-    for pair in shared:
-        _check_alike(pair, physical, mine[pair], simulated, partners[pair])
+    for rows in (physical, simulated):
+        _check_single(rows)
+    mine, partners = matched_pairs(physical, simulated)
     # Row i of one belongs to row i of the other.
-    one = physical.take([mine[pair] for pair in shared])
-    other = simulated.take([partners[pair] for pair in shared])
-    by_family: dict[str, list[int]] = {}
-    for row in range(len(one)):
-        by_family.setdefault(_label(one, row), []).append(row)
+    one, other = physical.take(mine), simulated.take(partners)
+    _check_alike(one, other)
     families = {
         family: _of_pairs(one.take(own), other.take(own), config).agreement
-        for family, own in sorted(by_family.items())
+        for family, own in _families(one)
     }
     found = _of_pairs(one, other, config)
-    unpaired = len(physical) - len(shared)
+    unpaired = len(physical) - len(one)
     return Agreement(
         name=name,
         agreement=found.agreement,
@@ -185,7 +196,7 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
         difference=found.difference,
         p_value=found.p_value,
         matching="pairs",
-        n_pairs=len(shared),
+        n_pairs=len(one),
         n_unpaired=unpaired,
         families=families,
         worst_family=_worst(families),
@@ -194,27 +205,35 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
     )
 
 
-def _row_of_pair(rows: Rows) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for row, pair in enumerate(rows["pair_id"]):
-        if is_missing(pair):
-            continue
-        if pair in found:
-            side = rows["side"][row]
-            raise InputError(f"pair {pair!r} has two scored episodes on side {side}; it needs one")
-        found[str(pair)] = row
-    return found
+def _check_single(rows: Rows) -> None:
+    """Refuse a pair with two scored episodes on one side."""
+    first = numbered(rows, ("pair_id",))[1]
+    again = np.ones(len(rows), dtype=np.bool_)
+    again[first] = False
+    again &= ~rows.missing("pair_id")
+    if again.any():
+        row = int(np.flatnonzero(again)[0])
+        pair, side = rows["pair_id"][row], rows["side"][row]
+        raise InputError(f"pair {pair!r} has two scored episodes on side {side}; it needs one")
 
 
-def _check_alike(pair: str, one: Rows, i: int, other: Rows, j: int) -> None:
+def _check_alike(one: Rows, other: Rows) -> None:
+    """Refuse pairs whose episodes differ in what they must share, the first by name."""
+    clashes = []
     for column in _SAME:
-        a, b = one[column][i], other[column][j]
+        a, b = one[column], other[column]
         # What another lab did not log cannot contradict.
-        if not (is_missing(a) or is_missing(b)) and a != b:
-            raise InputError(
-                f"pair {pair!r}: {column} is {a!r} on side {one['side'][i]} and {b!r} on side"
-                f" {other['side'][j]}; a pair shares it"
-            )
+        known = np.flatnonzero(~(one.missing(column) | other.missing(column)))
+        clash = known[np.asarray(a[known] != b[known], dtype=np.bool_)]
+        if len(clash):
+            row = min(clash, key=lambda row: str(one["pair_id"][row]))
+            clashes.append((str(one["pair_id"][row]), row, column))
+    if clashes:
+        pair, row, column = min(clashes, key=lambda clash: clash[0])
+        raise InputError(
+            f"pair {pair!r}: {column} is {one[column][row]!r} on side {one['side'][row]} and"
+            f" {other[column][row]!r} on side {other['side'][row]}; a pair shares it"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +251,9 @@ def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compare
     if not n:
         none = Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
         return _Compared(none, none, none, none)
-    real, sim = (
-        np.array([value is True for value in rows["success"]]) for rows in (physical, simulated)
-    )
+    real, sim = physical.succeeded, simulated.succeeded
     table = paired_table(real, sim)
-    clusters = _clusters(physical["seed"])
+    clusters = _clusters(physical)
     if clusters is None:
         difference = _difference(table, config)
         agreement = _folded(difference)
@@ -253,12 +270,12 @@ def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compare
     )
 
 
-def _clusters(seeds: NDArray[np.object_]) -> NDArray[np.intp] | None:
+def _clusters(rows: Rows) -> NDArray[np.intp] | None:
     """Number of the seed of each pair; None where every pair has a seed of its own, or none."""
-    if any(is_missing(seed) for seed in seeds):
+    if rows.missing("seed").any():
         return None
-    names, numbers = np.unique(seeds.astype(np.int64), return_inverse=True)
-    return None if len(names) == len(seeds) else numbers
+    names, numbers = np.unique(rows["seed"].astype(np.int64), return_inverse=True)
+    return None if len(names) == len(rows) else numbers
 
 
 def _difference(table: PairedTable, config: MetricConfig) -> Estimate:
@@ -300,10 +317,7 @@ def _of_clusters(
         return alone, replace(alone, value=1.0 - abs(value))
     sums = np.bincount(clusters, weights=differences, minlength=n_seeds)
     sizes = np.bincount(clusters, minlength=n_seeds)
-    weights = np.random.default_rng(config.seed).multinomial(
-        n_seeds, np.full(n_seeds, 1.0 / n_seeds), config.resamples
-    )
-    drawn = (weights @ sums) / (weights @ sizes)
+    drawn = resampled_ratios(sums, sizes, resamples=config.resamples, seed=config.seed)
     note = f"{n_seeds} seeds: the interval is too narrow" if n_seeds < _FEW_SEEDS else None
     difference = _share(value, *_ends(drawn, config), n, _SEEDS, config)
     difference = replace(difference, reason=note)
@@ -328,14 +342,12 @@ def _share(
 
 
 def _by_contexts(name: str, physical: Rows, simulated: Rows, config: MetricConfig) -> Agreement:
-    by_family: dict[str, tuple[list[int], list[int]]] = {}
-    for place, rows in enumerate((physical, simulated)):
-        for row in range(len(rows)):
-            by_family.setdefault(_label(rows, row), ([], []))[place].append(row)
+    others = dict(_families(simulated))
     families = {
-        family: _of_contexts(physical.take(mine), simulated.take(others), config)[0].agreement
-        for family, (mine, others) in sorted(by_family.items())
-        if mine
+        family: _of_contexts(physical.take(mine), simulated.take(others.get(family, [])), config)[
+            0
+        ].agreement
+        for family, mine in _families(physical)
     }
     found, uncovered, effective = _of_contexts(physical, simulated, config)
     return Agreement(
@@ -415,7 +427,7 @@ def _counts(rows: Rows) -> dict[Hashable, tuple[int, int]]:
     """Successes and scored episodes by context, in a fixed order."""
     found = groups(rows, _CONTEXT)
     return {
-        key: (sum(value is True for value in own["success"]), len(own))
+        key: (int(own.succeeded.sum()), len(own))
         for key, own in sorted(found.items(), key=lambda item: sort_key(item[0]))
     }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+import numpy as np
 
 from robo_eval.core.kinds import EndReason
 from robo_eval.metrics.tables import Rows
@@ -103,17 +104,20 @@ def coverage_of(episodes: Rows, *, planned: int | None = None, minimum: float = 
         planned: Episodes the plan asks for in this group.
         minimum: Share that must be scored for a headline or a verdict.
     """
-    scored = set(episodes["base_id"][episodes.scored].tolist())
-    last_end: dict[Any, tuple[int, str]] = {}
-    for base, attempt, end in zip(
-        episodes["base_id"], episodes["attempt"], episodes["end_reason"], strict=True
-    ):
-        if base not in scored and attempt >= last_end.get(base, (0, ""))[0]:
-            last_end[base] = (int(attempt), str(end))
-    missing = Counter(
-        NO_VERDICT if EndReason(end).is_scored else end for _, end in last_end.values()
-    )
-    attempted = len(scored) + len(last_end)
+    attempt, end = episodes["attempt"], episodes["end_reason"]
+    number, is_scored = episodes.codes("base_id").code, episodes.scored
+    scored = np.sort(number[is_scored])
+    scored = scored[np.append(scored[1:] != scored[:-1], True)[: len(scored)]]
+    rest = np.flatnonzero(~is_scored)
+    place = np.searchsorted(scored, number[rest])
+    rest = rest[np.append(scored, -1)[place] != number[rest]]
+    # Of the tries at one episode the last counts; stable, so of equal numbers the later row.
+    rest = rest[np.lexsort((attempt[rest].astype(np.int64), number[rest]))]
+    is_last = np.append(number[rest][1:] != number[rest][:-1], True)[: len(rest)]
+    missing: Counter[str] = Counter()
+    for reason, count in Counter(end[rest[is_last]].tolist()).items():
+        missing[NO_VERDICT if EndReason(reason).is_scored else str(reason)] += count
+    attempted = len(scored) + int(is_last.sum())
     if planned is not None and planned > attempted:
         missing[NOT_PLAYED] = planned - attempted
     return Coverage(
@@ -121,7 +125,7 @@ def coverage_of(episodes: Rows, *, planned: int | None = None, minimum: float = 
         attempted=attempted,
         planned=planned,
         attempts=len(episodes),
-        voids=sum(end == EndReason.VOID.value for end in episodes["end_reason"]),
+        voids=int((end == EndReason.VOID.value).sum()),
         missing=dict(sorted(missing.items())),
         minimum=minimum,
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.frame import episodes_frame, is_missing
+from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import CONDITION, DEFAULT, planned_episodes
-from robo_eval.metrics.tables import Rows, first_of_each, groups, main_rows, sort_key
+from robo_eval.metrics.tables import Rows, groups, main_rows, means_by, numbered, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.resampling import mean_interval
 
@@ -120,37 +119,53 @@ def novelty_effects(
     return effects_of(episodes_frame(episodes, plan), plan, config)
 
 
-def effects_of(table: pd.DataFrame, plan: TrialPlan | None, config: MetricConfig) -> NoveltyEffects:
-    """`novelty_effects` of a table that was checked already."""
+def effects_of(
+    table: pd.DataFrame, plan: TrialPlan | None, config: MetricConfig, rows: Rows | None = None
+) -> NoveltyEffects:
+    """`novelty_effects` of a table that was checked already; `rows`: its `main_rows`, if made."""
     every = Rows.of(table, ("base_id", "quality"))
-    quality = dict(zip(every["base_id"][every.scored], every["quality"][every.scored], strict=True))
-    rows = main_rows(table)
-    rows = rows.take([not is_missing(control) for control in rows["control_id"]])
-    rows = rows.take(first_of_each(rows["base_id"]))
+    every = every.take(every.scored)
+    rows = main_rows(table) if rows is None else rows
+    rows = rows.take(~rows.missing("control_id"))
+    rows = rows.take(numbered(rows, ("base_id",))[1])
     rows = rows.having(
-        own=_looked_up(quality, rows["base_id"]),
-        match=_looked_up(quality, rows["control_id"]),
+        difference=_differences(*_looked_up(every, rows["base_id"], rows["control_id"]))
     )
     planned = planned_episodes(plan) if plan is not None and plan.control else {}
     planned = {key: count for key, count in planned.items() if key[CONDITION.index("level")]}
-    found = [tuple(_effects(_clustered(rows, scope), scope, planned, config)) for scope in _SCOPES]
+    found = [
+        tuple(_effects(rows, _draw_of(rows, scope), scope, planned, config)) for scope in _SCOPES
+    ]
     return NoveltyEffects(cells=found[0], levels=found[1], policies=found[2])
 
 
-def _clustered(rows: Rows, scope: tuple[str, ...]) -> Rows:
-    """The rows with what decides which of them are one draw.
+def _draw_of(rows: Rows, scope: tuple[str, ...]) -> str:
+    """Column that decides which rows are one draw.
 
     That is the control; over several tasks, whose controls of one seed start alike, it is the
     seed, if all rows have one.
     """
-    tasks = groups(rows, ("task", "family", VARIANT, "profile"))
-    if "task" in scope or len(tasks) < 2 or any(is_missing(seed) for seed in rows["seed"]):
-        return rows.having(cluster=rows["control_id"])
-    return rows.having(cluster=rows["seed"])
+    if "task" in scope or rows.missing("seed").any():
+        return "control_id"
+    tasks = numbered(rows, ("task", "family", VARIANT, "profile"))[1]
+    return "control_id" if len(tasks) < 2 else "seed"
 
 
-def _looked_up(values: Mapping[Any, float], names: Iterable[object]) -> NDArray[np.float64]:
-    return np.array([values.get(name, np.nan) for name in names], dtype=np.float64)
+def _looked_up(scored: Rows, *columns: NDArray[Any]) -> tuple[NDArray[np.float64], ...]:
+    """Quality of the episodes that each column names, shape (n,); NaN where there is none."""
+    import pandas as pd
+
+    known = pd.Index(scored["base_id"], dtype=object)
+    quality = np.append(scored["quality"], np.nan)  # what is not found has place -1
+    return tuple(quality[known.get_indexer(pd.Index(names, dtype=object))] for names in columns)
+
+
+def _differences(own: NDArray[np.float64], match: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Episode less match, NaN where one is missing, shape (n,)."""
+    values, place = np.unique(own - match, return_inverse=True)
+    # Rounded, because 0.9 - 1.0 and 0.8 - 0.9 are the same difference.
+    rounded = np.array([round(value, 12) for value in values.tolist()], dtype=np.float64)
+    return rounded[place]
 
 
 def policy_differences(
@@ -177,30 +192,33 @@ def policy_differences(
     # Of several attempts at one episode the scored one counts; episodes that repeat a seed in a
     # condition are averaged, and without a seed nothing says which episode is the match.
     rows = rows.take(np.argsort(~rows.scored, kind="stable"))
-    rows = rows.take(first_of_each(rows["base_id"]))
-    rows = rows.take([not is_missing(seed) for seed in rows["seed"]])
+    rows = rows.take(numbered(rows, ("base_id",))[1])
+    rows = rows.take(~rows.missing("seed"))
     keys = (*CONDITION, "seed")
-    repeats = groups(rows, ("policy", *keys))
-    means = {key: _mean_quality(own) for key, own in repeats.items()}
-    own = rows.take(first_of_each(zip(*(rows[name] for name in ("policy", *keys)), strict=True)))
-    own = own.take([name == policy for name in own["policy"]])
-    names = list(zip(*(own[name] for name in keys), strict=True))
-    own = own.having(
-        own=_looked_up(means, [(policy, *name) for name in names]),
-        match=_looked_up(means, [(baseline, *name) for name in names]),
-        cluster=own["seed"],
+    repeat, first = numbered(rows, ("policy", *keys))
+    means = _mean_qualities(repeat, rows, len(first))
+    firsts = rows.take(first)
+    condition, conditions = numbered(firsts, keys)
+    is_own, is_match = (firsts["policy"] == name for name in (policy, baseline))
+    matches = np.full(len(conditions), np.nan)
+    matches[condition[is_match]] = means[is_match]
+    own = firsts.take(is_own).having(
+        difference=_differences(means[is_own], matches[condition[is_own]])
     )
-    return _effects(own, tuple(by), {}, config)
+    return _effects(own, "seed", tuple(by), {}, config)
 
 
-def _mean_quality(rows: Rows) -> float:
-    # Sorted, so that sums do not depend on the order of the rows.
-    values = np.sort(rows["quality"][rows.scored])
-    return float(values.mean()) if values.size else math.nan
+def _mean_qualities(group: NDArray[np.intp], rows: Rows, size: int) -> NDArray[np.float64]:
+    """Mean quality of the scored rows of each group, shape (size,); NaN where there are none."""
+    means = np.full(size, np.nan)
+    known, place = np.unique(group[rows.scored], return_inverse=True)
+    means[known] = means_by(place, rows["quality"][rows.scored], len(known))
+    return means
 
 
 def _effects(
     rows: Rows,
+    draw: str,
     scope: tuple[str, ...],
     planned: Mapping[tuple[Any, ...], int],
     config: MetricConfig,
@@ -216,6 +234,7 @@ def _effects(
         _effect(
             dict(zip((*scope, "policy"), key, strict=True)),
             found.get(key, rows.take([])),
+            draw,
             expected.get(key, 0),
             config,
         )
@@ -223,10 +242,12 @@ def _effects(
     ]
 
 
-def _effect(names: Mapping[str, Any], rows: Rows, expected: int, config: MetricConfig) -> Effect:
-    pairs = rows.take(~(np.isnan(rows["own"]) | np.isnan(rows["match"])))
+def _effect(
+    names: Mapping[str, Any], rows: Rows, draw: str, expected: int, config: MetricConfig
+) -> Effect:
+    pairs = rows.take(~np.isnan(rows["difference"]))
     n_expected = max(expected, len(rows))
-    difference = _difference(pairs, config)
+    difference = _difference(pairs, draw, config)
     is_covered = len(pairs) >= round(config.min_coverage * n_expected, 9)
     verdict = None
     if not is_covered:
@@ -253,16 +274,15 @@ def _effect(names: Mapping[str, Any], rows: Rows, expected: int, config: MetricC
     )
 
 
-def _difference(pairs: Rows, config: MetricConfig) -> Estimate:
+def _difference(pairs: Rows, draw: str, config: MetricConfig) -> Estimate:
     if not len(pairs):
         return Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
-    by_match: dict[Any, list[float]] = {}
-    for cluster, own, match in zip(pairs["cluster"], pairs["own"], pairs["match"], strict=True):
-        # Rounded, because 0.9 - 1.0 and 0.8 - 0.9 are the same difference.
-        by_match.setdefault(cluster, []).append(round(own - match, 12))
-    differences = [float(np.mean(sorted(values))) for values in by_match.values()]
+    group, first = numbered(pairs, (draw,))
     interval = mean_interval(
-        differences, level=config.level, resamples=config.resamples, seed=config.seed
+        means_by(group, pairs["difference"], len(first)),
+        level=config.level,
+        resamples=config.resamples,
+        seed=config.seed,
     )
     low, high, method = interval.low, interval.high, interval.method
     if low is not None and high is not None and (low < -1.0 or high > 1.0):

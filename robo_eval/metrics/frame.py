@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, Difficulty, EndReason, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.log.rows import COUNT_LIMIT, LONGEST_S
+from robo_eval.metrics.tables import is_true
 from robo_eval.metrics.tasks import VARIANT, variants_of
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ _NUMBERS: Final = ("quality", "episode_return", "stated_success_probability")
 _COUNTS: Final = ("attempt", "score_version", "interventions")
 _AMOUNTS: Final = ("duration_s", "exposure_s")
 _UNIT_RANGE: Final = ("quality", "stated_success_probability")
+_MISSING: Final = {NoneType, type(pd.NA), float, np.float64}
+"""Types of the cells for which `is_missing` holds."""
 
 
 def episodes_frame(frame: pd.DataFrame, plan: TrialPlan | None = None) -> pd.DataFrame:
@@ -85,7 +89,8 @@ def episodes_frame(frame: pd.DataFrame, plan: TrialPlan | None = None) -> pd.Dat
     table["base_id"] = _base_ids(table)
     _check_unique(table)
     if VARIANT in frame.columns:
-        table[VARIANT] = _optional(table[VARIANT], str).map(lambda text: text or "")
+        given = _optional(table[VARIANT], str)
+        table[VARIANT] = given.where(given.notna(), "")
     else:
         variants = variants_of(table, plan)
         table[VARIANT] = pd.Series(variants, dtype=object, index=table.index)
@@ -127,13 +132,39 @@ def _cell(table: pd.DataFrame, index: int, column: str) -> str:
 
 def _optional(values: pd.Series[Any], kind: Callable[[Any], Any]) -> pd.Series[Any]:
     """Object column with None for what is missing."""
-    cells = [None if is_missing(value) else kind(value) for value in values]
-    return pd.Series(cells, dtype=object, index=values.index)
+    cells = values.to_numpy(dtype=object, copy=True)
+    if _holds_only(cells, kind):
+        cells[pd.isna(cells)] = None
+        return _object_series(cells, values.index)
+    found = [None if is_missing(value) else kind(value) for value in cells]
+    return _object_series(found, values.index)
+
+
+def _holds_only(cells: NDArray[Any], kind: object) -> bool:
+    """Whether cells are of one type, subtypes apart, or missing."""
+    types = set(map(type, cells))
+    if types <= {NoneType, kind}:
+        return True
+    empty = pd.isna(cells)
+    return set(map(type, cells[~empty])) <= {kind} and set(map(type, cells[empty])) <= _MISSING
+
+
+def _object_series(cells: NDArray[Any] | list[Any], index: pd.Index[Any]) -> pd.Series[Any]:
+    return pd.Series(cells, dtype=object, index=index)
 
 
 def is_missing(value: object) -> bool:
     """Whether a cell holds nothing: None, NaN or pandas' NA."""
     return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
+
+
+def _where_missing(values: pd.Series[Any]) -> pd.Series[bool]:
+    """Where `is_missing` holds."""
+    empty = values.isna()
+    if values.dtype != object or set(map(type, values[empty])) <= _MISSING:
+        return empty
+    # pandas also calls some things missing that are there, such as a time that is none.
+    return empty & values.map(is_missing).astype(bool)
 
 
 def _texts(table: pd.DataFrame, column: str) -> pd.Series[Any]:
@@ -146,7 +177,7 @@ def _texts(table: pd.DataFrame, column: str) -> pd.Series[Any]:
 
 def _numbers(table: pd.DataFrame, column: str) -> pd.Series[float]:
     values = pd.to_numeric(table[column], errors="coerce").astype(np.float64)
-    wrong = values.isna() & ~table[column].map(is_missing).astype(bool)
+    wrong = values.isna() & ~_where_missing(table[column])
     if wrong.any():
         index = _first(wrong)
         raise InputError(
@@ -222,10 +253,15 @@ def _levels(table: pd.DataFrame) -> pd.Series[Any]:
             " of at least 0"
         )
     _check_counts(table, "level", values)
-    return _optional(values, int)
+    numbers, place = np.unique(values[values.notna()], return_inverse=True)
+    cells = np.full(len(values), None, dtype=object)
+    cells[values.notna()] = np.array([int(number) for number in numbers], dtype=object)[place]
+    return _object_series(cells, values.index)
 
 
 def _truths(table: pd.DataFrame) -> pd.Series[Any]:
+    if _holds_only(table["success"].to_numpy(dtype=object), bool):
+        return _optional(table["success"], bool)
     values = _optional(table["success"], lambda value: value)
     # Membership compares by ==, so True, 1, 1.0 and numpy's booleans all count.
     wrong = values.map(lambda value: value is not None and value not in (True, False)).astype(bool)
@@ -273,7 +309,7 @@ def _check_scores(table: pd.DataFrame) -> None:
             f" that ended by {table['end_reason'].iloc[index]} has no score"
         )
     says_success = table["end_reason"] == EndReason.SUCCESS.value
-    is_success = table["success"].map(lambda value: value is True).astype(bool)
+    is_success = pd.Series(is_true(table["success"].to_numpy()), index=table.index)
     clash = has_success & (is_success != says_success)
     if clash.any():
         index = _first(clash)
@@ -292,19 +328,21 @@ def _check_scores(table: pd.DataFrame) -> None:
 
 def _base_ids(table: pd.DataFrame) -> pd.Series[Any]:
     """The id of the planned episode: that of its first attempt."""
-    pairs = zip(table["episode_id"], table["attempt"], strict=True)
-    ids = [name.removesuffix(f"-a{attempt}") if attempt > 1 else name for name, attempt in pairs]
-    return pd.Series(ids, dtype=object, index=table.index)
+    ids = table["episode_id"].to_numpy(dtype=object).copy()
+    attempts = table["attempt"].to_numpy()
+    for row in np.flatnonzero(attempts > 1):
+        ids[row] = ids[row].removesuffix(f"-a{attempts[row]}")
+    return _object_series(ids, table.index)
 
 
 def _check_unique(table: pd.DataFrame) -> None:
-    for column, rows, fault in (
-        ("episode_id", table, "appears twice"),
-        ("base_id", table[table["quality"].notna()], "is scored twice"),
+    for names, fault in (
+        (table["episode_id"], "appears twice"),
+        (table["base_id"][table["quality"].notna()], "is scored twice"),
     ):
-        twice = rows[column].duplicated()
+        twice = names.duplicated()
         if twice.any():
-            label: Hashable = rows.index[_first(twice)]
+            label: Hashable = names.index[_first(twice)]
             raise InputError(
                 f"{_where(table, int(str(label)), 'episode_id')} {fault}; an episode counts once"
             )

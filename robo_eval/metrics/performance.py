@@ -13,8 +13,8 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
-from robo_eval.metrics.frame import episodes_frame, is_missing
-from robo_eval.metrics.tables import Rows, main_rows, sort_key
+from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.tables import Rows, main_rows, means_by, numbered, order_of, sort_key
 from robo_eval.metrics.tables import groups as groups_of
 from robo_eval.metrics.tasks import VARIANT, task_label, task_variants
 from robo_eval.stats.proportions import (
@@ -291,7 +291,7 @@ def _qualities(table: Rows) -> NDArray[np.float64]:
 
 
 def _successes(table: Rows) -> int:
-    return sum(value is True for value in table["success"])
+    return int(table.succeeded.sum())
 
 
 def _cover(table: Rows, config: MetricConfig, planned: int | None = None) -> Coverage:
@@ -457,28 +457,28 @@ def _shared_seeds(table: Rows) -> _Seeds | None:
     seed does in all conditions together is one observation.
     """
     scored = table.take(table.scored)
-    if not len(scored) or any(is_missing(seed) for seed in scored["seed"]):
+    if not len(scored) or scored.missing("seed").any():
         return None
-    conditions = groups_of(scored, ("seed", *CONDITION))
-    by_seed = groups_of(scored, ("seed",))
-    if len(conditions) == len(by_seed):
+    group, first = numbered(scored, ("seed",))
+    if len(numbered(scored, ("seed", *CONDITION))[1]) == len(first):
         return None
-    # In order of the seeds and sorted within, so that sums do not depend on that of the rows.
-    ordered = [by_seed[key] for key in sorted(by_seed, key=sort_key)]
-    voids = table.take(table["end_reason"] == EndReason.VOID.value)
-    attempts = {key: len(own) for key, own in groups_of(voids, ("seed",)).items()}
-    for key, own in by_seed.items():
-        attempts[key] = attempts.get(key, 0) + len(own)
+    # In order of the seeds, so that sums do not depend on that of the rows.
+    order = order_of(scored["seed"][first])
+    successes = np.bincount(group, weights=scored.succeeded)
     return _Seeds(
-        quality=np.array([_qualities(own).mean() for own in ordered]),
-        success=np.array([_successes(own) / len(own) for own in ordered]),
-        success_with_voids=np.array(
-            [
-                _successes(by_seed[key]) / attempts[key] if key in by_seed else 0.0
-                for key in sorted(attempts, key=sort_key)
-            ]
-        ),
+        quality=means_by(group, scored["quality"], len(first))[order],
+        success=(successes / np.bincount(group))[order],
+        success_with_voids=_success_with_voids(table),
     )
+
+
+def _success_with_voids(table: Rows) -> NDArray[np.float64]:
+    """Share of successes of each seed, void attempts counted as failures, in order of the seeds."""
+    counted = table.take(table.scored | (table["end_reason"] == EndReason.VOID.value))
+    group, first = numbered(counted, ("seed",))
+    successes = np.bincount(group, weights=counted.succeeded)
+    shares: NDArray[np.float64] = successes / np.bincount(group)
+    return shares[order_of(counted["seed"][first])]
 
 
 def _by_seed(estimate: Estimate, rates: NDArray[np.float64], config: MetricConfig) -> Estimate:
@@ -502,8 +502,8 @@ def _mean_by_seed(
 
 
 def _digests(table: Rows) -> tuple[str, ...]:
-    digests = {str(value) for value in table["policy_digest"] if isinstance(value, str) and value}
-    return tuple(sorted(digests))
+    values = table["policy_digest"][numbered(table, ("policy_digest",))[1]]
+    return tuple(sorted({str(value) for value in values if isinstance(value, str) and value}))
 
 
 def _condition_means(

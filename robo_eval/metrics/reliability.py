@@ -189,7 +189,7 @@ def _of_side(episodes: pd.DataFrame, side: str) -> Rows:
 def _successes_by_task(rows: Rows) -> NDArray[np.int64]:
     """Strict successes and scored episodes of each task, shape (tasks, 2), in a fixed order."""
     scored = groups(rows.take(rows.scored), _TASK)
-    counts = [(sum(value is True for value in own["success"]), len(own)) for own in scored.values()]
+    counts = [(int(own.succeeded.sum()), len(own)) for own in scored.values()]
     return np.array(sorted(counts), dtype=np.int64)
 
 

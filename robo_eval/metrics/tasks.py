@@ -72,6 +72,12 @@ class TaskLookup:
             " differently, and neither level nor id says which one was played"
         )
 
+    def kind_of(self, row: Mapping[Hashable, Any]) -> tuple[Hashable, ...]:
+        """What decides about `index_of`: rows of one kind were played under one task."""
+        match = _ID.match(str(row["episode_id"])) if self._has_ids else None
+        cells = (row[name] for name in ("arm", "task", "level", "difficulty", "profile"))
+        return (match[1] if match else None, *cells)
+
 
 def _plays(task: TaskPlan, row: Mapping[Hashable, Any]) -> bool:
     if task.levels is None:
@@ -169,9 +175,13 @@ def variants_of(table: pd.DataFrame, plan: TrialPlan | None) -> list[str]:
         return plan.tasks[index].family or plan.tasks[index].env, variants[index]
 
     found = []
+    known: dict[tuple[Hashable, ...], str] = {}
     for row in rows_for_lookup(table):
-        index = lookup.index_of(row, alike)
-        found.append("" if index is None else variants[index])
+        kind = lookup.kind_of(row)
+        if kind not in known:
+            index = lookup.index_of(row, alike)
+            known[kind] = "" if index is None else variants[index]
+        found.append(known[kind])
     return found
 
 
@@ -185,9 +195,11 @@ def rows_for_lookup(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
 def _variants_by_environment(table: pd.DataFrame) -> list[str]:
     """Without a plan only the environment can tell tasks of one family apart."""
     environments: dict[object, set[str]] = {}
-    for family, task in zip(table["family"], table["task"], strict=True):
+    rows = list(zip(table["family"], table["task"], strict=True))
+    for family, task in set(rows):
         environments.setdefault(family or task, set()).add(task)
-    return [
-        task if len(environments[family or task]) > 1 else ""
-        for family, task in zip(table["family"], table["task"], strict=True)
-    ]
+    variants = {
+        (family, task): task if len(environments[family or task]) > 1 else ""
+        for family, task in set(rows)
+    }
+    return [variants[row] for row in rows]

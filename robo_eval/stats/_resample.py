@@ -15,6 +15,9 @@ RESAMPLES: Final = 2000
 """Resamples of a bootstrap of several statistics at once."""
 ENOUGH_CLUSTERS: Final = 8
 """Clusters from which a percentile interval over clusters covers about what it says."""
+LARGE: Final = 250
+"""Observations from which on the mean is resampled in bins, see `means_in_bins`."""
+_BINS: Final = 8
 _MAX_CELLS: Final = 2_000_000
 """Numbers drawn at once: bounds memory at some 100 MB."""
 
@@ -64,6 +67,60 @@ def resampled_means(rows: Rows, resamples: int, rng: np.random.Generator) -> NDA
             weights = counts_drawn.reshape(b, kinds).astype(np.float64)
         means[first : first + b] = weights @ values / n
     return means
+
+
+class Bins(NamedTuple):
+    """Many observations cut into few bins of neighbours.
+
+    Attributes:
+        counts: Observations in each bin, shape (K,).
+        means: Their mean, shape (K,).
+        variances: Their mean squared distance from it, shape (K,); 0 where all are equal.
+    """
+
+    counts: NDArray[np.int64]
+    means: NDArray[np.float64]
+    variances: NDArray[np.float64]
+
+
+def bins_of(x: NDArray[np.float64]) -> Bins:
+    """Cut observations in ascending order, shape (n,), into at most 16 bins.
+
+    With up to 16 distinct values each has a bin of its own. Otherwise the cuts are at equal counts
+    and at equal widths, so that an outlier shares its bin with nothing far from it.
+    """
+    n = len(x)
+    cuts = np.flatnonzero(np.diff(x)) + 1
+    if len(cuts) >= 2 * _BINS:
+        even = np.arange(1, _BINS) * n // _BINS
+        wide = np.searchsorted(x, x[0] + (x[-1] - x[0]) * np.arange(1, _BINS) / _BINS)
+        cuts = np.unique(np.concatenate([even, wide]))
+    start = np.concatenate([[0], cuts[(cuts > 0) & (cuts < n)]])
+    counts = np.diff(np.append(start, n))
+    sums = np.add.reduceat(x, start)
+    means = np.where(x[start] == x[start + counts - 1], x[start], sums / counts)
+    squares = np.add.reduceat((x - np.repeat(means, counts)) ** 2, start)
+    return Bins(counts, means, squares / counts)
+
+
+def means_in_bins(
+    bins: Bins, draws: int, resamples: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Means of so many draws with replacement, in a time that does not grow with their number.
+
+    How many draws fall into each bin is multinomial, exactly as if observations were drawn one by
+    one. What the draws within the bins add to that has its exact variance and is taken to be
+    normal: it is some hundredths of the whole variance, and the sum of many draws. Where every
+    bin holds one value, nothing is approximated.
+
+    Returns:
+        Shape (B,).
+    """
+    drawn = rng.multinomial(draws, bins.counts / bins.counts.sum(), resamples)
+    means = drawn @ bins.means / draws
+    if bins.variances.any():
+        means += np.sqrt(drawn @ bins.variances) / draws * rng.standard_normal(resamples)
+    return np.asarray(means)
 
 
 def two_stage_means(

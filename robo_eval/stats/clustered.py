@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from robo_eval.stats._checks import finite
+from robo_eval.stats._checks import finite, pair_up, whole
 from robo_eval.stats._resample import (
+    LARGE,
     RESAMPLES,
     check_resamples,
+    distinct_rows,
     few_clusters_note,
     percentile_statistic,
+    resampled_means,
     sorted_clusters,
     two_stage_means,
 )
@@ -130,3 +133,33 @@ def two_stage_mean_interval(
     return percentile_statistic(
         value, draws, level=level, n=total, method=METHOD, note=few_clusters_note(len(groups))
     )
+
+
+def resampled_ratios(
+    sums: ArrayLike, sizes: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0
+) -> NDArray[np.float64]:
+    """Mean of all observations when whole clusters are drawn, in each resample.
+
+    Args:
+        sums: Sum of the observations of each cluster, shape (T,), finite.
+        sizes: Their number, at least 1, shape (T,).
+        resamples: Bootstrap resamples.
+        seed: Seed of the resamples.
+
+    Returns:
+        Shape (B,).
+
+    Raises:
+        ValueError: If there is no cluster, or there is not one size a cluster.
+    """
+    totals, counts = finite("sums", sums), whole("sizes", sizes, least=1)
+    pair_up("sums", totals, "sizes", counts)
+    n = len(totals)
+    if not n:
+        raise ValueError("no clusters; there is nothing to draw")
+    rng = np.random.default_rng(seed)
+    if n >= LARGE:  # clusters that are alike are drawn together
+        means = resampled_means(distinct_rows(np.column_stack([totals, counts])), resamples, rng)
+        return np.asarray(means[:, 0] / means[:, 1])
+    weights = rng.multinomial(n, np.full(n, 1.0 / n), resamples)
+    return np.asarray((weights @ totals) / (weights @ counts))
