@@ -11,6 +11,7 @@ import typer
 from robo_eval.cli import (
     acc,
     agents,
+    compare,
     demo,
     export,
     film,
@@ -68,6 +69,7 @@ app.command("run", short_help="Play a plan in a new trial directory.")(run.run)
 app.command("resume")(run.resume)
 app.command("metrics", short_help="Print the metrics of a trial, with intervals.")(metrics.metrics)
 app.command("acc", short_help="Print capability and generality of each agent.")(acc.acc)
+app.command("compare", short_help="Compare policies, of one trial or of several.")(compare.compare)
 app.command("report", short_help="Write the HTML report of a trial, or of many.")(report.report)
 app.command("verify", short_help="Check a trial against its digests.")(verify.verify)
 app.command("levels", short_help="List the novelty levels and what they change.")(levels.levels)

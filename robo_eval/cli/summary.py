@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from robo_eval.core.estimate import Estimate
-    from robo_eval.core.series import Series
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.performance import Cell
@@ -144,20 +143,10 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     print_robots(summary)
     print_conduct(summary)
     if summary.series is not None:
-        say(series_text(summary.series))
+        say(summary.series.text)
     if not summary.is_complete:
         coverage = summary.coverage
         say(f"incomplete: {coverage.attempted} of {coverage.planned} planned episodes were tried")
-
-
-def series_text(series: Series) -> str:
-    """What the stopping rule says, in one line."""
-    second = series.compare[1] if series.rate is None else f"a rate of {series.rate:g}"
-    question = f"stopping rule, {series.compare[0]} against {second}"
-    if not series.stop:
-        return f"{question}: go on; {series.reason}"
-    words = {"greater": f"{series.compare[0]} is better", "less": f"{series.compare[0]} is worse"}
-    return f"{question}: {words.get(series.verdict or '', 'no difference shown')}; {series.reason}"
 
 
 def _print_tasks(cells: Iterable[Cell]) -> None:

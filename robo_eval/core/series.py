@@ -50,6 +50,16 @@ class Series:
     p: float | None
     episodes: int
 
+    @property
+    def text(self) -> str:
+        """What the rule says, in one line."""
+        second = self.compare[1] if self.rate is None else f"a rate of {self.rate:g}"
+        question = f"stopping rule, {self.compare[0]} against {second}"
+        if not self.stop:
+            return f"{question}: go on; {self.reason}"
+        words = {"greater": f"{self.compare[0]} is better", "less": f"{self.compare[0]} is worse"}
+        return f"{question}: {words.get(self.verdict or '', 'no difference shown')}; {self.reason}"
+
     def as_dict(self) -> dict[str, Any]:
         """The series as JSON would have it; evidence too large for a number is None."""
         e = self.e

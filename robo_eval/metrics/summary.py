@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from robo_eval.core.kinds import EndReason
-from robo_eval.core.series import Series, series_of, shortened
+from robo_eval.core.series import Series, shortened
 from robo_eval.metrics.attribution import Finding
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
@@ -22,6 +21,7 @@ from robo_eval.metrics.performance import (
     policies_of,
 )
 from robo_eval.metrics.robot import RobotResult, robots_of
+from robo_eval.metrics.stopped import series_of_table
 from robo_eval.metrics.tables import main_rows
 from robo_eval.metrics.voids import SecondRater, VoidRate, second_raters, void_rates
 
@@ -156,7 +156,7 @@ def summary_of_table(
 ) -> TrialSummary:
     """`summarise` of a table that was checked already."""
     main = main_rows(table)
-    series = None if plan is None else series_of(plan, _attempts(table, plan))
+    series = series_of_table(table, plan)
     plan = None if plan is None else shortened(plan, series)
     versions = main["score_version"][main.scored].tolist()
     planned = sum(planned_episodes(plan).values()) if plan is not None else None
@@ -177,14 +177,3 @@ def summary_of_table(
         score_versions={version: versions.count(version) for version in sorted(set(versions))},
         config=config,
     )
-
-
-def _attempts(table: pd.DataFrame, plan: TrialPlan) -> dict[str, list[EndReason]]:
-    """End reasons by episode, oldest first; empty where no rule asks for them."""
-    found: dict[str, list[EndReason]] = {}
-    if plan.stopping is None:
-        return found
-    rows = table.sort_values("attempt", kind="stable")
-    for name, reason in zip(rows["base_id"], rows["end_reason"], strict=True):
-        found.setdefault(name, []).append(EndReason(reason))
-    return found

@@ -36,6 +36,7 @@ from robo_eval.report.model import (
 )
 from robo_eval.report.outcomes import outcomes, troubles
 from robo_eval.report.robots import robot_warnings, robots_of
+from robo_eval.report.standings import standings_of
 from robo_eval.report.verdict import coverage_warnings, status_warnings, tally, verdict_text
 from robo_eval.report.words import NOT_RECORDED, count, listed
 
@@ -106,6 +107,8 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         outcomes=outcomes(results, data.frame),
         troubles=troubles(results, data.frame),
         cells=_cells(summary, names, data.frame),
+        standings=standings_of(data.frame, data.plan, summary.config),
+        stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
         conduct=conduct,
         effects=_effects(summary, names),
@@ -123,6 +126,10 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         plan_text=data.plan_text,
         verb=verb,
     )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _log_check(summary: TrialSummary, rows: int, damaged: Sequence[str]) -> LogCheck | None:

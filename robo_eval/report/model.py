@@ -12,6 +12,7 @@ from robo_eval.metrics.performance import PolicyResult
 from robo_eval.report.animation import Clip
 from robo_eval.report.conduct import Conduct
 from robo_eval.report.robot_model import Robot
+from robo_eval.report.standings import Standings
 from robo_eval.report.words import count, missing_words, thousands
 
 
@@ -260,6 +261,8 @@ class Report:
         outcomes: How each policy's episodes ended.
         troubles: What the log tells of faults, stops and void attempts.
         cells: Policy by level by difficulty.
+        standings: The policies of each side against each other; empty with one policy.
+        stopping: What the stopping rule of the plan says; empty without one.
         robots: How policies did on a robot or its twin; empty for a trial in simulation only.
         conduct: How the trial was run; None if not known.
         effects: Differences from the matched controls.
@@ -291,6 +294,8 @@ class Report:
     outcomes: Sequence[Outcomes] = ()
     troubles: Sequence[Trouble] = ()
     cells: Sequence[Cell]
+    standings: Sequence[Standings] = ()
+    stopping: str = ""
     robots: Sequence[Robot] = ()
     conduct: Conduct | None = None
     effects: Sequence[Effect]

@@ -179,6 +179,7 @@ def _heights(charts: Mapping[str, Mapping[str, go.Figure]]) -> dict[str, int]:
 def _contents(report: Report) -> list[tuple[str, str]]:
     present = {
         "levels": bool(report.cells),
+        "compare": bool(report.standings),
         "robots": bool(report.robots),
         "episode": bool(report.clips),
         "lengths": bool(report.lengths),
@@ -190,6 +191,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
     }
     names = {
         "levels": "Levels" if _has_levels(report) else "Tasks",
+        "compare": "Who is better",
         "robots": robots_title(report.robots),
         "episode": "Episodes",
         "lengths": "Lengths",

@@ -136,7 +136,8 @@ def test_levels_and_agents_list_what_plans_can_name(cli):
 @pytest.mark.parametrize(
     "verb",
     ["", "run", "resume", "demo", "metrics", "acc", "report", "verify", "levels", "agents",
-     "export", "film", "migrate", "import", "import csv", "plan-size", "plan-size width",
+     "export", "film", "migrate", "compare", "import", "import csv", "import bag",
+     "plan-size", "plan-size width",
      "plan-size at-least", "plan-size difference", "plan-size hours"],
 )  # fmt: skip
 def test_every_verb_has_help_with_an_example(cli, verb):

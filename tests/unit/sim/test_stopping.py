@@ -47,3 +47,14 @@ def test_a_trial_ends_when_its_rule_is_satisfied(trial, jobs):
     assert all(row.coverage.scored == row.coverage.expected for row in summary.policies)
     again = run_simulated(trial, jobs=jobs)
     assert again.played == 0
+
+
+def test_a_series_that_ended_early_lacks_nothing_in_a_comparison(trial):
+    from robo_eval.analysis.comparison import compare_trials
+
+    run_simulated(trial, jobs=1)
+    found = compare_trials([trial])
+    assert found.uncovered == []
+    (side,) = found.sides
+    assert side.pairs[0].winner == "balancer"
+    assert any("stopping rule" in warning for warning in found.warnings)

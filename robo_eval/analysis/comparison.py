@@ -1,0 +1,199 @@
+"""The policies of one trial, or of several that played the same test, against each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from robo_eval.core.errors import InputError
+from robo_eval.metrics.config import MetricConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.metrics.standings import SideComparison
+
+COMPARISON_VERSION = 1
+"""Version of the form of `Comparison.as_dict`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What `robo-eval compare` shows.
+
+    Attributes:
+        name: Title of the plan, or how many trials it is of.
+        sides: The policies of each side against each other.
+        config: Settings of the metrics.
+        log_problems: Why the rows of a trial are not those that were logged, by trial directory;
+            empty if all are.
+        warnings: What to know that is no reason to refuse.
+    """
+
+    name: str
+    sides: tuple[SideComparison, ...]
+    config: MetricConfig
+    log_problems: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+    @property
+    def uncovered(self) -> list[str]:
+        """Policies with too few scored episodes for a verdict, each with its counts."""
+        several = len(self.sides) > 1
+        return [
+            f"{own.policy}{f' ({side.side})' if several else ''}: {own.coverage.text}"
+            for side in self.sides
+            for own in side.uncovered
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The comparison as JSON would have it: no NaN, no infinity."""
+        return {
+            "version": COMPARISON_VERSION,
+            "name": self.name,
+            "verified": not self.log_problems,
+            "log_problems": dict(self.log_problems),
+            "warnings": list(self.warnings),
+            "sides": [side.as_dict() for side in self.sides],
+            "configuration": self.config.as_dict(),
+            "configuration_digest": self.config.digest,
+        }
+
+
+def compare_trials(
+    trials: Sequence[TrialDirectory], *, config: MetricConfig | None = None
+) -> Comparison:
+    """Compare every two policies of some trials, side by side.
+
+    Policies keep their names if no two trials share one; else they are called
+    `directory/policy`.
+
+    Args:
+        trials: At least one trial directory.
+        config: Settings; those of the first plan if none are given.
+
+    Raises:
+        InputError: If a trial is named twice, there is one policy only, or two policies did not
+            meet the same test; the message names every field that differs.
+        TrialDirectoryError: If a log cannot be read.
+    """
+    _check_plans(trials, has_config=config is not None)
+    # Not before: a refusal need not wait for pandas.
+    from robo_eval.analysis.trial import log_problem, scored_frame
+    from robo_eval.metrics.comparison import (
+        compare_rows,
+        joined,
+        planned_by_policy,
+        rows_to_compare,
+    )
+    from robo_eval.metrics.stopped import plan_as_played
+
+    settings = config or MetricConfig.of(trials[0].plan.metrics)
+    problems = {str(trial.path): log_problem(trial) for trial in trials}
+    tables = [scored_frame(trial) for trial in trials]
+    names = _names(trials, tables)
+    _check_rows(tables, names)
+    planned = {
+        (side, own[policy]): count
+        for trial, table, own in zip(trials, tables, names, strict=True)
+        for (side, policy), count in planned_by_policy(plan_as_played(table, trial.plan)).items()
+    }
+    rows = joined(
+        [
+            rows_to_compare(table.assign(policy=table["policy"].map(own)))
+            for table, own in zip(tables, names, strict=True)
+        ]
+    )
+    return Comparison(
+        name=trials[0].plan.name if len(trials) == 1 else f"{len(trials)} trials",
+        sides=compare_rows(rows, planned, settings),
+        config=settings,
+        log_problems={path: problem for path, problem in problems.items() if problem},
+        warnings=_warnings(trials, tables),
+    )
+
+
+def _check_plans(trials: Sequence[TrialDirectory], *, has_config: bool) -> None:
+    from robo_eval.metrics.compatible import incompatibilities
+
+    first = trials[0]
+    places = Counter(trial.path.resolve() for trial in trials)
+    twice = [trial.path for trial in trials if places[trial.path.resolve()] > 1]
+    if twice:
+        raise InputError(f"{twice[-1]}: named twice; a trial is compared with others")
+    for other in trials[1:]:
+        differing = [
+            text
+            for text in incompatibilities(first.plan, other.plan)
+            if not (has_config and text.startswith("metrics."))
+        ]
+        if differing:
+            raise _refusal(str(first.path), str(other.path), differing)
+
+
+def _refusal(first: str, second: str, differing: Sequence[str]) -> InputError:
+    return InputError(f"{first} and {second} cannot be compared: {'; '.join(differing)}")
+
+
+def _names(
+    trials: Sequence[TrialDirectory], tables: Sequence[pd.DataFrame]
+) -> list[dict[str, str]]:
+    """What each policy of each trial is called in the comparison."""
+    own = [
+        list(
+            dict.fromkeys(
+                (
+                    *(policy.name for policy in trial.plan.policies),
+                    *sorted(set(table["policy"])),
+                )
+            )
+        )
+        for trial, table in zip(trials, tables, strict=True)
+    ]
+    counts = Counter(name for names in own for name in names)
+    if len(counts) == len(trials) == 1:
+        (name,) = counts
+        raise InputError(
+            f"{trials[0].path}: {name!r} is its only policy, so there is nothing to compare it"
+            " with; name a second trial directory"
+        )
+    if max(counts.values()) == 1:
+        return [{name: name for name in names} for names in own]
+    folders = [trial.path.resolve().name for trial in trials]
+    if len(set(folders)) < len(folders):
+        folders = [str(trial.path) for trial in trials]
+    return [
+        {name: f"{folder}/{name}" for name in names}
+        for folder, names in zip(folders, own, strict=True)
+    ]
+
+
+def _check_rows(tables: Sequence[pd.DataFrame], names: Sequence[Mapping[str, str]]) -> None:
+    from robo_eval.metrics.compatible import incompatible_rows
+
+    policies = {
+        label: table[table["policy"] == policy]
+        for table, own in zip(tables, names, strict=True)
+        for policy, label in own.items()
+    }
+    first, *others = policies
+    for other in others:
+        differing = incompatible_rows(policies[first], policies[other])
+        if differing:
+            raise _refusal(first, other, differing)
+
+
+def _warnings(trials: Sequence[TrialDirectory], tables: Sequence[pd.DataFrame]) -> tuple[str, ...]:
+    found = []
+    software = sorted({str(name) for table in tables for name in table["software"].dropna()})
+    if len(software) > 1:
+        found.append(f"played with different software: {', '.join(software)}")
+    if any(trial.plan.stopping for trial in trials):
+        found.append(
+            "the plan may end early, and these p values presume a fixed number of episodes: its"
+            " stopping rule decides between the policies it names"
+        )
+    return tuple(found)

@@ -1,0 +1,178 @@
+"""`robo-eval compare`: which policy succeeds more often, and which cannot be told apart."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.cli.settings import ConfigOption, settings_of
+
+if TYPE_CHECKING:
+    from robo_eval.analysis.comparison import Comparison
+    from robo_eval.metrics.rank_agreement import RankAgreement
+    from robo_eval.metrics.standings import PolicyPair, SideComparison, Standing
+
+
+def compare(
+    trials: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="One or more trial directories.")
+    ],
+    *,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Compare the success of every two policies, of one trial or of several.
+
+    Several trials must have met the same test, or they are refused with exit code 2, naming the
+    fields that differ. Policies that cannot be told apart share a rank, with the difference that
+    would have been shown. Exit code 1 if a log is not what was logged, or if fewer than 95 % of
+    the episodes of a policy have a score: then no winner is named.
+
+    Examples: robo-eval compare runs/demo/sim; robo-eval compare runs/old runs/new
+    """
+    from robo_eval.cli.checks import check_there
+
+    for trial in trials:
+        check_there(trial)
+    from robo_eval.analysis.comparison import compare_trials
+    from robo_eval.cli.summary import too_few_scored, verification_problem
+    from robo_eval.core.errors import CheckFailedError
+    from robo_eval.log.directory import TrialDirectory
+
+    found = compare_trials(
+        [TrialDirectory.open(trial) for trial in trials], config=settings_of(config)
+    )
+    if json:
+        print_json(found.as_dict())
+    else:
+        _print(found)
+    problems = [verification_problem(Path(path), why) for path, why in found.log_problems.items()]
+    uncovered = too_few_scored(found.uncovered) if found.uncovered else None
+    said = next(iter(problems), uncovered)
+    if said:
+        raise CheckFailedError(said)
+
+
+def _print(found: Comparison) -> None:
+    from robo_eval.cli.summary import percent
+
+    level = percent(found.config.level)
+    for side in found.sides:
+        title = f"{found.name}, {side.side}: share of strict successes [{level} interval]"
+        _print_policies(side, title)
+        _print_pairs(side, f"difference of the shares [{level} interval]")
+        if side.agreement is not None:
+            _say_agreement(side.agreement)
+        say()
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+
+
+def _print_policies(side: SideComparison, title: str) -> None:
+    from robo_eval.cli.summary import interval, say_missing_intervals
+
+    has_bounds = any(own.bounds for own in side.policies)
+    columns = ["policy", "rank", "could be", "success", "episodes"]
+    rows = [
+        (
+            own.policy,
+            *_ranks(own, side.policies),
+            interval(own.success),
+            own.coverage.text,
+            *([_bounds(own)] if has_bounds else []),
+        )
+        for own in sorted(side.policies, key=_place)
+    ]
+    print_table(title, [*columns, "if missing failed, or succeeded"][: 5 + has_bounds], rows)
+    say_missing_intervals(own.success for own in side.policies)
+    if any(own.rank is not None for own in side.policies):
+        say("rank: = is shared by policies that were not told apart; could be: what is left open")
+    say()
+
+
+def _place(own: Standing) -> tuple[float, tuple[int, int]]:
+    """The better the earlier; without a rank last."""
+    return own.rank or math.inf, own.rank_range or (0, 0)
+
+
+def _ranks(own: Standing, others: tuple[Standing, ...]) -> tuple[str, str]:
+    if own.rank is None or own.rank_range is None:
+        return "-", "-"
+    is_shared = sum(other.rank == own.rank for other in others) > 1
+    best, worst = own.rank_range
+    return (
+        f"{own.rank}{'=' if is_shared else ''}",
+        f"{best}" if best == worst else f"{best} to {worst}",
+    )
+
+
+def _bounds(own: Standing) -> str:
+    if own.bounds is None:
+        return ""
+    low, high = own.bounds
+    return f"{low:.2f}, {high:.2f}"
+
+
+def _print_pairs(side: SideComparison, title: str) -> None:
+    from robo_eval.cli.summary import interval, say_missing_intervals
+    from robo_eval.metrics.words import counted
+
+    if not side.pairs:
+        say("one policy: nothing to compare it with on this side")
+        return
+    rows = [
+        (
+            f"{pair.first} - {pair.second}",
+            interval(pair.difference),
+            _size(pair),
+            "-" if pair.p_holm is None else _p(pair.p_holm),
+            pair.text,
+        )
+        for pair in side.pairs
+    ]
+    print_table(title, ("policies", "difference", "n", "p (Holm)", "verdict"), rows, right=(3,))
+    say_missing_intervals(pair.difference for pair in side.pairs)
+    if side.n_compared:
+        compared = counted(side.n_compared, "comparison")
+        say(
+            f"p: adjusted for {compared} by Holm's method; a difference is shown at"
+            f" {side.alpha:g} or less"
+        )
+    if any(pair.unit == "seeds" for pair in side.pairs):
+        say("where conditions share their seeds, a seed in all of them is one observation")
+    left_out = max(pair.left_out for pair in side.pairs)
+    if left_out:
+        say(f"left out: up to {counted(left_out, 'episode')} a comparison, without a counterpart")
+
+
+def _size(pair: PolicyPair) -> str:
+    from robo_eval.metrics.words import counted
+
+    if pair.unit == "episodes":
+        return counted(pair.n_units, "episode")
+    pairs = counted(pair.n_pairs, "pair")
+    return f"{pairs}, {counted(pair.n_units, 'seed')}" if pair.unit == "seeds" else pairs
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _say_agreement(found: RankAgreement) -> None:
+    from robo_eval.cli.summary import interval
+    from robo_eval.metrics.words import counted
+
+    policies = counted(len(found.policies), "policy", "policies")
+    say(f"order of {policies} in simulation against {found.side}, by {found.matching}:")
+    for name, estimate in (
+        ("mean maximum rank violation (0: the same order)", found.mmrv),
+        ("Pearson correlation", found.pearson),
+    ):
+        note = f" ({estimate.reason})" if estimate.value is not None and estimate.reason else ""
+        say(f"  {name}: {interval(estimate)}{note}")
+    if found.left_out:
+        say(f"  left out: {', '.join(found.left_out)}")

@@ -1,0 +1,154 @@
+"""Whether the policies of two runs met the same test, and where not."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from robo_eval.core.kinds import Side
+from robo_eval.metrics.tasks import as_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.core.plan import TaskPlan, TrialPlan
+
+_TASK: Final = ("env", "kwargs", "quality_range", "success_quality", "max_ticks")
+"""What makes a task the one it is, whatever conditions it is played in."""
+_SETTINGS: Final = ("level", "min_coverage")
+"""Settings of the metrics that a comparison depends on."""
+
+
+def incompatibilities(first: TrialPlan, second: TrialPlan) -> list[str]:
+    """What differs between two plans so that their policies cannot be compared.
+
+    Title, description, order, traces and retries do not matter, and neither does the number of
+    episodes: the seeds that both plans name are compared, and the others left out. Of two imported
+    trials, whose plans only say what was found, seeds are not compared either: the rows say which
+    were played.
+
+    Args:
+        first: One plan.
+        second: The other.
+
+    Returns:
+        One text a field, `seeds.first: 1000 and 2000`; empty if the policies can be compared.
+
+    Example:
+        >>> from robo_eval.core.plan import TrialPlan
+        >>> plan = TrialPlan(name="x", tasks=[{"levels": [0, 1]}], policies=["random"])
+        >>> other = TrialPlan(name="y", tasks=[{"levels": [0]}], policies=["balancer"], episodes=9)
+        >>> incompatibilities(plan, other)
+        ['tasks.0.levels: [0, 1] and [0]']
+    """
+    found = [] if _conditions(first) == _conditions(second) else _task_differences(first, second)
+    is_planned = first.imported is None and second.imported is None
+    if is_planned:
+        found += _difference("seeds.first", first.seeds.first, second.seeds.first)
+    found += _difference("sides", _sorted(first.sides), _sorted(second.sides))
+    if is_planned:
+        voids = [_sorted(plan.void_reasons) for plan in (first, second)]
+        found += _difference("void_reasons", *voids)
+        stops = [plan.stopping and plan.stopping.model_dump() for plan in (first, second)]
+        found += _difference("stopping", *stops)
+    for name in _SETTINGS:
+        values = [getattr(plan.metrics, name) for plan in (first, second)]
+        found += _difference(f"metrics.{name}", *values)
+    return found
+
+
+def incompatible_rows(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
+    """What differs between the episodes of two policies so that they cannot be compared.
+
+    Versions of the scoring rules, robots of each physical side and, in simulation, calibration
+    snapshots: another snapshot is another simulator.
+
+    Args:
+        first: Checked episodes of one policy, see `metrics.frame.episodes_frame`.
+        second: Of the other.
+
+    Returns:
+        One text a field, `robot (real): arm_1 and arm_2`; empty if they can be compared.
+    """
+    found: list[str] = []
+    scored = [rows[rows["quality"].notna()] for rows in (first, second)]
+    if all(len(rows) for rows in scored):
+        found += _differing(scored, "score_version", "score_version")
+    for side in Side:
+        own = [rows[rows["side"] == side.value] for rows in (first, second)]
+        if all(len(rows) for rows in own):
+            column = "calibration" if side is Side.SIM else "robot"
+            found += _differing(own, column, f"{column} ({side.value})")
+    return found
+
+
+def _differing(tables: list[pd.DataFrame], column: str, name: str) -> list[str]:
+    from robo_eval.metrics.frame import is_missing  # pandas, which a refusal need not wait for
+
+    one, other = (
+        sorted({"none" if is_missing(value) else str(value) for value in rows[column].unique()})
+        for rows in tables
+    )
+    return [] if one == other else [f"{name}: {', '.join(one)} and {', '.join(other)}"]
+
+
+def _difference(name: str, one: Any, other: Any) -> list[str]:  # noqa: ANN401 - a setting
+    return [] if one == other else [f"{name}: {_text(one)} and {_text(other)}"]
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - a setting
+    return "none" if value is None else as_text(value)
+
+
+def _sorted(values: Any) -> list[str]:  # noqa: ANN401 - a list of words
+    return sorted(str(value) for value in values)
+
+
+# Tasks -------------------------------------------------------------------------------------------
+
+
+def _conditions(plan: TrialPlan) -> dict[Hashable, set[Hashable]]:
+    """Levels and difficulties by task: the order and the sections they stand in do not matter."""
+    found: dict[Hashable, set[Hashable]] = {}
+    for condition in plan.conditions():
+        task = plan.tasks[condition.task]
+        key = tuple(_text(value) for value in _fields(task, with_levels=False).values())
+        found.setdefault(key, set()).add((condition.level, condition.difficulty))
+    return found
+
+
+def _fields(task: TaskPlan, *, with_levels: bool) -> Mapping[str, Any]:
+    """The fields of a task that matter, what means the same written alike."""
+    fields: dict[str, Any] = {name: _plain(getattr(task, name)) for name in _TASK}
+    # Without a family the environment stands in for it.
+    fields["family"] = task.family or task.env
+    fields["profile"] = None if task.levels is None else task.profile.value
+    if with_levels:
+        fields["levels"] = None if task.levels is None else sorted(task.levels)
+        fields["difficulties"] = None if task.levels is None else _sorted(task.difficulties)
+    return fields
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hold
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _task_differences(first: TrialPlan, second: TrialPlan) -> list[str]:
+    """Fields of the sections that differ, in order; of different numbers of sections, that."""
+    n, m = len(first.tasks), len(second.tasks)
+    if n != m:
+        return [f"tasks: {n} and {m} sections that do not name the same conditions"]
+    found = []
+    for index, pair in enumerate(zip(first.tasks, second.tasks, strict=True)):
+        one, other = (_fields(task, with_levels=True) for task in pair)
+        # What follows from another field that differs is not said again.
+        implied = {"family"} if not any(task.family for task in pair) else set()
+        if None in (one["levels"], other["levels"]):
+            implied |= {"profile", "difficulties"}
+        for name in (name for name in one if name not in implied):
+            found += _difference(f"tasks.{index}.{name}", one[name], other[name])
+    return found

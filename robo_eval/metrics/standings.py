@@ -1,0 +1,164 @@
+"""What a comparison of policies says: of each, of every two, of a side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.contrast import Unit
+from robo_eval.metrics.coverage import Coverage
+from robo_eval.metrics.rank_agreement import RankAgreement
+from robo_eval.metrics.words import noun_for
+
+POWER: Final = 0.8
+"""Chance of finding it that a detectable difference is stated for; the usual choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One policy among those it is compared with.
+
+    Attributes:
+        policy: Name.
+        coverage: Scored episodes out of those there should be.
+        n_success: Strict successes.
+        success: Share of strict successes, exact interval.
+        bounds: That share if all missing episodes count as failures, and as successes; None if
+            none is missing.
+        rank: 1 is the best; policies that were not told apart share one. None below the least
+            coverage.
+        rank_range: Best and worst rank that the decisions allow; None like `rank`.
+    """
+
+    policy: str
+    coverage: Coverage
+    n_success: int
+    success: Estimate
+    bounds: tuple[float, float] | None
+    rank: int | None = None
+    rank_range: tuple[int, int] | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The standing as JSON would have it."""
+        return {
+            "policy": self.policy,
+            "coverage": self.coverage.as_dict(),
+            "n_success": self.n_success,
+            "success": self.success.as_dict(),
+            "success_bounds": None if self.bounds is None else list(self.bounds),
+            "rank": self.rank,
+            "rank_range": None if self.rank_range is None else list(self.rank_range),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyPair:
+    """Two policies on one side.
+
+    Attributes:
+        first: Name of the policy the difference is positive for if it is better.
+        second: Name of the other.
+        difference: Success of the first less that of the second.
+        unit: What is independent: `pairs`, `seeds` (shared by several pairs) or `episodes`.
+        n_units: How many there are.
+        n_discordant: Pairs that ended differently, or seeds that lean one way; None without
+            pairs.
+        n_pairs: Pairs with both episodes scored; 0 without pairs.
+        left_out: Episodes of either without a counterpart in the other.
+        p_value: Two-sided, by itself; None if there is no test.
+        test: Which one: `mcnemar_exact`, `sign_flip_by_seed`, `student_t_by_seed`, `barnard`,
+            `score` or `none`.
+        p_holm: Adjusted for all pairs of the side that are decided on; None if this is not.
+        verdict: `first`, `second` or `undecided`; None below the least coverage, or untested.
+        detectable: Difference that would have been shown with 80 % power; None where a verdict
+            names a winner or there is none, and where no difference would have been shown.
+        least_deciding: Discordant units without which nothing can be decided; None without pairs.
+        reason: Why there is no verdict; None if there is one.
+    """
+
+    first: str
+    second: str
+    difference: Estimate
+    unit: Unit
+    n_units: int
+    n_discordant: int | None
+    n_pairs: int
+    left_out: int
+    p_value: float | None
+    test: str
+    p_holm: float | None = None
+    verdict: str | None = None
+    detectable: float | None = None
+    least_deciding: int | None = None
+    reason: str | None = None
+
+    @property
+    def winner(self) -> str | None:
+        """Name of the policy that was shown to be better, if one was."""
+        return {"first": self.first, "second": self.second}.get(self.verdict or "")
+
+    @property
+    def text(self) -> str:
+        """The verdict for people."""
+        if self.winner is not None:
+            return f"{self.winner} better"
+        if self.verdict is None:
+            return f"no verdict: {self.reason}"
+        if self.detectable is not None:
+            could = f"could have shown >= {self.detectable:.2f} with {POWER:.0%} power"
+            return f"no difference shown ({could.replace('%', ' %')})"
+        units = noun_for(self.n_units, self.unit.removesuffix("s"))
+        if self.least_deciding is None:
+            return f"no difference shown ({self.n_units} {units} are too few to show any)"
+        how = "end differently" if self.unit == "pairs" else "lean one way"
+        least = f"at least {self.least_deciding} must {how}"
+        return f"no difference shown ({self.n_units} {units}; {least})"
+
+    def as_dict(self) -> dict[str, object]:
+        """The pair as JSON would have it."""
+        names = (
+            "first", "second", "unit", "n_units", "n_discordant", "n_pairs", "left_out", "p_value",
+            "test", "p_holm", "verdict", "winner", "detectable", "least_deciding", "reason",
+        )  # fmt: skip
+        values = {name: getattr(self, name) for name in names}
+        return {**values, "difference": self.difference.as_dict(), "text": self.text}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideComparison:
+    """All policies of one side, against each other.
+
+    Attributes:
+        side: Where they were played.
+        policies: Each policy, in the order of the plan.
+        pairs: Every two of them.
+        n_compared: Pairs that were decided on, which is what Holm adjusts for.
+        alpha: Largest adjusted p value that decides.
+        agreement: Whether simulation ranks the policies alike; None in simulation itself and
+            where nothing was simulated.
+    """
+
+    side: str
+    policies: tuple[Standing, ...]
+    pairs: tuple[PolicyPair, ...]
+    n_compared: int
+    alpha: float
+    agreement: RankAgreement | None = None
+
+    @property
+    def uncovered(self) -> tuple[Standing, ...]:
+        """Policies with too few scored episodes for a rank or a verdict."""
+        return tuple(own for own in self.policies if not own.coverage.is_sufficient)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The comparison as JSON would have it: no NaN, no infinity."""
+        return {
+            "side": self.side,
+            "policies": [own.as_dict() for own in self.policies],
+            "pairs": [pair.as_dict() for pair in self.pairs],
+            "n_compared": self.n_compared,
+            "alpha": self.alpha,
+            "power": POWER,
+            "agreement": None if self.agreement is None else self.agreement.as_dict(),
+        }

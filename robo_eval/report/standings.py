@@ -1,0 +1,173 @@
+"""Which policy succeeds more often, and which cannot be told apart, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.metrics.comparison import compare_policies
+from robo_eval.metrics.standings import PolicyPair, SideComparison, Standing
+from robo_eval.metrics.stopped import plan_as_played
+from robo_eval.report.words import count, interval_text, number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.core.plan import TrialPlan
+    from robo_eval.metrics.config import MetricConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """One policy among those of its side.
+
+    Attributes:
+        policy: Name.
+        rank: `1`, or `2=` where it is shared; `-` below the least coverage.
+        range: Ranks the decisions leave open: `1 to 3`.
+        success: Share of strict successes.
+        episodes: Scored episodes out of those there should be, and why others are missing.
+        bounds: That share if every missing episode failed, and succeeded; empty if none is missing.
+    """
+
+    policy: str
+    rank: str
+    range: str
+    success: Estimate
+    episodes: str
+    bounds: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duel:
+    """Two policies against each other.
+
+    Attributes:
+        label: Both names.
+        difference: Success of the first less that of the second.
+        rests_on: Pairs, seeds or episodes.
+        p: p value after Holm's adjustment; `-` without a test.
+        verdict: In words.
+        is_decided: Whether one was shown to be better.
+    """
+
+    label: str
+    difference: Estimate
+    rests_on: str
+    p: str
+    verdict: str
+    is_decided: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standings:
+    """The policies of one side.
+
+    Attributes:
+        title: The side; empty where a trial has one only.
+        ranks: Each policy, the best first.
+        duels: Every two of them.
+        notes: How to read both.
+    """
+
+    title: str
+    ranks: Sequence[Rank]
+    duels: Sequence[Duel]
+    notes: Sequence[str]
+
+
+def standings_of(table: pd.DataFrame, plan: TrialPlan, config: MetricConfig) -> list[Standings]:
+    """Compare the policies of each side that has several.
+
+    Args:
+        table: Checked episodes, see `metrics.frame.episodes_frame`.
+        plan: The locked plan.
+        config: Settings.
+    """
+    found = compare_policies(table, plan_as_played(table, plan), config)
+    several = [side for side in found if len(side.policies) > 1]
+    return [_standings(side, has_title=len(found) > 1) for side in several]
+
+
+def _standings(side: SideComparison, *, has_title: bool) -> Standings:
+    ordered = sorted(side.policies, key=_place)
+    return Standings(
+        title=side.side if has_title else "",
+        ranks=[_rank(own, side.policies) for own in ordered],
+        duels=[_duel(pair) for pair in side.pairs],
+        notes=_notes(side),
+    )
+
+
+def _place(own: Standing) -> tuple[float, tuple[int, int]]:
+    """The better the earlier; without a rank last."""
+    return own.rank or math.inf, own.rank_range or (0, 0)
+
+
+def _rank(own: Standing, others: Sequence[Standing]) -> Rank:
+    rank = range_ = "-"
+    if own.rank is not None and own.rank_range is not None:
+        is_shared = sum(other.rank == own.rank for other in others) > 1
+        best, worst = own.rank_range
+        rank = f"{own.rank}{'=' if is_shared else ''}"
+        range_ = str(best) if best == worst else f"{best} to {worst}"
+    bounds = ""
+    if own.bounds is not None:
+        bounds = f"{number(own.bounds[0])} to {number(own.bounds[1])}"
+    return Rank(
+        policy=own.policy,
+        rank=rank,
+        range=range_,
+        success=own.success,
+        episodes=own.coverage.text,
+        bounds=bounds,
+    )
+
+
+def _duel(pair: PolicyPair) -> Duel:
+    if pair.unit == "episodes":
+        rests_on = count(pair.n_units, "episode")
+    elif pair.unit == "seeds":
+        rests_on = f"{count(pair.n_pairs, 'pair')}, {count(pair.n_units, 'seed')}"
+    else:
+        rests_on = count(pair.n_pairs, "pair")
+    p = "-"
+    if pair.p_holm is not None:
+        p = "< 0.001" if pair.p_holm < 0.001 else number(pair.p_holm, digits=3)
+    return Duel(
+        label=f"{pair.first} − {pair.second}",
+        difference=pair.difference,
+        rests_on=rests_on,
+        p=p,
+        verdict=pair.text,
+        is_decided=pair.winner is not None,
+    )
+
+
+def _notes(side: SideComparison) -> list[str]:
+    notes = []
+    if any(own.rank is not None for own in side.policies):
+        notes.append(
+            "Policies that were not told apart share a rank (=); beside it the ranks left open."
+        )
+    if side.n_compared:
+        notes.append(
+            f"p is adjusted for {count(side.n_compared, 'comparison')} by Holm's method; a"
+            f" difference is shown at {number(side.alpha)} or less."
+        )
+    if any(pair.unit == "seeds" for pair in side.pairs):
+        notes.append(
+            "Where conditions share their seeds, a seed in all of them is one observation."
+        )
+    agreement = side.agreement
+    if agreement is not None:
+        for name, found in (
+            ("Mean maximum rank violation of simulation (0: the same order)", agreement.mmrv),
+            ("Pearson correlation of both sides", agreement.pearson),
+        ):
+            text = found.reason if found.value is None else interval_text(found)
+            notes.append(f"{name}, {count(len(agreement.policies), 'policy', 'policies')}: {text}.")
+    return notes

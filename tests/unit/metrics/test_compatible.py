@@ -1,0 +1,109 @@
+"""Which runs can be compared, and what is said of those that cannot."""
+
+import pandas as pd
+import pytest
+
+from robo_eval.core.plan import TrialPlan
+from robo_eval.metrics.compatible import incompatibilities, incompatible_rows
+from robo_eval.metrics.frame import episodes_frame
+
+TASK = {"env": "Push-v0", "levels": [0, 1], "difficulties": ["easy", "hard"], "kwargs": {"n": 1}}
+
+
+def plan(*, task=None, **fields):
+    tasks = fields.pop("tasks", [{**TASK, **(task or {})}])
+    return TrialPlan.model_validate(
+        {"name": "x", "tasks": tasks, "policies": ["random"], "episodes": 3, **fields}
+    )
+
+
+MATTERS = {
+    "env": ({"task": {"env": "Pull-v0"}}, 'tasks.0.env: "Push-v0" and "Pull-v0"'),
+    "family": ({"task": {"family": "push"}}, 'tasks.0.family: "Push-v0" and "push"'),
+    "levels": ({"task": {"levels": [0, 2]}}, "tasks.0.levels: [0, 1] and [0, 2]"),
+    "no levels": ({"task": {"levels": None}}, "tasks.0.levels: [0, 1] and none"),
+    "difficulties": (
+        {"task": {"difficulties": ["easy"]}},
+        'tasks.0.difficulties: ["easy", "hard"] and ["easy"]',
+    ),
+    "profile": ({"task": {"profile": "compat"}}, 'tasks.0.profile: "paper" and "compat"'),
+    "kwargs": ({"task": {"kwargs": {"n": 2}}}, 'tasks.0.kwargs: {"n": 1} and {"n": 2}'),
+    "quality": ({"task": {"quality_range": [0, 5]}}, "tasks.0.quality_range: [0, 1] and [0, 5]"),
+    "success": ({"task": {"success_quality": 0.5}}, "tasks.0.success_quality: 1 and 0.5"),
+    "ticks": ({"task": {"max_ticks": 9}}, "tasks.0.max_ticks: none and 9"),
+    "seeds": ({"seeds": {"first": 5}}, "seeds.first: 1000 and 5"),
+    "sides": ({"sides": ["sim", "real"]}, 'sides: ["sim"] and ["real", "sim"]'),
+    "voids": ({"void_reasons": ["rain"]}, "void_reasons: ["),
+    "coverage": ({"metrics": {"min_coverage": 0.5}}, "metrics.min_coverage: 0.95 and 0.5"),
+    "sections": (
+        {"tasks": [TASK, {**TASK, "env": "Pull-v0"}]},
+        "tasks: 1 and 2 sections that do not name the same conditions",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MATTERS)
+def test_a_field_that_matters_is_named_with_both_values(name):
+    change, text = MATTERS[name]
+    (found,) = incompatibilities(plan(), plan(**change))
+    assert found.startswith(text)
+
+
+def test_every_field_that_differs_is_named():
+    other = plan(task={"levels": [0], "success_quality": 0.9}, seeds={"first": 1})
+    found = incompatibilities(plan(), other)
+    assert [text.partition(":")[0] for text in found] == [
+        "tasks.0.success_quality", "tasks.0.levels", "seeds.first",
+    ]  # fmt: skip
+
+
+SAME = {
+    "words": {"name": "y", "description": "z"},
+    "order": {"order": "blocked", "order_seed": 7},
+    "policies": {"policies": ["balancer"]},
+    "what is kept": {"traces": "none", "retries": 2},
+    "length": {"episodes": 50},
+    "control": {"control": True},
+    "order of levels": {"task": {"levels": [1, 0], "difficulties": ["hard", "easy"]}},
+    "spelling": {"task": {"kwargs": {"n": 1.0}}},
+    "family that is the environment": {"task": {"family": "Push-v0"}},
+    "sections": {"tasks": [{**TASK, "levels": [1]}, {**TASK, "levels": [0]}]},
+    "resamples": {"metrics": {"resamples": 500}},
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_does_not_matter_is_ignored(name):
+    assert incompatibilities(plan(), plan(**SAME[name])) == []
+    assert incompatibilities(plan(**SAME[name]), plan()) == []
+
+
+def test_difficulties_without_levels_do_not_matter():
+    tasks = [{"env": "Push-v0"}], [{"env": "Push-v0", "difficulties": ["hard"]}]
+    assert incompatibilities(plan(tasks=tasks[0]), plan(tasks=tasks[1])) == []
+
+
+def test_an_import_planned_no_seeds():
+    imported = {"file": "x.csv", "sha256": "0" * 64, "rows": 3}
+    assert incompatibilities(plan(), plan(seeds={"first": 1}, imported=imported)) == []
+
+
+def rows(**columns):
+    row = {
+        "episode_id": "e", "side": "real", "task": "Push-v0", "policy": "a", "quality": 1.0,
+        "success": True, "end_reason": "success", "robot": "arm_1",
+    }  # fmt: skip
+    return episodes_frame(pd.DataFrame([{**row, **columns}]))
+
+
+def test_rows_name_robots_simulators_and_scores():
+    assert incompatible_rows(rows(), rows()) == []
+    assert incompatible_rows(rows(), rows(robot="arm_2")) == ["robot (real): arm_1 and arm_2"]
+    assert incompatible_rows(rows(), rows(robot=None)) == ["robot (real): arm_1 and none"]
+    assert incompatible_rows(rows(), rows(score_version=2)) == ["score_version: 1 and 2"]
+    old, new = (rows(side="sim", robot=None, calibration=name) for name in (None, "bench"))
+    assert incompatible_rows(old, new) == ["calibration (sim): none and bench"]
+    # Another side says nothing, and neither does an episode without a score.
+    assert incompatible_rows(rows(), rows(side="twin", robot="arm_2")) == []
+    lost = rows(score_version=2, quality=None, success=None, end_reason="lost")
+    assert incompatible_rows(rows(), lost) == []
