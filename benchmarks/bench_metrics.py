@@ -1,8 +1,8 @@
 """How long metrics of a large log take, how that grows, and the bootstrap beside scipy's.
 
 A process for each size writes a table of episodes as `robo_eval export` does, reads it back, checks
-it and computes everything a summary holds, with 2,000 resamples an interval; incident rates and the
-safety score come from 20,000 incidents. Printed are seconds by step, peak memory, and the slope of
+it and computes everything a summary holds, with 2,000 resamples an interval and 20,000 incidents
+read from their file. Printed are seconds by step, peak memory, and the slope of
 seconds over rows, both on logarithmic scales: 1 is linear. With `--large` 10,000,000 rows follow;
 they are made in memory, with the columns that metrics read, and need more than 17 GB.
 """
@@ -159,9 +159,23 @@ def made(n: int, *, shared_seeds: bool) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(x, dtype=x.dtype) for name, x in columns.items()})
 
 
+def incidents_of(table: pd.DataFrame) -> str:
+    """A record of incidents: half of them name their episode, the others a policy."""
+    rng = np.random.default_rng(1)
+    real = table.loc[table["side"] == "real", ["episode_id", "policy"]]
+    chosen = real.iloc[rng.integers(len(real), size=sum(INCIDENTS.values()))]
+    kinds = [name for name, count in INCIDENTS.items() for _ in range(count)]
+    lines = ["incident_id,severity,episode_id,policy"]
+    for number, (kind, episode, policy) in enumerate(
+        zip(kinds, chosen["episode_id"], chosen["policy"], strict=True)
+    ):
+        lines.append(f"i{number},{kind},{episode},{'' if number % 2 else policy}")
+    return "\n".join(lines) + "\n"
+
+
 def measure(source: Callable[[], pd.DataFrame]) -> dict[str, float]:
     """Seconds of each step for one log."""
-    from robo_eval.metrics import incident_rates, safety_score
+    from robo_eval.log.evidence import read_evidence
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.frame import episodes_frame
     from robo_eval.metrics.summary import summary_of_table
@@ -178,12 +192,15 @@ def measure(source: Callable[[], pd.DataFrame]) -> dict[str, float]:
     # Handed on, so that the table that was read need not stay beside the checked one.
     table = timed("check", lambda: episodes_frame(frames.pop()))
     config = MetricConfig(resamples=RESAMPLES)
-    summary = timed("metrics", lambda: summary_of_table(table, None, config=config, acc=None))
-    hours = float(table["exposure_s"].sum()) / 3600.0
-    timed(
-        "incidents",
-        lambda: (incident_rates(INCIDENTS, hours), safety_score(INCIDENTS, hours)),
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "incidents.csv"
+        path.write_text(incidents_of(table), encoding="utf-8")
+        evidence = timed("incidents", lambda: read_evidence(Path(folder)))
+    summary = timed(
+        "metrics",
+        lambda: summary_of_table(table, None, config=config, acc=None, evidence=evidence),
     )
+    assert not summary.findings
     timed("json", lambda: json.dumps(summary.as_dict(), allow_nan=False))
     return {**seconds, "rows": float(len(table))}
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 NAMES: Final[dict[str, str]] = {Side.REAL.value: "S2R", Side.TWIN.value: "S2S"}
 """What the agreement with each physical side is called: with a twin it is never S2R."""
-MIN_EFFECTIVE_SIZE: Final = 30
-"""Fewer effective simulated episodes behind a reweighted rate are flagged; our choice."""
 _SAME: Final = ("task", "level", "difficulty", "profile", "seed", "policy_digest")
 """What both episodes of a pair share."""
 _CONTEXT: Final = ("family", VARIANT, "profile", "level", "difficulty")
@@ -387,6 +385,7 @@ def _of_contexts(
         {context: size for context, (_, size) in real.items()},
         {context: k / size for context, (k, size) in real.items()},
         n_sim_by_context={context: size for context, (_, size) in sim.items()},
+        max_uncovered_mass=config.max_unmatched,
     )
     rng = np.random.default_rng(config.seed)
     total = int(m.sum())
@@ -396,7 +395,7 @@ def _of_contexts(
     sim_drawn = (mixtures * sim_rates).sum(axis=1) / total
     value, sim_value = float(k_real.sum() / total), found["ar_sim_reweighted"]
     assert sim_value is not None
-    note = _effective_note(found.get("effective_sample_size"))
+    note = _effective_note(found.get("effective_sample_size"), config.min_effective_size)
 
     def estimate(point: float, drawn: NDArray[np.float64]) -> Estimate:
         low, high = _ends(drawn, config)
@@ -432,7 +431,7 @@ def _counts(rows: Rows) -> dict[Hashable, tuple[int, int]]:
     }
 
 
-def _effective_note(size: float | None) -> str | None:
-    if size is None or size >= MIN_EFFECTIVE_SIZE:
+def _effective_note(size: float | None, least: float) -> str | None:
+    if size is None or size >= least:
         return None
-    return f"effective sample size {size:.0f} of simulated episodes is below {MIN_EFFECTIVE_SIZE}"
+    return f"effective sample size {size:.0f} of simulated episodes is below {least:g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.kinds import Side
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
-from robo_eval.metrics.frame import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +27,7 @@ _Kind = TypeVar("_Kind", Incident, Fault, Repair)
 _SLACK_NS: Final = 10**9
 """Clocks of people and robots may differ by so much."""
 _HOUR_S: Final = 3600.0
+_COLUMNS: Final = ("episode_id", "side", "policy", "start_ns", "duration_s", "exposure_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def exposures_of(table: pd.DataFrame) -> dict[Body, Exposure]:
     Args:
         table: A table from `episodes_frame`.
     """
-    physical = table[table["side"] != Side.SIM.value]
+    physical = table.loc[table["side"] != Side.SIM.value, ["side", "policy", "exposure_s"]]
     found = {}
     for (side, policy), rows in physical.groupby(["side", "policy"], sort=False):
         seconds = rows["exposure_s"].to_numpy(dtype=np.float64)
@@ -111,8 +111,13 @@ def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = 
         table: A table from `episodes_frame`.
         plan: The plan, if there is one.
     """
-    log = _Log(table)
-    findings = [*_sides(table, plan), *_ratings(evidence, log)]
+    notes: list[Note] = [
+        *(evidence.incidents or ()),
+        *(evidence.faults or ()),
+        *(evidence.repairs or ()),
+    ]
+    log = _Log(table, notes)
+    findings = [*_sides(table, plan), *_ratings(evidence, table)]
 
     def sorted_out(kind: str, notes: Sequence[_Kind] | None) -> dict[Body, list[_Kind]] | None:
         if notes is None:
@@ -137,42 +142,36 @@ def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = 
     return Attributed(incidents=incidents, faults=faults, repairs=repairs, findings=tuple(findings))
 
 
-@dataclass(slots=True)
 class _Log:
-    """The physical episodes of a table, ready to be asked."""
+    """The physical episodes of a table, ready to be asked about notes.
 
-    table: pd.DataFrame
-    bodies: dict[str, Body] = field(init=False)
-    policies: dict[str, list[str]] = field(init=False)
-    _windows: dict[str, _Windows] = field(init=False)
-    _spans: dict[str, tuple[int, int]] = field(init=False)
+    Args:
+        table: A table from `episodes_frame`.
+        notes: What will be asked about; only their episodes are looked up.
+    """
 
-    def __post_init__(self) -> None:
-        rows = self.table[self.table["side"] != Side.SIM.value]
-        ids = rows["episode_id"].tolist()
-        pairs = list(zip(rows["side"].tolist(), rows["policy"].tolist(), strict=True))
-        self.bodies = dict(zip(ids, pairs, strict=True))
-        self.policies = {}
-        for side, policy in dict.fromkeys(pairs):
+    def __init__(self, table: pd.DataFrame, notes: Sequence[Note]) -> None:
+        rows = table.loc[table["side"] != Side.SIM.value, list(_COLUMNS)]
+        self.policies: dict[str, list[str]] = {}
+        bodies = rows[["side", "policy"]].drop_duplicates()
+        for side, policy in zip(bodies["side"], bodies["policy"], strict=True):
             self.policies.setdefault(side, []).append(policy)
-        starts, ends, known = _spans(rows)
-        spans = zip(starts.tolist(), ends.tolist(), strict=True)
-        self._spans = {
-            name: span for name, span, there in zip(ids, spans, known, strict=True) if there
-        }
-        self._windows = {
-            side: _Windows.of(
-                starts[mask], ends[mask], [policy for _, policy in _chosen(pairs, mask)]
-            )
-            for side in self.policies
-            if (mask := known & (rows["side"] == side).to_numpy(dtype=bool)).any()
-        }
+        named = rows[rows["episode_id"].isin({note.episode_id for note in notes})]
+        starts, ends = _spans(named)
+        columns = (named["side"], named["policy"], starts, ends)
+        found = zip(named["episode_id"], zip(*columns, strict=True), strict=True)
+        self._named: dict[str, tuple[str, str, float, float]] = dict(found)
+        self._windows: dict[str, _Windows] = {}
+        if any(isinstance(note, Incident) and note.time_ns is not None for note in notes):
+            self._windows = {
+                str(side): _Windows.of(own) for side, own in rows.groupby("side", sort=False)
+            }
 
     def body_of(self, note: Note, complain: Callable[[str], None]) -> Body | None:
         """Side and policy of a note; None if nobody can tell."""
         side = note.side
         time_ns = note.time_ns if isinstance(note, Incident) else None
-        if note.episode_id is not None and note.episode_id in self.bodies:
+        if note.episode_id is not None and note.episode_id in self._named:
             return self._of_episode(note.episode_id, side, time_ns, complain)
         if note.episode_id is not None:
             complain(f"episode_id {note.episode_id!r} is no physical episode of the log")
@@ -192,69 +191,58 @@ class _Log:
     def _of_episode(
         self, episode_id: str, side: str, time_ns: int | None, complain: Callable[[str], None]
     ) -> Body:
-        body = self.bodies[episode_id]
-        if body[0] != side:
+        own, policy, start, end = self._named[episode_id]
+        if own != side:
             complain(
-                f"episode_id {episode_id!r} was played on side {body[0]}, the line says {side};"
+                f"episode_id {episode_id!r} was played on side {own}, the line says {side};"
                 " results of a twin are never those of a robot"
             )
-        self._check_time(episode_id, time_ns, complain)
-        return body
-
-    def _check_time(
-        self, episode_id: str, time_ns: int | None, complain: Callable[[str], None]
-    ) -> None:
-        span = self._spans.get(episode_id)
-        if time_ns is None or span is None:
-            return
-        if not span[0] - _SLACK_NS <= time_ns <= span[1] + _SLACK_NS:
+        # Comparisons with what is not known are false.
+        if time_ns is not None and (time_ns < start - _SLACK_NS or time_ns > end + _SLACK_NS):
             complain(f"its time lies outside episode {episode_id!r}")
+        return own, policy
 
     def _at(self, side: str, time_ns: int) -> str | None:
         windows = self._windows.get(side)
         return None if windows is None else windows.policy_at(time_ns)
 
 
-def _chosen(pairs: Sequence[Body], mask: NDArray[np.bool_]) -> list[Body]:
-    return [pair for pair, there in zip(pairs, mask, strict=True) if there]
+def _spans(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Start and end of each row in ns UTC, NaN where they are not known.
 
+    Floats of this size are good to a microsecond, which is far less than the slack of clocks.
+    """
+    import pandas as pd
 
-def _spans(
-    rows: pd.DataFrame,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Start and end of each row in ns UTC, and whether both are known."""
-    starts = rows["start_ns"].tolist()
+    starts = pd.to_numeric(rows["start_ns"], errors="coerce").to_numpy(np.float64, na_value=np.nan)
     lengths = np.fmax(
         rows["duration_s"].to_numpy(dtype=np.float64), rows["exposure_s"].to_numpy(dtype=np.float64)
     )
-    known = np.array([not is_missing(start) for start in starts], dtype=bool) & ~np.isnan(lengths)
-    begin = np.array([0 if is_missing(start) else int(start) for start in starts], dtype=np.int64)
-    length_ns = np.where(known, np.round(np.nan_to_num(lengths) * 1e9), 0.0)
-    return begin, begin + length_ns.astype(np.int64), known
+    return starts, starts + lengths * 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
     """Spans of one side by their start; they hardly overlap, as a robot does one thing at once."""
 
-    starts: NDArray[np.int64]
-    reach: NDArray[np.int64]
-    policies: list[str]
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    policies: NDArray[np.object_]
 
     @classmethod
-    def of(
-        cls, starts: NDArray[np.int64], ends: NDArray[np.int64], policies: list[str]
-    ) -> _Windows:
-        order = np.argsort(starts, kind="stable")
-        return cls(starts[order], ends[order], [policies[i] for i in order])
+    def of(cls, rows: pd.DataFrame) -> _Windows:
+        starts, ends = _spans(rows)
+        known = ~np.isnan(ends)
+        order = np.flatnonzero(known)[np.argsort(starts[known], kind="stable")]
+        return cls(starts[order], ends[order], rows["policy"].to_numpy(dtype=object)[order])
 
     def policy_at(self, time_ns: int) -> str | None:
         """Policy of the latest span that holds a time."""
         last = int(np.searchsorted(self.starts, time_ns + _SLACK_NS, side="right")) - 1
         # A few spans back, for what overlaps.
         for index in range(last, max(-1, last - 8), -1):
-            if time_ns <= self.reach[index] + _SLACK_NS:
-                return self.policies[index]
+            if time_ns <= self.ends[index] + _SLACK_NS:
+                return str(self.policies[index])
         return None
 
 
@@ -262,7 +250,8 @@ def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
     """Rows whose side cannot be the one they say."""
     found = []
     robots: dict[str, dict[str, str]] = {}
-    named = table[table["robot"].notna() & (table["side"] != Side.SIM.value)]
+    is_named = table["robot"].notna() & (table["side"] != Side.SIM.value)
+    named = table.loc[is_named, ["robot", "side", "episode_id"]]
     firsts = named.drop_duplicates(["robot", "side"])
     for robot, side, episode in zip(
         firsts["robot"], firsts["side"], firsts["episode_id"], strict=True
@@ -280,20 +269,20 @@ def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
     if plan is None or plan.imported is not None:
         return found
     planned = {side.value for side in plan.sides}
-    for name, rows in table.groupby("side", sort=True):
-        side = str(name)
+    firsts = table[["side", "episode_id"]].drop_duplicates("side")
+    for side, episode in zip(firsts["side"], firsts["episode_id"], strict=True):
         if side not in planned:
             found.append(
                 Finding(
-                    where=f"episodes: {rows['episode_id'].iloc[0]}",
+                    where=f"episodes: {episode}",
                     text=f"column 'side' is {side}, which the plan does not name",
                 )
             )
     return found
 
 
-def _ratings(evidence: Evidence, log: _Log) -> list[Finding]:
-    ids = set(log.table["episode_id"]) if evidence.ratings else set()
+def _ratings(evidence: Evidence, table: pd.DataFrame) -> list[Finding]:
+    ids = set(table["episode_id"]) if evidence.ratings else set()
     return [
         Finding(
             where=f"{evidence.files.get('ratings', 'ratings')}: line {rating.line}",

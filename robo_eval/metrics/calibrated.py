@@ -55,10 +55,15 @@ class Calibrated:
 
 def snapshots_of(rows: Rows) -> NDArray[np.object_]:
     """Snapshot of each row; `not calibrated` where there is none."""
-    return np.array(
-        [NOT_CALIBRATED if is_missing(name) else str(name) for name in rows["calibration"]],
-        dtype=object,
+    cells = rows["calibration"]
+    kinds, first, number = np.unique(
+        rows.codes("calibration").code, return_index=True, return_inverse=True
     )
+    names = [
+        NOT_CALIBRATED if kind == 0 else str(cells[row])
+        for kind, row in zip(kinds, first, strict=True)
+    ]
+    return np.array(names, dtype=object)[number]
 
 
 def name_of(snapshot: str) -> str:

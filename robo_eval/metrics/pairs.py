@@ -16,7 +16,7 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.embodiment import embodiment_score
 from robo_eval.metrics.frame import is_missing
 from robo_eval.metrics.performance import success_estimate
-from robo_eval.metrics.tables import Rows, groups, numbered, sort_key, split_by
+from robo_eval.metrics.tables import Rows, groups, matched_pairs, numbered, sort_key, split_by
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.joint import sim_real_intervals
 from robo_eval.stats.prediction_powered import prediction_powered_rate
@@ -54,43 +54,34 @@ def paired_outcomes(rows: Rows, side: str) -> Paired:
     """
     physical = rows.take((rows["side"] == side) & rows.scored)
     simulated = rows.take((rows["side"] == Side.SIM.value) & rows.scored)
-    mine, others = _by_pair(physical), _by_pair(simulated)
-    shared = sorted(mine.keys() & others.keys())
-    one, other = (
-        physical.take([mine[pair] for pair in shared]),
-        simulated.take([others[pair] for pair in shared]),
-    )
-    taken = {others[pair] for pair in shared}
-    rest = simulated.take([row for row in range(len(simulated)) if row not in taken])
+    mine, partners = matched_pairs(physical, simulated)
+    one, other = physical.take(mine), simulated.take(partners)
+    is_rest = np.ones(len(simulated), dtype=np.bool_)
+    is_rest[partners] = False
+    rest = simulated.take(is_rest)
     return Paired(
-        sim=_successes(other),
-        real=_successes(one),
+        sim=other.succeeded,
+        real=one.succeeded,
         clusters=_seeds(one),
         contexts=_contexts(one),
-        sim_only=_successes(rest),
+        sim_only=rest.succeeded,
         sim_only_contexts=_contexts(rest),
     )
 
 
-def _by_pair(rows: Rows) -> dict[str, int]:
-    return {str(pair): row for row, pair in enumerate(rows["pair_id"]) if not is_missing(pair)}
-
-
-def _successes(rows: Rows) -> NDArray[np.bool_]:
-    return np.array([value is True for value in rows["success"]], dtype=bool)
-
-
 def _seeds(rows: Rows) -> NDArray[np.intp] | None:
     seeds = rows["seed"]
-    if not len(seeds) or any(is_missing(seed) for seed in seeds):
+    if not len(seeds) or rows.missing("seed").any():
         return None
     names, numbers = np.unique(seeds.astype(np.int64), return_inverse=True)
     return None if len(names) == len(seeds) else numbers.astype(np.intp)
 
 
 def _contexts(rows: Rows) -> Counter[Hashable]:
-    columns = [rows[name] for name in _CONTEXT]
-    return Counter(zip(*columns, strict=True))
+    number, first = numbered(rows, _CONTEXT)
+    columns = [rows[name][first].tolist() for name in _CONTEXT]
+    sizes = np.bincount(number, minlength=len(first)).tolist()
+    return Counter(dict(zip(zip(*columns, strict=True), sizes, strict=True)))
 
 
 def embodiment_of(
@@ -290,10 +281,9 @@ _Condition = tuple[tuple[Any, ...], NDArray[np.bool_], NDArray[np.bool_]]
 
 
 def _by_their_pairs(physical: Rows, simulated: Rows) -> list[_Condition]:
-    mine, others = _by_pair(physical), _by_pair(simulated)
-    shared = sorted(mine.keys() & others.keys())
-    one = physical.take([mine[pair] for pair in shared])
-    real, sim = one.succeeded, simulated.take([others[pair] for pair in shared]).succeeded
+    mine, partners = matched_pairs(physical, simulated)
+    one = physical.take(mine)
+    real, sim = one.succeeded, simulated.take(partners).succeeded
     number, first = numbered(one, _CONTEXT)
     return [
         (tuple(one[name][row] for name in _CONTEXT), real[own], sim[own])

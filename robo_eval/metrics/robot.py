@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from robo_eval.core.plan import TrialPlan
 
 PHYSICAL = (Side.REAL.value, Side.TWIN.value)
+_COLUMNS = (
+    "side", "policy", "arm", "task", "family", "end_reason", "quality", "success", "exposure_s",
+    "control_quality",
+)  # fmt: skip
 _FAULT_COLUMNS = ("fault", "recovered", "recovered_by", "recoverable")
 
 
@@ -162,7 +166,7 @@ def robots_of(
             negative or not finite.
     """
     attributed = attribute(evidence or Evidence(), table, plan)
-    physical = table[table["side"] != Side.SIM.value]
+    physical = table.loc[table["side"] != Side.SIM.value, list(_COLUMNS)]
     if physical.empty:
         return (), attributed
     calibration = table.loc[table["arm"] == Arm.MAIN.value, "calibration"].to_numpy(dtype=object)
@@ -279,6 +283,8 @@ def _recovery(faults: Sequence[Fault] | None, config: MetricConfig) -> Estimate:
 
 
 def _control(body: _Body, config: MetricConfig) -> tuple[ControlResult, ...]:
+    if not config.tolerances:
+        return ()
     frame = body.frame[(body.frame["arm"] == Arm.MAIN.value) & body.frame["quality"].notna()]
     families = [
         str(family or task) for family, task in zip(frame["family"], frame["task"], strict=True)

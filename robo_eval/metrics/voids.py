@@ -57,7 +57,8 @@ def void_rates(table: pd.DataFrame, config: MetricConfig) -> tuple[VoidRate, ...
         table: A table from `episodes_frame`.
         config: Settings; more than `max_voids` of the attempts are flagged.
     """
-    main = table[table["arm"] == Arm.MAIN.value]
+    columns = ["policy", "side", "end_reason", "end_detail"]
+    main = table.loc[table["arm"] == Arm.MAIN.value, columns]
     void = main["end_reason"] == EndReason.VOID.value
     found = []
     for (policy, side), rows in main[void].groupby(["policy", "side"], sort=True):
