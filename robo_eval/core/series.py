@@ -35,6 +35,8 @@ class Series:
         n_missing: Seeds passed over because a verdict is missing.
         e: Evidence after the last of them.
         p: p value that holds at any time.
+        rate_interval: Interval of the rate of one policy that holds at any time, too; None for
+            two policies.
         episodes: Episodes of each condition the series needs, out of those planned.
     """
 
@@ -49,16 +51,19 @@ class Series:
     e: float | None
     p: float | None
     episodes: int
+    rate_interval: tuple[float, float] | None = None
 
     @property
     def text(self) -> str:
         """What the rule says, in one line."""
         second = self.compare[1] if self.rate is None else f"a rate of {self.rate:g}"
-        question = f"stopping rule, {self.compare[0]} against {second}"
-        if not self.stop:
-            return f"{question}: go on; {self.reason}"
         words = {"greater": f"{self.compare[0]} is better", "less": f"{self.compare[0]} is worse"}
-        return f"{question}: {words.get(self.verdict or '', 'no difference shown')}; {self.reason}"
+        answer = words.get(self.verdict or "", "no difference shown") if self.stop else "go on"
+        text = f"stopping rule, {self.compare[0]} against {second}: {answer}; {self.reason}"
+        if self.rate_interval is None:
+            return text
+        low, high = self.rate_interval
+        return f"{text}; at any time the rate is in [{low:.2f}, {high:.2f}]"
 
     def as_dict(self) -> dict[str, Any]:
         """The series as JSON would have it; evidence too large for a number is None."""
@@ -74,6 +79,7 @@ class Series:
             "n_missing": self.n_missing,
             "e": None if e is None or e == float("inf") else e,
             "p": self.p,
+            "rate_interval": None if self.rate_interval is None else list(self.rate_interval),
             "episodes": self.episodes,
         }
 
@@ -119,7 +125,18 @@ def series_of(plan: TrialPlan, attempts: Attempts) -> Series | None:
         e=found.e,
         p=found.p,
         episodes=last if found.stop else plan.episodes,
+        rate_interval=_rate_interval(rule, [look for _, look in known[: found.n]]),
     )
+
+
+def _rate_interval(rule: StoppingPlan, looks: Sequence[Look]) -> tuple[float, float] | None:
+    """Ends of the confidence sequence of one policy's rate after the last look."""
+    if rule.rate is None:
+        return None
+    from robo_eval.stats.sequential import confidence_sequence
+
+    low, high = confidence_sequence([look[0] for look in looks], level=1.0 - rule.alpha)
+    return float(low[-1]), float(high[-1])
 
 
 def _nothing_yet(plan: TrialPlan, rule: StoppingPlan, ended: int) -> Series:

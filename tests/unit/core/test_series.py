@@ -132,6 +132,9 @@ def test_a_rate_is_watched_in_one_condition():
     plan = plan_of(text)
     found = series_of(plan, played(plan, ours_wins, seeds=range(10)))
     assert (found.stop, found.verdict, found.rate) == (True, "greater", 0.5)
+    low, high = found.rate_interval
+    assert 0.5 < low < 1.0 == high
+    assert "at any time the rate is in" in found.text
     with pytest.raises(PlanError, match=r"stopping\.rate: the plan has several conditions"):
         plan_of(PLAN.replace("[ours, theirs]}", "[ours], rate: 0.5}"))
 
