@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.names import unknown_name
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.stats.proportions import wilson_interval
+from robo_eval.metrics.performance import success_estimate
 from robo_eval.stats.resampling import mean_interval
 
 if TYPE_CHECKING:
@@ -193,13 +193,9 @@ def _measure(
 ) -> MeasureResult:
     values = sorted(value for value in column if value is not None)
     n, k = len(values), sum(value <= tolerance for value in values)
-    if n:
-        low, high = wilson_interval(k, n, level=config.level)
-        inside = Estimate(
-            value=k / n, low=low, high=high, level=config.level, n=n, method="wilson", unit="ratio"
-        )
-    else:
-        inside = Estimate.missing(reason="no sample was logged", unit="ratio", method="wilson")
+    inside = success_estimate(k, n, exact=False, level=config.level)
+    if not n:
+        inside = replace(inside, reason="no sample was logged")
     return MeasureResult(
         measure=name,
         tolerance=tolerance,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from robo_eval.core.estimate import Estimate
@@ -11,8 +11,8 @@ from robo_eval.core.kinds import Arm, EndReason
 from robo_eval.log.evidence import Rating
 from robo_eval.metrics.attribution import rating_pairs
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.performance import success_estimate
 from robo_eval.stats.agreement import cohens_kappa
-from robo_eval.stats.proportions import clopper_pearson_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,20 +65,11 @@ def void_rates(table: pd.DataFrame, config: MetricConfig) -> tuple[VoidRate, ...
         attempts = int(((main["policy"] == policy) & (main["side"] == side)).sum())
         reasons = rows["end_detail"].fillna("no reason given").astype(str).tolist()
         k = len(reasons)
-        low, high = clopper_pearson_interval(k, attempts, level=config.level)
         found.append(
             VoidRate(
                 policy=str(policy),
                 side=str(side),
-                rate=Estimate(
-                    value=k / attempts,
-                    low=low,
-                    high=high,
-                    level=config.level,
-                    n=attempts,
-                    method="clopper_pearson",
-                    unit="ratio",
-                ),
+                rate=success_estimate(k, attempts, exact=True, level=config.level),
                 voids={reason: reasons.count(reason) for reason in sorted(set(reasons))},
                 attempts=attempts,
                 is_high=k > config.max_voids * attempts,
@@ -140,21 +131,9 @@ def second_raters(
     for rater, own in sorted(by_rater.items()):
         counts, missing = rating_pairs(own, verdicts)
         n, same = int(counts.sum()), int(counts.trace())
-        if n:
-            low, high = clopper_pearson_interval(same, n, level=config.level)
-            agreed = Estimate(
-                value=same / n,
-                low=low,
-                high=high,
-                level=config.level,
-                n=n,
-                method="clopper_pearson",
-                unit="ratio",
-            )
-        else:
-            agreed = Estimate.missing(
-                reason="no episode has both verdicts", unit="ratio", method="clopper_pearson"
-            )
+        agreed = success_estimate(same, n, exact=True, level=config.level)
+        if not n:
+            agreed = replace(agreed, reason="no episode has both verdicts")
         kappa = cohens_kappa(counts, level=config.level)
         found.append(
             SecondRater(

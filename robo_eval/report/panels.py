@@ -113,3 +113,18 @@ def name_panel(figure: go.Figure, index: int, text: str, colour: str, *, most: i
 def name_room(panels: Panels, *, narrow: bool) -> int:
     """How many characters a panel's name may have; on paper a wide figure is 690 pixels wide."""
     return (40 if narrow else 84) // panels.columns
+
+
+def row_panels(count: int, height: int, *, narrow: bool) -> tuple[Panels, go.Figure]:
+    """Panels whose rows have names, and a figure of them.
+
+    A phone has no room for two beside the names.
+
+    Args:
+        count: How many there are.
+        height: Of each, pixels.
+        narrow: Whether they are for a phone.
+    """
+    columns = 1 if narrow else side_by_side(count, narrow=False)
+    panels = Panels(count=count, columns=columns, height=height, gap=50, bottom=52)
+    return panels, panel_figure(panels, spacing=0.06 if narrow else 0.04)

@@ -11,11 +11,9 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.report.condition_figures import condition_scatter
 from robo_eval.report.figures import error_bars, finish, name_rows, styles
 from robo_eval.report.panels import (
-    Panels,
     name_panel,
     name_room,
-    panel_figure,
-    side_by_side,
+    row_panels,
     title_below,
 )
 from robo_eval.report.robot_groups import SEVERITIES
@@ -84,15 +82,7 @@ def robot_numbers(
     labels = list(
         dict.fromkeys(it.label for robot in robots for it in robot.numbers if it.is_share)
     )
-    panels = Panels(
-        count=len(robots),
-        # Beside the names of task families a phone has no room for two.
-        columns=1 if narrow else side_by_side(len(robots), narrow=False),
-        height=max(46, len(labels) * 24 + 8),
-        gap=50,
-        bottom=52,
-    )
-    figure = panel_figure(panels, spacing=0.06 if narrow else 0.04)
+    panels, figure = row_panels(len(robots), max(46, len(labels) * 24 + 8), narrow=narrow)
     style = styles(policies)
     for index, robot in enumerate(robots):
         place = panels.place(index)
@@ -158,14 +148,7 @@ def incident_rates(
         narrow: Whether it is for a phone.
     """
     labels = list(SEVERITIES.values())
-    panels = Panels(
-        count=len(robots),
-        columns=1 if narrow else side_by_side(len(robots), narrow=False),
-        height=len(labels) * 27 + 8,
-        gap=50,
-        bottom=52,
-    )
-    figure = panel_figure(panels, spacing=0.06 if narrow else 0.04)
+    panels, figure = row_panels(len(robots), len(labels) * 27 + 8, narrow=narrow)
     style = styles(policies)
     rates = [rate for robot in robots for rate in robot.found.safety.rates.values()]
     low, high = _decades(rates)

@@ -16,6 +16,7 @@ from robo_eval.report.panels import (
     name_panel,
     name_room,
     panel_figure,
+    row_panels,
     side_by_side,
     title_below,
 )
@@ -45,14 +46,7 @@ def fault_recovery(
         name for robot in robots for name, it in robot.found.faults.items() if it.value is not None
     )
     labels = [ALL_FAULTS, *(spaced(name) for name in faults)]
-    panels = Panels(
-        count=len(robots),
-        columns=1 if narrow else side_by_side(len(robots), narrow=False),
-        height=len(labels) * 28 + 8,
-        gap=50,
-        bottom=52,
-    )
-    figure = panel_figure(panels, spacing=0.06 if narrow else 0.04)
+    panels, figure = row_panels(len(robots), len(labels) * 28 + 8, narrow=narrow)
     style = styles(policies)
     for index, robot in enumerate(robots):
         place = panels.place(index)
