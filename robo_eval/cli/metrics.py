@@ -101,11 +101,16 @@ def _of_table(
     from robo_eval.metrics.summary import summarise
 
     if columns is None:
+        from robo_eval.core.errors import InputError
         from robo_eval.log.export import read_episodes
 
         # Nothing lies beside a table: evidence has to be named.
         noted = read_evidence(None, evidence)
-        return summarise(read_episodes(table), config=settings or MetricConfig(), evidence=noted)
+        try:
+            episodes = read_episodes(table)
+        except InputError as err:
+            raise InputError(f"{err}; a CSV file with columns of its own needs --map") from err
+        return summarise(episodes, config=settings or MetricConfig(), evidence=noted)
     import tempfile
 
     from robo_eval.analysis.trial import analyse_trial

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,8 +19,7 @@ from robo_eval.cli.settings import (
 )
 
 if TYPE_CHECKING:
-    from robo_eval.log.directory import TrialDirectory
-    from robo_eval.metrics.config import MetricConfig
+    pass
 
 
 def report(
@@ -38,7 +36,8 @@ def report(
 ) -> None:
     """Write report/index.html of a trial; for a folder of trials, an index page over them.
 
-    Exit code 1 if the rows of the trial are not those that were logged; the report says so.
+    Exit code 1 if the rows of the trial are not those that were logged, or the evidence does not
+    fit them; the report says so.
 
     Examples: robo-eval report runs/demo/sim; robo-eval report runs/demo
     """
@@ -51,27 +50,27 @@ def report(
     evidence = evidence_files(incidents, faults, repairs, ratings)
     if trial is None and (config or evidence):
         raise InputError(f"{folder}: an index page takes neither --config nor files of evidence")
-    page = _index(folder) if trial is None else _report(trial, settings_of(config), evidence)
+    summary = None
+    if trial is None:
+        page = _index(folder)
+    else:
+        from robo_eval.analysis.trial import analyse_trial
+        from robo_eval.report.build import build_report
+
+        summary = analyse_trial(trial, config=settings_of(config), evidence=evidence)
+        page = build_report(trial, summary=summary)
     if json:
         print_json({"page": str(page)})
     else:
         say(f"report: {page}")
-    if trial is not None:
-        from robo_eval.analysis.trial import log_problem
+    if summary is not None:
+        from robo_eval.cli.robots import audit_problem
         from robo_eval.cli.summary import verification_problem
         from robo_eval.core.errors import CheckFailedError
 
-        problem = verification_problem(folder, log_problem(trial))
+        problem = verification_problem(folder, summary.log_problem) or audit_problem(summary)
         if problem:
             raise CheckFailedError(problem)
-
-
-def _report(
-    trial: TrialDirectory, config: MetricConfig | None, evidence: Mapping[str, Path]
-) -> Path:
-    from robo_eval.report.build import build_report
-
-    return build_report(trial, config=config, evidence=evidence)
 
 
 def _index(folder: Path) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import print_table, say
-from robo_eval.cli.summary import interval, percent, say_missing_intervals
+from robo_eval.cli.summary import interval, percent
 
 if TYPE_CHECKING:
     from robo_eval.core.estimate import Estimate
@@ -20,32 +20,49 @@ _SEVERITIES = {
     "major": "major incidents",
     "critical": "critical incidents",
 }
+_DIGITS = {"tasks/currency unit": 3}
 _TIMES = {
-    "mtbf": "MTBF",
-    "mttr": "MTTR",
-    "mtbsi": "MTBSI",
-    "mtbsi_without_near_misses": "MTBSI without near misses",
+    "mtbf": "MTBF{}",
+    "mttr": "MTTR{}",
+    "mtbsi": "MTBSI{}",
+    "mtbsi_without_near_misses": "MTBSI{} without near misses",
 }
 
-Line = tuple[str, str, str]
-"""Name, value with interval, and what it rests on."""
+Line = tuple[str, "Estimate | str", str]
+"""Name, the number or a text in its place, and what it rests on."""
 
 
 def print_robots(summary: TrialSummary) -> None:
     """Each policy on each physical side, then what to mind of the evidence."""
     for robot in summary.robots:
-        lines = list(_lines(robot))
         where = "the robot" if robot.side == "real" else "a twin of the robot"
-        title = f"{robot.policy} on {where}, {percent(summary.config.level)} intervals"
-        print_table(title, ("metric", "value", "rests on"), lines)
-    shown = [robot.reliability for robot in summary.robots]
-    shown += [robot.agreement.agreement for robot in summary.robots if robot.agreement]
-    say_missing_intervals(shown)
+        bodies = f" ({', '.join(robot.bodies)})" if len(robot.bodies) > 1 else ""
+        title = f"{robot.policy} on {where}{bodies}, {percent(summary.config.level)} intervals"
+        print_table(title, ("metric", "value", "rests on"), [_row(*line) for line in _lines(robot)])
     if any(robot.side == "twin" for robot in summary.robots):
         say("AR_twin and S2S come from a twin, a stand-in for the robot; they are no AR and S2R")
     if summary.robots:
         say(f"settings {summary.config.digest[:12]}: this project's choices, see docs/metrics.md")
         say()
+
+
+def _row(name: str, found: Estimate | str, rests: str) -> tuple[str, str, str]:
+    """A line of the table; what has no number, or no interval, says why in its last cell."""
+    if isinstance(found, str):
+        return name, found, rests
+    value = "-" if found.value is None else interval(found, _DIGITS.get(found.unit, 2))
+    if found.value is not None and found.unit == "h":
+        value = _hours(found)
+    elif found.value is None and found.low is not None:
+        value = f"at least {found.low:.3g} h"
+    return name, value, "; ".join(part for part in (rests, found.reason) if part)
+
+
+def _hours(found: Estimate) -> str:
+    """A time; three digits, however short or long it is."""
+    if found.low is None or found.high is None:
+        return f"{found.value:.3g} h [-]"
+    return f"{found.value:.3g} h [{found.low:.3g}, {found.high:.3g}]"
 
 
 def print_conduct(summary: TrialSummary) -> None:
@@ -67,10 +84,10 @@ def print_conduct(summary: TrialSummary) -> None:
 
 def _lines(robot: RobotResult) -> Iterator[Line]:
     end = robot.suffix
-    yield robot.name, interval(robot.reliability), _count(robot.reliability.n, "episode")
+    yield robot.name, robot.reliability, _count(robot.reliability.n, "episode")
     if len(robot.tasks) > 1:
         for task, estimate in robot.tasks.items():
-            yield f"  {task}", interval(estimate), _count(estimate.n, "episode")
+            yield f"  {task}", estimate, _count(estimate.n, "episode")
     if robot.agreement is not None:
         yield from _agreement(robot.agreement)
     elif robot.calibrations:
@@ -79,19 +96,20 @@ def _lines(robot: RobotResult) -> Iterator[Line]:
         recordings = f", {_count(len(one.recordings), 'recording')}"
         yield (
             f"  simulation {one.calibration}",
-            interval(one.agreement),
+            one.agreement,
             _count(one.agreement.n, "pair") + (recordings if len(one.recordings) > 1 else ""),
         )
     if robot.sharpened is not None:
         found = robot.sharpened
         rests = f"{_count(found.plain.n, 'pair')} and {found.n_sim_only} further simulated"
-        yield f"{robot.name} sharpened by simulation", interval(found.estimate), rests
+        yield f"{robot.name} sharpened by simulation", found.estimate, rests
     yield from _safety(robot)
     is_joint = robot.embodiment.method == "joint_bootstrap"
     rests = _count(robot.embodiment.n, "pair" if is_joint else "episode")
-    yield f"E{end}", interval(robot.embodiment), rests
+    yield f"E{end}", robot.embodiment, rests
     for name, estimate in robot.times.items():
-        yield f"{_TIMES[name]}{end}", _time(estimate), _count(estimate.n, "event")
+        noun = "repair" if name == "mttr" else "event"
+        yield _TIMES[name].format(end), estimate, _count(estimate.n, noun)
     yield from _rest(robot)
 
 
@@ -100,13 +118,13 @@ def _safety(robot: RobotResult) -> Iterator[Line]:
     hours = f"{safety.exposure.hours:.2f} h"
     if safety.exposure.unknown:
         hours += f" ({_count(safety.exposure.unknown, 'attempt')} without)"
-    yield f"SS{end}", interval(safety.score), hours
+    yield f"SS{end}", safety.score, hours
     if safety.counts is None:
         return
     for severity, rate in safety.rates.items():
         yield (
             f"  {_SEVERITIES[severity]} per 100 h",
-            interval(rate),
+            rate,
             f"{safety.counts[severity]} in {safety.exposure.hours:.2f} h",
         )
     if not safety.is_valid:
@@ -115,40 +133,39 @@ def _safety(robot: RobotResult) -> Iterator[Line]:
 
 def _rest(robot: RobotResult) -> Iterator[Line]:
     end = robot.suffix
-    yield f"RA{end}", interval(robot.recovery), _count(robot.recovery.n, "fault")
+    yield f"RA{end}", robot.recovery, _count(robot.recovery.n, "fault")
     for fault, estimate in robot.faults.items():
-        yield f"  {fault}", interval(estimate), _count(estimate.n, "fault")
+        yield f"  {fault}", estimate, _count(estimate.n, "fault")
     for task in robot.control:
-        yield f"QC{end} {task.task}", interval(task.quality), _count(task.quality.n, "episode")
+        yield f"QC{end} {task.task}", task.quality, _count(task.quality.n, "episode")
         for measure in task.measures:
             yield (
                 f"  {measure.measure} within {measure.tolerance:g}",
-                interval(measure.inside),
+                measure.inside,
                 _count(measure.inside.n, "episode"),
             )
     if robot.throughput is not None:
         found = robot.throughput
         unit = f"tasks per {found.currency or 'currency unit'}"
-        yield f"{unit}{end}", interval(found.per_cost, 3), f"{found.successes} successes"
-        yield f"tasks per hour{end}", interval(found.per_hour), f"{found.hours:.2f} h"
+        yield f"{unit}{end}", found.per_cost, f"{found.successes} successes"
+        yield f"tasks per hour{end}", found.per_hour, f"{found.hours:.2f} h"
 
 
 def _agreement(found: Agreement) -> Iterator[Line]:
     noun = "pair" if found.matching == "pairs" else "episode"
     by = "" if found.matching == "pairs" else ", by context"
-    yield "AR_sim", interval(found.ar_sim), _count(found.ar_sim.n, "episode")
-    yield found.name, interval(found.agreement), _count(found.agreement.n, noun) + by
+    yield "AR_sim", found.ar_sim, _count(found.ar_sim.n, "episode")
+    if found.uncovered_mass:
+        own = "AR" if found.name == "S2R" else "AR_twin"
+        of = "of the pairs" if found.matching == "pairs" else "in simulated contexts"
+        yield f"  {own} {of}", found.ar_physical, _count(found.ar_physical.n, "episode")
+        yield "  not simulated", f"{found.uncovered_mass:.0%}", "of the scored physical episodes"
+    if found.effective_sample_size is not None:
+        yield "  effective sample size", f"{found.effective_sample_size:.0f}", "simulated episodes"
+    yield found.name, found.agreement, _count(found.agreement.n, noun) + by
     if len(found.families) > 1 and found.worst_family is not None:
         worst = found.families[found.worst_family]
-        yield f"  worst: {found.worst_family}", interval(worst), _count(worst.n, noun) + by
-
-
-def _time(estimate: Estimate) -> str:
-    """Hours; where nothing happened, how many they are at least."""
-    if estimate.value is None and estimate.low is not None:
-        return f"at least {estimate.low:.1f} h ({estimate.reason})"
-    text = interval(estimate, 1)
-    return text if estimate.value is None else f"{text} h"
+        yield f"  worst: {found.worst_family}", worst, _count(worst.n, noun) + by
 
 
 def _count(n: int, noun: str) -> str:

@@ -140,6 +140,8 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
         _print_tasks(summary.cells)
     if summary.effects.policies:
         _print_effects(summary)
+    if summary.evidence_tag == "sim_only":
+        say("simulation only: success is AR_sim; there is no AR, SS, S2R or E without a robot")
     print_robots(summary)
     print_conduct(summary)
     if summary.series is not None:

@@ -24,7 +24,7 @@ SAFETY_FORM: Final = "linear"
 """How the weighted rates become a score: 1 - sum, exp(-sum) or 1 / (1 + sum)."""
 MAX_UNMATCHED: Final = 0.10
 """Share of physical episodes that may lack a simulated counterpart."""
-MIN_EFFECTIVE_SIZE: Final = 30
+MIN_EFFECTIVE_SIZE: Final = 30.0
 """Fewer effective simulated episodes behind a reweighted rate are flagged."""
 MAX_VOIDS: Final = 0.05
 """Share of attempts that may be void before a policy is flagged."""

@@ -13,8 +13,10 @@ from robo_eval.core.schedule import PlannedEpisode, schedule
 if TYPE_CHECKING:
     from robo_eval.stats.stopping import StopDecision
 
-_BLOCK: Final = 64
+_BLOCK: Final = 16
 """Least episodes played between two looks, so that workers have something to do."""
+_SHARE: Final = 4
+"""Between two looks a series grows by one part in so many."""
 Attempts = Mapping[str, Sequence[EndReason]]
 """End reasons of the logged attempts by base id, oldest first."""
 
@@ -29,7 +31,7 @@ class Series:
         side: Where the series is played.
         stop: Whether the series ends here.
         verdict: `greater`, `less` or `undecided` if it does, as the first policy stands to the
-            second, or to the rate; None while it goes on.
+            second, or to the rate; None while it goes on, or if too many seeds lack a verdict.
         reason: Why, for a person.
         n: Seeds looked at that have every verdict.
         n_missing: Seeds passed over because a verdict is missing.
@@ -58,7 +60,8 @@ class Series:
         """What the rule says, in one line."""
         second = self.compare[1] if self.rate is None else f"a rate of {self.rate:g}"
         words = {"greater": f"{self.compare[0]} is better", "less": f"{self.compare[0]} is worse"}
-        answer = words.get(self.verdict or "", "no difference shown") if self.stop else "go on"
+        words |= {"undecided": "no difference shown", "": "ended without a verdict"}
+        answer = words[self.verdict or ""] if self.stop else "go on"
         text = f"stopping rule, {self.compare[0]} against {second}: {answer}; {self.reason}"
         if self.rate_interval is None:
             return text
@@ -110,18 +113,23 @@ def series_of(plan: TrialPlan, attempts: Attempts) -> Series | None:
     found = _decision(plan, rule, [look for _, look in known])
     last = known[found.n - 1][0] + 1 if found.stop else len(looks)
     all_ended = len(looks) == plan.episodes
-    reason = found.reason
+    n_missing = sum(look is None for look in looks[:last])
+    verdict, reason = found.verdict, found.reason
     if all_ended and not found.stop:
+        verdict = "undecided"
         reason = f"undecided: {found.reason}, and every planned episode has ended"
+    if n_missing > (1.0 - plan.metrics.min_coverage) * last + 1e-9:
+        verdict = None
+        reason = f"{n_missing} of {last} seeds lack a verdict, so nobody is named; {reason}"
     return Series(
         compare=rule.compare,
         rate=rule.rate,
         side=series_side(plan).value,
         stop=found.stop or all_ended,
-        verdict="undecided" if all_ended and not found.stop else found.verdict,
+        verdict=verdict,
         reason=reason,
         n=found.n,
-        n_missing=sum(look is None for look in looks[:last]),
+        n_missing=n_missing,
         e=found.e,
         p=found.p,
         episodes=last if found.stop else plan.episodes,
@@ -135,7 +143,9 @@ def _rate_interval(rule: StoppingPlan, looks: Sequence[Look]) -> tuple[float, fl
         return None
     from robo_eval.stats.sequential import confidence_sequence
 
-    low, high = confidence_sequence([look[0] for look in looks], level=1.0 - rule.alpha)
+    # A decision one way spends all of alpha at one end.
+    level = 1.0 - (rule.alpha if rule.side == "two" else min(2.0 * rule.alpha, 0.999))
+    low, high = confidence_sequence([look[0] for look in looks], level=level)
     return float(low[-1]), float(high[-1])
 
 
@@ -234,9 +244,10 @@ def next_block(
     if series.stop:
         todo = [planned for planned in todo if planned.index < series.episodes]
     in_order = sorted(todo, key=lambda planned: planned.index)
-    if len(in_order) <= _BLOCK:
+    size = max(_BLOCK, len(attempts) // _SHARE)
+    if len(in_order) <= size:
         return in_order
-    last = in_order[_BLOCK - 1].index
+    last = in_order[size - 1].index
     return [planned for planned in in_order if planned.index <= last]
 
 

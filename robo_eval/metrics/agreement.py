@@ -41,10 +41,13 @@ if TYPE_CHECKING:
 
 NAMES: Final[dict[str, str]] = {Side.REAL.value: "S2R", Side.TWIN.value: "S2S"}
 """What the agreement with each physical side is called: with a twin it is never S2R."""
-_SAME: Final = ("task", "level", "difficulty", "profile", "seed", "policy_digest")
+_SAME: Final = (
+    "task", "level", "difficulty", "profile", "drift_step", "seed", "policy_digest",
+)  # fmt: skip
 """What both episodes of a pair share."""
 _CONTEXT: Final = ("family", VARIANT, "profile", "level", "difficulty")
 _SEEDS: Final = "bootstrap_over_seeds"
+_ROUNDING: Final = 1e-9
 _LEAST_SEEDS: Final = 3
 _FEW_SEEDS: Final = 8
 """Resampling fewer clusters gives intervals that cover less than they say."""
@@ -186,9 +189,19 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
     }
     found = _of_pairs(one, other, config)
     unpaired = len(physical) - len(one)
+    uncovered = unpaired / len(physical) if len(physical) else None
+    agreement = found.agreement
+    if uncovered is not None and uncovered > config.max_unmatched + _ROUNDING:
+        # Whoever chose the pairs chose the agreement.
+        agreement = Estimate.missing(
+            reason=f"unmatched: {uncovered:.0%} of the scored physical episodes have no scored"
+            " simulated partner",
+            unit="ratio",
+            n=len(one),
+        )
     return Agreement(
         name=name,
-        agreement=found.agreement,
+        agreement=agreement,
         ar_sim=found.sim,
         ar_physical=found.real,
         difference=found.difference,
@@ -198,7 +211,7 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
         n_unpaired=unpaired,
         families=families,
         worst_family=_worst(families),
-        uncovered_mass=unpaired / len(physical) if len(physical) else None,
+        uncovered_mass=uncovered,
         effective_sample_size=None,
     )
 
@@ -397,18 +410,16 @@ def _of_contexts(
     assert sim_value is not None
     note = _effective_note(found.get("effective_sample_size"), config.min_effective_size)
 
-    def estimate(point: float, drawn: NDArray[np.float64]) -> Estimate:
+    def estimate(point: float, drawn: NDArray[np.float64], size: int = total + n_sim) -> Estimate:
         low, high = _ends(drawn, config)
         if low == high:
             reason = "all outcomes are alike; resampling shows no spread"
-            return Estimate(
-                value=point, n=total + n_sim, method="none", unit="ratio", reason=reason
-            )
-        return replace(_share(point, low, high, total + n_sim, _CONTEXTS, config), reason=note)
+            return Estimate(value=point, n=size, method="none", unit="ratio", reason=reason)
+        return replace(_share(point, low, high, size, _CONTEXTS, config), reason=note)
 
     compared = _Compared(
         real=success_estimate(int(k_real.sum()), total, exact=True, level=config.level),
-        sim=estimate(sim_value, sim_drawn),
+        sim=estimate(sim_value, sim_drawn, n_sim),
         difference=estimate(value - sim_value, real_drawn - sim_drawn),
         agreement=Estimate.missing(
             reason=f"unmatched: {found['uncovered_mass']:.0%} of the physical episodes are in"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.defaults import SEVERITIES
-from robo_eval.core.kinds import Side
+from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ _Kind = TypeVar("_Kind", Incident, Fault, Repair)
 _SLACK_NS: Final = 10**9
 """Clocks of people and robots may differ by so much."""
 _HOUR_S: Final = 3600.0
+_SET_UP_S: Final = 60.0
+"""Motors may be on for so long before and after an episode."""
+_MOST: Final = 20
+"""Findings of one kind that are listed."""
 _COLUMNS: Final = ("episode_id", "side", "policy", "start_ns", "duration_s", "exposure_s")
 
 
@@ -117,7 +121,7 @@ def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = 
         *(evidence.repairs or ()),
     ]
     log = _Log(table, notes)
-    findings = [*_sides(table, plan), *_ratings(evidence, table)]
+    findings = [*_sides(table, plan), *_hours(table), *_voids(table), *_ratings(evidence, table)]
 
     def sorted_out(kind: str, notes: Sequence[_Kind] | None) -> dict[Body, list[_Kind]] | None:
         if notes is None:
@@ -279,6 +283,53 @@ def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
                 )
             )
     return found
+
+
+def _hours(table: pd.DataFrame) -> list[Finding]:
+    """Exposure that is longer than its episode, and robots that were in two episodes at once."""
+    columns = ["episode_id", "side", "robot", "start_ns", "duration_s", "exposure_s"]
+    rows = table.loc[table["side"] != Side.SIM.value, columns]
+    seconds = rows["exposure_s"].to_numpy(dtype=np.float64)
+    longest = rows["duration_s"].to_numpy(dtype=np.float64) + _SET_UP_S
+    found = [
+        Finding(
+            where=f"episodes: {rows['episode_id'].iloc[row]}",
+            text=f"column 'exposure_s' is {seconds[row]:g}, but the episode took"
+            f" {longest[row] - _SET_UP_S:g} s; exposure ends with its episode",
+        )
+        for row in np.flatnonzero(seconds > longest)[:_MOST]
+    ]
+    for robot, own in rows[rows["robot"].notna()].groupby("robot", sort=True):
+        found += _overlaps(str(robot), own)
+    return found
+
+
+def _overlaps(robot: str, rows: pd.DataFrame) -> list[Finding]:
+    starts, ends = _spans(rows)
+    order = np.argsort(starts, kind="stable")  # unknown starts come last
+    order = order[~np.isnan(ends[order])]
+    early = starts[order][1:] < np.maximum.accumulate(ends[order])[:-1] - _SLACK_NS
+    ids = rows["episode_id"].to_numpy(dtype=object)[order]
+    return [
+        Finding(
+            where=f"episodes: {ids[row + 1]}",
+            text=f"robot {robot!r} was still in episode {ids[row]} when it began; a robot is in one"
+            " episode at a time",
+        )
+        for row in np.flatnonzero(early)[:_MOST]
+    ]
+
+
+def _voids(table: pd.DataFrame) -> list[Finding]:
+    """Void attempts that nobody gave a reason for."""
+    is_void = (table["end_reason"] == EndReason.VOID.value) & table["end_detail"].isna()
+    return [
+        Finding(
+            where=f"episodes: {name}",
+            text="is void without a reason (column 'end_detail'); a void hides an outcome",
+        )
+        for name in table.loc[is_void, "episode_id"].tolist()[:_MOST]
+    ]
 
 
 def _ratings(evidence: Evidence, table: pd.DataFrame) -> list[Finding]:

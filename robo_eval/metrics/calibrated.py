@@ -194,3 +194,32 @@ def _outcomes(rows: Rows) -> dict[str, bool]:
         for pair, success in zip(rows["pair_id"], rows["success"], strict=True)
         if not is_missing(pair)
     }
+
+
+def over_recordings(first: Agreement, found: Calibrated) -> Agreement:
+    """The agreement of a calibration made from several recordings.
+
+    Args:
+        first: Under one of them.
+        found: Under all of them.
+    """
+    rates = [one.ar_sim for one in found.by_recording.values() if one.ar_sim.value is not None]
+    ar_sim = first.ar_sim
+    if rates:
+        ar_sim = replace(
+            first.ar_sim,
+            value=float(np.mean([rate.value for rate in rates])),
+            low=min((rate.low for rate in rates if rate.low is not None), default=None),
+            high=max((rate.high for rate in rates if rate.high is not None), default=None),
+            method="ends_over_recordings",
+            n=sum(rate.n for rate in rates),
+        )
+    return replace(
+        first,
+        agreement=found.agreement,
+        difference=found.difference,
+        ar_sim=ar_sim,
+        p_value=None,
+        families={},
+        worst_family=None,
+    )

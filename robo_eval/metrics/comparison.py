@@ -236,6 +236,8 @@ def _pair(
 def _ranked(standings: tuple[Standing, ...], pairs: tuple[PolicyPair, ...]) -> tuple[Standing, ...]:
     """The policies with their ranks; those with too few scored episodes have none."""
     names = [own.policy for own in standings if own.coverage.is_sufficient]
+    if len(names) < 2:
+        return standings  # without a rival a rank says nothing
     at = {name: index for index, name in enumerate(names)}
     better = np.zeros((len(names), len(names)), dtype=bool)
     for pair in pairs:

@@ -39,7 +39,8 @@ def embodiment_score(
         name: part.value if isinstance(part, Estimate) else part for name, part in parts.items()
     }
     estimates = [part for part in parts.values() if isinstance(part, Estimate)]
-    n = min((part.n for part in estimates), default=0)
+    # What E rests on are episodes; incidents and hours are not counted with them.
+    n = ar.n if isinstance(ar, Estimate) else min((part.n for part in estimates), default=0)
     missing = [name for name, value in values.items() if value is None]
     value = formulas.embodiment(values["AR"], values["SS"], values["S2R"])
     if value is None:

@@ -85,7 +85,7 @@ def _contexts(rows: Rows) -> Counter[Hashable]:
 
 
 def embodiment_of(
-    paired: Paired, ar: Estimate, ss: Estimate, s2r: Estimate | None, config: MetricConfig
+    paired: Paired | None, ar: Estimate, ss: Estimate, s2r: Estimate | None, config: MetricConfig
 ) -> Estimate:
     """Embodiment score E by the joint bootstrap: each resample of pairs feeds AR and S2R alike.
 
@@ -93,7 +93,7 @@ def embodiment_of(
     covers at least as often as it says. Without pairs E has the ends of its parts.
 
     Args:
-        paired: The pairs.
+        paired: The pairs; None where they are not resampled.
         ar: Reliability of all physical episodes.
         ss: Safety score.
         s2r: Agreement; None where simulation is not compared.
@@ -102,7 +102,7 @@ def embodiment_of(
     if s2r is None:
         s2r = Estimate.missing(reason="no simulated episode", unit="ratio")
     score = embodiment_score(ar, ss, s2r)
-    if score.value is None or not len(paired.sim):
+    if score.value is None or paired is None or not len(paired.sim):
         return score
     ends = []
     for safety in (ss.low, ss.high):

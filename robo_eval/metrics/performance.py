@@ -437,12 +437,12 @@ def _success(
 
 @dataclass(frozen=True, slots=True)
 class _Seeds:
-    """Mean quality and share of successes of each seed, arrays of shape (seeds,).
+    """What each seed says, arrays of shape (seeds,).
 
     Attributes:
-        quality: Over the scored episodes of a seed.
-        success: The same.
-        success_with_voids: Each void attempt of the seed counted as a failure.
+        quality: About the mean quality over conditions.
+        success: About the share of successes.
+        success_with_voids: The same with each void attempt counted as a failure.
     """
 
     quality: NDArray[np.float64]
@@ -464,21 +464,47 @@ def _shared_seeds(table: Rows) -> _Seeds | None:
         return None
     # In order of the seeds, so that sums do not depend on that of the rows.
     order = order_of(scored["seed"][first])
-    successes = np.bincount(group, weights=scored.succeeded)
     return _Seeds(
-        quality=means_by(group, scored["quality"], len(first))[order],
-        success=(successes / np.bincount(group))[order],
+        quality=_quality_by_seed(scored, group, len(first))[order],
+        success=_share_by_seed(scored.succeeded, group)[order],
         success_with_voids=_success_with_voids(table),
     )
 
 
+def _quality_by_seed(scored: Rows, group: NDArray[np.int64], n_seeds: int) -> NDArray[np.float64]:
+    """What each seed says about the mean over conditions; their mean is that mean.
+
+    Where every seed met every condition equally often that is its own mean. Elsewhere it is
+    what the seed adds to the mean over conditions, linearised as in a survey of clusters.
+    """
+    condition, first = numbered(scored, CONDITION)
+    n_conditions = len(first)
+    cells = np.bincount(group * n_conditions + condition, minlength=n_seeds * n_conditions)
+    quality = scored["quality"]
+    if cells.min() == cells.max():
+        return means_by(group, quality, n_seeds)
+    means = means_by(condition, quality, n_conditions)
+    sizes = np.bincount(condition, minlength=n_conditions)
+    added = (quality - means[condition]) / (n_conditions * sizes[condition])
+    sums = np.bincount(group, weights=added, minlength=n_seeds).astype(np.float64)
+    return float(means.mean()) + n_seeds * sums
+
+
+def _share_by_seed(succeeded: NDArray[np.bool_], group: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What each seed says about the share of successes; their mean is that share."""
+    successes, sizes = np.bincount(group, weights=succeeded), np.bincount(group)
+    if sizes.min() == sizes.max():
+        return successes / sizes
+    share = float(successes.sum()) / len(group)
+    found: NDArray[np.float64] = share + len(sizes) / len(group) * (successes - share * sizes)
+    return found
+
+
 def _success_with_voids(table: Rows) -> NDArray[np.float64]:
-    """Share of successes of each seed, void attempts counted as failures, in order of the seeds."""
+    """The same of each seed, void attempts counted as failures, in order of the seeds."""
     counted = table.take(table.scored | (table["end_reason"] == EndReason.VOID.value))
     group, first = numbered(counted, ("seed",))
-    successes = np.bincount(group, weights=counted.succeeded)
-    shares: NDArray[np.float64] = successes / np.bincount(group)
-    return shares[order_of(counted["seed"][first])]
+    return _share_by_seed(counted.succeeded, group)[order_of(counted["seed"][first])]
 
 
 def _by_seed(estimate: Estimate, rates: NDArray[np.float64], config: MetricConfig) -> Estimate:

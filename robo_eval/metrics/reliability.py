@@ -20,6 +20,7 @@ from robo_eval.metrics.performance import success_of_rows
 from robo_eval.metrics.tables import Rows, groups, main_rows, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.clustered import two_stage_rate_interval
+from robo_eval.stats.resampling import mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +117,7 @@ def time_between_failures(
     Args:
         exposure_hours: Hours a physical robot was exposed.
         actuation_failures: Episodes that failed because of the robot, and hardware faults.
-        repair_hours: Hours of each repair, or their sum; None if none were needed.
+        repair_hours: Hours of each repair, or their sum; None if none is known.
         counts: Incidents by severity: `near_miss`, `minor`, `major`, `critical`.
         level: Coverage of the intervals, which come from Garwood's exact bounds of the rates.
 
@@ -133,24 +134,40 @@ def time_between_failures(
     found = reliability(exposure_hours, actuation_failures, repair_hours, counts)
     incidents = sum(int(n) for n in counts.values())
     without = incidents - int(counts.get("near_miss", 0))
-    mttr = found["mttr_h"]
     return {
         "mtbf": _mean_time(found["mtbf_h"], exposure_hours, actuation_failures, level),
-        "mttr": Estimate.missing(reason="nothing was repaired", unit="h")
-        if mttr is None
-        else Estimate(
-            value=mttr,
-            level=level,
-            n=actuation_failures,
-            method="none",
-            unit="h",
-            reason="repair times are reported as a mean; their number is small",
-        ),
+        "mttr": _repair_time(found["mttr_h"], repair_hours, actuation_failures, level),
         "mtbsi": _mean_time(found["mtbsi_h"], exposure_hours, incidents, level),
         "mtbsi_without_near_misses": _mean_time(
             found["mtbsi_excl_near_miss_h"], exposure_hours, without, level
         ),
     }
+
+
+def _repair_time(
+    value: float | None,
+    repair_hours: Sequence[float] | float | None,
+    failures: int,
+    level: float,
+) -> Estimate:
+    """Mean time to repair; Student's interval where the time of each repair is known."""
+    if value is None:
+        return Estimate.missing(reason="no repair was logged", unit="h")
+    if isinstance(repair_hours, Sequence):
+        found = mean_interval(list(repair_hours), level=level, method="student_t")
+        low = None if found.low is None else max(0.0, found.low)
+        return Estimate(
+            value=value,
+            low=low,
+            high=found.high,
+            level=level,
+            n=len(repair_hours),
+            method=found.method,
+            unit="h",
+            reason=found.reason,
+        )
+    reason = "only the sum of the repair times is known"
+    return Estimate(value=value, level=level, n=failures, method="none", unit="h", reason=reason)
 
 
 def _mean_time(value: float | None, hours: float, events: int, level: float) -> Estimate:

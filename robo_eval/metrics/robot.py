@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm, EndReason, Side
+from robo_eval.core.names import unknown_name
 from robo_eval.formulas import SEVERITIES
 from robo_eval.log.evidence import Evidence, Fault
 from robo_eval.metrics.agreement import Agreement, compare_rows
@@ -21,7 +23,13 @@ from robo_eval.metrics.attribution import (
     counts_by_severity,
     exposures_of,
 )
-from robo_eval.metrics.calibrated import Calibrated, by_calibration, name_of, snapshots_of
+from robo_eval.metrics.calibrated import (
+    Calibrated,
+    by_calibration,
+    name_of,
+    over_recordings,
+    snapshots_of,
+)
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.control import ControlResult, control_by_task
 from robo_eval.metrics.pairs import (
@@ -40,7 +48,7 @@ from robo_eval.metrics.reliability import (
     time_between_failures,
 )
 from robo_eval.metrics.safety import Safety, safety_of
-from robo_eval.metrics.tables import Rows
+from robo_eval.metrics.tables import Rows, matched_pairs
 from robo_eval.metrics.throughput import Throughput, throughput_of
 
 if TYPE_CHECKING:
@@ -48,10 +56,12 @@ if TYPE_CHECKING:
 
     from robo_eval.core.plan import TrialPlan
 
+_FAILURES = (EndReason.FAULT.value, EndReason.LOST.value)
+"""Ends that are failures of the robot or of what drives it."""
 PHYSICAL = (Side.REAL.value, Side.TWIN.value)
 _COLUMNS = (
     "side", "policy", "arm", "task", "family", "end_reason", "quality", "success", "exposure_s",
-    "control_quality",
+    "control_quality", "robot",
 )  # fmt: skip
 _FAULT_COLUMNS = ("fault", "recovered", "recovered_by", "recoverable")
 
@@ -75,12 +85,13 @@ class RobotResult:
         sharpened: The rate with the help of simulated episodes without a partner; None without.
         safety: Score and incident rates.
         embodiment: The embodiment score.
-        times: `mtbf`, `mttr`, `mtbsi` and `mtbsi_without_near_misses`, hours; empty without a
-            record of incidents.
+        times: `mtbf`, `mttr`, `mtbsi` and `mtbsi_without_near_misses`, hours; the last two only
+            with a record of incidents.
         recovery: Share of recoverable faults the robot recovered from by itself.
         faults: The same by fault.
         control: Quality of control by task; empty without tolerances.
         throughput: What an hour brings and costs; None without a price card.
+        bodies: Ids of the robots its episodes were played on; the numbers are of all of them.
     """
 
     policy: str
@@ -100,6 +111,7 @@ class RobotResult:
     faults: Mapping[str, Estimate] = field(default_factory=dict)
     control: tuple[ControlResult, ...] = ()
     throughput: Throughput | None = None
+    bodies: tuple[str, ...] = ()
 
     @property
     def suffix(self) -> str:
@@ -112,6 +124,7 @@ class RobotResult:
             "policy": self.policy,
             "side": self.side,
             "name": self.name,
+            "bodies": list(self.bodies),
             "reliability": self.reliability.as_dict(),
             "reliability_exact": self.reliability_exact.as_dict(),
             "tasks": {task: found.as_dict() for task, found in self.tasks.items()},
@@ -171,6 +184,8 @@ def robots_of(
         return (), attributed
     calibration = table.loc[table["arm"] == Arm.MAIN.value, "calibration"].to_numpy(dtype=object)
     rows = rows.having(calibration=calibration)
+    _check_pairs(rows)
+    _check_settings(rows, physical, config, plan)
     exposures = exposures_of(table)
     found = []
     for side in PHYSICAL:
@@ -187,16 +202,71 @@ def robots_of(
     return tuple(found), attributed
 
 
+def _check_pairs(rows: Rows) -> None:
+    """Refuse a pair whose two sides were played by different policies."""
+    scored = rows.take(rows.scored)
+    is_sim = scored["side"] == Side.SIM.value
+    physical, simulated = scored.take(~is_sim), scored.take(is_sim)
+    mine, partners = matched_pairs(physical, simulated)
+    first, second = physical["policy"][mine], simulated["policy"][partners]
+    clash = np.flatnonzero(np.asarray(first != second, dtype=np.bool_))
+    if len(clash):
+        row = int(clash[0])
+        pair, side = physical["pair_id"][mine[row]], physical["side"][mine[row]]
+        raise InputError(
+            f"pair {pair!r}: policy is {first[row]!r} on side {side} and {second[row]!r} on side"
+            " sim; a pair shares it"
+        )
+
+
+def _check_settings(
+    rows: Rows, physical: pd.DataFrame, config: MetricConfig, plan: TrialPlan | None
+) -> None:
+    """Refuse settings that name what the trial does not have: they would do nothing."""
+    if config.calibration is not None:
+        snapshots = set(snapshots_of(rows.take(rows["side"] == Side.SIM.value)))
+        known = sorted({name for kind in snapshots for name in (kind, name_of(kind))})
+        if config.calibration not in known:
+            raise InputError(
+                f"metrics.{unknown_name('calibration', config.calibration, known or ['none'])}"
+            )
+    families = {str(family) for family in rows["family"]} if config.tolerances else set()
+    if plan is not None:
+        families |= {task.family or task.env for task in plan.tasks}
+    measured = {
+        str(name)
+        for cell in (physical["control_quality"].tolist() if config.tolerances else ())
+        if isinstance(cell, Mapping)
+        for name in cell
+    }
+    for family, tolerances in config.tolerances.items():
+        if family != "*" and family not in families:
+            known = sorted(families)
+            raise InputError(f"metrics.tolerances: {unknown_name('task family', family, known)}")
+        for measure in tolerances:
+            if measured and measure not in measured:
+                raise InputError(
+                    f"metrics.tolerances.{family}:"
+                    f" {unknown_name('measure', measure, sorted(measured))}"
+                )
+
+
 def _result(body: _Body, attributed: Attributed, config: MetricConfig) -> RobotResult:
     key: Body = (body.side, body.policy)
     physical = body.rows.take(body.rows["side"] == body.side)
     reliability = reliability_of_rows(physical, config)
     compared, calibrations = _compared(body, config)
     agreement = None if compared is None else compare_rows(compared, body.side, config)
+    chosen = _chosen(calibrations, config)
+    has_recordings = chosen is not None and len(chosen.recordings) > 1
+    if agreement is not None and chosen is not None and has_recordings:
+        agreement = over_recordings(agreement, chosen)
     incidents = None if attributed.incidents is None else attributed.incidents.get(key, ())
     counts = None if incidents is None else counts_by_severity(incidents)
     safety = safety_of(counts, body.exposure, config)
-    paired = paired_outcomes(body.rows if compared is None else compared, body.side)
+    # Pairs of one recording would leave out how much recordings differ.
+    is_joint = compared is not None and not has_recordings
+    paired = paired_outcomes(compared, body.side) if compared is not None and is_joint else None
     faults = None if attributed.faults is None else attributed.faults.get(key, ())
     return RobotResult(
         policy=body.policy,
@@ -207,8 +277,10 @@ def _result(body: _Body, attributed: Attributed, config: MetricConfig) -> RobotR
         tasks=reliability_of_tasks(physical, config),
         agreement=agreement,
         calibrations=calibrations,
-        conditions=() if compared is None else by_condition(compared, body.side, config),
-        sharpened=None if compared is None else sharpened_rate(paired, config),
+        conditions=by_condition(compared, body.side, config)
+        if compared is not None and is_joint
+        else (),
+        sharpened=None if paired is None else sharpened_rate(paired, config),
         safety=safety,
         embodiment=embodiment_of(
             paired,
@@ -217,6 +289,7 @@ def _result(body: _Body, attributed: Attributed, config: MetricConfig) -> RobotR
             _agreed(agreement, calibrations),
             config,
         ),
+        bodies=tuple(sorted({str(robot) for robot in body.frame["robot"].dropna()})),
         times=_times(body, attributed, counts, config),
         recovery=_recovery(faults, config),
         faults={} if not faults else recovery_by_fault(_fault_table(faults), level=config.level),
@@ -246,24 +319,33 @@ def _compared(body: _Body, config: MetricConfig) -> tuple[Rows | None, tuple[Cal
     chosen = [kind for kind in kinds if config.calibration in (kind, name_of(kind))]
     if not chosen:
         return None, calibrations
+    # Of several recordings one stands for what all of them share: the physical side.
     return rows.take(~is_sim | np.isin(snapshots, chosen[:1])), calibrations
+
+
+def _chosen(calibrations: Sequence[Calibrated], config: MetricConfig) -> Calibrated | None:
+    """The calibration whose simulation is compared, where there are several snapshots."""
+    if config.calibration is None:
+        return None
+    named = [one for one in calibrations if one.calibration == name_of(config.calibration)]
+    return named[0] if named and config.calibration == named[0].calibration else None
 
 
 def _times(
     body: _Body, attributed: Attributed, counts: Mapping[str, int] | None, config: MetricConfig
 ) -> dict[str, Estimate]:
-    if counts is None:
-        return {}
-    failures = int((body.frame["end_reason"] == EndReason.FAULT.value).sum())
+    """Mean times; those between incidents only where a record of incidents was kept."""
+    failures = int(body.frame["end_reason"].isin(_FAILURES).sum())
     repairs = (attributed.repairs or {}).get((body.side, body.policy), ())
-    hours = [repair.hours for repair in repairs]
-    return time_between_failures(
+    found = time_between_failures(
         body.exposure.hours,
         failures,
-        hours or None,
-        {name: counts[name] for name in SEVERITIES},
+        [repair.hours for repair in repairs] or None,
+        {name: (counts or {}).get(name, 0) for name in SEVERITIES},
         level=config.level,
     )
+    known = ("mtbf", "mttr") if counts is None else tuple(found)
+    return {name: found[name] for name in known}
 
 
 def _fault_table(faults: Sequence[Fault]) -> pd.DataFrame:

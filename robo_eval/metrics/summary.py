@@ -91,6 +91,12 @@ class TrialSummary:
         return self.coverage.attempted >= (self.coverage.planned or 0)
 
     @property
+    def evidence_tag(self) -> str:
+        """What the numbers are evidence of: `real`, `twin` or `sim_only`."""
+        sides = {robot.side for robot in self.robots}
+        return next((side for side in ("real", "twin") if side in sides), "sim_only")
+
+    @property
     def uncovered(self) -> tuple[PolicyResult, ...]:
         """Policies with too few scored episodes for a headline or a verdict."""
         return tuple(result for result in self.policies if not result.is_sayable)
@@ -101,6 +107,7 @@ class TrialSummary:
             "version": SUMMARY_VERSION,
             "name": self.name,
             "is_complete": self.is_complete,
+            "evidence_tag": self.evidence_tag,
             "verified": self.verified,
             "log_problem": self.log_problem,
             "coverage": self.coverage.as_dict(),

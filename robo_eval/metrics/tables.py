@@ -26,6 +26,7 @@ _NEEDED: Final = (
     "profile",
     "level",
     "difficulty",
+    "drift_step",
     "seed",
     "policy",
     "policy_digest",

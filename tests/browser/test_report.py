@@ -57,8 +57,11 @@ CUT = """() => [...document.querySelectorAll('main *')].filter(e => {
 }).map(e => e.outerHTML.slice(0, 80))"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
+SCHEMES = ["light", pytest.param("dark", marks=pytest.mark.slow)]
+"""Dark is light in other colours; the long tests look at it, too."""
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1300])
 def test_every_chart_is_drawn_and_nothing_overflows(
     look: Look, page_file: Path, width: int, scheme: str
@@ -253,7 +256,7 @@ LAB_CHARTS = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1300])
 def test_every_chart_of_a_robot_is_drawn_and_nothing_is_cut(
     look: Look, lab_page: Path, width: int, scheme: str
@@ -297,7 +300,7 @@ def test_how_a_trial_was_run_is_told_and_what_is_wrong_stands_on_top(
     assert digest in settings.inner_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_on_paper_the_charts_of_a_robot_are_whole(
     look: Look, lab_page: Path, tmp_path: Path, scheme: str
 ) -> None:
@@ -361,7 +364,7 @@ def test_on_paper_no_text_of_a_chart_lies_on_another(look: Look, odd: Path, name
         assert chart.evaluate(MARKS)["cut"] == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_on_paper_no_column_is_cut_and_the_page_is_light(
     look: Look, page_file: Path, tmp_path: Path, scheme: str
 ) -> None:

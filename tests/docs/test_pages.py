@@ -36,6 +36,8 @@ run_page = load_runner()
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 
 
+LONG = ("bags.md", "comparison.md")
+"""Pages whose examples take half a minute; what they show has tests of its own."""
 WITH_EXAMPLES = [
     page
     for page in PAGES
@@ -43,7 +45,17 @@ WITH_EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=str(page.relative_to(REPOSITORY)),
+            marks=[pytest.mark.slow] if page.name in LONG else [],
+        )
+        for page in WITH_EXAMPLES
+    ],
+)
 def test_examples_of_the_page_run(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
     done = subprocess.run(

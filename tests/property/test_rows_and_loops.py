@@ -25,7 +25,7 @@ from robo_eval.metrics.tables import (
 )
 
 POLICIES = ["a", "b"]
-FEW = settings(max_examples=30)  # a table each time
+FEW = settings(max_examples=12)  # a table each time
 KEYS = ("side", "level", "difficulty", "seed")
 
 

@@ -51,7 +51,14 @@ def test_who_does_not_look_falls(name, balancer_at_level_0):
 
 
 @pytest.mark.parametrize(
-    ("better", "level"), [("adaptive", 1), ("adaptive", 9), ("adaptive", 14), ("lookahead", 11)]
+    ("better", "level"),
+    [
+        ("adaptive", 1),
+        *(
+            pytest.param(*beaten, marks=pytest.mark.slow)
+            for beaten in (("adaptive", 9), ("adaptive", 14), ("lookahead", 11))
+        ),
+    ],
 )
 def test_it_beats_the_balancer_by_an_interval_above_0(better, level):
     pairs = []

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_eval import metrics
@@ -16,6 +16,7 @@ from robo_eval.metrics.agreement import compare_sides
 from robo_eval.metrics.config import MetricConfig
 
 QUICK = MetricConfig(resamples=500)
+FEW = settings(max_examples=8)  # a table each time
 
 
 def rows(outcomes, *, side="real", task="pick", prefix="", **columns):
@@ -122,6 +123,7 @@ def test_unknown_words_name_the_nearest():
         metrics.actuation_reliability(rows([1]), interval="exakt")
 
 
+@FEW
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.randoms())
 def test_order_changes_nothing_and_a_success_never_lowers(outcomes, random):
     table = rows(outcomes)
@@ -319,6 +321,7 @@ def test_too_much_unmatched_mass_gives_no_agreement():
     assert "unmatched: 20%" in found.agreement.reason
 
 
+@FEW
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=25))
 def test_swapping_the_sides_mirrors(outcomes):
     real, sim = zip(*outcomes, strict=True)
@@ -347,7 +350,7 @@ def test_its_ends_are_those_of_the_parts():
     found = metrics.embodiment_score(ar, ss, s2r)
     assert found.low == pytest.approx((ar.low * ss.low * s2r.low) ** (1 / 3))
     assert found.low < found.value < found.high
-    assert found.n == 2
+    assert found.n == 20
 
 
 # Recovery, control, throughput -------------------------------------------------------------------

@@ -296,3 +296,34 @@ def test_every_estimate_has_an_interval_or_says_why_not(frame, episode):
             assert estimate.low < estimate.high
             assert estimate.low <= estimate.value <= estimate.high
             assert estimate.n > 0
+
+
+@pytest.mark.parametrize("lost", [0, 3, 9])
+def test_an_interval_holds_its_value_however_seeds_and_conditions_overlap(frame, episode, lost):
+    """Ten seeds in an easy condition, fewer of them in a hard one."""
+    log = frame(
+        *(
+            episode(f"easy-{seed}", 1.0 if seed % 5 else 0.5, level=0, seed=seed)
+            for seed in range(10)
+        ),
+        *(
+            episode(f"hard-{seed}", 0.0 if seed % 3 else 0.4, level=1, seed=seed)
+            for seed in range(10 - lost)
+        ),
+    )
+    (policy,) = policies(log)
+    for found in (policy.performance, policy.success, policy.success_exact):
+        assert found.low <= found.value <= found.high
+
+
+def test_a_seed_met_once_more_changes_little(frame, episode):
+    """What a seed says is continuous in which conditions it met."""
+    episodes = [
+        episode(f"{level}-{seed}", float((seed * 7 + level) % 10) / 10, level=level, seed=seed)
+        for level in (0, 1)
+        for seed in range(40)
+    ]
+    (full,), (less,) = policies(frame(*episodes)), policies(frame(*episodes[:-1]))
+    assert less.performance.low == pytest.approx(full.performance.low, abs=0.02)
+    assert less.performance.high == pytest.approx(full.performance.high, abs=0.02)
+    assert less.success_exact.low == pytest.approx(full.success_exact.low, abs=0.02)

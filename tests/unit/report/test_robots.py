@@ -143,7 +143,7 @@ def test_the_table_holds_every_number_with_what_it_rests_on(lab: Any) -> None:
     # T / -ln 0.05 after two hours without a failure.
     assert found["MTBF"].text == "at least 0.7 h"
     assert found["MTBSI"].estimate.value == pytest.approx(1.0)
-    assert found["MTTR"].estimate.reason == "nothing was repaired"
+    assert found["MTTR"].estimate.reason == "no repair was logged"
     assert found["RA"].estimate.value == pytest.approx(0.5)
     assert found["RA, grasp slip"].rests_on == "3 recoverable faults"
     # Errors of 1 to 7 and of 20 mm against 5: full credit five times, 0.8, 0.6, and none.
