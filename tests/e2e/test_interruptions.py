@@ -173,7 +173,8 @@ def interrupt_until_complete(
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
 )
 def test_killed_at_random_moments_and_resumed(tmp_path, play, seed):
-    # 4 x 13 = 52 kills, half of them in the long tests. Two workers commit more between two kills, so they get more to do.
+    # 4 x 13 = 52 kills, half of them in the long tests. Two workers commit more between two kills,
+    # so they get more to do.
     jobs, episodes = (2, 40) if seed == 0 else (1, 20)
     expected = undisturbed(tmp_path / "undisturbed", episodes)
     stopped = interrupt_until_complete(
