@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _TASK: Final = ("env", "kwargs", "quality_range", "success_quality", "max_ticks")
 """What makes a task the one it is, whatever conditions it is played in."""
+_CONDITION: Final = ("task", "level", "difficulty", "profile", "drift_step")
+"""What episodes are matched by: without one value in common nothing can be compared."""
 _SETTINGS: Final = ("level", "min_coverage")
 """Settings of the metrics that a comparison depends on."""
 
@@ -60,8 +62,8 @@ def incompatibilities(first: TrialPlan, second: TrialPlan) -> list[str]:
 def incompatible_rows(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
     """What differs between the episodes of two policies so that they cannot be compared.
 
-    Versions of the scoring rules, robots of each physical side and, in simulation, calibration
-    snapshots: another snapshot is another simulator.
+    Versions of the scoring rules, robots of each physical side, calibration snapshots (in
+    simulation another snapshot is another simulator), and conditions of which they share none.
 
     Args:
         first: Checked episodes of one policy, see `metrics.frame.episodes_frame`.
@@ -77,8 +79,12 @@ def incompatible_rows(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
     for side in Side:
         own = [rows[rows["side"] == side.value] for rows in (first, second)]
         if all(len(rows) for rows in own):
-            column = "calibration" if side is Side.SIM else "robot"
-            found += _differing(own, column, f"{column} ({side.value})")
+            columns = ("calibration",) if side is Side.SIM else ("robot", "calibration")
+            for column in columns:
+                found += _differing(own, column, f"{column} ({side.value})")
+            for column in _CONDITION:
+                if not set(map(str, own[0][column])) & set(map(str, own[1][column])):
+                    found += _differing(own, column, f"{column} ({side.value})")
     return found
 
 

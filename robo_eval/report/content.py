@@ -23,6 +23,7 @@ from robo_eval.report.facts import (
     commands_note,
     conditions,
     provenance,
+    settings_note,
     synopsis,
 )
 from robo_eval.report.lengths import lengths_of
@@ -122,7 +123,8 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         conditions=conditions(data.plan, data.frame, data.manifest),
         provenance=provenance(data, summary, log),
         commands=commands(data.path, data.plan, data.status),
-        commands_note=commands_note(data.path, data.plan),
+        commands_note=commands_note(data.path, data.plan)
+        + settings_note(data.path, data.plan, summary),
         plan_text=data.plan_text,
         verb=verb,
     )

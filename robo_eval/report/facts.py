@@ -14,6 +14,8 @@ import pandas as pd
 from robo_eval.analysis import panel
 from robo_eval.analysis.acc import AccTable
 from robo_eval.core.plan import ImportPlan, PolicyPlan, TrialPlan
+from robo_eval.log.evidence import NAMES
+from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.words import (
     NOT_RECORDED,
@@ -223,6 +225,18 @@ def commands_note(trial: Path, plan: TrialPlan) -> str:
         " unless installed or in that folder, PYTHONPATH must hold the folder that"
         f" {'it is' if len(foreign) == 1 else 'they are'} in."
     )
+
+
+def settings_note(trial: Path, plan: TrialPlan, summary: TrialSummary) -> str:
+    """What else the commands need so that they print the numbers of this report."""
+    beside = {f"{kind}.csv" for kind in NAMES if (trial / f"{kind}.csv").exists()}
+    files = [name for name in summary.evidence if name not in beside]
+    note = ""
+    if summary.config != MetricConfig.of(plan.metrics):
+        note += " Settings came from a file: give the same --config."
+    if files:
+        note += f" Evidence came from files that were named: give {', '.join(files)} again."
+    return note
 
 
 def _ranges(levels: tuple[int, ...]) -> str:

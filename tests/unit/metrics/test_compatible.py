@@ -107,3 +107,17 @@ def test_rows_name_robots_simulators_and_scores():
     assert incompatible_rows(rows(), rows(side="twin", robot="arm_2")) == []
     lost = rows(score_version=2, quality=None, success=None, end_reason="lost")
     assert incompatible_rows(rows(), lost) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "one", "other"),
+    [
+        ("difficulty", "easy", "hard"),
+        ("profile", "paper", "compat"),
+        ("task", "Push-v0", "Pull-v0"),
+        ("calibration", "march", "april"),
+    ],
+)
+def test_rows_without_a_condition_in_common_name_the_field(column, one, other):
+    found = incompatible_rows(rows(**{column: one}), rows(**{column: other}))
+    assert found == [f"{column} (real): {one} and {other}"]

@@ -497,11 +497,13 @@ def test_episodes_of_unknown_length_are_said_to_be_left_out_of_the_line() -> Non
 
 
 def test_commands_say_from_where_and_what_python_must_find() -> None:
+    # These reports have fewer resamples than their plans ask for.
+    settings = " Settings came from a file: give the same --config."
     report, _ = report_of(lambda _p, _l, _i: 0.5)
     assert report.commands_note == (
         "Give these commands in the folder that holds trial. Playing also needs the module x, which"
         " the plan names: unless installed or in that folder, PYTHONPATH must hold the folder that"
-        " it is in."
+        f" it is in.{settings}"
     )
     assert report.commands_note in render(report, [])
     plan = plan_of()
@@ -510,6 +512,8 @@ def test_commands_say_from_where_and_what_python_must_find() -> None:
         lambda _p, _l, _i: 0.5,
         plan=plan_of(("good",)).model_copy(update={"policies": tuple(own)}),
     )
-    assert inside.commands_note == "Give these commands in the folder that holds trial."
+    assert inside.commands_note == f"Give these commands in the folder that holds trial.{settings}"
     imported, _ = report_of(lambda _p, _l, _i: 0.5, plan=imported_plan())
-    assert imported.commands_note == "Give these commands in the folder that holds trial."
+    assert (
+        imported.commands_note == f"Give these commands in the folder that holds trial.{settings}"
+    )
