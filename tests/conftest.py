@@ -19,6 +19,9 @@ ALLOWED_SKIPS: Final[dict[str, str]] = {
     "test_a_write_protected_trial_can_be_read": "containers may not mount a folder read-only",
 }
 
+# Hundreds of tests start the command line: without byte code each would compile everything anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 hypothesis.settings.register_profile("dev", max_examples=25, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=300, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

@@ -126,6 +126,7 @@ def test_the_animation_is_driven_by_keyboard(wide: Any) -> None:
     assert "roll" in (page.locator(".player input[type=range]").get_attribute("aria-valuetext"))
 
 
+@pytest.mark.slow
 def test_every_episode_of_the_list_can_be_drawn(wide: Any) -> None:
     page = wide.page
     values = page.locator("select.clip option").evaluate_all("list => list.map(o => o.value)")
@@ -140,6 +141,7 @@ def test_every_episode_of_the_list_can_be_drawn(wide: Any) -> None:
     assert wide.messages == []
 
 
+@pytest.mark.slow
 def test_reduced_motion_shows_still_pictures(look: Look, page_file: Path) -> None:
     page = look(page_file, reduced_motion="reduce").page
     count = """async () => {
@@ -168,6 +170,7 @@ def test_downloads_are_the_files_of_the_bundle(wide: Any, page_file: Path) -> No
     json.loads((page_file.parent / "metrics.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_browser_without_decompression_draws_the_same(look: Look, page_file: Path) -> None:
     opened = look(page_file, script="delete window.DecompressionStream;")
     assert opened.page.evaluate("typeof DecompressionStream") == "undefined"
@@ -193,7 +196,7 @@ def test_the_phone_shows_one_policy_of_the_cells_at_a_time(look: Look, page_file
 
 
 @pytest.mark.parametrize("name", ["few", "changed", "killed", "empty"])
-@pytest.mark.parametrize("width", [390, 1300])
+@pytest.mark.parametrize("width", [390, pytest.param(1300, marks=pytest.mark.slow)])
 def test_a_trial_that_is_not_as_it_should_be_has_a_clear_page(
     look: Look, odd: Path, width: int, name: str
 ) -> None:
@@ -225,7 +228,7 @@ def test_a_trial_that_is_not_as_it_should_be_has_a_clear_page(
         assert banner["y"] + banner["height"] <= result["y"]
 
 
-@pytest.mark.parametrize("width", [390, 1300])
+@pytest.mark.parametrize("width", [390, pytest.param(1300, marks=pytest.mark.slow)])
 def test_the_robot_stands_beside_its_simulation_at_every_width(
     look: Look, robot_page: Path, width: int
 ) -> None:
@@ -300,6 +303,7 @@ def test_how_a_trial_was_run_is_told_and_what_is_wrong_stands_on_top(
     assert digest in settings.inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_on_paper_the_charts_of_a_robot_are_whole(
     look: Look, lab_page: Path, tmp_path: Path, scheme: str
@@ -330,7 +334,7 @@ def test_a_member_of_the_panel_is_said_to_have_no_curve(look: Look, odd: Path) -
     assert "random" in page.locator("#acc table").inner_text()
 
 
-@pytest.mark.parametrize("width", [390, 768, 1300])
+@pytest.mark.parametrize("width", [390, pytest.param(768, marks=pytest.mark.slow), 1300])
 def test_the_index_shows_what_is_wrong_at_every_width(look: Look, odd: Path, width: int) -> None:
     opened = look(odd / "index.html", width=width)
     page = opened.page
@@ -352,6 +356,7 @@ def test_the_index_shows_what_is_wrong_at_every_width(look: Look, odd: Path, wid
     assert good not in dots  # a finished run is not for that a good one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["few", "killed"])
 def test_on_paper_no_text_of_a_chart_lies_on_another(look: Look, odd: Path, name: str) -> None:
     page = look(odd / name / "report" / "index.html").page

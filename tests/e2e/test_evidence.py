@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from robo_eval.log.importer import import_csv
+
 N = 60
 
 
@@ -85,12 +87,11 @@ resamples: 999
 
 
 @pytest.fixture
-def lab(tmp_path, cli):
+def lab(tmp_path):
     """An imported trial with its evidence."""
     write_lab(tmp_path)
-    done = cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab")
-    assert done.code == 0, done.err
     folder = tmp_path / "lab"
+    import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", folder)
     (folder / "incidents.csv").write_text(INCIDENTS)
     (folder / "faults.csv").write_text(FAULTS)
     (tmp_path / "settings.yaml").write_text(SETTINGS)
