@@ -256,11 +256,10 @@ def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
     robots: dict[str, dict[str, str]] = {}
     is_named = table["robot"].notna() & (table["side"] != Side.SIM.value)
     named = table.loc[is_named, ["robot", "side", "episode_id"]]
-    firsts = named.drop_duplicates(["robot", "side"])
-    for robot, side, episode in zip(
-        firsts["robot"], firsts["side"], firsts["episode_id"], strict=True
-    ):
-        robots.setdefault(str(robot), {})[side] = episode
+    # The first by name, so that the order of rows changes nothing.
+    for robot, own in named.groupby("robot", sort=True):
+        firsts = own.groupby("side")["episode_id"].min()
+        robots[str(robot)] = {str(side): str(episode) for side, episode in firsts.items()}
     for robot, sides in robots.items():
         if len(sides) > 1:
             found.append(
@@ -273,8 +272,7 @@ def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
     if plan is None or plan.imported is not None:
         return found
     planned = {side.value for side in plan.sides}
-    firsts = table[["side", "episode_id"]].drop_duplicates("side")
-    for side, episode in zip(firsts["side"], firsts["episode_id"], strict=True):
+    for side, episode in table.groupby("side")["episode_id"].min().items():
         if side not in planned:
             found.append(
                 Finding(
@@ -288,7 +286,7 @@ def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
 def _hours(table: pd.DataFrame) -> list[Finding]:
     """Exposure that is longer than its episode, and robots that were in two episodes at once."""
     columns = ["episode_id", "side", "robot", "start_ns", "duration_s", "exposure_s"]
-    rows = table.loc[table["side"] != Side.SIM.value, columns]
+    rows = table.loc[table["side"] != Side.SIM.value, columns].sort_values("episode_id")
     seconds = rows["exposure_s"].to_numpy(dtype=np.float64)
     longest = rows["duration_s"].to_numpy(dtype=np.float64) + _SET_UP_S
     found = [
@@ -328,7 +326,7 @@ def _voids(table: pd.DataFrame) -> list[Finding]:
             where=f"episodes: {name}",
             text="is void without a reason (column 'end_detail'); a void hides an outcome",
         )
-        for name in table.loc[is_void, "episode_id"].tolist()[:_MOST]
+        for name in sorted(table.loc[is_void, "episode_id"])[:_MOST]
     ]
 
 

@@ -486,8 +486,10 @@ def _quality_by_seed(scored: Rows, group: NDArray[np.int64], n_seeds: int) -> ND
     means = means_by(condition, quality, n_conditions)
     sizes = np.bincount(condition, minlength=n_conditions)
     added = (quality - means[condition]) / (n_conditions * sizes[condition])
-    sums = np.bincount(group, weights=added, minlength=n_seeds).astype(np.float64)
-    return float(means.mean()) + n_seeds * sums
+    # Sorted, so that sums do not depend on the order of rows or conditions.
+    order = np.lexsort((added, group))
+    sums = np.bincount(group[order], weights=added[order], minlength=n_seeds).astype(np.float64)
+    return float(np.sort(means).mean()) + n_seeds * sums
 
 
 def _share_by_seed(succeeded: NDArray[np.bool_], group: NDArray[np.int64]) -> NDArray[np.float64]:

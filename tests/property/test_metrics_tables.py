@@ -48,7 +48,7 @@ def tables(draw):
     return pd.DataFrame([draw(rows(index)) for index in range(n)])
 
 
-@settings(max_examples=40)  # a whole summary each time
+@settings(max_examples=15)  # a whole summary each time
 @given(tables(), st.integers(0, 1000))
 def test_reordering_episodes_changes_no_metric(table, seed):
     first = json.dumps(summarise(table, config=FAST).as_dict(), allow_nan=False)
@@ -56,7 +56,7 @@ def test_reordering_episodes_changes_no_metric(table, seed):
     assert json.dumps(summarise(shuffled, config=FAST).as_dict(), allow_nan=False) == first
 
 
-@settings(max_examples=40)  # a whole summary each time
+@settings(max_examples=15)  # a whole summary each time
 @given(tables())
 def test_counts_add_up_and_bounds_hold_the_truth(table):
     summary = summarise(table, config=FAST)
