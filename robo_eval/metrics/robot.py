@@ -325,10 +325,7 @@ def _compared(body: _Body, config: MetricConfig) -> tuple[Rows | None, tuple[Cal
 
 def _chosen(calibrations: Sequence[Calibrated], config: MetricConfig) -> Calibrated | None:
     """The calibration whose simulation is compared, where there are several snapshots."""
-    if config.calibration is None:
-        return None
-    named = [one for one in calibrations if one.calibration == name_of(config.calibration)]
-    return named[0] if named and config.calibration == named[0].calibration else None
+    return next((one for one in calibrations if one.calibration == config.calibration), None)
 
 
 def _times(
