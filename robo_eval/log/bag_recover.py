@@ -17,10 +17,13 @@ from robo_eval.core.errors import InputError
 from robo_eval.log.files import explained
 from robo_eval.log.mcap_file import CHUNK_BYTES, MAGIC
 
-_BROKEN: Final = (
+BROKEN: Final = (
     McapError, ValueError, struct.error, EOFError, MemoryError, OverflowError, RuntimeError,
     zstandard.ZstdError,
 )  # fmt: skip
+"""What reading a damaged MCAP file raises."""
+LIBRARY: Final = "robo-eval recovery"
+"""What a recovered file says it was written by."""
 
 
 def is_cut_short(path: Path) -> bool:
@@ -77,7 +80,7 @@ def _copy(source: Path, target: Path) -> int:
             if not is_started:
                 writer.start(
                     profile=record.profile if isinstance(record, Header) else "ros2",
-                    library="robo-eval recovery",
+                    library=LIBRARY,
                 )
                 is_started = True
             count += _put(writer, record, schemas, channels)
@@ -89,7 +92,7 @@ def _copy(source: Path, target: Path) -> int:
 def _records(reader: StreamReader) -> Iterator[McapRecord]:
     try:
         yield from reader.records
-    except _BROKEN:
+    except BROKEN:
         # Here it was cut; what came before is what there is.
         return
 

@@ -1,7 +1,7 @@
-"""What people and robots noted beside the episodes: incidents, faults, repairs, second ratings.
+"""What people and robots noted beside the episodes: incidents, faults, ratings and the like.
 
 Each is a CSV file of a trial directory with one line of column names, or is named when metrics are
-computed. Files are read as they are and never written.
+computed. Files are read as they are; what writes them is elsewhere.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 
 PHYSICAL: Final = (Side.REAL.value, Side.TWIN.value)
-NAMES: Final = ("incidents", "faults", "repairs", "ratings")
+NAMES: Final = ("incidents", "faults", "repairs", "ratings", "pauses")
 """Kinds of evidence; `NAME.csv` in a trial directory holds each."""
 
 
@@ -100,13 +101,36 @@ class Rating(_Noted):
 
     Attributes:
         rater: Who.
-        success: The verdict; None if the person gave none.
+        success: The verdict; None if the person could not say.
         blind: Whether the person did not know the policy.
+        time_ns: When, UTC; None if not known.
+        milestones: Steps of the rubric and whether they were reached; None if not sure.
     """
 
     rater: str
     success: bool | None = None
     blind: bool = False
+    time_ns: int | None = None
+    milestones: Mapping[str, bool | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A time in which nothing was played because a person asked for it.
+
+    Attributes:
+        line: Line of the file, for messages.
+        side: Where; empty if not known.
+        time_ns: When it began, UTC.
+        duration_s: How long it lasted.
+        before_episode_id: The episode that was played next, if that is known.
+    """
+
+    line: int
+    side: str = ""
+    time_ns: int
+    duration_s: float
+    before_episode_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +142,7 @@ class Evidence:
         faults: Faults inside episodes.
         repairs: Repairs.
         ratings: Second ratings.
+        pauses: Pauses of the run.
         sources: SHA-256 of each file that was read, by its path as given.
         files: Path of each file, by kind.
     """
@@ -126,6 +151,7 @@ class Evidence:
     faults: tuple[Fault, ...] | None = None
     repairs: tuple[Repair, ...] | None = None
     ratings: tuple[Rating, ...] | None = None
+    pauses: tuple[Pause, ...] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -134,8 +160,8 @@ def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) 
     """Read what lies beside the episodes of a trial.
 
     Args:
-        folder: The trial directory; `incidents.csv`, `faults.csv`, `repairs.csv` and `ratings.csv`
-            in it are read. None where there is none.
+        folder: The trial directory, in which `NAME.csv` is read for each of `NAMES`. None where
+            there is none.
         given: Files to read instead, by kind.
 
     Raises:
@@ -198,7 +224,8 @@ def _lines(path: Path, name: str, data: bytes) -> list[tuple[int, dict[str, str]
 def _check_header(path: Path, name: str, header: list[str]) -> None:
     needed, others = _COLUMNS[name]
     for column in header:
-        if column not in (*needed, *others):
+        # Programs write pauses, and newer ones may say more of them.
+        if column not in (*needed, *others) and name != "pauses":
             raise InputError(f"{path}: {unknown_name('column', column, (*needed, *others))}")
         if header.count(column) > 1:
             raise InputError(f"{path}: column {column!r} appears twice")
@@ -277,6 +304,19 @@ class _Line:
         since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
         return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
 
+    def answers(self, column: str) -> dict[str, bool | None]:
+        """Steps with true, false or null, as a JSON object."""
+        text = self.cells.get(column, "")
+        try:
+            found: Any = json.loads(text or "{}")
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or not all(
+            answer is None or isinstance(answer, bool) for answer in found.values()
+        ):
+            raise self.wrong(column, 'must be a JSON object such as {"grasped": true}')
+        return found
+
     @property
     def noted(self) -> dict[str, Any]:
         return {
@@ -296,7 +336,11 @@ _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         (*_COMMON, "recovered_by", "recoverable", "injected", "duration_s", "description"),
     ),
     "repairs": (("hours",), (*_COMMON, "description")),
-    "ratings": (("episode_id", "rater", "success"), ("side", "policy", "blind", "description")),
+    "pauses": (("time", "duration_s"), ("side", "before_episode_id", "operator", "asked_by")),
+    "ratings": (
+        ("episode_id", "rater", "success"),
+        ("side", "policy", "blind", "time", "milestones", "description"),
+    ),
 }
 """Columns each file needs, and further ones it may have."""
 
@@ -340,6 +384,22 @@ def _rating(line: _Line) -> Rating:
         rater=line.text("rater"),
         success=line.truth("success", None),
         blind=bool(line.truth("blind", False)),  # noqa: FBT003
+        time_ns=line.time_ns("time"),
+        milestones=line.answers("milestones"),
+    )
+
+
+def _pause(line: _Line) -> Pause:
+    time_ns, seconds = line.time_ns("time"), line.amount("duration_s", None)
+    if time_ns is None or seconds is None:
+        column = "time" if time_ns is None else "duration_s"
+        raise line.wrong(column, "is empty; a pause has a time and a length")
+    return Pause(
+        line=line.number,
+        side=line.cells.get("side", ""),
+        time_ns=time_ns,
+        duration_s=seconds,
+        before_episode_id=line.optional("before_episode_id"),
     )
 
 
@@ -348,6 +408,7 @@ _READERS: Final[dict[str, Callable[[_Line], Any]]] = {
     "faults": _fault,
     "repairs": _repair,
     "ratings": _rating,
+    "pauses": _pause,
 }
 
 

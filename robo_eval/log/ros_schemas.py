@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-_SEPARATOR: Final = "=" * 80
+SEPARATOR: Final = "=" * 80
+"""Line between a definition and the next one it needs."""
 
 DEFINITIONS: Final[dict[str, str]] = {
     "builtin_interfaces/Time": "int32 sec\nuint32 nanosec\n",
@@ -54,5 +55,5 @@ def full_name(short: str) -> str:
 def schema_text(short: str) -> str:
     """A definition with those it needs behind it, as MCAP's encoding `ros2msg` wants it."""
     parts = [DEFINITIONS[short]]
-    parts += [f"{_SEPARATOR}\nMSG: {needed}\n{DEFINITIONS[needed]}" for needed in _NEEDS[short]]
+    parts += [f"{SEPARATOR}\nMSG: {needed}\n{DEFINITIONS[needed]}" for needed in _NEEDS[short]]
     return "".join(parts)

@@ -319,12 +319,13 @@ class _Check:
         # A file below a folder that is a trace is in its digest.
         if any(parent.as_posix() in self._trace_of for parent in (path, *path.parents)):
             return
+        names = (file.stem, *(parent.name for parent in path.parents))  # a bag is a folder
         if file.name.startswith(".") and file.name.endswith(PART_SUFFIX):
             self.notes.append(f"{uri}: left by a process that died while writing; can be deleted")
         elif not self._is_complete:
             self.notes.append(f"{uri}: no row names it; left by an episode that was interrupted")
-        elif file.stem in self._ids:
-            self.notes.append(f"{uri}: row {self._ids[file.stem]} has no trace; left by a lost try")
+        elif row := next((self._ids[name] for name in names if name in self._ids), None):
+            self.notes.append(f"{uri}: row {row} has no trace; left by a lost try")
         else:
             self._problem(uri, "is not named by any row")
 

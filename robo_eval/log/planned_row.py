@@ -1,0 +1,39 @@
+"""How a planned episode that was played becomes a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from robo_eval.core.episode import Episode
+from robo_eval.core.plan import TrialPlan
+from robo_eval.core.schedule import PlannedEpisode, task_and_policy
+
+
+def row_for(
+    planned: PlannedEpisode,
+    plan: TrialPlan,
+    plan_digest: str,
+    **measured: Any,  # noqa: ANN401 - the fields of Episode
+) -> Episode:
+    """A row with everything the plan says about an episode, and what was measured."""
+    task, policy = task_and_policy(plan, planned)
+    has_levels = planned.condition.level is not None
+    if planned.start is not None:
+        measured.setdefault("initial_state_source", "state")
+    return Episode(
+        episode_id=planned.episode_id,
+        attempt=planned.attempt,
+        pair_id=planned.pair_id,
+        arm=planned.arm,
+        control_id=planned.control_id,
+        plan_digest=plan_digest,
+        side=planned.side,
+        task=task.env,
+        family=task.family or task.env,
+        level=planned.condition.level,
+        difficulty=planned.condition.difficulty.value if planned.condition.difficulty else None,
+        profile=task.profile.value if has_levels else None,
+        seed=planned.seed,
+        policy=policy.name,
+        **measured,
+    )

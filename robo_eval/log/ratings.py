@@ -1,0 +1,133 @@
+"""How the verdicts of second raters are kept in a trial directory, and recordings shown blind."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from robo_eval.log.files import explained, sync_folder, write_atomically
+
+RATINGS: Final = "ratings.csv"
+BLIND: Final = "judging"
+"""Folder of links to recordings, named by codes: paths of recordings tell the policy."""
+COLUMNS: Final = (
+    "episode_id", "rater", "success", "side", "blind", "time", "milestones",
+)  # fmt: skip
+
+
+def append_rating(
+    trial: Path,
+    *,
+    episode_id: str,
+    rater: str,
+    success: bool | None,
+    side: str,
+    blind: bool,
+    time: str,
+    milestones: Mapping[str, bool | None],
+) -> None:
+    """Add one verdict to `ratings.csv`, and make it survive a power cut.
+
+    A file with fewer columns, as people and older versions write them, gets the missing ones; its
+    lines stay.
+
+    Args:
+        trial: The trial directory.
+        episode_id: Which episode.
+        rater: Who.
+        success: The verdict; None if the rater could not say.
+        side: Where it was played.
+        blind: Whether the rater did not know the policy.
+        time: When, ISO 8601 with its zone.
+        milestones: Steps of the rubric, and whether they were reached.
+
+    Raises:
+        TrialDirectoryError: If it cannot be written.
+    """
+    cells = {
+        "episode_id": episode_id,
+        "rater": rater,
+        "success": _truth(success),
+        "side": side,
+        "blind": _truth(blind),
+        "time": time,
+        "milestones": json.dumps(dict(milestones), ensure_ascii=False) if milestones else "",
+    }
+    path = trial / RATINGS
+    with explained(path, "cannot be written"):
+        is_new = not path.exists()
+        header = COLUMNS if is_new else _header(path)
+        lacking = [name for name, cell in cells.items() if cell and name not in header]
+        if lacking:
+            header = (*header, *lacking)
+            write_atomically(path, _widened(path, header).encode())
+        line = _line([cells.get(name, "") for name in header])
+        with path.open("ab") as file:
+            # One write, so that a kill leaves the line or nothing of it.
+            file.write(((_line(header) if is_new else _gap(path)) + line).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            sync_folder(trial)
+
+
+def _truth(value: bool | None) -> str:  # noqa: FBT001 - a cell
+    return "" if value is None else str(value).lower()
+
+
+def _header(path: Path) -> tuple[str, ...]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return tuple(cell.strip() for cell in next(csv.reader(file), COLUMNS))
+
+
+def _widened(path: Path, header: tuple[str, ...]) -> str:
+    """The text of a file with further columns at its end."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = [cells for cells in csv.reader(file) if any(cell.strip() for cell in cells)]
+    filled = [[*cells, *[""] * (len(header) - len(cells))] for cells in lines[1:]]
+    return _line(header) + "".join(_line(cells) for cells in filled)
+
+
+def _gap(path: Path) -> str:
+    """What has to end the last line of a file first."""
+    data = path.read_bytes()
+    return "" if not data or data.endswith(b"\n") else "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def blind_links(trial: Path, trace: str, code: str) -> list[Path]:
+    """Links to a recording whose paths say nothing but a code.
+
+    Args:
+        trial: The trial directory.
+        trace: Path of the recording, a file or a bag, from there.
+        code: What the links are called.
+
+    Returns:
+        One link a file; none if there is no recording, or links cannot be made here.
+    """
+    recording = trial / trace
+    files = sorted(recording.glob("*.mcap")) if recording.is_dir() else [recording]
+    folder = trial / BLIND
+    links = []
+    for number, file in enumerate(file for file in files if file.is_file()):
+        name = f"{code}{f'_{number}' if number else ''}{file.suffix}"
+        link = folder / name
+        try:
+            folder.mkdir(exist_ok=True)
+            if not link.is_symlink():
+                link.symlink_to(Path(os.path.relpath(file, folder)))
+        except OSError:
+            return []
+        links.append(link)
+    return links
