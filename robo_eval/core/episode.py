@@ -114,10 +114,11 @@ class Episode:
             raise InputError(
                 f"{self.episode_id}: an episode that ended by {self.end_reason.value} has no score"
             )
-        for amount in (self.duration_s, self.exposure_s, self.ticks):
+        for name in ("duration_s", "exposure_s", "ticks"):
+            amount = getattr(self, name)
             if amount is not None and not amount >= 0:  # NaN as well
                 raise InputError(
-                    f"{self.episode_id}: duration, exposure and ticks cannot be negative"
+                    f"{self.episode_id}: column {name!r} is {amount}; it cannot be negative"
                 )
 
 

@@ -39,7 +39,8 @@ class EndReason(StrEnum):
     """Why an episode ended.
 
     `fault` is an error of policy, simulator or robot inside the episode, `lost` an episode whose
-    process died, `void` an attempt a person declared invalid. None of the three is scored.
+    process died, `void` an attempt a person declared invalid, `no_verdict` one that was played to
+    its end where a person was to judge it and did not. None of the four is scored.
     """
 
     SUCCESS = "success"
@@ -51,11 +52,17 @@ class EndReason(StrEnum):
     FAULT = "fault"
     VOID = "void"
     LOST = "lost"
+    NO_VERDICT = "no_verdict"
 
     @property
     def is_scored(self) -> bool:
         """Whether an episode that ended so has a quality and a success at all."""
         return self not in _UNSCORED
 
+    @property
+    def is_final(self) -> bool:
+        """Whether an episode that ended so was played, so that no attempt follows."""
+        return self.is_scored or self is EndReason.NO_VERDICT
 
-_UNSCORED = frozenset({EndReason.FAULT, EndReason.VOID, EndReason.LOST})
+
+_UNSCORED = frozenset({EndReason.FAULT, EndReason.VOID, EndReason.LOST, EndReason.NO_VERDICT})

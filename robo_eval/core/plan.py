@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic import Field, Strict, ValidationError, model_validator
 
 from robo_eval.core import defaults
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+from robo_eval.core.yaml_form import Count, Section, first_problem, mapping_of, text_of
 
 PLAN_VERSION: Final = 1
 
 DEFAULT_VOID_REASONS = ("operator_error", "hardware_fault", "interrupted")
 
 
-Count = Annotated[int, Strict()]
-"""A whole number; `yes` and `1.0` are none."""
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class TaskPlan(_Section):
+class TaskPlan(Section):
     """One environment and the conditions it is played in."""
 
     env: str = "RoboEval/CartPole3D-v0"
@@ -73,7 +62,7 @@ class TaskPlan(_Section):
         return self
 
 
-class PolicyPlan(_Section):
+class PolicyPlan(Section):
     """One policy under test, by registered name or by import path."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$")
@@ -84,7 +73,7 @@ class PolicyPlan(_Section):
     """Keywords given to the factory."""
 
 
-class SeverityWeights(_Section):
+class SeverityWeights(Section):
     """What one incident per 100 h costs, by severity."""
 
     near_miss: Annotated[float, Field(ge=0.0)] = defaults.SEVERITY_WEIGHTS["near_miss"]
@@ -99,7 +88,7 @@ class SeverityWeights(_Section):
         return self
 
 
-class PriceCard(_Section):
+class PriceCard(Section):
     """What an hour of exposure costs, in units of one currency."""
 
     energy: Annotated[float, Field(ge=0.0)] = 0.0
@@ -110,7 +99,7 @@ class PriceCard(_Section):
     """Name of the currency, for tables."""
 
 
-class StoppingPlan(_Section):
+class StoppingPlan(Section):
     """When the series ends before all episodes are played, stated before the first one."""
 
     compare: Annotated[tuple[str, ...], Field(max_length=2)] = ()
@@ -133,14 +122,17 @@ class StoppingPlan(_Section):
         return self
 
 
-class SeedPlan(_Section):
-    """Which seeds the episodes of a condition use: the same for every condition and policy."""
+class SeedPlan(Section):
+    """Which seeds the episodes of a condition use: the same for every policy."""
 
     first: Annotated[Count, Field(ge=0, lt=2**31)] = 1000
     """Episode i of a condition uses seed `first + i`."""
+    shared: Annotated[bool, Strict()] = True
+    """Whether every condition uses the same seeds; else the seeds of each follow those of the one
+    before, so that no two conditions start alike."""
 
 
-class MetricPlan(_Section):
+class MetricPlan(Section):
     """Settings of the metrics, fixed with the plan; docs/metrics.md says which are our choice."""
 
     level: Annotated[float, Field(gt=0.0, lt=1.0)] = defaults.LEVEL
@@ -171,7 +163,46 @@ class MetricPlan(_Section):
     """Calibration snapshot whose simulation is compared; needed where there are several."""
 
 
-class ImportPlan(_Section):
+class Injection(Section):
+    """A disturbance provoked in one episode on a twin, to see how robot and guard answer."""
+
+    fault: Literal["command_dropout", "estop"]
+    """The twin hears no command for some ticks, or its emergency stop is pressed."""
+    episode: Annotated[Count, Field(ge=0)]
+    """Number of the episode within its condition, from 0."""
+    level: Annotated[Count, Field(ge=0)] | None = None
+    """Only at this level."""
+    policy: str | None = None
+    """Only with this policy."""
+    tick: Annotated[Count, Field(ge=1)] = 50
+    """Control tick at which it begins."""
+    ticks: Annotated[Count, Field(ge=1, le=1000)] = 5
+    """How long it lasts."""
+
+
+class JudgingPlan(Section):
+    """Who says how an episode went where the task cannot tell, and who looks a second time."""
+
+    verdict: Literal["task", "operator"] = "task"
+    """Whether success is what the task measures, or what the person at the robot says."""
+    milestones: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = ()
+    """Rubric: steps the person ticks after each episode."""
+    second_share: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    """Share of the physical episodes that a second rater judges, drawn before the first one."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in self.milestones:
+            if self.milestones.count(name) > 1:
+                raise ValueError(f"milestones: {name!r} is there twice")
+        return self
+
+    def asks(self, side: Side) -> bool:
+        """Whether episodes of a side are judged by the person at the robot."""
+        return self.verdict == "operator" and side is not Side.SIM
+
+
+class ImportPlan(Section):
     """Where the episodes of a trial come from that was not played here."""
 
     file: str
@@ -184,7 +215,7 @@ class ImportPlan(_Section):
     """The column map it was read by."""
 
 
-class TrialPlan(_Section):
+class TrialPlan(Section):
     """A trial: every task in every condition, played by every policy, so many times.
 
     Read once from YAML, checked, and written back in full as the locked plan of the trial
@@ -217,8 +248,14 @@ class TrialPlan(_Section):
     """Which episodes leave a trace: the first of each cell, those and every failure, ..."""
     retries: Annotated[Count, Field(ge=0, le=10)] = 0
     """How often an attempt that was lost or ended by a fault is tried again."""
+    injections: tuple[Injection, ...] = ()
+    """Disturbances provoked on a twin."""
     void_reasons: tuple[str, ...] = DEFAULT_VOID_REASONS
     """Reasons for which an operator may declare an attempt void."""
+    blind: Annotated[bool, Strict()] = False
+    """Whether the person at the robot sees codes instead of the policies' names."""
+    judging: JudgingPlan = JudgingPlan()
+    """Who says how a physical episode went."""
     stopping: StoppingPlan | None = None
     """When the series ends early; none plays every planned episode."""
     metrics: MetricPlan = MetricPlan()
@@ -255,6 +292,9 @@ class TrialPlan(_Section):
             seen.add(key)
         if len(set(self.sides)) != len(self.sides) or not self.sides:
             raise ValueError("sides: must name at least one side and none twice")
+        if not self.seeds.shared and (self.control or self.stopping):
+            what = "control" if self.control else "stopping"
+            raise ValueError(f"seeds.shared: must be true, because `{what}` matches seeds")
         if self.stopping and self.stopping.rate is not None and len(list(self.conditions())) > 1:
             raise ValueError(
                 "stopping.rate: the plan has several conditions that share their seeds; a rate is"
@@ -285,7 +325,7 @@ def _in_one_spelling(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hol
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class Condition(_Section):
+class Condition(Section):
     """One task at one level and difficulty."""
 
     task: int
@@ -303,23 +343,6 @@ class Condition(_Section):
         return "-".join(parts)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as usual, but for a key that is there twice, which is an error."""
-
-    def compose_mapping_node(self, anchor: Any) -> Any:  # noqa: ANN401 - PyYAML's signature
-        # Here and not where values are made: merging (`<<`) has added keys by then.
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"key {key.value!r} is there twice", key.start_mark
-                    )
-                seen.add(key.value)
-        return node
-
-
 def read_plan(path: Path) -> TrialPlan:
     """Read and check a plan file.
 
@@ -327,7 +350,7 @@ def read_plan(path: Path) -> TrialPlan:
         PlanError: If the file is missing, is not YAML, or holds an unknown key or a wrong value;
             the message names file and field.
     """
-    return parse_plan(_text_of(path, "plan"), source=str(path))
+    return parse_plan(text_of(path, "plan"), source=str(path))
 
 
 def read_metric_settings(path: Path) -> MetricPlan:
@@ -337,20 +360,11 @@ def read_metric_settings(path: Path) -> MetricPlan:
         PlanError: If the file is missing, is not YAML, or holds an unknown key or a wrong value;
             the message names file and field.
     """
-    data = _mapping_of(_text_of(path, "settings"), str(path), "settings are", "docs/metrics.md")
+    data = mapping_of(text_of(path, "settings"), str(path), "settings are", "docs/metrics.md")
     try:
         return MetricPlan.model_validate(data)
     except ValidationError as err:
-        raise PlanError(f"{path}: {_first_problem(err, ('metrics',))}") from err
-
-
-def _text_of(path: Path, kind: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as err:
-        raise PlanError(f"{path}: no such {kind} file") from err
-    except (OSError, UnicodeDecodeError) as err:
-        raise PlanError(f"{path}: cannot be read as UTF-8 text: {err}") from err
+        raise PlanError(f"{path}: {first_problem(err, MetricPlan)}") from err
 
 
 def parse_plan(text: str, *, source: str) -> TrialPlan:
@@ -363,101 +377,13 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
     Raises:
         PlanError: If the text is not YAML, or holds an unknown key or a wrong value.
     """
-    data = _mapping_of(text, source, "a plan is", "docs/plan.md")
+    data = mapping_of(text, source, "a plan is", "docs/plan.md")
     try:
         return TrialPlan.model_validate(data)
     except ValidationError as err:
-        raise PlanError(f"{source}: {_first_problem(err)}") from err
+        raise PlanError(f"{source}: {first_problem(err, TrialPlan)}") from err
     except RecursionError as err:
         raise PlanError(f"{source}: an alias refers to what it is part of") from err
-
-
-def _mapping_of(text: str, source: str, what: str, page: str) -> dict[Any, Any]:
-    """What a YAML text holds, which has to be a mapping."""
-    try:
-        data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as err:
-        mark = getattr(err, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(err, "problem", None) or type(err).__name__
-        raise PlanError(f"{source}: not valid YAML{where}: {problem}") from err
-    if not isinstance(data, dict):
-        raise PlanError(f"{source}: {what} a mapping of keys to values, see {page}")
-    return data
-
-
-_WANTED: Final = {
-    "int_type": "must be a whole number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "string_type": "must be text",
-    "bool_type": "must be true or false",
-    "tuple_type": "must be a list, such as [a, b]",
-    "dict_type": "must be a mapping of keys to values",
-    "model_type": "must be a mapping of keys to values",
-    "missing": "is missing",
-    "too_short": "must name at least one",
-    "string_pattern_mismatch": "must consist of letters, digits, '.', '_', '+' and '-' only",
-}
-"""What pydantic's kinds of error mean to somebody who writes YAML."""
-_CHOICES: Final = ("enum", "literal_error")
-
-
-def _first_problem(err: ValidationError, root: tuple[str, ...] = ()) -> str:
-    """The most likely cause in one line; `root` is where in a plan the checked section stands."""
-    # A misspelt key is the likely cause of one that is missing.
-    problems = sorted(err.errors(include_url=False), key=lambda p: p["type"] != "extra_forbidden")
-    first = problems[0]
-    location = first["loc"]
-    # A list whose only entry was refused is also too short: said once is enough.
-    others = [
-        problem
-        for problem in problems[1:]
-        if problem["type"] != "too_short" or problem["loc"] != location[: len(problem["loc"])]
-    ]
-    more = f" (and {len(others)} more problem{'s' if len(others) > 1 else ''})" if others else ""
-    return _problem(first, root) + more
-
-
-def _problem(problem: ErrorDetails, root: tuple[str, ...]) -> str:
-    kind, location, given = problem["type"], problem["loc"], problem["input"]
-    field = ".".join(str(part) for part in location)
-    if kind == "extra_forbidden":
-        section = _section_of((*root, *location[:-1]))
-        return f"{field}: {unknown_name('key', location[-1], section.model_fields)}"
-    valid = re.findall(r"'([^']*)'", problem.get("ctx", {}).get("expected", ""))
-    if kind in _CHOICES and isinstance(given, str) and valid:
-        name = [part for part in location if isinstance(part, str)][-1]
-        return f"{field}: {unknown_name(_SINGULAR.get(name, name), given, valid)}"
-    if kind == "value_error":
-        # Ours; it begins with the field within the section.
-        text = problem["msg"].removeprefix("Value error, ")
-        return f"{field}.{text}" if field else text
-    if kind == "string_pattern_mismatch" and location[-1] != "name":
-        return f"{field}: does not look like one, given {given!r:.80}"
-    text = _WANTED.get(kind) or problem["msg"].replace("Input should be", "must be")
-    return f"{field or 'plan'}: {text}" + ("" if kind == "missing" else f", given {given!r:.80}")
-
-
-_SINGULAR: Final = {"difficulties": "difficulty", "sides": "side"}
-
-
-def _section_of(location: tuple[int | str, ...]) -> type[BaseModel]:
-    sections: dict[str, type[BaseModel]] = {
-        "tasks": TaskPlan,
-        "policies": PolicyPlan,
-        "seeds": SeedPlan,
-        "imported": ImportPlan,
-        "stopping": StoppingPlan,
-        "metrics": MetricPlan,
-    }
-    parts: dict[str, type[BaseModel]] = {
-        "severity_weights": SeverityWeights,
-        "price_card": PriceCard,
-    }
-    if len(location) > 1 and location[0] == "metrics":
-        return parts.get(str(location[1]), MetricPlan)
-    return sections.get(str(location[0]), TrialPlan) if location else TrialPlan
 
 
 def locked_text(plan: TrialPlan) -> str:

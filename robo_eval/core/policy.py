@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import Any, Protocol, runtime_checkable
 
 
@@ -22,3 +24,8 @@ class Policy(Protocol):
 
     def act(self, observation: Any) -> Any:  # noqa: ANN401 - any Gymnasium space is allowed
         """The action for this observation."""
+
+
+def aside() -> contextlib.redirect_stdout[Any]:
+    """What a policy prints goes to standard error: our output may be one JSON document."""
+    return contextlib.redirect_stdout(sys.stderr)

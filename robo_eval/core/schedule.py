@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
+from robo_eval.core.episode import Episode
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan
+
+_Planned = TypeVar("_Planned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +30,8 @@ class PlannedEpisode:
         index: Number of the episode within its cell, from 0.
         seed: Seed of the environment.
         side: Where it is played.
+        pair_id: Shared with the episode of the other side it is matched with.
+        start: Physical state it starts from; None for the one its seed gives.
     """
 
     base_id: str
@@ -36,6 +43,8 @@ class PlannedEpisode:
     index: int
     seed: int
     side: Side
+    pair_id: str | None = None
+    start: Mapping[str, Any] | None = None
 
     @property
     def episode_id(self) -> str:
@@ -79,6 +88,8 @@ def _episode(
     plan: TrialPlan, condition: Condition, policy: int, index: int, side: Side
 ) -> PlannedEpisode:
     seed = plan.seeds.first + index
+    if not plan.seeds.shared:
+        seed += plan.episodes * list(plan.conditions()).index(condition)
     base_id = f"{condition.key}-{plan.policies[policy].name}-s{seed}-{side.value}"
     return PlannedEpisode(
         base_id=base_id,
@@ -106,7 +117,55 @@ def _control_of(plan: TrialPlan, episode: PlannedEpisode) -> PlannedEpisode:
     return replace(control, base_id=f"control-{control.base_id}", arm=Arm.CONTROL)
 
 
-def _ordered(plan: TrialPlan, cells: Sequence[Sequence[PlannedEpisode]]) -> list[PlannedEpisode]:
+@dataclass(frozen=True, slots=True)
+class PlannedIds:
+    """The names of planned episodes in the order of the plan, and what is needed most of the rest.
+
+    Attributes:
+        base_ids: Name of each episode.
+        numbers: Number of each within its cell, from 0.
+        policies: Index of the policy of each.
+    """
+
+    base_ids: list[str]
+    numbers: list[int]
+    policies: list[int]
+
+
+def planned_ids(plan: TrialPlan, side: Side) -> PlannedIds:
+    """The names of the episodes of `schedule`, in the same order.
+
+    Fifty times as fast, for logs of a million episodes.
+    """
+    cells: list[str] = []
+    controls: dict[str, None] = {}
+    firsts: list[int] = []
+    for index, condition in enumerate(plan.conditions() if plan.imported is None else ()):
+        firsts.append(plan.seeds.first + (0 if plan.seeds.shared else plan.episodes * index))
+        task = plan.tasks[condition.task]
+        match = Condition(task=condition.task, level=0, difficulty=task.difficulties[0])
+        has_control = bool(plan.control and condition.level and 0 not in (task.levels or ()))
+        for policy in plan.policies:
+            cells.append(f"{condition.key}-{policy.name}-s")
+            if has_control:
+                controls[f"control-{match.key}-{policy.name}-s"] = None
+    n, n_policies = plan.episodes, len(plan.policies)
+    tails = [[f"{first + number}-{side.value}" for number in range(n)] for first in firsts]
+    # Controls share their seeds with every condition; each has a cell a policy, as the others do.
+    heads = [(head, tails[0]) for head in controls]
+    heads += [(head, tails[place // n_policies]) for place, head in enumerate(cells)]
+    names = [head + tail for head, own in heads for tail in own]
+    n_controls = len(controls) * n
+    spans = [range(first, first + n) for first in range(n_controls, len(names), n)]
+    places = [*range(n_controls), *_ordered(plan, spans)]
+    return PlannedIds(
+        base_ids=[names[place] for place in places],
+        numbers=[place % n for place in places],
+        policies=[place // n % n_policies for place in places],
+    )
+
+
+def _ordered(plan: TrialPlan, cells: Sequence[Sequence[_Planned]]) -> list[_Planned]:
     if plan.order == "interleaved":
         n_policies = len(plan.policies)
         groups = [cells[i : i + n_policies] for i in range(0, len(cells), n_policies)]
@@ -132,19 +191,43 @@ def remaining(
         retries: How often an attempt that was lost or ended by a fault is tried again.
 
     Returns:
-        The episodes without a scored attempt: never tried, void (always tried again), or lost
-        and faulty while retries are left.
+        The episodes that were not played to their end: never tried, void (always tried again),
+        or lost and faulty while retries are left. One that only lacks its verdict was played.
     """
     todo = []
     for episode in planned:
         past = attempts.get(episode.base_id, ())
-        if any(reason.is_scored for reason in past):
+        if any(reason.is_final for reason in past):
             continue
         failed = sum(reason is not EndReason.VOID for reason in past)
         if failed > retries:
             continue
         todo.append(replace(episode, attempt=len(past) + 1))
     return todo
+
+
+def attempts_of(episodes: Iterable[Episode], side: Side) -> dict[str, list[EndReason]]:
+    """End reasons of the logged attempts of a side by base id, oldest first; none for any other id.
+
+    Args:
+        episodes: Rows in the order they were logged.
+        side: Which side.
+    """
+    found: dict[str, list[EndReason]] = defaultdict(list)
+    for episode in episodes:
+        if episode.side is side:
+            found[base_id_of(episode.episode_id, episode.attempt)].append(episode.end_reason)
+    return found
+
+
+def count_unscored(
+    planned: Iterable[PlannedEpisode], attempts: Mapping[str, Sequence[EndReason]]
+) -> int:
+    """How many planned episodes have no scored attempt."""
+    return sum(
+        not any(reason.is_scored for reason in attempts.get(episode.base_id, ()))
+        for episode in planned
+    )
 
 
 def policy_seed(seed: int) -> int:
@@ -159,3 +242,26 @@ def policy_seed(seed: int) -> int:
 def task_and_policy(plan: TrialPlan, episode: PlannedEpisode) -> tuple[TaskPlan, PolicyPlan]:
     """The sections of the plan an episode refers to."""
     return plan.tasks[episode.condition.task], plan.policies[episode.policy]
+
+
+def environment_keywords(task: TaskPlan, planned: PlannedEpisode) -> dict[str, Any]:
+    """Keywords of `gymnasium.make` for a planned episode."""
+    keywords = dict(task.kwargs)
+    if planned.condition.level is not None:
+        keywords["level"] = planned.condition.level
+        keywords["profile"] = task.profile.value
+    if planned.condition.difficulty is not None:
+        keywords["difficulty"] = planned.condition.difficulty.value
+    if task.max_ticks is not None:
+        keywords["max_episode_steps"] = task.max_ticks
+    return keywords
+
+
+def base_id_of(episode_id: str, attempt: int) -> str:
+    """The base id of a logged attempt.
+
+    Example:
+        >>> base_id_of("t0-l00-easy-balancer-s1000-twin-a2", 2)
+        't0-l00-easy-balancer-s1000-twin'
+    """
+    return episode_id.removesuffix(f"-a{attempt}") if attempt > 1 else episode_id

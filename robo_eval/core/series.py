@@ -205,6 +205,8 @@ def _verdict(past: Sequence[EndReason], retries: int) -> bool | str | None:
     for reason in past:
         if reason.is_scored:
             return reason is EndReason.SUCCESS
+        if reason.is_final:
+            return None
     failed = sum(reason is not EndReason.VOID for reason in past)
     return None if failed > retries else _OPEN
 

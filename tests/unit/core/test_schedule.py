@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import policy_seed, remaining, schedule
@@ -92,3 +93,17 @@ def test_policy_seed_is_valid_and_not_the_seed_of_the_environment(seed):
 
 def test_policy_seeds_of_a_trial_differ():
     assert len({policy_seed(seed) for seed in range(10_000)}) == 10_000
+
+
+def test_conditions_can_have_seeds_of_their_own():
+    own = schedule(plan_with(seeds="{first: 50, shared: false}", order="blocked"), Side.SIM)
+    seeds = {}
+    for episode in own:
+        seeds.setdefault(episode.condition.key, set()).add(episode.seed)
+    assert [sorted(found) for found in seeds.values()] == [
+        [50, 51, 52], [53, 54, 55], [56, 57, 58], [59, 60, 61],
+    ]  # fmt: skip
+    assert len({episode.episode_id for episode in own}) == len(own)
+    for name, value in (("control", "true"), ("stopping", "{compare: [a, b]}")):
+        with pytest.raises(PlanError, match=rf"seeds.shared: must be true, because `{name}`"):
+            plan_with(**{"seeds": "{shared: false}", name: value})

@@ -184,3 +184,12 @@ def test_nobody_is_named_where_too_many_verdicts_are_missing():
     found = series_of(plan, attempts)
     assert (found.stop, found.verdict, found.n_missing) == (True, None, 3)
     assert "nobody is named" in found.text
+
+
+def test_a_missing_verdict_ends_a_seed_without_a_look_though_retries_are_left():
+    plan = plan_of(retries=5)
+    attempts = played(plan, ours_wins, seeds=range(3))
+    first = next(p for p in schedule(plan, Side.SIM) if p.policy == p.index == 0)
+    attempts[first.base_id] = [EndReason.NO_VERDICT]
+    series = series_of(plan, attempts)
+    assert (series.n, series.n_missing) == (2, 1)

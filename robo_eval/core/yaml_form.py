@@ -1,0 +1,159 @@
+"""How YAML files that people write are read: strictly, with errors naming field and remedy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Strict, ValidationError
+
+from robo_eval.core.errors import PlanError
+from robo_eval.core.names import unknown_name
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Count = Annotated[int, Strict()]
+"""A whole number; `yes` and `1.0` are none."""
+
+
+class Section(BaseModel):
+    """A mapping in such a file: unknown keys are errors, and numbers are finite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as usual, but for a key that is there twice, which is an error."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:  # noqa: ANN401 - PyYAML's signature
+        # Here and not where values are made: merging (`<<`) has added keys by then.
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"key {key.value!r} is there twice", key.start_mark
+                    )
+                seen.add(key.value)
+        return node
+
+
+def text_of(path: Path, kind: str) -> str:
+    """The text of a file.
+
+    Args:
+        path: File.
+        kind: What it is, for messages: `plan`, `robot`.
+
+    Raises:
+        PlanError: If it is missing or no UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as err:
+        raise PlanError(f"{path}: no such {kind} file") from err
+    except (OSError, UnicodeDecodeError) as err:
+        raise PlanError(f"{path}: cannot be read as UTF-8 text: {err}") from err
+
+
+def mapping_of(text: str, source: str, what: str, page: str) -> dict[Any, Any]:
+    """What a YAML text holds, which has to be a mapping.
+
+    Args:
+        text: YAML.
+        source: What error messages call it.
+        what: `a plan is`, for messages.
+        page: Page of the docs that describes the file.
+
+    Raises:
+        PlanError: If it is no YAML, holds a key twice, or something else than a mapping.
+    """
+    try:
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as err:
+        mark = getattr(err, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(err, "problem", None) or type(err).__name__
+        raise PlanError(f"{source}: not valid YAML{where}: {problem}") from err
+    if not isinstance(data, dict):
+        raise PlanError(f"{source}: {what} a mapping of keys to values, see {page}")
+    return data
+
+
+_WANTED: Final = {
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list, such as [a, b]",
+    "dict_type": "must be a mapping of keys to values",
+    "model_type": "must be a mapping of keys to values",
+    "missing": "is missing",
+    "too_short": "must name at least one",
+    "string_pattern_mismatch": "must consist of letters, digits, '.', '_', '+' and '-' only",
+}
+"""What pydantic's kinds of error mean to somebody who writes YAML."""
+_CHOICES: Final = ("enum", "literal_error")
+_SINGULAR: Final = {"difficulties": "difficulty", "sides": "side"}
+
+
+def first_problem(err: ValidationError, model: type[BaseModel]) -> str:
+    """The most likely cause in one line.
+
+    Args:
+        err: What pydantic found.
+        model: What the data was checked against.
+    """
+    # A misspelt key is the likely cause of one that is missing.
+    problems = sorted(err.errors(include_url=False), key=lambda p: p["type"] != "extra_forbidden")
+    first = problems[0]
+    location = first["loc"]
+    # A list whose only entry was refused is also too short: said once is enough.
+    others = [
+        problem
+        for problem in problems[1:]
+        if problem["type"] != "too_short" or problem["loc"] != location[: len(problem["loc"])]
+    ]
+    more = f" (and {len(others)} more problem{'s' if len(others) > 1 else ''})" if others else ""
+    return _problem(first, model) + more
+
+
+def _problem(problem: ErrorDetails, model: type[BaseModel]) -> str:
+    kind, location, given = problem["type"], problem["loc"], problem["input"]
+    field = ".".join(str(part) for part in location)
+    if kind == "extra_forbidden":
+        section = _section_of(model, location[:-1])
+        return f"{field}: {unknown_name('key', location[-1], section.model_fields)}"
+    valid = re.findall(r"'([^']*)'", problem.get("ctx", {}).get("expected", ""))
+    if kind in _CHOICES and isinstance(given, str) and valid:
+        name = [part for part in location if isinstance(part, str)][-1]
+        return f"{field}: {unknown_name(_SINGULAR.get(name, name), given, valid)}"
+    if kind == "value_error":
+        # Ours; it begins with the field within the section.
+        text = problem["msg"].removeprefix("Value error, ")
+        return f"{field}.{text}" if field else text
+    if kind == "string_pattern_mismatch" and location[-1] != "name":
+        return f"{field}: does not look like one, given {given!r:.80}"
+    text = _WANTED.get(kind) or problem["msg"].replace("Input should be", "must be")
+    return f"{field or 'the file'}: {text}" + (
+        "" if kind == "missing" else f", given {given!r:.80}"
+    )
+
+
+def _section_of(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
+    """The section of a model at a place; numbers and keys of mappings lead to their entries."""
+    for part in location:
+        if isinstance(part, str) and part in model.model_fields:
+            model = _model_in(model.model_fields[part].annotation) or model
+    return model
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - a type hint
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
