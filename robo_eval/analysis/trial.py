@@ -48,6 +48,7 @@ def analyse_trial(
         InputError: If the log cannot be scored, or a file of evidence not be read.
         TrialDirectoryError: If the log cannot be read.
     """
+    from robo_eval.analysis.deviations import deviations_of, read_beside
     from robo_eval.log.evidence import read_evidence
     from robo_eval.metrics.summary import summary_of_table
 
@@ -57,7 +58,14 @@ def analyse_trial(
     table = scored_frame(trial) if frame is None else frame
     acc = _acc(table, trial.plan, settings)
     summary = summary_of_table(table, trial.plan, config=settings, acc=acc, evidence=noted)
-    return replace(summary, verified=problem is None, log_problem=problem)
+    deviations = deviations_of(
+        table,
+        trial.plan,
+        trial.plan_digest,
+        beside=read_beside(trial.path, noted),
+        series=summary.series,
+    )
+    return replace(summary, verified=problem is None, log_problem=problem, deviations=deviations)
 
 
 def acc_of(trial: TrialDirectory, *, config: MetricConfig | None = None) -> AccTable:

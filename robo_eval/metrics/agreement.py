@@ -16,6 +16,7 @@ from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.initial_state import state_difference
 from robo_eval.metrics.performance import success_estimate, success_of_rows
 from robo_eval.metrics.tables import (
     Rows,
@@ -245,6 +246,15 @@ def _check_alike(one: Rows, other: Rows) -> None:
             f"pair {pair!r}: {column} is {one[column][row]!r} on side {one['side'][row]} and"
             f" {other[column][row]!r} on side {other['side'][row]}; a pair shares it"
         )
+    for row, states in enumerate(zip(one["initial_state"], other["initial_state"], strict=True)):
+        difference = state_difference(*states)
+        if difference is not None:
+            field, here, there = difference
+            raise InputError(
+                f"pair {one['pair_id'][row]!r}: initial_state.{field} is {here!r} on side"
+                f" {one['side'][row]} and {there!r} on side {other['side'][row]}; the simulator"
+                " starts a pair from the state the physical episode started in"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
+from robo_eval.metrics.tables import is_true
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +30,7 @@ _SLACK_NS: Final = 10**9
 _HOUR_S: Final = 3600.0
 _SET_UP_S: Final = 60.0
 """Motors may be on for so long before and after an episode."""
+_ROUNDING: Final = 1e-9
 _MOST: Final = 20
 """Findings of one kind that are listed."""
 _COLUMNS: Final = ("episode_id", "side", "policy", "start_ns", "duration_s", "exposure_s")
@@ -121,7 +123,13 @@ def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = 
         *(evidence.repairs or ()),
     ]
     log = _Log(table, notes)
-    findings = [*_sides(table, plan), *_hours(table), *_voids(table), *_ratings(evidence, table)]
+    findings = [
+        *_sides(table, plan),
+        *_targets(table, plan),
+        *_hours(table),
+        *_voids(table, plan),
+        *_ratings(evidence, table),
+    ]
 
     def sorted_out(kind: str, notes: Sequence[_Kind] | None) -> dict[Body, list[_Kind]] | None:
         if notes is None:
@@ -283,6 +291,37 @@ def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
     return found
 
 
+def _targets(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
+    """Successes whose quality is below what the plan calls a success, by any task that fits.
+
+    Where a person judges, success and quality come from two sources and may differ.
+    """
+    found: list[tuple[str, float, float]] = []
+    least: dict[str, float] = {}
+    for task in plan.tasks if plan is not None else ():
+        least[task.env] = min(task.success_quality, least.get(task.env, 1.0))
+    succeeded = is_true(table["success"].to_numpy())
+    if plan is not None and plan.imported is None:
+        judged = [side.value for side in Side if plan.judging.asks(side)]
+        succeeded = succeeded & ~table["side"].isin(judged).to_numpy(dtype=bool)
+    qualities = table["quality"].to_numpy(dtype=np.float64)
+    for env, target in least.items():
+        played = (table["task"] == env).to_numpy(dtype=bool)
+        weak = np.flatnonzero(succeeded & played & (qualities < target - _ROUNDING))
+        names = table["episode_id"].to_numpy(dtype=object)[weak]
+        found += [
+            (str(name), float(q), target) for name, q in zip(names, qualities[weak], strict=True)
+        ]
+    return [
+        Finding(
+            where=f"episodes: {name}",
+            text=f"column 'success' is true, but quality {quality:g} is below the plan's"
+            f" success_quality of {target:g}",
+        )
+        for name, quality, target in sorted(found)[:_MOST]
+    ]
+
+
 def _hours(table: pd.DataFrame) -> list[Finding]:
     """Exposure that is longer than its episode, and robots that were in two episodes at once."""
     columns = ["episode_id", "side", "robot", "start_ns", "duration_s", "exposure_s"]
@@ -318,16 +357,35 @@ def _overlaps(robot: str, rows: pd.DataFrame) -> list[Finding]:
     ]
 
 
-def _voids(table: pd.DataFrame) -> list[Finding]:
-    """Void attempts that nobody gave a reason for."""
-    is_void = (table["end_reason"] == EndReason.VOID.value) & table["end_detail"].isna()
-    return [
-        Finding(
-            where=f"episodes: {name}",
-            text="is void without a reason (column 'end_detail'); a void hides an outcome",
-        )
-        for name in sorted(table.loc[is_void, "episode_id"])[:_MOST]
-    ]
+def void_reason(detail: str) -> str:
+    """Which reason a void attempt was given, without what was said about it.
+
+    Example:
+        >>> void_reason("interrupted: stopped by SIGINT")
+        'interrupted'
+    """
+    return detail.partition(":")[0].strip()
+
+
+def _voids(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
+    """Void attempts that nobody gave a reason for, or one that the plan does not name."""
+    is_void = table["end_reason"] == EndReason.VOID.value
+    rows = table.loc[is_void, ["episode_id", "end_detail"]].sort_values("episode_id")
+    known = None if plan is None or plan.imported is not None else plan.void_reasons
+    found = []
+    for name, detail in zip(rows["episode_id"], rows["end_detail"], strict=True):
+        problem = None
+        if not detail:
+            problem = "without a reason (column 'end_detail')"
+        elif known is not None and void_reason(str(detail)) not in known:
+            names = ", ".join(known) or "none"
+            problem = f"for {str(detail)!r:.60}, which is none of the plan's reasons ({names})"
+        if problem is not None:
+            where = f"episodes: {name}"
+            found.append(Finding(where=where, text=f"is void {problem}; a void hides an outcome"))
+        if len(found) == _MOST:
+            break
+    return found
 
 
 def _ratings(evidence: Evidence, table: pd.DataFrame) -> list[Finding]:

@@ -51,6 +51,7 @@ def incompatibilities(first: TrialPlan, second: TrialPlan) -> list[str]:
     if is_planned:
         voids = [_sorted(plan.void_reasons) for plan in (first, second)]
         found += _difference("void_reasons", *voids)
+        found += _difference("judging.verdict", first.judging.verdict, second.judging.verdict)
         stops = [plan.stopping and plan.stopping.model_dump() for plan in (first, second)]
         found += _difference("stopping", *stops)
     for name in _SETTINGS:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import EndReason
+from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.metrics.tasks import TaskLookup
 
@@ -105,6 +105,35 @@ def score_end(
     return EndReason.FAILURE if terminated else EndReason.TIMEOUT
 
 
+def score_played(
+    task: TaskPlan,
+    rewards: Sequence[float],
+    *,
+    terminated: bool,
+    truncated: bool,
+    info: Mapping[str, Any],
+) -> tuple[EndReason, float, float]:
+    """End reason, quality and return of an episode that was played to its end; see `score_end`.
+
+    Args:
+        task: What was played.
+        rewards: One a tick.
+        terminated: The task ended the episode.
+        truncated: A time limit ended it.
+        info: The last `info` of the environment.
+    """
+    episode_return = float(sum(rewards))
+    quality = quality_of(episode_return, task.quality_range)
+    end_reason = score_end(
+        terminated=terminated,
+        truncated=truncated,
+        quality=quality,
+        success_quality=task.success_quality,
+        info=info,
+    )
+    return end_reason, quality, episode_return
+
+
 def _declared_end(info: Mapping[str, Any] | None) -> EndReason | None:
     given = (info or {}).get("end_reason")
     if given is None:
@@ -193,6 +222,8 @@ def _no_score(end_reason: EndReason, reason: str) -> Score:
 def rescore(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
     """Score logged episodes again with the rules at hand; the recorded scores stay as they are.
 
+    Where a person judged, only the quality is computed again: no rule replaces a verdict.
+
     Args:
         frame: Episodes with the columns of `core.episode.COLUMNS`.
         plan: The plan they were recorded under.
@@ -216,7 +247,7 @@ def rescore(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
         rows.append(_recorded(row))
         if row["score_version"] == SCORE_VERSION:
             continue
-        score = _score_record(row, lookup.task_of(row))
+        score = _score_record(row, lookup.task_of(row), is_judged=_is_judged(row, plan))
         rows.append(_version_row(str(row["episode_id"]), score))
     columns = ["episode_id", "score_version", "quality", "success", "end_reason", "reason"]
     result = pd.DataFrame(rows, columns=columns, dtype=object)
@@ -251,7 +282,7 @@ def rescored_frame(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
     for index, row in enumerate(episodes.to_dict(orient="records")):
         if row["score_version"] == SCORE_VERSION:
             continue
-        score = _score_record(row, lookup.task_of(row))
+        score = _score_record(row, lookup.task_of(row), is_judged=_is_judged(row, plan))
         if score.quality is None:
             continue
         new = (score.quality, score.success, score.end_reason.value, score.version)
@@ -262,20 +293,29 @@ def rescored_frame(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
     return episodes
 
 
-def _score_record(row: Mapping[Hashable, Any], task: TaskPlan) -> Score:
+def _is_judged(row: Mapping[Hashable, Any], plan: TrialPlan) -> bool:
+    """Whether success of a row is what a person said, not what the task measured."""
+    return plan.imported is None and plan.judging.asks(Side(row["side"]))
+
+
+def _score_record(row: Mapping[Hashable, Any], task: TaskPlan, *, is_judged: bool) -> Score:
     from robo_eval.metrics.frame import is_missing
 
     episode_return, ticks = row["episode_return"], row["ticks"]
+    end_reason = EndReason(row["end_reason"])
     try:
-        return score_row(
+        score = score_row(
             episode_return=None if is_missing(episode_return) else float(episode_return),
             ticks=None if is_missing(ticks) else int(ticks),
-            end_reason=EndReason(row["end_reason"]),
+            end_reason=end_reason,
             interventions=int(row["interventions"]),
             task=task,
         )
     except InputError as err:
         raise InputError(f"episode {row['episode_id']}: {err}") from err
+    if not is_judged or score.success is None:
+        return score
+    return replace(score, success=end_reason is EndReason.SUCCESS, end_reason=end_reason)
 
 
 def _recorded(row: Mapping[Hashable, Any]) -> dict[str, object]:

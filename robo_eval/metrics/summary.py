@@ -10,6 +10,7 @@ from robo_eval.core.series import Series, shortened
 from robo_eval.metrics.attribution import Finding
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
+from robo_eval.metrics.deviation import Deviation
 from robo_eval.metrics.effects import NoveltyEffects, effects_of
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import (
@@ -60,6 +61,8 @@ class TrialSummary:
         raters: How second raters agree with the log.
         findings: What in the evidence does not fit the episodes; none in a clean audit.
         evidence: SHA-256 of each file of evidence, by its name.
+        deviations: In what the trial departed from its plan; None if nobody looked, or nothing
+            was planned, as in an imported trial.
         acc: Capability and generality; None if not asked for.
         score_versions: Versions of the scoring rules the scores come from, with their episodes.
         config: Settings of the metrics.
@@ -82,6 +85,7 @@ class TrialSummary:
     raters: tuple[SecondRater, ...] = ()
     findings: tuple[Finding, ...] = ()
     evidence: Mapping[str, str] = field(default_factory=dict)
+    deviations: tuple[Deviation, ...] | None = None
     verified: bool | None = None
     log_problem: str | None = None
 
@@ -120,6 +124,9 @@ class TrialSummary:
             "second_raters": [found.as_dict() for found in self.raters],
             "audit": [{"where": found.where, "text": found.text} for found in self.findings],
             "evidence": dict(self.evidence),
+            "deviations": None
+            if self.deviations is None
+            else [found.as_dict() for found in self.deviations],
             "acc": None if self.acc is None else self.acc.as_dict(),
             "score_versions": {str(key): count for key, count in self.score_versions.items()},
             "configuration": self.config.as_dict(),

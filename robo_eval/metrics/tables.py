@@ -30,6 +30,7 @@ _NEEDED: Final = (
     "seed",
     "policy",
     "policy_digest",
+    "initial_state",
     "quality",
     "success",
     "end_reason",

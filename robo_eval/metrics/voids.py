@@ -63,7 +63,9 @@ def void_rates(table: pd.DataFrame, config: MetricConfig) -> tuple[VoidRate, ...
     found = []
     for (policy, side), rows in main[void].groupby(["policy", "side"], sort=True):
         attempts = int(((main["policy"] == policy) & (main["side"] == side)).sum())
-        reasons = rows["end_detail"].fillna("no reason given").astype(str).tolist()
+        details = rows["end_detail"].fillna("no reason given").astype(str)
+        # What follows a colon is a note of whoever declared it void.
+        reasons = [detail.partition(": ")[0] for detail in details]
         k = len(reasons)
         found.append(
             VoidRate(

@@ -11,6 +11,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.metrics.voids import SecondRater, VoidRate
+from robo_eval.report.deviations import DeviationLine, deviation_lines
 from robo_eval.report.words import missing_words, percent, spaced, thousands
 
 OURS: Final = "this project's choice"
@@ -87,6 +88,8 @@ class Conduct:
 
     Attributes:
         is_shown: Whether there is more to tell than the settings.
+        has_people: Whether people or robots took part: voids, raters and evidence are told then.
+        deviations: In what the trial departed from its plan; None if nothing was planned.
         voids: Void attempts, where there are any.
         max_voids: Share of void attempts from which on a policy is flagged.
         raters: Second raters.
@@ -97,6 +100,8 @@ class Conduct:
     """
 
     is_shown: bool
+    has_people: bool
+    deviations: Sequence[DeviationLine] | None = None
     voids: Sequence[Voids] = ()
     max_voids: float
     raters: Sequence[SecondRater] = ()
@@ -125,8 +130,12 @@ def conduct_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> Con
         if (found.side, found.policy) in rates
     ]
     told = (summary.robots, voids, summary.raters, summary.findings, summary.evidence)
+    has_sides = len({row.side for row in summary.policies}) > 1
+    found = summary.deviations
     return Conduct(
-        is_shown=any(told),
+        is_shown=any(told) or found is not None,
+        has_people=any(told),
+        deviations=None if found is None else deviation_lines(found, has_sides=has_sides),
         voids=voids,
         max_voids=summary.config.max_voids,
         raters=summary.raters,

@@ -280,6 +280,33 @@ def test_what_a_pair_must_share_is_checked():
         compare_sides(twice)
 
 
+STARTED = {"cart_position": [0.1, 0.2], "pole_quat_xyzw": [0.0, 0.1, 0.0, 0.995], "tick": 0}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"cart_position": [0.1, 0.2 + 1e-9], "noise": 1}, None),
+        ({"pole_quat_xyzw": [0.0, -0.1, 0.0, -0.995]}, None),
+        ({}, None),
+        ('{"cart_position": [0.1, 0.2]}', None),
+        ("by hand", None),
+        ({"cart_position": [0.1, 0.3]}, r"initial_state.cart_position\[1\] is 0.2 on side real"),
+        ('{"tick": 1}', "initial_state.tick is 0 on side real and 1 on side sim"),
+        ({"cart_position": [0.1]}, "initial_state.cart_position is"),
+        ({"tick": None}, "initial_state.tick is 0 on side real and None"),
+    ],
+)
+def test_both_episodes_of_a_pair_start_alike(given, said):
+    table = pairs([1, 0], [1, 1])
+    table["initial_state"] = [STARTED, {}, given, {"tick": 7}]
+    if said is None:
+        assert compare_sides(table).n_pairs == 2
+    else:
+        with pytest.raises(InputError, match=f"pair 'pick-0-0': {said}"):
+            compare_sides(table)
+
+
 def test_a_lost_partner_leaves_the_pair_out():
     table = pairs([1, 1, 0], [1, 0, 0]).astype(object)
     table.loc[5, ["quality", "success", "end_reason"]] = [None, None, "lost"]

@@ -9,8 +9,12 @@ import pytest
 from robo_eval import formulas
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.plan import parse_plan
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
+from robo_eval.metrics.attribution import attribute
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import summarise
 
 QUICK = MetricConfig(resamples=500)
@@ -302,7 +306,10 @@ def test_further_simulation_sharpens_the_real_rate():
 def test_voids_are_counted_and_flagged():
     table = episodes([1] * 18)
     void = episodes([0] * 2, prefix="void").assign(
-        quality=np.nan, success=None, end_reason="void", end_detail="operator_error"
+        quality=np.nan,
+        success=None,
+        end_reason="void",
+        end_detail=["operator_error", "operator_error: the cable was caught"],
     )
     summary = summarise(pd.concat([table, void], ignore_index=True), config=QUICK)
     (found,) = summary.voids
@@ -430,3 +437,18 @@ def test_a_trial_in_simulation_only_says_so():
     summary = summarise(episodes([1] * 5, side="sim"), config=QUICK)
     assert summary.as_dict()["evidence_tag"] == "sim_only"
     assert summarise(episodes([1] * 5), config=QUICK).evidence_tag == "real"
+
+
+def test_a_success_below_the_plans_target_fails_the_audit(frame, episode):
+    plan = parse_plan(
+        "name: x\ntasks: [{family: balancing, success_quality: 0.9}]\npolicies: [balancer]",
+        source="p",
+    )
+    table = frame(
+        episode("fine", 0.95, end_reason=EndReason.SUCCESS, success=True),
+        episode("weak", 0.5, end_reason=EndReason.SUCCESS, success=True),
+        episode("failed", 0.5),
+    )
+    (finding,) = attribute(Evidence(), episodes_frame(table), plan).findings
+    assert finding.where == "episodes: weak"
+    assert "quality 0.5 is below the plan's success_quality of 0.9" in finding.text

@@ -3,9 +3,13 @@ import itertools
 import pytest
 
 from robo_eval.core.errors import InputError, UnknownNameError
-from robo_eval.core.kinds import EndReason
-from robo_eval.core.plan import PolicyPlan, TaskPlan, TrialPlan
+from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.plan import JudgingPlan, PolicyPlan, TaskPlan, TrialPlan
+from robo_eval.log.evidence import Evidence
 from robo_eval.metrics import scoring
+from robo_eval.metrics.attribution import attribute
+from robo_eval.metrics.coverage import coverage_of
+from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.scoring import (
     is_good_enough,
     quality_of,
@@ -14,6 +18,7 @@ from robo_eval.metrics.scoring import (
     score_end,
     score_row,
 )
+from robo_eval.metrics.tables import main_rows
 
 ENV = "RoboEval/CartPole3D-v0"
 
@@ -179,3 +184,34 @@ def test_a_row_of_unknown_length_is_scored_by_its_return(frame, episode, monkeyp
     # Whether the clock ended it is not known, so it is no timeout.
     assert new["end_reason"].tolist() == ["success", "failure"]
     assert rescore(log, limited)["quality"].tolist() == [0.5, 1.0, 1.0, 0.7]
+
+
+def test_a_verdict_of_a_person_is_not_scored_again(frame, episode):
+    judging = JudgingPlan(verdict="operator")
+    plan = _plan().model_copy(update={"judging": judging, "sides": (Side.SIM, Side.TWIN)})
+    twin = {"side": Side.TWIN, "robot": "twin-1", "score_version": 0}
+    rows = frame(
+        episode("yes", 0.4, **twin, success=True, end_reason=EndReason.SUCCESS),
+        episode("no", 1.0, **twin, success=False, end_reason=EndReason.FAILURE),
+        episode("none", None, **twin, end_reason=EndReason.NO_VERDICT, episode_return=1.0),
+        episode("sim", 0.4, score_version=0, success=True, end_reason=EndReason.SUCCESS),
+    )
+    new = rescored_frame(rows, plan).set_index("episode_id")
+    assert new["success"].to_dict() == {"yes": True, "no": False, "none": None, "sim": False}
+    assert new.loc[["yes", "no"], "quality"].tolist() == [0.4, 1.0]
+    assert new["end_reason"].tolist() == ["success", "failure", "no_verdict", "failure"]
+    # Where the task scores, a success below its target is a finding; a person's is not.
+    found = attribute(Evidence(), episodes_frame(rows), plan).findings
+    assert [finding.where for finding in found if "success_quality" in finding.text] == [
+        "episodes: sim"
+    ]
+
+
+def test_a_missing_verdict_is_missing_in_the_coverage(frame, episode):
+    twin = {"side": Side.TWIN, "robot": "twin-1"}
+    rows = frame(
+        episode("a", 1.0, **twin), episode("b", None, **twin, end_reason=EndReason.NO_VERDICT)
+    )
+    coverage = coverage_of(main_rows(episodes_frame(rows)), planned=2)
+    assert coverage.text == "1 of 2 scored (1 no verdict)"
+    assert not coverage.is_sufficient
