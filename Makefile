@@ -16,8 +16,8 @@ TYPOS := .venv/bin/typos
 # is gone counts as not installed.
 digest = $(shell { pwd; cat pyproject.toml $(1); } | cksum | tr -d ' ')
 $(shell $(PY) -c '' 2>/dev/null || rm -rf .venv/stamps)
-DEMO := .venv/stamps/demo-$(call digest,requirements/demo.txt)
-DEV := .venv/stamps/dev-$(call digest,requirements/demo.txt requirements/dev.txt)
+DEMO := .venv/stamps/demo-$(call digest,requirements/demo.txt requirements/ros.txt)
+DEV := .venv/stamps/dev-$(call digest,requirements/*.txt)
 
 PYTEST := $(PY) -m pytest
 WORKERS ?= 2

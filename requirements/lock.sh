@@ -24,5 +24,7 @@ compile() {
 }
 
 compile demo.txt pyproject.toml requirements/build.in --extra sim
+compile ros.txt pyproject.toml requirements/build.in \
+    --extra sim --extra ros --constraint requirements/demo.txt
 compile dev.txt pyproject.toml requirements/build.in \
-    --extra sim --extra dev --constraint requirements/demo.txt
+    --extra sim --extra ros --extra dev --constraint requirements/ros.txt

@@ -1,0 +1,1 @@
+"""Launch files and robot files, and what the launch files share."""

@@ -1,0 +1,445 @@
+"""Plays the physical half of a trial: one robot, episode by episode, each a row and a bag."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from robo_eval.agents import load_policy
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InputError, InterruptedRunError
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.policy import Policy
+from robo_eval.core.schedule import (
+    PlannedEpisode,
+    attempts_of,
+    count_unscored,
+    policy_seed,
+    remaining,
+    schedule,
+)
+from robo_eval.core.series import next_block
+from robo_eval.core.stop_signals import StopFlag, stop_signals
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.pausing import is_paused
+from robo_eval.log.planned_row import row_for
+from robo_eval.log.provenance import software
+from robo_eval.log.recovery import recover_trial
+from robo_eval.log.store import EpisodeStore
+from robo_eval.metrics.scoring import SCORE_VERSION
+from robo_eval_robot.attempt import Attempt
+from robo_eval_robot.children import Children, children
+from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.episode import play_attempt
+from robo_eval_robot.link import RobotLink, RobotLostError
+from robo_eval_robot.lock import robot_lock
+from robo_eval_robot.noting import Notebook
+from robo_eval_robot.preflight import preflight
+from robo_eval_robot.recordings import Recordings, Trace
+from robo_eval_robot.staff import staff_for
+from robo_eval_robot.stagehand import TwinStagehand
+from robo_eval_robot.starts import Starts
+from robo_eval_robot.suitability import check_robot, task_keywords
+from robo_eval_robot.terminal import Terminal
+
+Progress = Callable[[int, int, Episode], None]
+"""Called after each row with episodes done, episodes planned, and the row."""
+PREFLIGHT_FILE: Final = "preflight.json"
+"""What the last preflight of a trial found."""
+_STATUS_S: Final = 0.2
+_POLL_S: Final = 0.1
+_PAUSE_S: Final = 0.5
+_LATE_S: Final = 0.2
+_GHOST_S: Final = 30.0
+"""How long the graph may show a process that was killed."""
+_RESTARTS: Final = 3
+"""How often a process that dies is started again in one run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalResult:
+    """How a run on a robot ended.
+
+    Attributes:
+        planned: Episodes the plan asks for on this side.
+        unscored: Of those, the ones without a score.
+        played: Attempts of this run.
+        seconds: Wall time of this run.
+    """
+
+    planned: int
+    unscored: int
+    played: int
+    seconds: float
+
+
+def run_physical(
+    trial: TrialDirectory,
+    config: RobotConfig,
+    robot_file: Path,
+    *,
+    terminal: Terminal | None = None,
+    operator: str | None = None,
+    on_progress: Progress | None = None,
+    on_status: Callable[[str], None] | None = None,
+    view: str | None = None,
+) -> PhysicalResult:
+    """Play every episode of a trial on a robot that has no scored attempt yet.
+
+    Guard and recorder run as processes of their own, and so does a twin. Each row is committed
+    when its episode has ended; a run that died goes on where it was.
+
+    Args:
+        trial: The trial directory; it is locked while the run lasts, and so is the robot.
+        config: The robot.
+        robot_file: File it was read from, for the other processes.
+        terminal: Where the person at the robot sits; needed unless it is a twin.
+        operator: Who that is.
+        on_progress: Called after each row.
+        on_status: Called a few times a second with what goes on.
+        view: Where Rerun shows the robot meanwhile: `window`, a file or an address.
+
+    Raises:
+        InputError: If robot or guard do not come up, or somebody else uses the robot.
+        PreflightError: If the robot does not do what is asked, or does not stop by itself.
+        InterruptedRunError: On SIGINT, SIGTERM or SIGHUP, after the robot was stopped and what
+            ended was committed.
+        RobotLostError: If a process of the robot dies again and again.
+        TrialDirectoryError: If the trial cannot be written.
+    """
+    started = time.monotonic()
+    check_robot(trial.plan, config, str(robot_file))
+    with ExitStack() as stack:
+        if terminal is None and config.body != "twin":
+            raise InputError(f"robot {config.name!r}: a person must set its episodes up")
+        stack.enter_context(robot_lock(config.name))
+        stop = stack.enter_context(stop_signals())
+        stack.enter_context(trial.lock())
+        store = stack.enter_context(EpisodeStore(trial.path, durable=True))
+        recover_trial(trial, store)
+        own = stack.enter_context(children(trial.path / "logs"))
+        _start_processes(own, trial, config, robot_file, view)
+        link = RobotLink(config)
+        stack.callback(link.close)
+        run = _Run(trial, config, store, own, link, stop, terminal, operator)
+        run.on_progress = on_progress
+        run.on_status = on_status
+        run.connect()
+        try:
+            run.play_all()
+        finally:
+            run.note_rest()
+        is_all = not (set(trial.plan.sides) - {config.side})
+        trial.write_manifest(status="complete" if is_all else "interrupted", store=store)
+        return PhysicalResult(
+            planned=len(run.planned),
+            unscored=run.unscored(),
+            played=run.played,
+            seconds=time.monotonic() - started,
+        )
+
+
+def _start_processes(
+    own: Children,
+    trial: TrialDirectory,
+    config: RobotConfig,
+    robot_file: Path,
+    view: str | None,
+) -> None:
+    if config.body == "twin":
+        own.start("twin", "robo_eval_twin.twin_node", [str(robot_file)])
+    own.start("guard", "robo_eval_robot.guard_node", [str(robot_file)])
+    own.start("recorder", "robo_eval_robot.recorder", [str(robot_file), "--root", str(trial.path)])
+    if view is not None:
+        began = ["--trial", str(trial.path), "--began", str(time.time_ns())]
+        arguments = [str(robot_file), "--to", view, *began]
+        own.start("view", "robo_eval_robot.view", arguments, is_vital=False)
+
+
+class _Run:
+    """One pass over the episodes that are still to do."""
+
+    on_progress: Progress | None = None
+    on_status: Callable[[str], None] | None = None
+
+    def __init__(
+        self,
+        trial: TrialDirectory,
+        config: RobotConfig,
+        store: EpisodeStore,
+        own: Children,
+        link: RobotLink,
+        stop: StopFlag,
+        terminal: Terminal | None,
+        operator: str | None,
+    ) -> None:
+        self._trial = trial
+        self._config = config
+        self._store = store
+        self._own = own
+        self._link = link
+        self._stop = stop
+        self._operator = operator
+        self._recordings = Recordings(link, trial.path, own.check)
+        self._software = software()
+        self._restarts = 0
+        self._is_unproved = True
+        self._is_judging = False
+        self._playing = ""
+        self._next_status_s = 0.0
+        plan = trial.plan
+        self._policies: list[Policy] = [
+            load_policy(entry.name, entry.factory, entry.kwargs) for entry in plan.policies
+        ]
+        suffix = f"-{config.side.value}"
+        self.planned = [
+            replace(planned, pair_id=planned.base_id.removesuffix(suffix))
+            for planned in schedule(plan, config.side)
+        ]
+        self.played = 0
+        logged = list(store.episodes())
+        self._attempts = attempts_of(logged, config.side)
+        self._starts = Starts(self.planned, logged)
+        self._notebook = Notebook(trial.path, plan, self.planned, config.side)
+        self._staff = staff_for(
+            trial,
+            config,
+            link,
+            self._notebook,
+            terminal=terminal,
+            operator=operator,
+            poll=self._poll,
+        )
+
+    def unscored(self) -> int:
+        """Planned episodes without a score."""
+        return count_unscored(self.planned, self._attempts)
+
+    def connect(self) -> None:
+        """Wait for robot, guard and recorder; a process that ends meanwhile says why."""
+        try:
+            self._link.connect()
+            self._recordings.connect(self._config.start_up_s)
+        except InputError:
+            self._own.check()
+            raise
+
+    def prove(self) -> None:
+        """Let the preflight show that the robot stops by itself, if anything is to be played."""
+        if not self._due():
+            return
+        is_twin, person = self._config.body == "twin", self._staff.person
+        try:
+            preflight(
+                self._link,
+                self._config,
+                TwinStagehand(self._link) if is_twin else self._staff.stagehand,
+                self._trial.path / PREFLIGHT_FILE,
+                ask=None if is_twin or person is None else person.confirm,
+                check=self._check_alive,
+            )
+        except InterruptedRunError:
+            self._check_stop()
+            raise
+        self._link.trips.clear()  # of no episode
+        self._is_unproved = False
+
+    def play_all(self) -> None:
+        """Play what is left, in the plan's order, block by block where a rule may end it."""
+        while todo := self._due():
+            for planned in todo:
+                self._wait_while_paused()
+                self._check_stop()
+                self._mend()
+                try:
+                    row = self._play(planned)
+                except InterruptedRunError:
+                    self._check_stop()
+                    raise
+                self._commit(planned, row)
+        self._check_stop()
+
+    def _due(self) -> Sequence[PlannedEpisode]:
+        plan = self._trial.plan
+        todo = remaining(self.planned, self._attempts, retries=plan.retries)
+        return next_block(plan, todo, self._attempts)
+
+    def _play(self, planned: PlannedEpisode) -> Episode:
+        start_ns = time.time_ns()
+        self._playing = str(planned.pair_id)
+        try:
+            attempt = play_attempt(
+                planned,
+                plan=self._trial.plan,
+                config=self._config,
+                keywords=task_keywords(self._trial.plan, planned),
+                policy=self._policies[planned.policy],
+                policy_seed=policy_seed(planned.seed),
+                link=self._link,
+                stagehand=self._staff.stagehand,
+                recordings=self._recordings,
+                planned_start=self._starts.of(planned),
+                check=self._check_alive,
+            )
+        except RobotLostError as err:
+            attempt = self._after_loss(planned, err)
+        self._notebook.attempt(planned, attempt)
+        self._is_judging = True
+        try:
+            attempt = self._staff.judge.judge(planned, attempt)
+        finally:
+            self._is_judging = False
+        return self._row(planned, attempt, start_ns)
+
+    def _poll(self) -> None:
+        """Hear the robot for a moment while a person thinks; see `Person`."""
+        self._link.wait(lambda: False, _POLL_S)
+        # An episode that has ended is judged, whoever dies meanwhile.
+        if self._is_judging:
+            self._check_signal()
+        else:
+            self._check_alive()
+
+    def _wait_while_paused(self) -> None:
+        """Begin nothing while the trial is asked to wait; see `robo_eval.log.pausing`."""
+        trial = self._trial.path
+        if not is_paused(trial):
+            return
+        start_ns, began = time.time_ns(), time.monotonic()
+        try:
+            while is_paused(trial):
+                self._show("paused")
+                self._link.wait(lambda: self._is_stopped() or not is_paused(trial), _PAUSE_S)
+                self._check_stop()
+        finally:
+            self._notebook.pause(
+                start_ns, time.monotonic() - began, operator=self._operator, asked_by="command"
+            )
+
+    def _check_alive(self) -> None:
+        """Whether the run may go on.
+
+        Raises:
+            RobotLostError: If one of its processes has died.
+            InterruptedRunError: If somebody asked it to stop.
+        """
+        self._own.check()
+        self._show(self._staff.blinding.episode(self._playing))
+        self._check_signal()
+
+    def _show(self, what: str) -> None:
+        now = time.monotonic()
+        if self.on_status is not None and now >= self._next_status_s:
+            self._next_status_s = now + _STATUS_S
+            guard = self._link.guard.state or "silent"
+            self.on_status(f"{what or 'getting ready'}, guard {guard}")
+
+    def _check_signal(self) -> None:
+        if self._stop.signal_name is not None:
+            raise InterruptedRunError(f"stopped by {self._stop.signal_name}")
+
+    def _is_stopped(self) -> bool:
+        return self._stop.signal_name is not None
+
+    def _after_loss(self, planned: PlannedEpisode, err: RobotLostError) -> Attempt:
+        """Bring everything up again, and keep of the episode what can be kept."""
+        dead = self._restart_dead(err)
+        trace: Trace | None = None
+        if "recorder" not in dead:
+            trace = self._recordings.end(planned.episode_id, end_reason=EndReason.LOST.value)
+        self.connect()
+        if trace is None:
+            trace = self._recordings.rescue(planned.episode_id)
+        return Attempt(end_reason=EndReason.LOST, detail=str(err), trace=trace)
+
+    def _restart_dead(self, err: RobotLostError) -> list[str]:
+        """Start again what has died; what cannot be mended so is raised."""
+        dead = self._own.dead()
+        self._restarts += 1
+        if not dead or self._restarts > _RESTARTS:
+            raise err
+        for name in dead:
+            self._own.restart(name)
+        self._link.patience_s = _GHOST_S
+        self._is_unproved = self._is_unproved or bool({"guard", "twin"} & set(dead))
+        if "recorder" in dead:
+            self._recordings.forget()
+        return dead
+
+    def _mend(self) -> None:
+        """Start again what died between two episodes, which costs none of them.
+
+        A guard or twin that is new has to show once more that the robot stops by itself.
+        """
+        while True:
+            try:
+                self._own.check()
+                if self._is_unproved:
+                    self.prove()
+            except RobotLostError as err:
+                self._restart_dead(err)
+                self.connect()
+            else:
+                return
+
+    def _row(self, planned: PlannedEpisode, attempt: Attempt, start_ns: int) -> Episode:
+        return row_for(
+            planned,
+            self._trial.plan,
+            self._trial.plan_digest,
+            policy_digest=self._policies[planned.policy].digest,
+            robot=self._config.name,
+            start_ns=attempt.start_ns or start_ns,
+            duration_s=attempt.duration_s,
+            exposure_s=attempt.duration_s,
+            ticks=attempt.ticks,
+            score_version=SCORE_VERSION,
+            episode_return=attempt.episode_return,
+            quality=attempt.quality,
+            success=attempt.success,
+            end_reason=attempt.end_reason,
+            end_detail=attempt.detail,
+            recovered=attempt.trace.recovered if attempt.trace else False,
+            uninterrupted_actions=attempt.ticks,
+            control_quality=attempt.measures,
+            initial_state=attempt.initial_state,
+            initial_state_source=self._config.tasks[
+                self._trial.plan.tasks[planned.condition.task].env
+            ].initial_state.source,
+            operator=self._operator,
+            void_by=attempt.void_by,
+            software=self._software,
+            trace_uri=attempt.trace.uri if attempt.trace else None,
+            trace_sha256=attempt.trace.sha256 if attempt.trace else None,
+        )
+
+    def note_rest(self) -> None:
+        """Write down what the guard reported too late for its episode."""
+        self._link.wait(lambda: False, _LATE_S)
+        for trip in self._link.trips:
+            self._notebook.trip(trip)
+        self._link.trips.clear()
+
+    def _commit(self, planned: PlannedEpisode, episode: Episode) -> None:
+        self._store.append([episode])
+        self._starts.add(planned, episode)
+        self._attempts[planned.base_id].append(episode.end_reason)
+        self.played += 1
+        if self.on_progress is not None:
+            done = sum(bool(self._attempts[p.base_id]) for p in self.planned)
+            self.on_progress(done, len(self.planned), episode)
+
+    def _check_stop(self) -> None:
+        person = self._staff.person
+        by = self._stop.signal_name or (person.stopped_by if person else None)
+        if by is None:
+            return
+        self._trial.write_manifest(status="interrupted", store=self._store)
+        raise InterruptedRunError(
+            f"stopped by {by} after {self.played} episodes of this run; the"
+            f" robot was stopped; go on with: robo-eval resume {self._trial.path}"
+        )

@@ -1,0 +1,27 @@
+"""One line of the doctor's table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at, what was found, and what to do about it.
+
+    Attributes:
+        name: What was looked at.
+        passed: Whether it is as it has to be; None for a note, which fails nothing.
+        found: What was found.
+        remedy: What to do; empty if nothing has to be done.
+    """
+
+    name: str
+    passed: bool | None
+    found: str
+    remedy: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)

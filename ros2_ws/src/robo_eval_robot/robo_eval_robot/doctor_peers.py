@@ -1,0 +1,163 @@
+"""Who else is on a robot's topics, and whether they and our nodes understand each other."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+from robo_eval_robot import topics
+from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.doctor_check import Check
+from robo_eval_robot.hearing import COMMAND_TYPE, TYPES, Endpoint, Heard, listened
+
+_LISTENERS: Final = ("guard", "recorder", "conductor", "policy", "doctor", "view")
+"""Our nodes that may listen to the controller's topic without moving anything."""
+_POLICIES: Final = ("conductor", "policy")
+
+
+def peer_checks(config: RobotConfig, heard: Heard) -> list[Check]:
+    """Every check of publishers, subscribers, emergency stop and guard.
+
+    Args:
+        config: The robot.
+        heard: What was heard of it.
+    """
+    return [
+        *delivery(config, heard),
+        controller(config, heard),
+        commanders(config, heard),
+        requesters(config, heard),
+        estop(config, heard),
+        guard(heard),
+    ]
+
+
+def delivery(config: RobotConfig, heard: Heard) -> list[Check]:
+    """Whether our nodes get what is published: one check a topic that somebody publishes."""
+    checks = []
+    for topic, (kind, requested) in listened(config).items():
+        found = heard.publishers.get(topic, ())
+        if not found:
+            continue  # that nothing arrives is said elsewhere
+        problem = next(
+            filter(None, (_misfit(each, TYPES[kind], requested) for each in found)), None
+        )
+        name = f"delivery of {topic.removeprefix(config.namespace + '/')}"
+        if problem is None:
+            offered = "reliable, latched" if found[0].is_latched else "reliable"
+            checks.append(Check(name, passed=True, found=f"{offered}, {found[0].type}"))
+        else:
+            checks.append(Check(name, passed=False, found=problem[0], remedy=problem[1]))
+    return checks
+
+
+def _misfit(offered: Endpoint, kind: str, requested: QoSProfile) -> tuple[str, str] | None:
+    """What keeps a publisher's messages from one of our nodes, with its remedy."""
+    if offered.type != kind:
+        return f"{offered.node} publishes {offered.type}", f"{kind} is needed; name another topic"
+    if requested.reliability == ReliabilityPolicy.RELIABLE and not offered.is_reliable:
+        return (
+            f"{offered.node} offers reliability BEST_EFFORT, RELIABLE is requested",
+            "set the publisher's reliability to RELIABLE",
+        )
+    if requested.durability == DurabilityPolicy.TRANSIENT_LOCAL and not offered.is_latched:
+        return (
+            f"{offered.node} offers durability VOLATILE, TRANSIENT_LOCAL is requested",
+            "set the publisher's durability to TRANSIENT_LOCAL",
+        )
+    return None
+
+
+def controller(config: RobotConfig, heard: Heard) -> Check:
+    """Whether somebody takes the guard's commands."""
+    topic, name = config.topic(config.controller.topic), "controller"
+    own = {f"{config.namespace}/{node}" for node in _LISTENERS}
+    takers = [each for each in heard.subscribers.get(topic, ()) if each.node not in own]
+    if not takers:
+        remedy = (
+            "load and activate the controller, or set controller.topic to the one it listens on"
+        )
+        return Check(name, passed=False, found=f"nobody listens on {topic}", remedy=remedy)
+    for taker in takers:
+        if taker.type != COMMAND_TYPE:
+            remedy = f"{COMMAND_TYPE} is sent; set controller.topic to a forward controller's"
+            found = f"{taker.node} takes {taker.type} on {topic}"
+            return Check(name, passed=False, found=found, remedy=remedy)
+        if taker.is_latched:
+            remedy = "set the subscriber's durability to VOLATILE: commands are not kept"
+            found = f"{taker.node} requests durability TRANSIENT_LOCAL, VOLATILE is offered"
+            return Check(name, passed=False, found=found, remedy=remedy)
+    nodes = ", ".join(each.node for each in takers)
+    return Check(name, passed=True, found=f"{nodes} listens on {topic}")
+
+
+def commanders(config: RobotConfig, heard: Heard) -> Check:
+    """Whether anybody but the guard commands the controller."""
+    topic, name = config.topic(config.controller.topic), "one commander"
+    found = heard.publishers.get(topic, ())
+    guards = [each for each in found if each.node == f"{config.namespace}/guard"]
+    others = [each.node for each in found if each not in guards]
+    if others or len(guards) > 1:
+        who = ", ".join(others) or "a second guard"
+        return Check(
+            name,
+            passed=False,
+            found=f"{who} publishes on {topic}",
+            remedy="end that node: only the guard may command the controller",
+        )
+    return Check(name, passed=True, found="the guard only" if guards else f"nobody on {topic}")
+
+
+def requesters(config: RobotConfig, heard: Heard) -> Check:
+    """Whether anybody asks for commands."""
+    topic, name = config.topic(topics.POLICY_COMMAND), "one policy"
+    own = {f"{config.namespace}/{node}" for node in _POLICIES}
+    found = heard.publishers.get(topic, ())
+    others = [each.node for each in found if each.node not in own]
+    if others:
+        return Check(
+            name,
+            passed=False,
+            found=f"{', '.join(others)} publishes on {topic}",
+            remedy="end that node: the policy of a run must be the only one",
+        )
+    if found:
+        found_text = f"{', '.join(each.node for each in found)} is there"
+        return Check(name, passed=None, found=found_text, remedy="a run seems to be on; let it end")
+    return Check(name, passed=True, found=f"nobody on {topic}")
+
+
+def estop(config: RobotConfig, heard: Heard) -> Check:
+    """Whether the emergency stop is seen, and released."""
+    topic, name = config.topic(config.guard.estop.topic), "e-stop"
+    if not heard.estop:
+        is_needed = config.guard.estop.required
+        remedy = f"have the driver publish its state on {topic} (std_msgs/Bool, true = pressed,"
+        remedy += " latched): "
+        remedy += "without it the guard enables nothing" if is_needed else "the guard cannot see it"
+        found = f"nothing on {topic}"
+        return Check(name, passed=False if is_needed else None, found=found, remedy=remedy)
+    if heard.estop[-1]:
+        remedy = "see why it was pressed, then release it"
+        return Check(name, passed=False, found="is pressed", remedy=remedy)
+    return Check(name, passed=True, found="is released; --estop also sees it pressed")
+
+
+def guard(heard: Heard) -> Check:
+    """What the guard says, if one runs; none has to."""
+    state = heard.guard.get("state", "")
+    found, remedy = {
+        "": ("not running; robo-eval run starts it", ""),
+        "READY": ("READY: nothing is passed on", ""),
+        "INIT": ("INIT", heard.guard.get("waits_for", "")),
+        "RUNNING": ("RUNNING: motion is enabled", "a run seems to be on; let it end"),
+    }.get(
+        state,
+        (
+            f"{state} ({heard.guard.get('causes', '')})",
+            "remove the cause, then call safety/reset",
+        ),
+    )
+    is_well = state == "READY" or not state
+    return Check("guard", passed=True if is_well else None, found=found, remedy=remedy)

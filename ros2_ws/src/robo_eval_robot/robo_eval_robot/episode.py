@@ -1,0 +1,314 @@
+"""How one attempt is played on a robot, from setting up to the closed bag."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.core.errors import CheckFailedError, InterruptedRunError, TrialDirectoryError
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.plan import Injection, TrialPlan
+from robo_eval.core.policy import Policy, aside
+from robo_eval.core.schedule import PlannedEpisode, task_and_policy
+from robo_eval.metrics.scoring import score_played
+from robo_eval_robot.attempt import OPERATOR, Attempt, SkippedError
+from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.environment import RosRobotEnv
+from robo_eval_robot.link import RobotLink, RobotLostError, RobotStuckError, Trip
+from robo_eval_robot.recordings import Recordings
+from robo_eval_robot.stagehand import Stagehand
+
+_RECOVERED_TICKS: Final = 50
+"""An injected fault counts as overcome if the episode goes on this long after it, or succeeds."""
+_STATE_S: Final = 0.5
+"""How long the guard's report of a trip may take to arrive."""
+
+
+@dataclass(slots=True)
+class _Played:
+    """What happened between start and end."""
+
+    rewards: list[float] = field(default_factory=list)
+    terminated: bool = False
+    truncated: bool = False
+    info: Mapping[str, Any] = field(default_factory=dict)
+    injected: list[tuple[int, Injection]] = field(default_factory=list)
+
+
+def play_attempt(
+    planned: PlannedEpisode,
+    *,
+    plan: TrialPlan,
+    config: RobotConfig,
+    keywords: Mapping[str, Any],
+    policy: Policy,
+    policy_seed: int,
+    link: RobotLink,
+    stagehand: Stagehand,
+    recordings: Recordings,
+    planned_start: dict[str, Any] | None,
+    check: Callable[[], None],
+) -> Attempt:
+    """Play one attempt.
+
+    What policy or task raise ends it as a `fault`, an interruption as `void`; both stop the robot
+    and close the bag. An interruption while it is set up leaves nothing to log.
+
+    Args:
+        planned: What to play.
+        plan: The plan.
+        config: The robot.
+        keywords: Of the task.
+        policy: Who plays.
+        policy_seed: Seed of the policy's own randomness.
+        link: Connection to the robot.
+        stagehand: Who sets it up.
+        recordings: Who records it.
+        planned_start: State that another policy started from in this episode; None if none did.
+        check: Raises if the run cannot go on.
+
+    Raises:
+        InterruptedRunError: If somebody asks the run to stop before the episode began.
+        RobotLostError: If a process of the robot's side is gone.
+        RobotStuckError: If the guard does not let the robot move.
+        TrialDirectoryError: If the bag cannot be written.
+    """
+    task, _ = task_and_policy(plan, planned)
+    env = RosRobotEnv(robot=config, task=task.env, link=link, stagehand=stagehand, **keywords)
+    played, initial = _Played(), {}
+    start_ns: int | None = None
+    counted = _counts(link)
+    try:
+        _set_up(env, planned, planned_start, stagehand)
+        start_ns = time.time_ns()
+        _begin(recordings, plan, planned, config, policy)
+        observation = _start(env, policy, policy_seed)
+        initial = env.initial_state
+        _play(env, observation, policy, _injections(plan, planned), stagehand, played, check)
+        score = _score(plan, planned, played)
+    except InterruptedRunError as err:
+        if start_ns is None:
+            raise
+        score = Attempt(end_reason=EndReason.VOID, detail=f"interrupted: {err}")
+    except SkippedError as err:
+        score = Attempt(end_reason=EndReason.VOID, detail=str(err), void_by=OPERATOR)
+    except (RobotLostError, RobotStuckError, TrialDirectoryError):
+        with contextlib.suppress(RobotLostError):
+            env.finish()
+        raise
+    except (Exception, SystemExit) as err:  # noqa: BLE001 - whatever broke, it is logged
+        score = Attempt(end_reason=EndReason.FAULT, detail=_detail(err, len(played.rewards)))
+    env.finish()
+    if score.end_reason is EndReason.SAFETY_STOP:
+        link.wait(lambda: any(_is_of(trip, planned) for trip in link.trips), _STATE_S)
+    for _, injection in played.injected:
+        if injection.fault == "estop":
+            stagehand.disturb("estop", pressed=False)
+    trace = recordings.end(
+        planned.episode_id, end_reason=score.end_reason.value, quality=score.quality
+    )
+    ticks = len(played.rewards)
+    # Without a tick, what the policy measured may be of the episode before.
+    own = _measures_of(policy) if ticks else {}
+    return Attempt(
+        end_reason=score.end_reason,
+        detail=score.detail,
+        ticks=ticks,
+        duration_s=ticks / config.control_rate_hz,
+        episode_return=score.episode_return,
+        quality=score.quality,
+        success=score.success,
+        initial_state=initial,
+        measures={
+            **own,
+            **env.timing.as_measures(),
+            **{name: max(0.0, n - counted[name]) for name, n in _counts(link).items()},
+            **({"dropped_messages": float(trace.dropped)} if trace else {}),
+        },
+        trips=_drained(link),
+        faults=tuple(_faults(played, score, config)),
+        trace=trace,
+        void_by=score.void_by,
+        start_ns=start_ns,
+    )
+
+
+def _is_of(trip: Trip, planned: PlannedEpisode) -> bool:
+    return trip.values.get("episode_id", "") in ("", planned.episode_id)
+
+
+def _drained(link: RobotLink) -> tuple[Trip, ...]:
+    """What the guard reported since it was asked last, also of the end of the episode before."""
+    trips = tuple(link.trips)
+    link.trips.clear()
+    return trips
+
+
+def _counts(link: RobotLink) -> dict[str, float]:
+    """How many requests the guard has clamped and refused so far."""
+    return {
+        f"{name}_requests": float(link.guard.values.get(name, 0)) for name in ("clamped", "refused")
+    }
+
+
+def _set_up(
+    env: RosRobotEnv,
+    planned: PlannedEpisode,
+    planned_start: dict[str, Any] | None,
+    stagehand: Stagehand,
+) -> None:
+    """Have the scene set up, as often as somebody is there who can mend it."""
+    while True:
+        try:
+            return _set_up_once(env, planned, planned_start)
+        except (RobotLostError, RobotStuckError):
+            raise
+        except CheckFailedError as err:
+            if not stagehand.again(str(err)):
+                raise
+
+
+def _set_up_once(
+    env: RosRobotEnv, planned: PlannedEpisode, planned_start: dict[str, Any] | None
+) -> None:
+    options = None if planned.start is None else {"state": dict(planned.start)}
+    state = env.prepare(seed=planned.seed, episode_id=planned.episode_id, options=options)
+    expected = planned_start if planned.start is None else dict(planned.start)
+    problem = None if expected is None else env.deviation_problem(state, expected)
+    if problem is not None:
+        raise CheckFailedError(f"the start is not the planned one: {problem}")
+
+
+def _begin(
+    recordings: Recordings,
+    plan: TrialPlan,
+    planned: PlannedEpisode,
+    config: RobotConfig,
+    policy: Policy,
+) -> None:
+    task, entry = task_and_policy(plan, planned)
+    recordings.begin(
+        planned.episode_id,
+        attempt=planned.attempt,
+        start_ns=time.time_ns(),
+        pair_id=planned.pair_id,
+        seed=planned.seed,
+        task=task.env,
+        policy=entry.name,
+        policy_digest=policy.digest,
+        side=config.side.value,
+        robot=config.name,
+    )
+
+
+def _start(env: RosRobotEnv, policy: Policy, seed: int) -> Any:  # noqa: ANN401 - any space
+    """Open the guard with a policy that is warm: its first answer may take seconds."""
+    with aside():
+        policy.reset(seed=seed)
+        policy.act(env.observe())
+        policy.reset(seed=seed)
+    return env.start()
+
+
+def _play(
+    env: RosRobotEnv,
+    observation: Any,  # noqa: ANN401 - any space
+    policy: Policy,
+    injections: list[Injection],
+    stagehand: Stagehand,
+    played: _Played,
+    check: Callable[[], None],
+) -> None:
+    with aside():
+        while not (played.terminated or played.truncated):
+            tick = len(played.rewards)
+            for injection in injections:
+                if injection.tick == tick:
+                    _disturb(stagehand, injection)
+                    played.injected.append((tick, injection))
+            action = policy.act(observation)
+            observation, reward, played.terminated, played.truncated, played.info = env.step(action)
+            if "end_reason" not in played.info:
+                played.rewards.append(float(reward))
+            check()
+
+
+def _disturb(stagehand: Stagehand, injection: Injection) -> None:
+    if injection.fault == "estop":
+        stagehand.disturb("estop", pressed=True)
+    else:
+        stagehand.disturb(injection.fault, ticks=injection.ticks)
+
+
+def _injections(plan: TrialPlan, planned: PlannedEpisode) -> list[Injection]:
+    _, policy = task_and_policy(plan, planned)
+    return [
+        injection
+        for injection in plan.injections
+        if injection.episode == planned.index
+        and injection.level in (None, planned.condition.level)
+        and injection.policy in (None, policy.name)
+    ]
+
+
+def _score(plan: TrialPlan, planned: PlannedEpisode, played: _Played) -> Attempt:
+    task, _ = task_and_policy(plan, planned)
+    end_reason, quality, episode_return = score_played(
+        task,
+        played.rewards,
+        terminated=played.terminated,
+        truncated=played.truncated,
+        info=played.info,
+    )
+    cause = played.info.get("cause")
+    return Attempt(
+        end_reason=end_reason,
+        detail=f"guard: {cause}" if cause else None,
+        quality=quality,
+        success=end_reason is EndReason.SUCCESS,
+        episode_return=episode_return,
+    )
+
+
+def _measures_of(policy: Policy) -> dict[str, float]:
+    """What a policy says about the episode, such as how long its answers travelled."""
+    measures = getattr(policy, "measures", None)
+    if not callable(measures):
+        return {}
+    try:
+        with aside():
+            return {
+                str(name): float(value)
+                for name, value in measures().items()
+                if math.isfinite(value)
+            }
+    except Exception:  # noqa: BLE001 - the episode is played; its row is not lost for this
+        return {}
+
+
+def _faults(played: _Played, score: Attempt, config: RobotConfig) -> list[dict[str, Any]]:
+    """What was injected, but for emergency stops: no robot is to overcome those."""
+    ticks = len(played.rewards)
+    return [
+        {
+            "fault": injection.fault,
+            "recovered": bool(score.success) or ticks >= tick + injection.ticks + _RECOVERED_TICKS,
+            "duration_s": injection.ticks / config.control_rate_hz,
+        }
+        for tick, injection in played.injected
+        if injection.fault != "estop"
+    ]
+
+
+def _detail(err: BaseException, tick: int) -> str:
+    """What broke, in one line, and where."""
+    frames = traceback.extract_tb(err.__traceback__)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, " if frames else ""
+    text = " ".join(f"{type(err).__name__}: {err}"[:500].split()) + f" ({place}tick {tick})"
+    return text.encode("utf-8", "replace").decode()

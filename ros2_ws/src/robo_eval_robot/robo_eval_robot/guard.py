@@ -1,0 +1,383 @@
+"""Whether the robot may move: the states of the guard, and what leads from one to another."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.guard_checks import Code, Request, RequestCheck, Violation
+from robo_eval_robot.guard_peers import Peers
+from robo_eval_robot.guard_state import MOVING, STOPPED, Answer, Counts, GuardState, Reaction
+from robo_eval_robot.guard_stop import StopMotion
+from robo_eval_robot.guard_watch import (
+    JointSample,
+    JointWatch,
+    PointWatch,
+    workspace_watch,
+    wrench_watch,
+)
+
+WITHHOLD_S: Final = 2.0
+"""Commands are withheld on request for this long beyond the driver's own timeout."""
+OVERRUN_PERIODS: Final = 10
+"""A cycle later than this many periods is one of a guard that was not in control."""
+_MOST_EVENT_CHARACTERS: Final = 65_536
+
+
+class Guard:
+    """Decides about every request, and stops the robot.
+
+    Times are seconds of a monotonic clock; only stamps of requests are compared with wall time.
+
+    Args:
+        robot: The robot.
+        now: Monotonic time, s.
+    """
+
+    def __init__(self, robot: RobotConfig, now: float) -> None:
+        config = robot.guard
+        self._robot = robot
+        self._config = config
+        self.state = GuardState.INIT
+        self.causes: list[Code] = []
+        """Why it stopped: the first cause, and those that came later."""
+        self.counts = Counts()
+        self.episode_id = ""
+        """Episode that is on; empty between episodes."""
+        self.stopped_episode_id = ""
+        """Episode in which the last stop began: its causes are of that one, also late ones."""
+        self.joints = JointWatch(robot)
+        self.points: list[PointWatch] = []
+        self._workspace = self._wrench = None
+        age_s, debounce = config.state_age_s, config.debounce
+        if (box := robot.state.workspace) is not None:
+            topic = robot.topic(box.topic)
+            self._workspace = workspace_watch(box, topic, age_s=age_s, debounce=debounce)
+            self.points.append(self._workspace)
+        if (limits := robot.state.wrench) is not None:
+            topic = robot.topic(limits.topic)
+            self._wrench = wrench_watch(limits, topic, age_s=age_s, debounce=debounce)
+            self.points.append(self._wrench)
+        self._check = RequestCheck(robot)
+        self._stop = StopMotion(robot, self.joints)
+        self.peers = Peers(robot, now)
+        self._withheld_until = now
+        self._cycle_at: float | None = None
+
+    # What comes in.
+
+    def request(self, request: Request, *, wall_ns: int, now: float) -> Reaction:
+        """Decide about what a policy asks for.
+
+        Args:
+            request: What it asks.
+            wall_ns: Wall clock, ns since 1970.
+            now: Monotonic time, s.
+        """
+        reaction = Reaction()
+        self.counts.requests += 1
+        if self.state is not GuardState.RUNNING:
+            self.counts.refused += 1
+            return reaction
+        judged = self._check.judge(request, wall_ns)
+        if judged.command is None:
+            self.counts.refused += 1
+            self._trip(judged.violations, now, reaction)
+            return reaction
+        self.peers.commanded(now)
+        self.counts.passed += 1
+        self.counts.clamped += judged.clamped
+        reaction.command = judged.command
+        return reaction
+
+    def joint_state(self, sample: JointSample, now: float) -> Reaction:
+        """Look at where the robot is.
+
+        Args:
+            sample: What the driver says.
+            now: Monotonic time, s.
+        """
+        return self._measured(self.joints.see(sample, now), now)
+
+    def pose(self, position_m: tuple[float, float, float], now: float) -> Reaction:
+        """Look at where the frame is that must stay in the workspace.
+
+        Args:
+            position_m: x, y and z in the frame of the limits.
+            now: Monotonic time, s.
+        """
+        assert self._workspace is not None
+        return self._measured(
+            self._workspace.see(dict(zip("xyz", position_m, strict=True)), now), now
+        )
+
+    def wrench(self, force_n: float, torque_nm: float, now: float) -> Reaction:
+        """Look at what the sensor feels.
+
+        Args:
+            force_n: Norm of the force.
+            torque_nm: Norm of the torque.
+            now: Monotonic time, s.
+        """
+        assert self._wrench is not None
+        return self._measured(self._wrench.see({"force": force_n, "torque": torque_nm}, now), now)
+
+    def estop(self, *, pressed: bool, now: float) -> Reaction:
+        """Look at the emergency stop.
+
+        Args:
+            pressed: Whether it is pressed.
+            now: Monotonic time, s.
+        """
+        reaction = Reaction()
+        self.peers.pressed = pressed
+        if pressed:
+            text = "The emergency stop is pressed."
+            self._trip((Violation(code=Code.ESTOP, message=text),), now, reaction)
+        return reaction
+
+    def graph(
+        self, *, publishers: int, estop_sources: int, power_off_ready: bool, now: float
+    ) -> Reaction:
+        """Look at who else is there.
+
+        Args:
+            publishers: Publishers of the controller's topic, the guard's own among them.
+            estop_sources: Publishers of the emergency stop's topic.
+            power_off_ready: Whether the driver's service that removes power is there.
+            now: Monotonic time, s.
+        """
+        self.peers.publishers = publishers
+        self.peers.estop_sources = estop_sources
+        self.peers.see_power_off(is_ready=power_off_ready)
+        return self._measured((*self.peers.second_publisher(), *self.peers.lost_estop()), now)
+
+    def event(self, text: str) -> None:
+        """Remember which episode is on; what cannot be read is ignored.
+
+        Args:
+            text: JSON object; its `episode_id` is kept, null or empty ends it.
+        """
+        if len(text) > _MOST_EVENT_CHARACTERS:
+            return
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(data, dict) and "episode_id" in data:
+            self.episode_id = str(data["episode_id"] or "")[:200]
+
+    def cycle(self, now: float) -> Reaction:
+        """Look at all ages, and go on stopping; at the configured rate.
+
+        Args:
+            now: Monotonic time, s.
+        """
+        reaction = Reaction()
+        if self.state in MOVING | STOPPED:
+            self._trip((*self._overrun(now), *self._watchdogs(now)), now, reaction)
+        self._cycle_at = now
+        if self.state in STOPPED:
+            self._keep_stopped(now, reaction)
+        elif self.state is GuardState.WITHHELD and now >= self._withheld_until:
+            self.state = GuardState.READY
+        elif self.state not in MOVING:
+            self.state = GuardState.INIT if self.persisting(now) else GuardState.READY
+        return reaction
+
+    # What people and other processes ask for.
+
+    def enable(self, *, on: bool, now: float) -> Answer:
+        """Begin or end passing requests on.
+
+        Args:
+            on: Whether to.
+            now: Monotonic time, s.
+        """
+        if not on:
+            return self._disable(now)
+        if self.state in MOVING:
+            is_running = self.state is GuardState.RUNNING
+            return Answer(success=is_running, message=f"is {self.state}")
+        if self.state in STOPPED:
+            return Answer(
+                success=False,
+                message=f"is stopped ({', '.join(self.causes)}); call safety/reset first",
+            )
+        wrong = self.persisting(now)
+        if wrong:
+            self.state = GuardState.INIT
+            return Answer(success=False, message=_sentences(wrong))
+        self._check.begin(self._start())
+        self.peers.enabled(now)
+        self.state = GuardState.RUNNING
+        return Answer(success=True, message="is RUNNING")
+
+    def stop(self, now: float) -> Answer:
+        """Stop because somebody asks for it.
+
+        Args:
+            now: Monotonic time, s.
+        """
+        answer = Answer(success=True, message="stopped; safety/reset leads back to READY")
+        text = "A stop was asked for."
+        self._trip((Violation(code=Code.OPERATOR_STOP, message=text),), now, answer.reaction)
+        return answer
+
+    def reset(self, now: float) -> Answer:
+        """Leave a stop whose causes are gone; nothing moves before it is enabled again.
+
+        Args:
+            now: Monotonic time, s.
+        """
+        if self.state in MOVING:
+            return Answer(success=False, message=f"is {self.state}; there is nothing to reset")
+        wrong = self.persisting(now)
+        if self.state in STOPPED and not self._stop.is_over(now):
+            wrong.append(Violation(code=Code.NO_STANDSTILL, message="The robot does not stand."))
+        if wrong:
+            return Answer(success=False, message=_sentences(wrong))
+        answer = Answer(success=True, message="is READY")
+        if self.state in STOPPED and not self._stop.is_silent:
+            answer.reaction.command = self._stop.rest()
+        self.state = GuardState.READY
+        self.causes.clear()
+        return answer
+
+    def withhold(self, now: float) -> Answer:
+        """Send nothing for a while and end in READY, to see that the driver stops by itself.
+
+        Args:
+            now: Monotonic time, s.
+        """
+        if self.state is not GuardState.RUNNING:
+            return Answer(
+                success=False, message=f"is {self.state}; commands are withheld from RUNNING only"
+            )
+        seconds = self._robot.controller.timeout_s + WITHHOLD_S
+        self._withheld_until = now + seconds
+        self.state = GuardState.WITHHELD
+        return Answer(success=True, message=f"sends nothing for {seconds:g} s")
+
+    def power_off_failed(self, why: str, now: float) -> Reaction:
+        """The driver did not remove power when asked to.
+
+        Args:
+            why: What it said.
+            now: Monotonic time, s.
+        """
+        text = f"The driver did not remove power: {why}"
+        return self._measured((Violation(code=Code.POWER_OFF, message=text),), now)
+
+    def shut_down(self, now: float) -> Reaction:
+        """The guard's process ends: one last stop command, and then silence.
+
+        Args:
+            now: Monotonic time, s.
+        """
+        reaction = Reaction()
+        if self.state in MOVING:
+            text = "The guard was shut down while motion was enabled."
+            self._trip((Violation(code=Code.GUARD_SHUTDOWN, message=text),), now, reaction)
+        elif self.state not in STOPPED:
+            self._stop.begin(now)
+        reaction.command = None if self._stop.is_silent else self._stop.rest()
+        return reaction
+
+    def persisting(self, now: float) -> list[Violation]:
+        """What keeps motion from being enabled, or a stop from being reset.
+
+        Args:
+            now: Monotonic time, s.
+        """
+        wrong = list(self.joints.persisting(now))
+        for point in self.points:
+            wrong += point.persisting(now)
+        wrong += self.peers.persisting(now)
+        return wrong
+
+    # How it gets from one state to another.
+
+    def _start(self) -> tuple[float, ...]:
+        """What the first request is compared with."""
+        measured = {
+            "position": self.joints.positions,
+            "velocity": self.joints.velocities,
+            "effort": dict.fromkeys(self._robot.commanded, 0.0),
+        }[self._robot.controller.interface]
+        return tuple(measured[name] for name in self._robot.commanded)
+
+    def _disable(self, now: float) -> Answer:
+        answer = Answer(success=True, message=f"is {self.state}")
+        if self.state in MOVING:
+            self._stop.begin(now)
+            answer.reaction.command = self._stop.rest()
+            self.state = GuardState.READY
+            answer.message = "is READY"
+        return answer
+
+    def _measured(self, violations: tuple[Violation, ...], now: float) -> Reaction:
+        reaction = Reaction()
+        if self.state in MOVING | STOPPED:
+            self._trip(violations, now, reaction)
+        return reaction
+
+    def _trip(self, violations: tuple[Violation, ...], now: float, reaction: Reaction) -> None:
+        """Stop, or add to the causes of the stop that is on."""
+        new = [each for each in violations if each.code not in self.causes]
+        if not new:
+            return
+        reaction.incidents += new
+        self.causes += dict.fromkeys(each.code for each in new)
+        is_estop = Code.ESTOP in self.causes
+        begins = self.state not in STOPPED
+        rises = is_estop and self.state is not GuardState.ESTOP
+        self.state = GuardState.ESTOP if is_estop else GuardState.PROTECTIVE_STOP
+        if begins:
+            self.stopped_episode_id = self.episode_id
+            self._stop.begin(now)
+            reaction.stopped = True
+        if begins or rises:
+            reaction.command = self._stop.command(now)
+        reaction.power_off = reaction.power_off or self._stop.wants_power_off()
+
+    def _keep_stopped(self, now: float, reaction: Reaction) -> None:
+        late = self._stop.proceed(now)
+        if late is None:
+            reaction.command = self._stop.command(now)
+        else:
+            reaction.command = self._stop.rest()
+            reaction.incidents.append(late)
+            self.causes.append(late.code)
+        reaction.power_off = reaction.power_off or self._stop.wants_power_off()
+
+    # What is looked at in every cycle.
+
+    def _watchdogs(self, now: float) -> list[Violation]:
+        wrong = list(self.joints.stale(now))
+        for point in self.points:
+            wrong += point.stale(now)
+        wrong += self.peers.silent_driver(now)
+        if self.state is GuardState.RUNNING:
+            wrong += self.peers.silent_policy(now)
+        return wrong
+
+    def _overrun(self, now: float) -> tuple[Violation, ...]:
+        limit_s = OVERRUN_PERIODS / self._config.cycle_hz
+        if self.state not in MOVING or self._cycle_at is None or now - self._cycle_at <= limit_s:
+            return ()
+        gap_s = now - self._cycle_at
+        return (
+            Violation(
+                code=Code.GUARD_OVERRUN,
+                message=f"The guard itself was not running for {gap_s:.3f} s.",
+                value=gap_s,
+                limit=limit_s,
+                unit="s",
+            ),
+        )
+
+
+def _sentences(violations: list[Violation]) -> str:
+    return " ".join(dict.fromkeys(each.message for each in violations))

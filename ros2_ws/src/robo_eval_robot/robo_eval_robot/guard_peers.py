@@ -1,0 +1,135 @@
+"""Whether those the guard depends on are there, and alone."""
+
+from __future__ import annotations
+
+from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.guard_checks import Code, Violation
+
+
+class Peers:
+    """Remembers when policy and driver were last heard, and who else is on the network.
+
+    Args:
+        robot: The robot.
+        now: Monotonic time, s.
+    """
+
+    def __init__(self, robot: RobotConfig, now: float) -> None:
+        self._config = robot.guard
+        self._topic = robot.topic(robot.controller.topic)
+        self._has_power_off = robot.guard.stop.category == 2
+        self.publishers = 1
+        """Of the controller's topic, the guard among them."""
+        self.pressed: bool | None = None
+        """Whether the emergency stop is; None if it was never heard."""
+        self.estop_sources = 1
+        """Publishers of the emergency stop's topic."""
+        self._driver_beat: float | None = None
+        self._policy_beat = self._command_at = now
+
+    def enabled(self, now: float) -> None:
+        """From now on the policy has to be heard."""
+        self._policy_beat = self._command_at = now
+
+    def commanded(self, now: float) -> None:
+        """A request of the policy was passed on."""
+        self._command_at = now
+
+    def heard_policy(self, now: float) -> None:
+        """The policy's control loop is alive."""
+        self._policy_beat = now
+
+    def heard_driver(self, now: float) -> None:
+        """The driver's control loop is alive."""
+        self._driver_beat = now
+
+    def see_power_off(self, *, is_ready: bool) -> None:
+        """Whether the driver's service that removes power is there, where it is needed."""
+        self._has_power_off = is_ready or self._config.stop.category == 2
+
+    def policy_ages_s(self, now: float) -> dict[Code, float]:
+        """Seconds since the policy's last request and heartbeat, or since it was enabled."""
+        return {
+            Code.COMMAND_AGE: now - self._command_at,
+            Code.POLICY_HEARTBEAT: now - self._policy_beat,
+        }
+
+    def driver_age_s(self, now: float) -> float | None:
+        """Seconds since the driver's last heartbeat; None if there was none."""
+        return None if self._driver_beat is None else now - self._driver_beat
+
+    def silent_policy(self, now: float) -> tuple[Violation, ...]:
+        """What the policy should have sent and did not."""
+        ages_s, config = self.policy_ages_s(now), self._config
+        return (
+            *_silence(Code.COMMAND_AGE, "request", ages_s, config.command_age_s),
+            *_silence(Code.POLICY_HEARTBEAT, "heartbeat", ages_s, config.policy_heartbeat_s),
+        )
+
+    def silent_driver(self, now: float) -> tuple[Violation, ...]:
+        """That the driver's heartbeat stays out, if it has one."""
+        limit_s, age_s = self._config.driver_heartbeat_s, self.driver_age_s(now)
+        if limit_s is None or (age_s is not None and age_s <= limit_s):
+            return ()
+        return (
+            Violation(
+                code=Code.DRIVER_HEARTBEAT,
+                message="No heartbeat of the driver has come yet."
+                if age_s is None
+                else f"The driver's last heartbeat is {age_s:.3f} s old.",
+                value=age_s,
+                limit=limit_s,
+                unit="s",
+            ),
+        )
+
+    def second_publisher(self) -> tuple[Violation, ...]:
+        """That somebody else commands the controller."""
+        if self.publishers <= 1:
+            return ()
+        return (
+            Violation(
+                code=Code.SECOND_PUBLISHER,
+                message=f"Another node publishes on {self._topic}.",
+                value=float(self.publishers),
+                limit=1.0,
+                unit="publishers",
+            ),
+        )
+
+    def lost_estop(self) -> tuple[Violation, ...]:
+        """That an emergency stop that has been heard could not be heard any more."""
+        if self.estop_sources or self.pressed is None or not self._config.estop.required:
+            return ()
+        return (
+            Violation(
+                code=Code.ESTOP_LOST,
+                message="Nobody publishes the emergency stop's topic any more.",
+                value=0.0,
+                limit=1.0,
+                unit="publishers",
+            ),
+        )
+
+    def persisting(self, now: float) -> tuple[Violation, ...]:
+        """What keeps the robot from being enabled."""
+        wrong = [*self.silent_driver(now), *self.second_publisher(), *self.lost_estop()]
+        if not self._has_power_off:
+            text = f"The driver's service {self._config.stop.power_off} is not there."
+            wrong.append(Violation(code=Code.POWER_OFF, message=text))
+        if self.pressed:
+            wrong.append(Violation(code=Code.ESTOP, message="The emergency stop is pressed."))
+        elif self.pressed is None and self._config.estop.required:
+            text = "The emergency stop has not been seen released yet."
+            wrong.append(Violation(code=Code.ESTOP, message=text))
+        return tuple(wrong)
+
+
+def _silence(
+    code: Code, what: str, ages_s: dict[Code, float], limit_s: float
+) -> tuple[Violation, ...]:
+    age_s = ages_s[code]
+    if age_s <= limit_s:
+        return ()
+    text = f"The policy's last {what} is {age_s:.3f} s old."
+    return (Violation(code=code, message=text, value=age_s, limit=limit_s, unit="s"),)

@@ -1,0 +1,269 @@
+"""What can be heard of a robot without saying anything: messages, and who else is on its topics."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Self
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped, WrenchStamped
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import (
+    DurabilityPolicy,
+    HistoryPolicy,
+    QoSProfile,
+    ReliabilityPolicy,
+)
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Bool, Header
+
+from robo_eval_robot import topics
+from robo_eval_robot.config import RobotConfig
+
+NODE: Final = "doctor"
+CLOCK: Final = "/clock"
+_MOST: Final = 20_000
+_SPIN_S: Final = 0.05
+_GRAPH_S: Final = 1.0
+"""How long after joining the graph others may need to be seen."""
+TYPES: Final = {
+    JointState: "sensor_msgs/msg/JointState",
+    Imu: "sensor_msgs/msg/Imu",
+    WrenchStamped: "geometry_msgs/msg/WrenchStamped",
+    PoseStamped: "geometry_msgs/msg/PoseStamped",
+    Bool: "std_msgs/msg/Bool",
+    Header: "std_msgs/msg/Header",
+    DiagnosticArray: "diagnostic_msgs/msg/DiagnosticArray",
+}
+COMMAND_TYPE: Final = "std_msgs/msg/Float64MultiArray"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointMessage:
+    """One message of joint states.
+
+    Attributes:
+        received_s: When it came, monotonic clock.
+        wall_ns: When it came, wall clock.
+        stamp_ns: When the driver says it was measured.
+        names: Joints.
+        positions: One a joint, m or rad.
+        velocities: One a joint, or none.
+        efforts: One a joint, or none.
+    """
+
+    received_s: float
+    wall_ns: int
+    stamp_ns: int
+    names: tuple[str, ...]
+    positions: tuple[float, ...]
+    velocities: tuple[float, ...] = ()
+    efforts: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A publisher or subscriber somebody else has.
+
+    Attributes:
+        node: Full name of its node.
+        type: Of its messages.
+        is_reliable: Whether delivery is repeated until it works.
+        is_latched: Whether the last messages are kept for those who come late.
+    """
+
+    node: str
+    type: str
+    is_reliable: bool
+    is_latched: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Heard:
+    """Everything that was heard.
+
+    Attributes:
+        joints: Messages of joint states.
+        arrivals: By topic, when messages came, monotonic clock.
+        estop: What the emergency stop's topic said, in order.
+        guard: What the guard said of itself last; empty if it did not.
+        publishers: By topic.
+        subscribers: By topic.
+    """
+
+    joints: list[JointMessage] = field(default_factory=list)
+    arrivals: dict[str, list[float]] = field(default_factory=dict)
+    estop: list[bool] = field(default_factory=list)
+    guard: dict[str, str] = field(default_factory=dict)
+    publishers: dict[str, tuple[Endpoint, ...]] = field(default_factory=dict)
+    subscribers: dict[str, tuple[Endpoint, ...]] = field(default_factory=dict)
+
+
+def listened(config: RobotConfig) -> dict[str, tuple[Any, QoSProfile]]:
+    """Topics our nodes hear of a robot, full names, with type and the delivery they request."""
+    state, newest = config.state, topics.reliable(1)
+    found: dict[str, tuple[Any, QoSProfile]] = {
+        config.topic(state.joint_states): (JointState, topics.reliable(10)),
+        config.topic(config.guard.estop.topic): (Bool, newest),
+    }
+    if state.imu is not None:
+        found[config.topic(state.imu.topic)] = (Imu, topics.reliable(10))
+    if state.wrench is not None:
+        found[config.topic(state.wrench.topic)] = (WrenchStamped, newest)
+    if state.workspace is not None:
+        found[config.topic(state.workspace.topic)] = (PoseStamped, newest)
+    if config.guard.driver_heartbeat_s is not None:
+        found[config.topic(topics.DRIVER_HEARTBEAT)] = (Header, newest)
+    return found
+
+
+class Hearing:
+    """A node that only listens, to every publisher, whatever delivery it offers.
+
+    Args:
+        config: The robot.
+    """
+
+    def __init__(self, config: RobotConfig) -> None:
+        self._config = config
+        self._context = Context()
+        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        # Without its own rosout and parameter services nothing at all is published.
+        self._node = Node(
+            NODE,
+            context=self._context,
+            namespace=config.namespace,
+            enable_rosout=False,
+            start_parameter_services=False,
+        )
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        self._heard = Heard()
+        self._joints: deque[JointMessage] = deque(maxlen=_MOST)
+        self._since = time.monotonic()
+        for topic, (kind, _) in listened(config).items():
+            self._node.create_subscription(kind, topic, self._callback(topic, kind), _any(100))
+        estop = config.topic(config.guard.estop.topic)
+        # Whoever keeps its last message sends it to those who ask for it only.
+        self._node.create_subscription(Bool, estop, self._on_estop, topics.latched(10))
+        self._node.create_subscription(
+            DiagnosticArray, topics.SAFETY_STATE, self._on_guard, topics.latched(1)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._executor.shutdown(timeout_sec=0.5)
+        self._node.destroy_node()
+        rclpy.try_shutdown(context=self._context)
+
+    def listen(self, first_s: float, then_s: float) -> Heard:
+        """Wait for the first joint state, listen for a while, and look who is there.
+
+        Args:
+            first_s: How long to wait for the first, seconds.
+            then_s: How long to listen then, seconds.
+        """
+        self._spin(first_s, lambda: bool(self._joints))
+        self._spin(max(_GRAPH_S - (time.monotonic() - self._since), 0.0))
+        self._joints.clear()
+        self._heard.arrivals.clear()
+        self._spin(then_s)
+        self._heard.joints = list(self._joints)
+        self._look_around()
+        return self._heard
+
+    def follow_estop(self, seconds: float) -> list[bool]:
+        """What the emergency stop says until it was pressed and released, or time is up."""
+        values = self._heard.estop
+
+        def is_done() -> bool:
+            return True in values and False in values[values.index(True) :]
+
+        self._spin(seconds, is_done)
+        return list(values)
+
+    def _spin(self, seconds: float, is_enough: Callable[[], bool] = lambda: False) -> None:
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0.0 and not is_enough():
+            self._executor.spin_once(timeout_sec=min(left, _SPIN_S))
+
+    def _look_around(self) -> None:
+        config, node = self._config, self._node
+        command = config.topic(config.controller.topic)
+        policy = config.topic(topics.POLICY_COMMAND)
+        for topic in (*listened(config), command, policy, CLOCK):
+            self._heard.publishers[topic] = _endpoints(node.get_publishers_info_by_topic(topic))
+        infos = node.get_subscriptions_info_by_topic(command)
+        self._heard.subscribers[command] = _endpoints(infos)
+
+    def _callback(self, topic: str, kind: Any) -> Callable[[Any], None]:  # noqa: ANN401
+        if kind is JointState:
+            return self._on_joints
+        if kind is Bool:
+            return self._on_estop
+
+        def arrived(_message: Any) -> None:  # noqa: ANN401 - a ROS message
+            self._heard.arrivals.setdefault(topic, []).append(time.monotonic())
+
+        return arrived
+
+    def _on_joints(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+        self._joints.append(
+            JointMessage(
+                received_s=time.monotonic(),
+                wall_ns=time.time_ns(),
+                stamp_ns=topics.ns_of(message.header.stamp),
+                names=tuple(message.name),
+                positions=tuple(message.position),
+                velocities=tuple(message.velocity),
+                efforts=tuple(message.effort),
+            )
+        )
+
+    def _on_estop(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+        values = self._heard.estop
+        if not values or values[-1] != message.data:
+            values.append(message.data)
+
+    def _on_guard(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+        for status in message.status:
+            if status.name == "guard":
+                values = {entry.key: entry.value for entry in status.values}
+                self._heard.guard = {"state": status.message, **values}
+
+
+def _any(depth: int) -> QoSProfile:
+    """Matches every publisher."""
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+        reliability=ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.VOLATILE,
+    )
+
+
+def _endpoints(infos: Sequence[Any]) -> tuple[Endpoint, ...]:
+    return tuple(
+        Endpoint(
+            node=f"{info.node_namespace.rstrip('/')}/{info.node_name}",
+            type=info.topic_type,
+            is_reliable=info.qos_profile.reliability == ReliabilityPolicy.RELIABLE,
+            is_latched=info.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL,
+        )
+        for info in infos
+    )

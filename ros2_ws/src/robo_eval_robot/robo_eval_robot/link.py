@@ -1,0 +1,432 @@
+"""The conductor's connection to a robot: states in; requests, events and service calls out."""
+
+from __future__ import annotations
+
+import json
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Header, String
+from std_srvs.srv import SetBool, Trigger
+
+from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval_robot import topics
+from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.process import choose_transport
+from robo_eval_robot.snapshot import ImuReading, JointReading, Snapshot
+
+_HEARTBEAT_S: Final = 0.05
+_SERVICE_S: Final = 10.0
+_ASK_AGAIN_S: Final = 1.5
+_KEPT: Final = 64
+RUNNING: Final = "RUNNING"
+READY: Final = "READY"
+STOPPED: Final = ("PROTECTIVE_STOP", "ESTOP")
+
+
+class RobotLostError(CheckFailedError):
+    """A process of the robot's side does not answer any more."""
+
+
+class RobotStuckError(CheckFailedError):
+    """The guard does not let the robot move, and will not until somebody sees to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardReport:
+    """What the guard last said of itself.
+
+    Attributes:
+        state: INIT, READY, RUNNING, PROTECTIVE_STOP, ESTOP, or empty if it never spoke.
+        cause: Code of what stopped it first; empty if nothing did.
+        values: Everything it says, as texts.
+    """
+
+    state: str = ""
+    cause: str = ""
+    values: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trip:
+    """One incident the guard reported.
+
+    Attributes:
+        code: Which check tripped.
+        text: What happened, one sentence.
+        stamp_ns: When, by the guard's clock.
+        values: Value, limit, unit, joint, episode, as texts.
+    """
+
+    code: str
+    text: str
+    stamp_ns: int
+    values: dict[str, str]
+
+
+class RobotLink:
+    """A node in the conductor's own process, spun only while it waits.
+
+    Heartbeats go out from the same loop that waits for states, so a policy that hangs is silent,
+    and the guard notices.
+
+    Args:
+        config: The robot.
+        name: Of the node.
+    """
+
+    def __init__(self, config: RobotConfig, name: str = "conductor") -> None:
+        self.config: Final = config
+        choose_transport()
+        self._context = Context()
+        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        self.node = Node(name, context=self._context, namespace=config.namespace)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self.guard = GuardReport()
+        self.recorder: dict[str, Any] = {}
+        self.patience_s = 0.0
+        """How long to ask again when the guard refuses motion: a process that was killed stays on
+        the graph for a while, and the guard takes it for a second master."""
+        self.trips: deque[Trip] = deque(maxlen=_KEPT)
+        self.heard: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+        """Events of others, such as the twin's."""
+        self._snapshots: deque[Snapshot] = deque(maxlen=_KEPT)
+        self._imus: deque[tuple[int, ImuReading]] = deque(maxlen=_KEPT)
+        self._waiting: deque[tuple[int, float, dict[str, JointReading]]] = deque(maxlen=_KEPT)
+        self._scene_ns = 0
+        self._next_beat_s = 0.0
+        self._seen_trips: set[tuple[int, str]] = set()
+        self._connect_topics()
+
+    def _connect_topics(self) -> None:
+        node, config = self.node, self.config
+        self._requests = node.create_publisher(
+            JointState, topics.POLICY_COMMAND, topics.reliable(10)
+        )
+        self._beats = node.create_publisher(Header, topics.POLICY_HEARTBEAT, topics.reliable(1))
+        self._events = node.create_publisher(String, topics.EPISODE_EVENT, topics.latched(10))
+        node.create_subscription(
+            JointState, config.state.joint_states, self._on_joints, topics.reliable(10)
+        )
+        if config.state.imu is not None:
+            node.create_subscription(Imu, config.state.imu.topic, self._on_imu, topics.reliable(10))
+        node.create_subscription(
+            DiagnosticArray, topics.SAFETY_STATE, self._on_guard, topics.latched(1)
+        )
+        node.create_subscription(
+            DiagnosticArray, topics.INCIDENTS, self._on_trip, topics.latched(50)
+        )
+        node.create_subscription(
+            String, topics.RECORDER_STATUS, self._on_recorder, topics.latched(1)
+        )
+        node.create_subscription(String, topics.EPISODE_EVENT, self._on_event, topics.latched(10))
+        self._services: dict[str, Any] = {
+            name: node.create_client(kind, name)
+            for name, kind in (
+                (topics.SAFETY_STOP, Trigger),
+                (topics.SAFETY_RESET, Trigger),
+                (topics.SAFETY_WITHHOLD, Trigger),
+                (topics.SAFETY_ENABLE, SetBool),
+            )
+        }
+
+    def close(self) -> None:
+        """Leave the graph; closing twice does nothing."""
+        if self._context.ok():
+            self._executor.shutdown(timeout_sec=0.5)
+            self.node.destroy_node()
+            rclpy.try_shutdown(context=self._context)
+
+    # Waiting -----------------------------------------------------------------------------------
+
+    def spin(self, seconds: float) -> None:
+        """Take what arrives within some seconds, at least once, and send heartbeats."""
+        self._beat()
+        self._executor.spin_once(timeout_sec=max(0.0, min(seconds, _HEARTBEAT_S)))
+
+    def wait(self, is_so: Callable[[], bool], seconds: float) -> bool:
+        """Spin until something is so; False if it is not within some seconds."""
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            left = deadline - time.monotonic()
+            if left <= 0.0:
+                return False
+            self.spin(left)
+        return True
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_beat_s:
+            self._next_beat_s = now + _HEARTBEAT_S
+            self._beats.publish(Header(stamp=topics.time_of(time.time_ns()), frame_id="policy"))
+
+    # States ------------------------------------------------------------------------------------
+
+    @property
+    def latest(self) -> Snapshot | None:
+        """The newest state; None before the first."""
+        return self._snapshots[-1] if self._snapshots else None
+
+    def next_snapshot(self, after_ns: int, seconds: float) -> Snapshot | None:
+        """The newest state once one is stamped later than a time; None if none comes in time."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self._complete(time.monotonic())
+            newest = self.latest
+            if newest is not None and newest.stamp_ns > after_ns:
+                return newest
+            left = deadline - time.monotonic()
+            if left <= 0.0:
+                return None
+            self.spin(left)
+
+    def forget_before(self, stamp_ns: int) -> None:
+        """Never put together a new joint state and what the IMU said of an earlier scene.
+
+        Also not what is still to come: topics arrive in no common order.
+        """
+        self._scene_ns = stamp_ns
+        later = [entry for entry in self._imus if entry[0] > stamp_ns]
+        self._imus = deque(later, maxlen=_KEPT)
+
+    def _on_joints(self, message: JointState) -> None:
+        velocity, effort = message.velocity, message.effort
+        joints = {
+            name: JointReading(
+                position=message.position[i],
+                velocity=velocity[i] if i < len(velocity) else None,
+                effort=effort[i] if i < len(effort) else None,
+            )
+            for i, name in enumerate(message.name)
+            if i < len(message.position)
+        }
+        if not all(name in joints for name in self.config.joints):
+            return  # of another controller's joints
+        now = time.monotonic()
+        self._waiting.append((topics.ns_of(message.header.stamp), now, joints))
+        self._complete(now)
+
+    def _on_imu(self, message: Imu) -> None:
+        turn, rate = message.orientation, message.angular_velocity
+        reading = ImuReading(
+            quat_xyzw=(turn.x, turn.y, turn.z, turn.w),
+            angular_velocity=(rate.x, rate.y, rate.z),
+        )
+        stamp_ns = topics.ns_of(message.header.stamp)
+        if stamp_ns > self._scene_ns:
+            self._imus.append((stamp_ns, reading))
+        self._complete(time.monotonic())
+
+    def _complete(self, now: float) -> None:
+        """Put together joint states and what the IMU said at the same time.
+
+        Topics arrive in no common order. A message the IMU lost is waited for half a period.
+        """
+        patience = 0.5 / self.config.state.rate_hz
+        while self._waiting:
+            stamp, received, joints = self._waiting[0]
+            imu = None
+            if self.config.state.imu is not None:
+                if not self._imus:
+                    return
+                if self._imus[-1][0] < stamp and now - received < patience:
+                    return
+                imu = next((r for t, r in reversed(self._imus) if t <= stamp), self._imus[0][1])
+            self._waiting.popleft()
+            self._snapshots.append(
+                Snapshot(stamp_ns=stamp, received_s=received, joints=joints, imu=imu)
+            )
+
+    # Requests and events -----------------------------------------------------------------------
+
+    def request(self, values: Sequence[float]) -> None:
+        """Ask the guard to pass on a command, in the order of the controller's joints."""
+        self._beat()
+        message = JointState(name=list(self.config.commanded))
+        message.header.stamp = topics.time_of(time.time_ns())
+        setattr(message, self.config.controller.interface, array("d", values))
+        self._requests.publish(message)
+
+    def event(self, **fields: Any) -> None:  # noqa: ANN401 - JSON
+        """Publish an event of an episode."""
+        text = json.dumps({"schema_version": 1, **fields}, allow_nan=False)
+        self._events.publish(String(data=text))
+
+    def _on_event(self, message: String) -> None:
+        try:
+            event = json.loads(message.data)
+        except ValueError:
+            return
+        if isinstance(event, dict):
+            self.heard.append(event)
+
+    def wait_event(self, seconds: float, **fields: str) -> dict[str, Any] | None:
+        """The event that has these fields; None if it does not come in time."""
+
+        def found() -> dict[str, Any] | None:
+            for event in self.heard:
+                if all(event.get(name) == value for name, value in fields.items()):
+                    return event
+            return None
+
+        self.wait(lambda: found() is not None, seconds)
+        return found()
+
+    # Guard and recorder ------------------------------------------------------------------------
+
+    def _on_guard(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            if status.name == "guard":
+                values = {entry.key: entry.value for entry in status.values}
+                self.guard = GuardReport(
+                    state=values.get("state", status.message),
+                    cause=values.get("cause", ""),
+                    values=values,
+                )
+
+    def has_judged(self, snapshot: Snapshot) -> bool:
+        """Whether what the guard says of itself came after it had seen this state."""
+        seen = int(self.guard.values.get("state_stamp_ns", 0))
+        return self.guard.state != RUNNING or seen >= snapshot.stamp_ns
+
+    def _on_trip(self, message: DiagnosticArray) -> None:
+        stamp_ns = topics.ns_of(message.header.stamp)
+        for status in message.status:
+            if (stamp_ns, status.name) in self._seen_trips:
+                continue
+            self._seen_trips.add((stamp_ns, status.name))
+            values = {entry.key: entry.value for entry in status.values}
+            self.trips.append(
+                Trip(code=status.name, text=status.message, stamp_ns=stamp_ns, values=values)
+            )
+
+    def _on_recorder(self, message: String) -> None:
+        try:
+            status = json.loads(message.data)
+        except ValueError:
+            return
+        if isinstance(status, dict):
+            self.recorder = status
+
+    def call(self, name: str, *, data: bool | None = None) -> str | None:
+        """Call a service of the guard.
+
+        Args:
+            name: One of the names in `topics`.
+            data: For a service that takes a truth.
+
+        Returns:
+            What it objects to; None if it did as asked.
+
+        Raises:
+            RobotLostError: If it does not answer.
+        """
+        client = self._services[name]
+        deadline = time.monotonic() + _SERVICE_S
+        while time.monotonic() < deadline:
+            if not self.wait(client.service_is_ready, deadline - time.monotonic()):
+                break
+            request = Trigger.Request() if data is None else SetBool.Request(data=data)
+            future = client.call_async(request)
+            # Asked again: after a guard has died the graph shows it for a while, and what was
+            # asked before its successor was found reaches nobody. Asking twice does no harm.
+            if self.wait(future.done, _ASK_AGAIN_S):
+                answer: Any = future.result()
+                return None if answer.success else str(answer.message)
+            client.remove_pending_request(future)
+        raise RobotLostError(f"the guard does not answer {self.config.topic(name)}")
+
+    def reset(self) -> None:
+        """Bring a guard that stopped the robot back to READY; nothing if it did not.
+
+        Raises:
+            RobotLostError: If the guard does not answer.
+            RobotStuckError: If what stopped it persists; the message says what.
+        """
+        if self.guard.state not in STOPPED:
+            return
+        # A cause may take a moment to clear, such as a state that has to be fresh again.
+        deadline = time.monotonic() + self.config.start_up_s
+        problem = self.call(topics.SAFETY_RESET)
+        while problem is not None and time.monotonic() < deadline:
+            self.wait(lambda: False, 0.1)
+            problem = self.call(topics.SAFETY_RESET)
+        if problem is not None:
+            raise RobotStuckError(f"the guard cannot be reset: {problem}")
+        self.wait(lambda: self.guard.state not in STOPPED, _SERVICE_S)
+
+    def enable(self) -> None:
+        """Open the guard for motion.
+
+        Raises:
+            RobotLostError: If the guard does not answer.
+            RobotStuckError: If it refuses; the message says why.
+        """
+        deadline = time.monotonic() + self.patience_s
+        problem = self.call(topics.SAFETY_ENABLE, data=True)
+        while problem is not None and time.monotonic() < deadline:
+            self.wait(lambda: False, 0.5)
+            problem = self.call(topics.SAFETY_ENABLE, data=True)
+        if problem is not None:
+            raise RobotStuckError(f"the guard does not enable motion: {problem}")
+        if not self.wait(lambda: self.guard.state == RUNNING, _SERVICE_S):
+            raise RobotStuckError(f"the guard is {self.guard.state or 'silent'}, not {RUNNING}")
+
+    def disable(self) -> None:
+        """Close the guard: it stops the robot and passes nothing on."""
+        self.call(topics.SAFETY_ENABLE, data=False)
+
+    def connect(self) -> None:
+        """Wait until robot and guard are there.
+
+        Raises:
+            InputError: If something is not there in time; the message names it and the remedy.
+        """
+        config, seconds = self.config, self.config.start_up_s
+        where = f"robot {config.name!r} in {config.namespace}"
+        if not self.wait(lambda: bool(self._snapshots or self._waiting), seconds):
+            raise InputError(f"{where}: {self._nothing_on(config.state.joint_states)}")
+        if config.state.imu is not None and not self.wait(lambda: bool(self._imus), seconds):
+            raise InputError(f"{where}: {self._nothing_on(config.state.imu.topic)}")
+        if not self.wait(lambda: self.guard.state not in ("", "INIT"), seconds):
+            said = self.guard.values.get("waits_for") or self.guard.values.get("cause") or ""
+            raise InputError(
+                f"{where}: the guard is {self.guard.state or 'silent'} after {seconds:g} s"
+                + (f": {said}" if said else "")
+            )
+        if not self.wait(lambda: self._count_listeners() > 0, seconds):
+            raise InputError(
+                f"{where}: nobody listens on {config.topic(config.controller.topic)}; is the"
+                " controller loaded and active?"
+            )
+
+    def _nothing_on(self, topic: str) -> str:
+        """That nothing arrives on a topic, and what may be the matter."""
+        full = self.config.topic(topic)
+        found = self.node.get_publishers_info_by_topic(full)
+        remedy = "is the robot on, on this network, and ROS_DOMAIN_ID the same?"
+        if found:
+            remedy = f"{found[0].node_name} is there and says nothing"
+        if any(each.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for each in found):
+            remedy = f"{found[0].node_name} offers best effort; set its reliability to reliable"
+        return f"nothing arrives on {full} within {self.config.start_up_s:g} s; {remedy}"
+
+    def _count_listeners(self) -> int:
+        full = self.config.topic(self.config.controller.topic)
+        infos = self.node.get_subscriptions_info_by_topic(full)
+        # Of a node that joins, its topics may be known before its name.
+        others = ("recorder", "view", self.node.get_name(), "_NODE_NAME_UNKNOWN_")
+        return sum(info.node_name not in others for info in infos)

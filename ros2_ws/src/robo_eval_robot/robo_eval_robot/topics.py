@@ -1,0 +1,66 @@
+"""Topics and services of our own nodes, and how each is delivered."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from builtin_interfaces.msg import Time
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+POLICY_COMMAND: Final = "policy/joint_command"
+"""What the policy asks for (`sensor_msgs/JointState`); only the guard hears it."""
+POLICY_HEARTBEAT: Final = "heartbeat/policy"
+"""`std_msgs/Header` from the policy's control loop."""
+DRIVER_HEARTBEAT: Final = "heartbeat/driver"
+"""`std_msgs/Header` from the driver, if it has one."""
+GUARD_HEARTBEAT: Final = "heartbeat/guard"
+"""`std_msgs/Header` from the guard's cycle."""
+SAFETY_STATE: Final = "safety/state"
+"""`diagnostic_msgs/DiagnosticArray`: first the guard, then one status a limit."""
+INCIDENTS: Final = "safety/incidents"
+"""`diagnostic_msgs/DiagnosticArray`: one a trip, with value, limit, unit and episode."""
+SAFETY_STOP: Final = "safety/stop"
+"""`std_srvs/Trigger`: stop now."""
+SAFETY_RESET: Final = "safety/reset"
+"""`std_srvs/Trigger`: from a stop, whose cause is gone, to ready."""
+SAFETY_ENABLE: Final = "safety/enable"
+"""`std_srvs/SetBool`: whether commands are passed on."""
+SAFETY_WITHHOLD: Final = "safety/withhold"
+"""`std_srvs/Trigger`: send nothing for a while, to see that the driver stops by itself."""
+EPISODE_EVENT: Final = "episode/event"
+"""`std_msgs/String` with one JSON object: what begins and ends."""
+RECORDER_STATUS: Final = "recorder/status"
+"""`std_msgs/String` with one JSON object: what the recorder does."""
+
+_NS_PER_S: Final = 1_000_000_000
+
+
+def reliable(depth: int) -> QoSProfile:
+    """Delivered in order, and nothing kept for those who come late."""
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.VOLATILE,
+    )
+
+
+def latched(depth: int) -> QoSProfile:
+    """The last messages are kept for those who come late, while the publisher lives."""
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    )
+
+
+def ns_of(stamp: Time) -> int:
+    """A time stamp in nanoseconds."""
+    return int(stamp.sec) * _NS_PER_S + int(stamp.nanosec)
+
+
+def time_of(ns: int) -> Time:
+    """Nanoseconds as a time stamp."""
+    seconds, nanoseconds = divmod(ns, _NS_PER_S)
+    return Time(sec=seconds, nanosec=nanoseconds)

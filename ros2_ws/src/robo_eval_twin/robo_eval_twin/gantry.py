@@ -1,0 +1,263 @@
+"""A cart with a pole behind a drive: CartPole3D physics, perturbed, with a driver's own brake."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.core.cartpole3d import (
+    CART_POSITION,
+    CART_VELOCITY,
+    POLE_ANGULAR_VELOCITY,
+    POLE_QUAT_XYZW,
+    TICK_S,
+)
+from robo_eval.core.errors import InputError
+from robo_eval_robot.config import Perturbation
+from robo_eval_sim.cartpole3d import CartPole3DEnv
+from robo_eval_sim.motion import roll_pitch_yaw
+from robo_eval_sim.novelty import Novelty
+from robo_eval_sim.physics import Physics
+
+Array = NDArray[np.float64]
+JOINTS: Final = ("cart_x", "cart_y", "pole_roll", "pole_pitch")
+"""Joints of a gantry with a pole: two slides, and encoders of the pole's roll and pitch."""
+TASK: Final = "RoboEval/CartPole3D-v0"
+_BRAKE_N_S_M: Final = 25.0
+_BRAKE_N: Final = 40.0
+"""The drive's own brake: viscous, with a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the sensors show at the end of a tick.
+
+    Attributes:
+        position: Of `JOINTS`: metres, then radians, shape (4,).
+        velocity: Of `JOINTS`: m/s, then rad/s, shape (4,).
+        effort: Force on each slide during the tick, newtons; zero for the pole, shape (4,).
+        quat_xyzw: Orientation of the pole in world, shape (4,).
+        angular_velocity: Of the pole, in its own axes, rad/s, shape (3,).
+    """
+
+    position: Array
+    velocity: Array
+    effort: Array
+    quat_xyzw: Array
+    angular_velocity: Array
+
+
+class _Hidden(CartPole3DEnv):
+    """The room with other masses than the simulator believes."""
+
+    mass_scale = 1.0
+
+    def _physics(self, drawn: Novelty) -> Physics:
+        physics = super()._physics(drawn)
+        scale = self.mass_scale
+        if scale == 1.0:
+            return physics
+        return replace(
+            physics,
+            cart_mass_kg=physics.cart_mass_kg * scale,
+            pole_mass_kg=physics.pole_mass_kg * scale,
+        )
+
+
+class Gantry:
+    """The twin without ROS: arranged, held, let go by a command, braked when none come.
+
+    Args:
+        perturbation: What it hides.
+        timeout_s: How long after the last command the drive brakes; None for a drive that goes on
+            with the last command for ever.
+    """
+
+    def __init__(self, perturbation: Perturbation, timeout_s: float | None) -> None:
+        self._hides = perturbation
+        self._timeout_ticks = None if timeout_s is None else max(1, round(timeout_s / TICK_S))
+        self._env: _Hidden | None = None
+        self._keywords: Mapping[str, Any] = {}
+        self._rng = np.random.default_rng(perturbation.seed)
+        self._pipe: deque[tuple[float, float]] = deque()
+        self._deaf_ticks = 0
+        self._quiet_ticks = 0
+        self._effort = (0.0, 0.0)
+        self._command = (0.0, 0.0)
+        self._is_held = True
+        self._is_armed = False
+        self.arrange({"level": 0, "balls": 0}, seed=0)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the pole is held at the start, until the first command."""
+        return self._is_held
+
+    @property
+    def is_braking(self) -> bool:
+        """Whether the drive brakes because no command came in time."""
+        return self._timeout_ticks is not None and self._quiet_ticks > self._timeout_ticks
+
+    @property
+    def novelty(self) -> dict[str, Any] | None:
+        """What the level drew."""
+        return None if self._env is None else self._env.novelty
+
+    def arrange(
+        self,
+        keywords: Mapping[str, Any],
+        *,
+        seed: int,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Set everything up for an episode and hold it there.
+
+        Args:
+            keywords: Of the environment: level, difficulty, profile, balls.
+            seed: Of the episode; start and novelty follow from it.
+            state: Start from this state instead.
+
+        Raises:
+            InputError: If the task cannot be set up so; all stays as it was.
+        """
+        if self._env is None or dict(keywords) != self._keywords:
+            fresh = _Hidden(**keywords)
+            fresh.mass_scale = self._hides.mass_scale
+            if self._env is not None:
+                self._env.close()
+            self._env, self._keywords = fresh, dict(keywords)
+        self._env.reset(seed=seed, options=None if state is None else {"state": dict(state)})
+        # A stream for each episode, so that what is hidden does not depend on what came before.
+        self._rng = np.random.default_rng([self._hides.seed, seed])
+        self._pipe = deque([(0.0, 0.0)] * self._hides.delay_ticks)
+        self._command = self._effort = (0.0, 0.0)
+        self._quiet_ticks = self._deaf_ticks = 0
+        self._is_held, self._is_armed = True, False
+
+    def hear(self, force: Sequence[float]) -> None:
+        """Take a command, newtons along x and y: it acts until the next one.
+
+        Raises:
+            InputError: If it is not two finite numbers; the last command stays.
+        """
+        if len(force) != 2 or not all(map(math.isfinite, force)):
+            raise InputError(f"command: two finite numbers are needed, given {list(force)!r:.80}")
+        if self._is_held and not self._is_armed:
+            return
+        if self._deaf_ticks or self._rng.random() < self._hides.drop_command:
+            return
+        fx, fy = float(force[0]), float(force[1])
+        if self._hides.swapped_joints:
+            fx, fy = fy, fx
+        self._command = (-fx if self._hides.reversed_sign else fx, fy)
+        self._quiet_ticks = 0
+        self._is_held = False
+
+    def arm(self) -> None:
+        """Be let go by the next command; those before were not of the policy."""
+        self._is_armed = True
+
+    def go_deaf(self, ticks: int) -> None:
+        """Hear no command for some ticks: a fault that a robot can recover from."""
+        self._deaf_ticks = ticks
+
+    def tick(self) -> Reading | None:
+        """Let a tick pass, unless held; what the sensors show, or None if it was not sent."""
+        assert self._env is not None
+        if not self._is_held:
+            self._effort = self._applied()
+            friction = self._hides.friction_n_s_m
+            vx, vy = self._row()[CART_VELOCITY]
+            fx, fy = self._effort
+            # Friction is the world's, not the drive's: it shows in no effort.
+            self._env.advance((fx - friction * vx, fy - friction * vy) if friction else (fx, fy))
+            self._quiet_ticks += 1
+            self._deaf_ticks = max(0, self._deaf_ticks - 1)
+        reading = self._read()
+        return None if self._rng.random() < self._hides.drop_state else reading
+
+    def close(self) -> None:
+        """Give the engine back."""
+        if self._env is not None:
+            self._env.close()
+
+    def _applied(self) -> tuple[float, float]:
+        if self.is_braking:
+            self._pipe = deque([(0.0, 0.0)] * self._hides.delay_ticks)
+            return self._brake()
+        self._pipe.append(self._command)
+        return self._pipe.popleft()
+
+    def _brake(self) -> tuple[float, float]:
+        vx, vy = self._row()[CART_VELOCITY]
+        limited = (max(-_BRAKE_N, min(_BRAKE_N, -_BRAKE_N_S_M * v)) for v in (vx, vy))
+        fx, fy = limited
+        return fx, fy
+
+    def _row(self) -> tuple[float, ...]:
+        assert self._env is not None
+        state = self._env.physical_state()
+        return (
+            *state["cart_position"],
+            *state["cart_velocity"],
+            *state["pole_quat_xyzw"],
+            *state["pole_angular_velocity"],
+        )
+
+    def _read(self) -> Reading:
+        row = np.array(self._row())
+        hides, draw = self._hides, self._rng.standard_normal(8)
+        quat = row[POLE_QUAT_XYZW]
+        if hides.tilt_noise_rad:
+            quat = _turned(quat, hides.tilt_noise_rad * draw[:2])
+        in_world = row[POLE_ANGULAR_VELOCITY]
+        roll, pitch, yaw = (float(angle[0]) for angle in roll_pitch_yaw(quat[None, :]))
+        forward = math.cos(yaw) * in_world[0] + math.sin(yaw) * in_world[1]
+        rates = (
+            forward / max(math.cos(pitch), 1e-9),
+            math.cos(yaw) * in_world[1] - math.sin(yaw) * in_world[0],
+        )
+        position = row[CART_POSITION] + hides.position_noise_m * draw[2:4]
+        velocity = row[CART_VELOCITY] + hides.velocity_noise_m_s * draw[4:6]
+        return Reading(
+            position=np.array([*position, roll, pitch]),
+            velocity=np.array([*velocity, *rates]),
+            effort=np.array([*self._effort, 0.0, 0.0]),
+            quat_xyzw=quat,
+            angular_velocity=rotation(quat).T @ in_world,
+        )
+
+
+def rotation(quat_xyzw: Array) -> Array:
+    """Rotation matrix of a unit quaternion, shape (3, 3)."""
+    x, y, z, w = quat_xyzw
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def _turned(quat: Array, angles: Array) -> Array:
+    """A quaternion turned a little about x and y of the world."""
+    half_x, half_y = angles / 2.0
+    a = np.array([half_x, half_y, 0.0, 1.0])
+    a /= np.linalg.norm(a)
+    ax, ay, az, aw = a
+    x, y, z, w = quat
+    return np.array(
+        [
+            aw * x + ax * w + ay * z - az * y,
+            aw * y - ax * z + ay * w + az * x,
+            aw * z + ax * y - ay * x + az * w,
+            aw * w - ax * x - ay * y - az * z,
+        ]
+    )

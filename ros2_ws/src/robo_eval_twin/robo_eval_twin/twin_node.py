@@ -1,0 +1,183 @@
+"""The twin as a process: the topics of a ros2_control robot, and a stagehand that sets episodes up.
+
+Run it as `python -m robo_eval_twin.twin_node ROBOT.yaml`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from array import array
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.context import Context
+from rclpy.node import Node
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Bool, Float64MultiArray, Header, String
+
+from robo_eval.core.cartpole3d import TICK_S
+from robo_eval.core.errors import InputError
+from robo_eval_robot import topics
+from robo_eval_robot.config import RobotConfig, Twin, read_robot
+from robo_eval_robot.parameters import declare
+from robo_eval_robot.process import run, take_precedence
+from robo_eval_twin.gantry import JOINTS, Gantry, Reading
+
+_HEARTBEAT_TICKS = 5
+_TICK_NS = round(TICK_S * 1e9)
+_PRIORITY: Final = 20
+"""Real-time priority: a driver goes before the guard, whose commands it could not use otherwise."""
+
+
+class TwinNode:
+    """Publishes what the gantry's sensors show every tick, and applies the commands it hears.
+
+    Stamps lie on the grid of ticks, so that a message that was lost leaves a gap.
+    """
+
+    def __init__(self, context: Context, config: RobotConfig) -> None:
+        self.node = Node("twin", context=context, namespace=config.namespace)
+        # What it hides is no parameter: nobody is to see how it differs from the simulator.
+        declare(self.node, config, "control_rate_hz", "controller", "state")
+        self._config = config
+        hidden = config.twin or Twin()
+        timeout_s = config.controller.timeout_s if hidden.has_command_timeout else None
+        self._gantry = Gantry(hidden.perturbation, timeout_s)
+        self._order = {name: index for index, name in enumerate(config.commanded)}
+        self._ticks = 0
+        self._start_ns = time.time_ns()
+        own = self.node
+        self._states = own.create_publisher(
+            JointState, config.state.joint_states, topics.reliable(10)
+        )
+        imu = config.state.imu
+        self._imu = own.create_publisher(Imu, imu.topic, topics.reliable(10)) if imu else None
+        self._beats = own.create_publisher(Header, topics.DRIVER_HEARTBEAT, topics.reliable(1))
+        self._estop = own.create_publisher(Bool, config.guard.estop.topic, topics.latched(1))
+        self._estop.publish(Bool(data=False))
+        own.create_subscription(
+            Float64MultiArray, config.controller.topic, self._hear, topics.reliable(1)
+        )
+        self._answers = own.create_publisher(String, topics.EPISODE_EVENT, topics.latched(10))
+        own.create_subscription(String, topics.EPISODE_EVENT, self._on_event, topics.reliable(10))
+        take_precedence(_PRIORITY)
+        # A steady clock: setting the wall clock must not make physics jump.
+        own.create_timer(TICK_S, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    @property
+    def is_over(self) -> bool:
+        """A robot does not end by itself."""
+        return False
+
+    def finish(self) -> None:
+        """Nothing to say: a twin that dies is silent, as a robot is."""
+        self._gantry.close()
+
+    @property
+    def _stamp_ns(self) -> int:
+        """End of the newest tick, by the driver's clock."""
+        return self._start_ns + self._ticks * _TICK_NS
+
+    def _hear(self, message: Float64MultiArray) -> None:
+        numbers = list(message.data)
+        if len(numbers) != len(self._order):
+            self.node.get_logger().warning(f"a command of {len(numbers)} numbers is ignored")
+            return
+        try:
+            self._gantry.hear((numbers[self._order["cart_x"]], numbers[self._order["cart_y"]]))
+        except InputError as err:
+            self.node.get_logger().warning(str(err))
+
+    def _on_event(self, message: String) -> None:
+        try:
+            event = json.loads(message.data)
+        except ValueError:
+            return
+        if not isinstance(event, dict):
+            return
+        problem = None
+        try:
+            self._play_stagehand(event)
+        except (InputError, TypeError, KeyError, ValueError) as err:
+            problem = f"{type(err).__name__}: {err}"
+        if event.get("event") == "prepare":
+            answer = {
+                "schema_version": 1,
+                "event": "arranged",
+                "episode_id": event.get("episode_id"),
+                "request": event.get("request"),
+                "stamp_ns": self._stamp_ns,
+                "problem": problem,
+            }
+            self._answers.publish(String(data=json.dumps(answer)))
+        elif problem is not None:
+            self.node.get_logger().error(f"{event.get('event')}: {problem}")
+
+    def _play_stagehand(self, event: Mapping[str, Any]) -> None:
+        """Do what a person does at a real robot: set up, hold, press, disturb."""
+        if event.get("event") == "prepare":
+            keywords = {"balls": 0, **event.get("keywords", {})}
+            self._gantry.arrange(keywords, seed=int(event["seed"]), state=event.get("state"))
+        elif event.get("event") == "go":
+            self._gantry.arm()
+        elif event.get("event") == "inject" and event.get("fault") == "command_dropout":
+            self._gantry.go_deaf(int(event["ticks"]))
+        elif event.get("event") == "inject" and event.get("fault") == "estop":
+            self._estop.publish(Bool(data=bool(event["pressed"])))
+
+    def _tick(self) -> None:
+        reading = self._gantry.tick()
+        self._ticks += 1
+        stamp = topics.time_of(self._stamp_ns)
+        if self._ticks % _HEARTBEAT_TICKS == 0:
+            self._beats.publish(Header(stamp=stamp, frame_id="driver"))
+        if reading is None:
+            return
+        if self._imu is not None:
+            self._imu.publish(_imu(stamp, reading))
+        self._states.publish(
+            JointState(
+                header=Header(stamp=stamp),
+                name=list(JOINTS),
+                position=array("d", reading.position),
+                velocity=array("d", reading.velocity),
+                effort=array("d", reading.effort),
+            )
+        )
+
+
+def _imu(stamp: Any, reading: Reading) -> Imu:  # noqa: ANN401 - a message without stubs
+    message = Imu(header=Header(stamp=stamp, frame_id="pole"))
+    turn, rate = message.orientation, message.angular_velocity
+    turn.x, turn.y, turn.z, turn.w = (float(part) for part in reading.quat_xyzw)
+    rate.x, rate.y, rate.z = (float(part) for part in reading.angular_velocity)
+    message.linear_acceleration_covariance[0] = -1.0  # not measured
+    return message
+
+
+def _make(context: Context, arguments: Sequence[str]) -> TwinNode:
+    if len(arguments) != 1:
+        raise InputError("usage: python -m robo_eval_twin.twin_node ROBOT.yaml")
+    config = read_robot(Path(arguments[0]))
+    if config.body != "twin":
+        raise InputError(f"{arguments[0]}: body: is {config.body!r}; a twin needs `body: twin`")
+    for name in config.commanded:
+        if name not in JOINTS[:2]:
+            raise InputError(
+                f"{arguments[0]}: controller.joints: this twin moves cart_x and cart_y, not {name}"
+            )
+    return TwinNode(context, config)
+
+
+def main() -> int:
+    """Run the twin until a signal ends it."""
+    return run(_make)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

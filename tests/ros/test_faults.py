@@ -1,0 +1,307 @@
+"""Messages that come late, twice, in another order, or broken: what the guard and the rows say."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import robo_eval_twin
+
+HERE = Path(__file__).parent
+TWIN = Path(robo_eval_twin.__file__).with_name("gantry_twin.yaml")
+DEADLINE_S = 240.0
+REMAPS = {
+    "guard": ["/twin0/policy/joint_command:=/twin0/wire/requests"],
+    "twin": [
+        "/twin0/forward_effort_controller/commands:=/twin0/wire/commands",
+        "/twin0/joint_states:=/twin0/wire/joint_states",
+        "/twin0/imu_sensor_broadcaster/imu:=/twin0/wire/imu",
+    ],
+}
+PLAN = """
+name: faults
+tasks: [{{env: RoboEval/CartPole3D-v0, kwargs: {{balls: 0}}, levels: [0]}}]
+policies: [balancer]
+episodes: {episodes}
+sides: [sim, twin]
+"""
+HOUR_S = 3600.0
+LONG = 1000
+"""More messages than are left in an episode."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A fault, and what follows: causes the guard may stop for; none if it must not stop."""
+
+    name: str
+    fault: dict[str, Any]
+    causes: tuple[str, ...] = ()
+    counted: str = ""
+    """A measure of the row that must be more than zero."""
+
+
+def case(name: str, channel: str, *causes: str, counted: str = "", **fault: Any) -> Case:
+    whole = {"channel": channel, "from": 5, "count": LONG, **fault}
+    return Case(name=name, fault=whole, causes=causes, counted=counted)
+
+
+# `guard:` of the twin's file: requests and states may be 0.4 s old; the twin brakes after 0.5 s.
+CASES: tuple[Case, ...] = (
+    case("requests NaN", "requests", "command_not_finite", kind="value", value="nan", count=3),
+    case("requests swapped", "requests", kind="swap", count=40, counted="refused_requests"),
+    case("states NaN", "states", "state_not_finite", kind="value", value="nan", count=3),
+    case("states late", "states", "state_age", kind="late", seconds=0.8),
+    case("requests infinite", "requests", "command_not_finite", kind="value", value="-inf"),
+    case("requests short", "requests", "command_length", kind="short", count=3),
+    case("requests beyond", "requests", "command_effort", kind="value", value=1e3, count=3),
+    case("requests twice", "requests", kind="twice", count=60, counted="refused_requests"),
+    case("requests a little late", "requests", kind="late", seconds=0.06, count=40),
+    case("requests much too late", "requests", "command_age", kind="late", seconds=0.8,
+         **{"from": 0}),
+    case("requests lost for 0.2 s", "requests", kind="drop", count=10),
+    case("requests lost", "requests", "command_age", kind="drop", **{"from": 0}),
+    case("requests of an hour ago", "requests", "command_age", kind="stamp", seconds=-HOUR_S),
+    case("requests of the future", "requests", "command_future", kind="stamp", seconds=HOUR_S),
+    case("requests in a storm", "requests", kind="storm", of=["drop", "twice", "swap"],
+         counted="refused_requests"),
+    case("states infinite", "states", "state_not_finite", kind="value", value="inf", count=3),
+    case("states short", "states", "state_length", kind="short", count=3),
+    case("states twice", "states", kind="twice"),
+    case("states swapped", "states", "state_clock", kind="swap"),
+    case("states a little late", "states", kind="late", seconds=0.06),
+    case("states lost for 0.2 s", "states", kind="drop", count=10, counted="missed_ticks"),
+    case("states lost", "states", "state_age", kind="drop"),
+    case("states in a storm", "states", kind="storm", of=["drop", "twice"]),
+    case("clock an hour back", "states", "state_clock", kind="stamp", seconds=-HOUR_S),
+    case("clock an hour on and back", "states", "state_clock", kind="stamp", seconds=HOUR_S,
+         count=10),
+    case("clock an hour on", "states", kind="stamp", seconds=HOUR_S),
+    case("commands NaN", "commands", kind="value", value="nan", count=5),
+    case("commands NaN for good", "commands", kind="value", value="nan"),
+    case("commands short", "commands", kind="short", count=5),
+    case("commands beyond", "commands", "effort", "acceleration", "velocity", "position",
+         kind="value", value=1e3),
+    case("commands twice", "commands", kind="twice"),
+    case("commands swapped", "commands", kind="swap", count=40),
+    case("commands late", "commands", kind="late", seconds=0.06, count=40),
+    case("commands lost", "commands", kind="drop"),
+)  # fmt: skip
+
+
+# `sitecustomize.py` of processes whose wall clock is set while they run; their monotonic clock goes
+# on, as on a computer. What the middleware stamps by itself is not concerned.
+CLOCK = """
+import os, pathlib, time
+command = pathlib.Path("/proc/self/cmdline").read_text()
+if os.environ.get("RIG_CLOCK_OF", "-") in command:
+    file, wall, wall_ns = pathlib.Path(os.environ["RIG_CLOCK"]), time.time, time.time_ns
+    time.time = lambda: wall() + float(file.read_text() or 0)
+    time.time_ns = lambda: wall_ns() + round(1e9 * float(file.read_text() or 0))
+"""
+STAMPED = "A request is stamped"
+
+
+def clock(name: str, seconds: float, *causes: str, at: int = 5) -> Case:
+    return case(name, "states", *causes, kind="clock", seconds=seconds, count=1, **{"from": at})
+
+
+@dataclass
+class Between:
+    """The process in between."""
+
+    process: subprocess.Popen[str]
+    lines: list[dict[str, Any]] = field(default_factory=list)
+
+    def read(self, key: str) -> Any:
+        """The next value of a name it says."""
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            self.lines.append(json.loads(line))
+            if key in self.lines[-1]:
+                return self.lines[-1][key]
+        raise AssertionError(f"the rig ended and did not say {key!r}: {self.lines[-3:]}")
+
+    def seen(self) -> dict[str, Any]:
+        """What passed it so far."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("seen\n")
+        self.process.stdin.flush()
+        found: dict[str, Any] = self.read("seen")
+        return found
+
+    def episodes(self) -> list[str]:
+        return [line["episode"] for line in self.lines if "episode" in line]
+
+
+@dataclass
+class Played:
+    """A trial that was played with faults."""
+
+    code: int
+    err: str
+    summary: dict[str, Any]
+    trial: Path
+    rows: dict[str, dict[str, Any]]
+    incidents: dict[str, dict[str, str]]
+    """The first of each episode."""
+    seen: dict[str, Any]
+    episodes: list[str]
+    """Names, in the order they started."""
+
+
+@pytest.fixture
+def play(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable[..., Played]]:
+    """Play one episode a fault, with somebody in between."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*command: object, **extra: str) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            [sys.executable, *map(str, command)], stdin=pipe, stdout=pipe, stderr=pipe, text=True,
+            cwd=tmp_path, env={**ros_environment, **extra},
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    def call(faults: list[Any], changes: dict[str, str] | None = None, **extra: str) -> Played:
+        text = TWIN.read_text().replace("name: gantry-twin", f"name: faults-{tmp_path.name[-20:]}")
+        for old, new in (changes or {}).items():
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "robot.yaml").write_text(text)
+        (tmp_path / "plan.yaml").write_text(PLAN.format(episodes=len(faults)))
+        options = {"channels": ["requests", "commands", "states", "imu"], "faults": faults}
+        rig = Between(begin(HERE / "rig_faults.py", json.dumps(options), **extra))
+        rig.read("up")
+        trial = tmp_path / "trial"
+        run = begin(
+            HERE / "rig_run.py", "run", "plan.yaml", "-o", trial, "--sides", "twin",
+            "--robot", "robot.yaml", "--json", "--no-report",
+            RIG_REMAPS=json.dumps(REMAPS), **extra,
+        )  # fmt: skip
+        out, err = run.communicate(timeout=DEADLINE_S)
+        assert (trial / "episodes.db").exists(), err
+        seen = rig.seen()
+        with closing(sqlite3.connect(f"file:{trial / 'episodes.db'}?mode=ro", uri=True)) as rows:
+            rows.row_factory = sqlite3.Row
+            found = {row["episode_id"]: dict(row) for row in rows.execute("SELECT * FROM episodes")}
+        incidents: dict[str, dict[str, str]] = {}
+        if (trial / "incidents.csv").exists():
+            with (trial / "incidents.csv").open(newline="") as file:
+                for incident in csv.DictReader(file):
+                    incidents.setdefault(incident["episode_id"], incident)
+        return Played(
+            code=run.returncode, err=err, summary=json.loads(out) if out else {}, trial=trial,
+            rows=found, incidents=incidents, seen=seen, episodes=rig.episodes(),
+        )  # fmt: skip
+
+    yield call
+    for process in reversed(started):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            if process.poll() is None:
+                process.send_signal(number)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(8.0)
+        process.communicate()
+
+
+def problems(case: Case, row: dict[str, Any], incident: dict[str, str] | None) -> list[str]:
+    """How what was logged of an episode differs from what its fault should lead to."""
+    ended, detail = row["end_reason"], row["end_detail"] or ""
+    said = f"{case.name}: ended by {ended} ({detail}), incident {incident}"
+    found = []
+    if case.causes:
+        cause = detail.removeprefix("guard: ")
+        if ended != "safety_stop" or cause not in case.causes:
+            found.append(said)
+        if incident is None or not incident["description"].startswith(f"{cause}: "):
+            found.append(f"{said}: not the incident of this stop")
+    elif ended not in ("success", "failure") or incident is not None:
+        found.append(said)
+    if row["quality"] is None or row["trace_sha256"] is None:
+        found.append(f"{said}: without score or bag")
+    measures = json.loads(row["control_quality"])
+    if case.counted and not measures.get(case.counted, 0.0) > 0.0:
+        found.append(f"{case.name}: {case.counted} of {measures}")
+    if not 0.0 <= measures.get("missed_ticks", 0.0) <= 200.0:
+        found.append(f"{case.name}: {measures['missed_ticks']:g} missed ticks")
+    return found
+
+
+@pytest.mark.slow
+def test_what_is_wrong_between_processes_is_survived_or_stops_the_robot(
+    play: Callable[..., Played],
+) -> None:
+    played = play([case.fault for case in CASES])
+    assert (played.code, played.summary.get("unscored")) == (0, 0), played.err
+    assert len(played.episodes) == len(CASES)
+    wrong = [
+        problem
+        for case, name in zip(CASES, played.episodes, strict=True)
+        for problem in problems(case, played.rows[name], played.incidents.get(name))
+    ]
+    assert not wrong, "\n".join(wrong)
+    # What the guard sent was always two finite numbers, and so were the twin's states.
+    assert played.seen["commands"] > 20 * len(CASES)
+    assert (played.seen["broken_commands"], played.seen["broken_states"]) == (0, 0)
+    assert played.seen["last"] == [0.0, 0.0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("whose", "cases"),
+    [
+        # All on one computer. A request that was on its way when the clock was set may look old, or
+        # of the future.
+        (
+            "python",
+            (
+                clock("an hour on", HOUR_S),
+                clock("and back", 0.0),
+                clock("as before", 0.0),
+                clock("an hour back", -HOUR_S),
+                clock("and on", 0.0),
+            ),
+        ),
+        # The guard's alone, as on another computer.
+        (
+            "guard_node",
+            (
+                clock("an hour on", HOUR_S, "command_age"),
+                clock("right again", 0.0, at=0),
+                clock("an hour back", -HOUR_S, "command_future"),
+                clock("right again", 0.0, at=0),
+            ),
+        ),
+    ],
+    ids=["of the computer", "of the guard"],
+)
+def test_a_clock_that_is_set_misleads_no_watchdog(
+    play: Callable[..., Played], tmp_path: Path, whose: str, cases: tuple[Case, ...]
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(CLOCK)
+    (tmp_path / "clock").write_text("0")
+    played = play(
+        [case.fault for case in cases], RIG_CLOCK=str(tmp_path / "clock"), RIG_CLOCK_OF=whose
+    )
+    assert (played.code, played.summary.get("unscored")) == (0, 0), played.err
+    wrong = []
+    for case, name in zip(cases, played.episodes, strict=True):
+        incident = played.incidents.get(name)
+        if not case.causes and incident and STAMPED in incident["description"]:
+            continue  # the request that was on its way
+        wrong += problems(case, played.rows[name], incident)
+    assert not wrong, "\n".join(wrong)
+    assert (played.seen["broken_commands"], played.seen["last"]) == (0, [0.0, 0.0])

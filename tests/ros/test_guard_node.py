@@ -1,0 +1,445 @@
+"""The guard as a process between a policy and a controller, over real DDS."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if not os.environ.get("ROBO_EVAL_REQUIRE_ALL"):
+    pytest.importorskip("rclpy")
+
+RIG = Path(__file__).with_name("rig_guard.py")
+DEADLINE_S = 15.0
+SCENES = itertools.count()
+TOPIC = "/bench/controller/commands"
+ROBOT = """
+name: bench
+body: twin
+namespace: /bench
+control_rate_hz: 50
+joints:
+  slide:
+    type: prismatic
+    limits: {position_m: [-1, 1], velocity_m_s: 2, acceleration_m_s2: 1000, effort_n: 10}
+  turn:
+    type: revolute
+    limits: {position_rad: [-2, 3], velocity_rad_s: 3, acceleration_rad_s2: 1000, effort_nm: 5}
+controller:
+  topic: controller/commands
+  interface: effort
+  joints: [slide, turn]
+  timeout_s: 0.25
+  timeout_provided_by: a parameter of the driver
+state: {rate_hz: 100}
+guard:
+  cycle_hz: 20
+  command_age_s: 1.0
+  state_age_s: 1.0
+  driver_heartbeat_s: 2.0
+  policy_heartbeat_s: 1.0
+  stop: {within_s: 1.0}
+tasks: {RoboEval/CartPole3D-v0: {adapter: cartpole3d}}
+"""
+
+
+class Child:
+    """A process whose lines are read as they come."""
+
+    def __init__(self, arguments: list[str], env: dict[str, str], errors: Path) -> None:
+        self.errors = errors
+        with errors.open("w") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, *arguments],
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+                bufsize=1,
+            )
+        self.lines: list[dict[str, Any]] = []
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._news:
+                self.lines.append(json.loads(line) if line.startswith("{") else {"text": line})
+                self._news.notify_all()
+
+    def send(self, **order: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+
+    def wait(
+        self, what: Callable[[dict[str, Any]], Any], since: int = 0, deadline_s: float = DEADLINE_S
+    ) -> dict[str, Any]:
+        """The first line from a position on that is as wanted."""
+        until = time.monotonic() + deadline_s
+        with self._news:
+            while True:
+                for line in self.lines[since:]:
+                    if what(line):
+                        return line
+                since = len(self.lines)
+                left = until - time.monotonic()
+                if left <= 0.0 or not self._news.wait(left):
+                    silent = {"beat", "command", "limits"}
+                    tail = [line for line in self.lines if not silent & line.keys()][-8:]
+                    raise AssertionError(f"not in time; last lines {tail}")
+
+    def end(self, number: int = signal.SIGINT, limit_s: float = 10.0) -> int:
+        """Ask it to end, and then make it."""
+        for each in (number, signal.SIGTERM, signal.SIGKILL):
+            if self.process.poll() is None:
+                self.process.send_signal(signal.SIGCONT)
+                self.process.send_signal(each)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(limit_s)
+        self._reader.join(limit_s)
+        return self.process.wait(limit_s)
+
+
+class Scene:
+    """A guard and its rig."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        domain = os.getpid() + 7 * worker + 31 * next(SCENES)
+        self.env = {
+            **os.environ,
+            "ROS_DOMAIN_ID": str(1 + domain % 100),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "ROS_LOG_DIR": str(folder / "log"),
+        }
+        self.rig = self.play("rig")
+        self.guard: Child | None = None
+
+    def play(self, name: str, **values: Any) -> Child:
+        arguments = [str(RIG), "/bench", "effort", TOPIC, json.dumps(values)]
+        return Child(arguments, self.env, self.folder / f"{name}.txt")
+
+    def start(self, text: str = ROBOT) -> Child:
+        path = self.folder / "robot.yaml"
+        path.write_text(text)
+        self.guard = Child(
+            ["-m", "robo_eval_robot.guard_node", str(path)], self.env, self.folder / "guard.txt"
+        )
+        return self.guard
+
+    def mark(self) -> int:
+        return len(self.rig.lines)
+
+    def until_state(self, state: str, since: int = 0, **values: str) -> dict[str, Any]:
+        return self.rig.wait(
+            lambda line: line.get("state") == state and values.items() <= line["values"].items(),
+            since,
+        )
+
+    def call(self, service: str, **data: Any) -> dict[str, Any]:
+        since = self.mark()
+        self.rig.send(call=service, **data)
+        return self.rig.wait(lambda line: line.get("answer") == service, since)
+
+    def running(self, **values: Any) -> None:
+        """Enabled, with a policy that asks 100 times a second."""
+        self.rig.send(set={"estop": False, "driver": True, **values})
+        self.until_state("READY", self.mark())
+        self.rig.send(set={"policy_hz": 100.0, "request": [1.5, -0.25], "beats": True})
+        answer = self.call("enable", data=True)
+        assert answer["success"], answer
+        self.rig.wait(lambda line: line.get("command") == [1.5, -0.25], self.mark())
+
+    def recover(self) -> None:
+        self.rig.send(
+            set={"estop": False, "driver": True, "position": [0.0, 0.0], "policy_hz": 0.0}
+        )
+        until = time.monotonic() + DEADLINE_S
+        while not (answer := self.call("reset"))["success"]:
+            assert time.monotonic() < until, answer
+            time.sleep(0.05)
+
+    def stopped(self, code: str, since: int) -> dict[str, Any]:
+        """The stop command came, then an incident and a state of this code."""
+        self.rig.wait(lambda line: line.get("command") == [0.0, 0.0], since)
+        incident = self.rig.wait(lambda line: line.get("incident") == code, since)
+        state = self.rig.wait(lambda line: line.get("values", {}).get("cause") == code, since)
+        assert state["state"] in {"PROTECTIVE_STOP", "ESTOP"}
+        assert state["level"] == 2
+        return incident
+
+    def close(self) -> None:
+        if self.guard is not None:
+            self.guard.end()
+        self.rig.end()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    scene = Scene(tmp_path_factory.mktemp("guard"))
+    try:
+        scene.start()
+        yield scene
+    finally:
+        scene.close()
+
+
+@pytest.fixture
+def scene(shared: Scene) -> Iterator[Scene]:
+    """A guard that is running, shared by the tests that leave it alive."""
+    if shared.guard is None or shared.guard.process.poll() is not None:
+        shared.start()
+    shared.running()
+    yield shared
+    if shared.guard is not None and shared.guard.process.poll() is None:
+        shared.recover()
+
+
+def only_stop_commands(scene: Scene, since: int) -> bool:
+    commands = [line["command"] for line in scene.rig.lines[since:] if "command" in line]
+    first = commands.index([0.0, 0.0])
+    return all(command == [0.0, 0.0] for command in commands[first:])
+
+
+def test_requests_pass_unchanged_and_the_guard_beats(scene: Scene) -> None:
+    since = scene.mark()
+    scene.rig.send(set={"request": [0.1, 1.0 / 3.0]})
+    scene.rig.wait(lambda line: line.get("command") == [0.1, 1.0 / 3.0], since)
+    scene.rig.wait(lambda line: line.get("beat") == "guard", since)
+    state = scene.until_state("RUNNING", since)
+    assert state["level"] == 0
+    assert state["limits"]["slide velocity"] == 0
+    assert int(state["values"]["passed"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"beats": False}, "policy_heartbeat"),
+        ({"policy_hz": 0.0}, "command_age"),
+        ({"driver": False}, "state_age"),
+        ({"position": [1.5, 0.0]}, "position"),
+        ({"request": [11.0, 0.0]}, "command_effort"),
+    ],
+)
+def test_what_stops_the_robot(scene: Scene, change: dict[str, Any], code: str) -> None:
+    since = scene.mark()
+    scene.rig.send(set=change)
+    scene.stopped(code, since)
+    assert only_stop_commands(scene, since)
+
+
+def test_nan_stops_and_the_incident_names_the_episode(scene: Scene) -> None:
+    scene.rig.send(event="{broken")
+    scene.rig.send(event=json.dumps({"event": "start", "episode_id": "e-7"}))
+    time.sleep(0.2)  # events and requests overtake each other
+    since = scene.mark()
+    # Not once: with a queue of one, the next request may replace it before it is seen.
+    scene.rig.send(set={"request": [float("nan"), 0.0]})
+    incident = scene.stopped("command_not_finite", since)
+    assert incident["values"]["value"] == "nan"
+    assert incident["values"]["joint"] == "slide"
+    assert incident["values"]["episode_id"] == "e-7"
+    assert incident["values"]["suggested_severity"] == "near_miss"
+    assert only_stop_commands(scene, since)
+
+
+def test_the_emergency_stop_and_the_way_back(scene: Scene) -> None:
+    since = scene.mark()
+    scene.rig.send(set={"estop": True})
+    scene.stopped("estop", since)
+    refused = scene.call("reset")
+    assert not refused["success"]
+    assert "pressed" in refused["message"]
+    since = scene.mark()
+    scene.rig.send(set={"estop": False})
+    scene.until_state("ESTOP", since)
+    assert not scene.call("enable", data=True)["success"]
+    assert scene.call("reset")["success"]
+    since = scene.mark()
+    scene.until_state("READY", since)
+    scene.rig.wait(lambda line: line.get("beat"), scene.mark())
+    assert not any(
+        line.get("command", [0.0, 0.0]) != [0.0, 0.0] for line in scene.rig.lines[since:]
+    )
+    assert scene.call("enable", data=True)["success"]
+
+
+def test_an_emergency_stop_that_is_gone_stops(scene: Scene) -> None:
+    since = scene.mark()
+    scene.rig.send(estop_there=False)
+    scene.stopped("estop_lost", since)
+    assert not scene.call("reset")["success"]
+    scene.rig.send(estop_there=True)
+
+
+def test_limits_are_parameters_with_units_that_nobody_can_set(scene: Scene) -> None:
+    since = scene.mark()
+    name = "joints.slide.limits.velocity_m_s"
+    scene.rig.send(parameter=name, to=99.0)
+    told = scene.rig.wait(lambda line: line.get("parameter") == name, since)
+    assert told["value"] == 2.0
+    assert told["description"].endswith("; in m/s")
+    assert told["refused"]
+
+
+def test_services_stop_and_withhold(scene: Scene) -> None:
+    assert scene.call("withhold")["success"]
+    since = scene.mark()
+    scene.until_state("WITHHELD", since)
+    scene.rig.wait(lambda line: line.get("beat"), scene.mark())
+    assert not any("command" in line for line in scene.rig.lines[since:])
+    assert scene.call("enable", data=False)["success"]
+    since = scene.mark()
+    scene.until_state("READY", since)
+    assert scene.call("enable", data=True)["success"]
+    since = scene.mark()
+    assert scene.call("stop")["success"]
+    scene.stopped("operator_stop", since)
+
+
+def test_a_flood_of_requests_delays_no_stop(scene: Scene) -> None:
+    since = scene.mark()
+    scene.rig.send(set={"policy_hz": 2000.0, "echo": False})
+    before = scene.until_state("RUNNING", since)
+    scene.rig.wait(
+        lambda line: line.get("state") == "RUNNING" and line["t"] > before["t"] + 0.5,
+        since,
+    )
+    since = scene.mark()
+    scene.rig.send(set={"position": [1.5, 0.0]})
+    violated = scene.rig.wait(lambda line: "changed" in line, since)
+    scene.stopped("position", since)
+    stop = scene.rig.wait(lambda line: line.get("command") == [0.0, 0.0], since)
+    scene.rig.send(set={"echo": True, "policy_hz": 0.0})
+    # When it was sent, as the rig is too busy to hear it soon. An order of magnitude only: what
+    # counts is that it is well within the driver's own timeout of 0.25 s.
+    assert 0 < stop["sent_ns"] - violated["at_ns"] < 200_000_000
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_policy_that_hangs_or_dies_stops_the_robot(scene: Scene, number: int) -> None:
+    """In a process of its own, which also hears all that the guard says."""
+    policy = scene.play("policy", driver=False)
+    try:
+        policy.wait(lambda line: line.get("state") == "RUNNING")
+        policy.send(set={"policy_hz": 100.0, "request": [2.5, 0.0]})
+        scene.rig.wait(lambda line: line.get("command") == [2.5, 0.0])
+        scene.rig.send(set={"policy_hz": 0.0, "beats": False})
+        since = scene.mark()
+        state = scene.until_state("RUNNING", since)
+        scene.rig.wait(
+            lambda line: line.get("state") == "RUNNING" and line["t"] > state["t"] + 1.0, since
+        )
+        since = scene.mark()
+        policy.process.send_signal(number)
+        scene.rig.wait(lambda line: line.get("state") == "PROTECTIVE_STOP", since)
+        cause = scene.until_state("PROTECTIVE_STOP", since)["values"]["cause"]
+        assert cause in {"command_age", "policy_heartbeat"}
+        assert only_stop_commands(scene, since)
+        # A listener that does not listen holds nothing up.
+        since = scene.mark()
+        heard = scene.until_state("PROTECTIVE_STOP", since)
+        scene.rig.wait(lambda line: "command" in line and line["t"] > heard["t"] + 1.0, since)
+        count = sum("command" in line for line in scene.rig.lines[since:])
+        assert count > 10  # of 20
+        assert scene.call("stop")["success"]
+    finally:
+        policy.end(signal.SIGKILL)
+        scene.rig.send(set={"beats": True})
+
+
+def test_a_frozen_guard_wakes_up_stopped(scene: Scene) -> None:
+    assert scene.guard is not None
+    scene.guard.process.send_signal(signal.SIGSTOP)
+    time.sleep(1.0)
+    since = scene.mark()
+    scene.guard.process.send_signal(signal.SIGCONT)
+    scene.rig.wait(lambda line: line.get("state") == "PROTECTIVE_STOP", since)
+    assert only_stop_commands(scene, since)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "times", [3, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(300)])]
+)
+def test_the_last_word_is_a_stop_command(scene: Scene, number: int, times: int) -> None:
+    for turn in range(times):
+        if turn:
+            scene.start()
+            scene.running()
+        assert scene.guard is not None
+        since = scene.mark()
+        assert scene.guard.end(number) == 0, scene.guard.errors.read_text()
+        scene.rig.wait(lambda line: line.get("command") == [0.0, 0.0], since)
+        scene.rig.wait(lambda line: line.get("incident") == "guard_shutdown", since)
+        assert only_stop_commands(scene, since)
+
+
+def test_a_killed_guard_leaves_silence(scene: Scene) -> None:
+    assert scene.guard is not None
+    scene.guard.end(signal.SIGKILL)
+    time.sleep(0.1)  # what was on its way
+    since = scene.mark()
+    time.sleep(0.5)
+    assert not any("command" in line for line in scene.rig.lines[since:])
+    assert scene.rig.process.poll() is None
+
+
+def test_a_second_publisher_stops(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    try:
+        scene.start()
+        scene.running()
+        since = scene.mark()
+        scene.rig.send(second=True)
+        scene.stopped("second_publisher", since)
+        answer = scene.call("reset")
+        assert not answer["success"]
+        assert TOPIC in answer["message"]
+    finally:
+        scene.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ROBOT.replace("limits: {position_m", "limitz: {position_m"), "joints.slide.limitz"),
+        (
+            ROBOT.replace("turn:\n    type: revolute\n    limits", "turn:\n    type: x\n    no"),
+            "turn",
+        ),
+        (None, "no such robot file"),
+    ],
+)
+def test_without_limits_it_does_not_start(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "robot.yaml"
+    if text is not None:
+        path.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "robo_eval_robot.guard_node", str(path)],
+        env={**os.environ, "ROS_LOG_DIR": str(tmp_path), "ROS_DOMAIN_ID": "99"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert message in done.stderr

@@ -1,0 +1,364 @@
+"""A matched trial over real DDS: twin, guard, recorder and conductor as processes of their own."""
+
+from __future__ import annotations
+
+import csv
+import json
+import resource
+import signal
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SLOW = pytest.mark.slow
+PLAN = """
+name: matched
+tasks:
+  - env: RoboEval/CartPole3D-v0
+    family: balancing
+    levels: [0, 9]
+    kwargs: {balls: 0}
+policies: [balancer, random]
+episodes: 1
+sides: [sim, twin]
+order: interleaved
+injections:
+  - {fault: command_dropout, episode: 0, level: 0, policy: balancer, tick: 60, ticks: 3}
+  - {fault: estop, episode: 0, level: 9, policy: balancer, tick: 40}
+"""
+SHORT = """
+name: short
+tasks: [{env: RoboEval/CartPole3D-v0, kwargs: {balls: 0}, levels: [0]}]
+policies: [balancer]
+episodes: 2
+sides: [sim, twin]
+"""
+HANGS = """
+import time
+from robo_eval.agents.balancer import Balancer
+
+class Hangs(Balancer):
+    def reset(self, *, seed=None):
+        super().reset(seed=seed)
+        self.ticks = 0
+
+    def act(self, observation):
+        self.ticks += 1
+        if self.ticks == 20:
+            time.sleep(1.5)
+        return super().act(observation)
+
+class Breaks(Hangs):
+    def act(self, observation):
+        self.ticks += 1
+        return 1 / 0 if self.ticks == 20 else super(Hangs, self).act(observation)
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path / "plan.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def robot(tmp_path: Path) -> Callable[..., Path]:
+    """The built-in twin's robot file under a name nobody else uses, with changes."""
+    import robo_eval_twin
+
+    text = Path(robo_eval_twin.__file__).with_name("gantry_twin.yaml").read_text()
+
+    def write(name: str = "", **changes: str) -> Path:
+        own = text.replace("name: gantry-twin", f"name: twin-{tmp_path.name}{name}")
+        for old, new in changes.items():
+            assert old.replace("_", " ") in own or old in own
+            own = own.replace(old, new)
+        path = tmp_path / f"robot{name}.yaml"
+        path.write_text(own)
+        return path
+
+    return write
+
+
+def rows(trial: Path) -> list[dict[str, Any]]:
+    with closing(sqlite3.connect(f"file:{trial / 'episodes.db'}?mode=ro", uri=True)) as database:
+        database.row_factory = sqlite3.Row
+        return [dict(row) for row in database.execute("SELECT * FROM episodes ORDER BY sequence")]
+
+
+def notes(trial: Path, name: str) -> list[dict[str, str]]:
+    with (trial / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def is_recording(trial: Path) -> bool:
+    """Whether a bag has its first chunk."""
+    return any(file.stat().st_size > 20_000 for file in trial.glob("traces/*/*.mcap"))
+
+
+def test_pairs_from_plan_to_report(cli, plan, robot, tmp_path):
+    trial = tmp_path / "trial"
+    done = cli(
+        "run", plan(PLAN), "--out", trial, "--sides", "sim,twin", "--robot", robot(), "--json"
+    )
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["unscored"] == 0
+    logged = rows(trial)
+    twin = {row["episode_id"]: row for row in logged if row["side"] == "twin"}
+    sim = {row["pair_id"]: row for row in logged if row["side"] == "sim"}
+    assert len(twin) == len(sim) == 4
+
+    for row in twin.values():
+        partner = sim[row["pair_id"]]
+        for column in ("task", "level", "seed", "policy_digest", "initial_state"):
+            assert partner[column] == row[column]
+        assert json.loads(row["initial_state"])["balls"] == []
+        assert (row["initial_state_source"], partner["initial_state_source"]) == ("topic", "state")
+        assert row["robot"].startswith("twin-")
+        measured = json.loads(row["control_quality"])
+        assert measured["action_period_p50_s"] == pytest.approx(0.02, rel=0.2)
+        assert {"action_period_p99_s", "action_period_max_s", "missed_ticks"} <= set(measured)
+        assert measured["inference_p50_s"] > 0.0
+        assert measured["clamped_requests"] == measured["dropped_messages"] == 0.0
+    assert json.loads((trial / "preflight.json").read_text())["passed"] is True
+
+    # The provoked emergency stop ended its episode and is one incident; the fault was overcome.
+    stopped = twin["t0-l09-easy-balancer-s1000-twin"]
+    assert (stopped["end_reason"], stopped["success"]) == ("safety_stop", 0)
+    (incident,) = notes(trial, "incidents")
+    assert incident["episode_id"] == stopped["episode_id"]
+    assert incident["description"].startswith("estop")
+    (fault,) = notes(trial, "faults")
+    assert (fault["fault"], fault["injected"], fault["recovered"]) == (
+        "command_dropout", "true", "true",
+    )  # fmt: skip
+
+    # Under the forces that were really applied the simulator follows an unperturbed twin.
+    found = json.loads(cli("replay", trial, "--json").out)["episodes"]
+    assert len(found) == 4
+    for entry in found:
+        known = [v for k, v in entry.items() if "_within_" in k and v is not None]
+        assert known
+        assert max(known) < 1e-9
+
+    metrics = json.loads(cli("metrics", trial, "--json").out)
+    text = json.dumps(metrics)
+    assert "S2S" in text
+    assert "S2R" not in text
+    assert cli("verify", trial).code == 0
+    page = (trial / "report" / "index.html").read_text()
+    assert "AR_twin" in page
+
+    before = len(logged)
+    assert cli("partner", trial, "--no-report").code == 0
+    assert len(rows(trial)) == before
+
+
+@pytest.mark.slow
+def test_the_bag_of_an_episode_holds_what_was_asked_and_what_was_applied(
+    cli, plan, robot, tmp_path
+):
+    from rosbags.highlevel import AnyReader
+
+    trial = tmp_path / "trial"
+    text = SHORT.replace("episodes: 2", "episodes: 1").replace("balancer", "random")
+    assert cli("run", plan(text), "-o", trial, "--sides", "twin", "--robot", robot()).code in (0, 1)
+    (row,) = rows(trial)
+    with AnyReader([trial / row["trace_uri"]]) as reader:
+        counts = {connection.topic: connection.msgcount for connection in reader.connections}
+        events = [
+            json.loads(reader.deserialize(raw, connection.msgtype).data)["event"]
+            for connection, _, raw in reader.messages()
+            if connection.topic == "/twin0/episode/event"
+        ]
+    assert counts["/twin0/policy/joint_command"] == row["ticks"]
+    # The guard passes each request on and then stops the robot.
+    assert counts["/twin0/forward_effort_controller/commands"] > row["ticks"]
+    assert counts["/twin0/joint_states"] >= row["ticks"]
+    assert counts["/twin0/safety/state"] >= 1
+    assert "start" in events
+    assert "end" in events
+    # The partner can be played later, on a machine without the robot.
+    assert cli("partner", trial, "--no-report").code in (0, 1)
+    assert [r["side"] for r in rows(trial)] == ["twin", "sim"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["twin", "guard", "recorder"])
+def test_a_process_that_dies_costs_the_running_episode(
+    start, plan, robot, tmp_path, wait_until, victim
+):
+    trial = tmp_path / "trial"
+    command = start(
+        "run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot(), "--json"
+    )
+    pids = command.wait_children()
+    wait_until(lambda: is_recording(trial), "the first bag is written")
+    signal_now(pids[victim], signal.SIGKILL)
+    done = command.finish()
+    assert done.code == 1, done.err  # one of two is not scored
+    assert "1 of 2" in done.err
+    first, second = rows(trial)
+    assert (first["end_reason"], first["quality"]) == ("lost", None)
+    assert victim in first["end_detail"]
+    assert second["quality"] is not None  # how good depends on how busy the machine is
+    if victim == "recorder":
+        assert first["recovered"] == 1
+        assert first["trace_sha256"]
+
+
+@pytest.mark.slow
+def test_a_full_disk_ends_the_run_in_one_line_and_costs_one_episode(
+    start, cli, plan, robot, tmp_path, wait_until, is_alive
+):
+    trial = tmp_path / "trial"
+    command = start(
+        "run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot(), "--json"
+    )
+    pids = command.wait_children()
+    wait_until(lambda: is_recording(trial), "the first bag is written")
+    resource.prlimit(pids["recorder"], resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+    done = command.finish()
+    assert done.code not in (0, 1), done.err
+    assert done.err.count("\n") == 1
+    assert "cannot be written: File too large" in done.err
+    assert not any(map(is_alive, pids.values()))
+    assert rows(trial) == []
+    # There is room again.
+    assert cli("resume", trial, "--no-report").code in (0, 1)
+    first, *others = rows(trial)
+    assert (first["end_reason"], first["recovered"]) == ("lost", 1)
+    assert all(row["quality"] is not None for row in others)
+    assert cli("verify", trial).code == 0
+
+
+def signal_now(pid: int, number: int) -> None:
+    import os
+
+    os.kill(pid, number)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=SLOW),
+        pytest.param(signal.SIGHUP, marks=SLOW),
+    ],
+)
+def test_a_run_that_is_stopped_stops_the_robot_and_goes_on_later(
+    start, cli, plan, robot, tmp_path, wait_until, is_alive, number
+):
+    trial = tmp_path / "trial"
+    command = start(
+        "run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot(), "--json"
+    )
+    pids = command.wait_children()
+    wait_until(lambda: is_recording(trial), "the first bag is written")
+    command.process.send_signal(number)
+    done = command.finish()
+    assert done.code == 3, done.err
+    assert "robot was stopped" in done.err
+    assert not any(map(is_alive, pids.values()))
+    (row,) = rows(trial)
+    assert (row["end_reason"], row["quality"]) == ("void", None)
+    if number == signal.SIGINT:
+        assert cli("resume", trial, "--no-report").code == 0
+        ended = [(row["side"], row["end_reason"]) for row in rows(trial)]
+        assert ended.count(("twin", "success")) == ended.count(("sim", "success")) == 2
+
+
+@pytest.mark.slow
+def test_a_conductor_that_is_killed_leaves_nothing_running(
+    start, cli, plan, robot, tmp_path, wait_until, is_alive
+):
+    trial = tmp_path / "trial"
+    command = start("run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot())
+    pids = command.wait_children()
+    wait_until(lambda: is_recording(trial), "the first bag is written")
+    command.process.kill()
+    command.finish()
+    wait_until(lambda: not any(map(is_alive, pids.values())), "guard, recorder and twin end")
+    assert rows(trial) == []
+    found = json.loads(cli("recover", trial, "--json").out)
+    assert len(found["rows"]) == 1
+    assert found["failed"] == []
+    (row,) = rows(trial)
+    assert (row["end_reason"], row["recovered"]) == ("lost", 1)
+    again = json.loads(cli("recover", trial, "--json").out)
+    assert (again["rows"], again["bags"]) == ([], [])
+    assert cli("verify", trial).code == 0
+
+
+def test_a_policy_that_hangs_is_stopped_by_the_guard_and_one_that_breaks_is_a_fault(
+    cli, plan, robot, tmp_path
+):
+    (tmp_path / "policies.py").write_text(HANGS)
+    trial = tmp_path / "trial"
+    text = SHORT.replace("episodes: 2", "episodes: 1").replace(
+        "[balancer]",
+        "[{name: hangs, factory: 'policies:Hangs'}, {name: breaks, factory: 'policies:Breaks'}]",
+    )
+    done = cli("run", plan(text), "-o", trial, "--sides", "twin", "--robot", robot(), "--json")
+    assert done.code == 1
+    ended = {row["policy"]: row for row in rows(trial)}
+    assert ended["hangs"]["end_reason"] == "safety_stop"
+    assert "command_age" in ended["hangs"]["end_detail"]
+    assert ended["breaks"]["end_reason"] == "fault"
+    assert "ZeroDivisionError" in ended["breaks"]["end_detail"]
+
+
+def test_one_robot_one_run(start, cli, plan, robot, tmp_path):
+    file, text = robot(), plan(SHORT)
+    first = start("run", text, "-o", tmp_path / "one", "--sides", "twin", "--robot", file)
+    first.wait_children()
+    second = cli("run", text, "-o", tmp_path / "two", "--sides", "twin", "--robot", file)
+    assert second.code == 2
+    assert f"process {first.process.pid}" in second.err
+    assert second.err.count("\n") == 1 + second.err.count("locked in")
+    first.process.send_signal(signal.SIGTERM)
+    assert first.finish().code == 3
+
+
+@pytest.mark.slow
+def test_two_robots_on_one_graph_do_not_meet(start, plan, robot, tmp_path):
+    text = plan(SHORT.replace("balancer", "random"))
+    commands = [
+        start(
+            "run", text, "-o", tmp_path / f"trial{name}", "--sides", "twin", "--no-report",
+            "--robot", robot(name, **{"namespace: /twin0": f"namespace: /twin{name}"}), "--json",
+        )
+        for name in ("1", "2")
+    ]  # fmt: skip
+    for command in commands:
+        done = command.finish()
+        assert done.code == 0, done.err
+    assert [len(rows(tmp_path / f"trial{name}")) for name in ("1", "2")] == [2, 2]
+
+
+def test_a_robot_that_cannot_play_the_plan_is_refused_in_one_line(cli, plan, robot, tmp_path):
+    for changes, said in (
+        ({"velocity_m_s: 6.0": "velocity_deg_s: 6.0"}, "did you mean 'velocity_m_s'"),
+        ({"control_rate_hz: 50": "control_rate_hz: 100"}, "acts 50 times a second"),
+    ):
+        done = cli("run", plan(SHORT), "-o", tmp_path / "t", "--sides", "twin", "--robot",
+                   robot(**changes))  # fmt: skip
+        assert done.code == 2
+        assert said in done.err
+        assert done.err.count("\n") == 1
+        assert not (tmp_path / "t").exists()
+
+
+def test_balls_are_for_the_simulator(cli, plan, robot, tmp_path):
+    text = SHORT.replace("kwargs: {balls: 0}, ", "")
+    done = cli("run", plan(text), "-o", tmp_path / "t", "--sides", "twin", "--robot", robot())
+    assert done.code == 2
+    assert "without balls" in done.err

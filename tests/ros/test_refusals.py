@@ -1,0 +1,119 @@
+"""A robot that cannot be played on is refused in one line, and nothing moves."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import robo_eval_twin
+
+HERE = Path(__file__).parent
+TWIN = Path(robo_eval_twin.__file__).with_name("gantry_twin.yaml")
+DEADLINE_S = 60.0
+PLAN = """
+name: refused
+tasks: [{env: RoboEval/CartPole3D-v0, kwargs: {balls: 0}, levels: [0]}]
+policies: [balancer]
+episodes: 1
+sides: [sim, twin]
+"""
+STATES = "/twin0/joint_states"
+COMMANDS = "/twin0/forward_effort_controller/commands"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is renamed for the twin, who else is there, and what is said."""
+
+    away: tuple[str, ...]
+    says: tuple[str, ...]
+    beside: dict[str, object] | None = None
+    """Options of `rig_robot.py`, for a robot that is there instead."""
+
+
+CASES = {
+    "no states": Case((STATES,), (f"nothing arrives on {STATES} within 6 s", "ROS_DOMAIN_ID")),
+    "incompatible QoS": Case(
+        (STATES,),
+        (f"nothing arrives on {STATES}", "driver offers best effort", "to reliable"),
+        {"best_effort": True, "controller": False, "estop": []},
+    ),
+    "no controller": Case((COMMANDS,), (f"nobody listens on {COMMANDS}", "controller loaded")),
+    "no emergency stop": Case(
+        ("/twin0/safety/estop",), ("guard is INIT", "emergency stop has not been seen")
+    ),
+}
+
+
+@pytest.fixture
+def begin(
+    tmp_path: Path, ros_environment: dict[str, str]
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a Python process that ends with the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def call(*command: object, **extra: str) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            [sys.executable, *map(str, command)], stdin=pipe, stdout=pipe, stderr=pipe, text=True,
+            cwd=tmp_path, env={**ros_environment, **extra},
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    yield call
+    for process in reversed(started):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            if process.poll() is None:
+                process.send_signal(number)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(5.0)
+        process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_a_robot_that_is_not_complete_is_refused(
+    begin: Callable[..., subprocess.Popen[str]], tmp_path: Path, name: str
+) -> None:
+    case = CASES[name]
+    text = TWIN.read_text().replace("name: gantry-twin", f"name: refused-{tmp_path.name[-20:]}")
+    (tmp_path / "robot.yaml").write_text(f"{text}start_up_s: 6.0\n")
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    witness = None
+    if case.beside is not None:
+        assert begin(HERE / "rig_robot.py", json.dumps(case.beside)).stdout.readline()
+    if COMMANDS not in case.away:
+        witness = begin(HERE / "rig_faults.py", "{}")
+        witness.stdout.readline()
+    rules = {"twin": [f"{topic}:={topic}_elsewhere" for topic in case.away]}
+    run = begin(
+        HERE / "rig_run.py", "run", "plan.yaml", "-o", "trial", "--sides", "twin",
+        "--robot", "robot.yaml", "--json", RIG_REMAPS=json.dumps(rules),
+    )  # fmt: skip
+    out, err = run.communicate(timeout=DEADLINE_S)
+    assert (run.returncode, out) == (2, ""), err
+    said_by_us = [line for line in err.splitlines() if not line.startswith("[WARN]")]  # ROS does
+    assert len(said_by_us) == 1, err
+    assert said_by_us[0].startswith("robo-eval: robot 'refused-"), err
+    for said in case.says:
+        assert said in err
+    # Nothing was enabled, and nothing is left that looks like an episode.
+    if witness is not None:
+        witness.stdin.write("seen\n")
+        witness.stdin.flush()
+        assert json.loads(witness.stdout.readline())["seen"]["last"] in (None, [0.0, 0.0])
+    trial = tmp_path / "trial"
+    assert not (trial / "preflight.json").exists()
+    assert not list((trial / "traces").iterdir())
+    with closing(sqlite3.connect(f"file:{trial / 'episodes.db'}?mode=ro", uri=True)) as database:
+        assert database.execute("SELECT COUNT(*) FROM episodes").fetchone() == (0,)

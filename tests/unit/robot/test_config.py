@@ -1,0 +1,105 @@
+"""What a robot file may hold, and how a wrong one is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import robo_eval_twin
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
+from robo_eval.core.plan import parse_plan
+from robo_eval_robot.adapter import load_adapter
+from robo_eval_robot.config import parse_robot
+
+TEXT = Path(robo_eval_twin.__file__).with_name("gantry_twin.yaml").read_text()
+TASK = "RoboEval/CartPole3D-v0"
+PLAN = "name: x\ntasks: [{kwargs: {balls: 0}}]\npolicies: [nothing]\nsides: [sim, twin]"
+
+
+def test_the_built_in_twin():
+    config = parse_robot(TEXT, source="x")
+    assert config.side is Side.TWIN
+    assert config.topic("joint_states") == "/twin0/joint_states"
+    assert config.topic("/joint_states") == "/joint_states"
+    limits = config.limits("cart_x")
+    assert limits is not None
+    assert (limits.low, limits.high, limits.unit) == (-4.4, 4.4, "m")
+    assert config.limits("pole_roll") is None
+    assert load_adapter(config, TASK, {"balls": 0}).tick_s == 0.02
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("body: twin ", "body: ghost ", "body"),
+        ("body: twin ", "body: physical ", "twin: a physical robot has no such section"),
+        ("cart_y]", "cart_z]", "controller.joints.1: unknown joint 'cart_z'"),
+        ("cart_y]", "cart_x]", "names a joint twice"),
+        ("velocity_m_s: 6.0", "velocity_deg_s: 6.0", "did you mean 'velocity_m_s'"),
+        ("velocity_m_s: 6.0, ", "", "velocity_m_s: is missing"),
+        ("position_m: [-4.4, 4.4]", "position_m: [4.4, -4.4]", "must be below"),
+        ("position_m: [-4.4, 4.4]", "position_m: [.nan, 4.4]", "joints.cart_x.limits.position_m"),
+        ("type: prismatic", "type: prismatik", "did you mean 'prismatic'"),
+        ("timeout_s: 0.5", "timeout_s: -1", "controller.timeout_s"),
+        ("command_age_s: 0.4", "command_age_s: 0.01", "shorter than a control period"),
+        ("namespace: /twin0", "namespace: twin0", "namespace"),
+        ("category: 2", "category: 1", "power_off: is needed"),
+        ("version: 1", "version: 1\nversion: 1", "there twice"),
+        ("version: 1", "version: [", "not valid YAML"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_field(old, new, said):
+    assert old in TEXT
+    with pytest.raises(InputError) as caught:
+        parse_robot(TEXT.replace(old, new, 1), source="robot.yaml")
+    message = str(caught.value)
+    assert message.startswith("robot.yaml: ")
+    assert said in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "keywords", "said"),
+    [
+        ("control_rate_hz: 50", "control_rate_hz: 100", {"balls": 0}, "acts 50 times a second"),
+        ("interface: effort", "interface: velocity", {"balls": 0}, "it needs effort"),
+        ("adapter: cartpole3d", "adapter: cartpole", {"balls": 0}, "did you mean 'cartpole3d'"),
+        ("adapter: cartpole3d", "adapter: 'nowhere:Adapter'", {"balls": 0}, "cannot be loaded"),
+        (TASK, "RoboEval/Other-v0", {"balls": 0}, "unknown task of robot"),
+        ("pole_roll: {type", "roll: {type", {"balls": 0}, None),  # the IMU says it as well
+        ("", "", {}, "without balls"),
+        ("", "", {"balls": 3}, "without balls"),
+    ],
+)
+def test_a_task_the_robot_cannot_play_is_refused(old, new, keywords, said):
+    config = parse_robot(TEXT.replace(old, new, 1), source="x")
+    if said is None:
+        assert load_adapter(config, TASK, keywords)
+    else:
+        with pytest.raises(InputError, match=said):
+            load_adapter(config, TASK, keywords)
+
+
+def test_an_action_of_another_task_is_refused():
+    adapter = load_adapter(parse_robot(TEXT, source="x"), TASK, {"balls": 0})
+    assert adapter.command(3) == (0.0, 10.0)
+    for action in (5, -1, 1.0, None, "1"):
+        with pytest.raises(InputError, match="from 0 to 4"):
+            adapter.command(action)
+
+
+def test_a_plan_for_another_side_is_refused():
+    pytest.importorskip("rclpy", reason="ROS 2 is not installed: pip install .[ros]")
+    from robo_eval_robot.suitability import check_robot
+
+    config = parse_robot(TEXT, source="x")
+    check_robot(parse_plan(PLAN, source="p"), config, "x")
+    for old, new, said in (
+        ("[sim, twin]", "[sim, real]", "plays side twin"),
+        ("tasks: [{", "tasks: [{env: RoboEval/Other-v0, ", "does not play RoboEval/Other-v0"),
+        ("{balls: 0}", "{balls: 0, wind: 3}", "tasks.0: "),
+    ):
+        with pytest.raises(InputError, match=said):
+            check_robot(parse_plan(PLAN.replace(old, new), source="p"), config, "x")

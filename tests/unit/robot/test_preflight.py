@@ -1,0 +1,325 @@
+"""The preflight against a robot of point masses, with a clock that is turned by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+# `ROBO_EVAL_REQUIRE_ALL` turns this skip into a failure, see tests/conftest.py.
+pytest.importorskip("rclpy", reason="ROS 2 is not installed: pip install .[ros]")
+
+from robo_eval.core.errors import CheckFailedError, PlanError
+from robo_eval_robot import preflight as module
+from robo_eval_robot import topics
+from robo_eval_robot.config import RobotConfig, parse_robot
+from robo_eval_robot.link import RobotLostError
+from robo_eval_robot.preflight import PreflightError, preflight
+from robo_eval_robot.snapshot import JointReading, Snapshot
+
+TICK_S = 0.02
+MASS = 1.0
+
+
+def robot(interface: str = "effort", **sections: Any) -> RobotConfig:
+    limits = {
+        "position_m": [-2, 2],
+        "velocity_m_s": 6.0,
+        "acceleration_m_s2": 40.0,
+        "effort_n": 20.0,
+    }
+    data = {
+        "name": "bench",
+        "body": "physical",
+        "namespace": "/bench",
+        "control_rate_hz": 50,
+        "joints": {name: {"type": "prismatic", "limits": limits} for name in ("a", "b")},
+        "controller": {
+            "topic": "commands",
+            "interface": interface,
+            "joints": ["a", "b"],
+            "timeout_s": 0.25,
+            "timeout_provided_by": "the firmware's watchdog",
+        },
+        "state": {"rate_hz": 50},
+        "guard": {"stop": {"within_s": 1.0}},
+        "tasks": {"RoboEval/CartPole3D-v0": {"adapter": "cartpole3d"}},
+        **sections,
+    }
+    return parse_robot(yaml.safe_dump(data), source="robot.yaml")
+
+
+@dataclass
+class Robot:
+    """Two joints, a driver and a guard, as a link shows them; each state takes a tick."""
+
+    config: RobotConfig
+    map: Callable[[list[float]], list[float]] = list
+    has_timeout: bool = True
+    measures: bool = True
+    effort_scale: float = 1.0
+    load: float = 0.0
+    states: float = float("inf")
+    stops: dict[int, str] = field(default_factory=dict)
+    now: float = 100.0
+    ticks: int = 0
+    position: list[float] = field(default_factory=lambda: [0.5, -0.5])
+    velocity: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    command: list[float] = field(default_factory=list)
+    commanded_at: float = -1.0
+    requests: int = 0
+    calls: list[str] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    trips: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.guard = SimpleNamespace(state="READY", cause="")
+        self.latest = self.snapshot()
+
+    def snapshot(self) -> Snapshot:
+        effort = [force * self.effort_scale for force in self.forces()]
+        joints = {
+            name: JointReading(
+                position=self.position[i],
+                velocity=self.velocity[i] if self.measures else None,
+                effort=effort[i] if self.measures else None,
+            )
+            for i, name in enumerate(self.config.commanded)
+        }
+        stamp = round(self.ticks * TICK_S * 1e9)
+        return Snapshot(stamp_ns=stamp, received_s=self.now, joints=joints)
+
+    def is_braking(self) -> bool:
+        silent = self.now - self.commanded_at
+        return not self.command or (self.has_timeout and silent > self.config.controller.timeout_s)
+
+    def forces(self) -> list[float]:
+        if self.is_braking() or self.guard.state in ("PROTECTIVE_STOP", "ESTOP"):
+            return [-20.0 * MASS * v for v in self.velocity]
+        if self.config.controller.interface != "effort":
+            return [0.0, 0.0]
+        return [force + self.load for force in self.command]
+
+    def step(self) -> None:
+        before = list(self.position)
+        forces = self.forces()
+        for i in range(2):
+            if self.config.controller.interface == "effort" or self.is_braking():
+                self.velocity[i] += forces[i] / MASS * TICK_S
+            elif self.config.controller.interface == "velocity":
+                self.velocity[i] = self.command[i]
+            else:
+                self.position[i] = self.command[i]
+                self.velocity[i] = (self.position[i] - before[i]) / TICK_S
+                continue
+            self.position[i] += self.velocity[i] * TICK_S
+        self.ticks += 1
+        self.now += TICK_S
+        self.latest = self.snapshot()
+
+    # What the preflight sees of a link.
+
+    def next_snapshot(self, after_ns: int, seconds: float) -> Snapshot | None:
+        if self.ticks >= self.states:
+            self.now += seconds
+            return None
+        while self.latest.stamp_ns <= after_ns:
+            self.step()
+        return self.latest
+
+    def request(self, values: list[float]) -> None:
+        self.requests += 1
+        if self.requests in self.stops:
+            self.guard = SimpleNamespace(state="PROTECTIVE_STOP", cause=self.stops[self.requests])
+        if self.guard.state == "RUNNING":
+            self.command, self.commanded_at = self.map(list(values)), self.now
+
+    def call(self, name: str) -> str | None:
+        self.calls.append(name)
+        state = "WITHHELD" if name == topics.SAFETY_WITHHOLD else "PROTECTIVE_STOP"
+        self.guard = SimpleNamespace(state=state, cause="operator_stop")
+        return None
+
+    def enable(self) -> None:
+        if self.guard.state != "READY":
+            raise CheckFailedError(f"the guard does not enable motion: is {self.guard.state}")
+        self.guard = SimpleNamespace(state="RUNNING", cause="")
+
+    def rest(self) -> None:
+        if self.command and self.config.controller.interface != "position":
+            self.command = [0.0, 0.0]
+
+    def reset(self) -> None:
+        self.calls.append("reset")
+        self.rest()
+        self.guard = SimpleNamespace(state="READY", cause="")
+
+    def disable(self) -> None:
+        if self.guard.state in ("RUNNING", "WITHHELD"):
+            self.rest()
+            self.guard = SimpleNamespace(state="READY", cause="")
+
+    def wait(self, is_so: Callable[[], bool], seconds: float) -> bool:
+        del seconds
+        return is_so()
+
+    def event(self, **fields: Any) -> None:
+        self.events.append(fields)
+
+
+class Nobody:
+    """A stagehand that lets the guard be reset."""
+
+    def may_reset(self, cause: str) -> None:
+        self.cause = cause
+
+
+@pytest.fixture
+def fly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Run a preflight; gives what its file says, with the robot and the error."""
+
+    def call(found: Robot, **options: Any) -> dict[str, Any]:
+        clock = SimpleNamespace(monotonic=lambda: found.now, time_ns=lambda: 10**18)
+        monkeypatch.setattr(module, "time", clock)
+        file, problem = tmp_path / "preflight.json", ""
+        try:
+            preflight(found, found.config, Nobody(), file, **options)  # type: ignore[arg-type]
+        except PreflightError as err:
+            problem = str(err)
+        said = json.loads(file.read_text())
+        assert found.events[-1] == {"event": "preflight", "episode_id": None, **said}
+        assert said["passed"] is (not problem)
+        assert said["problem"] in problem
+        assert found.guard.state not in ("RUNNING", "WITHHELD")
+        return dict(said)
+
+    return call
+
+
+@pytest.mark.parametrize("interface", ["effort", "velocity", "position"])
+@pytest.mark.parametrize("measures", [True, False])
+def test_a_sound_robot_passes_whatever_its_interface(
+    interface: str, measures: bool, fly: Callable[..., dict[str, Any]]
+) -> None:
+    found = Robot(robot(interface), measures=measures)
+    said = fly(found)
+    assert said["passed"], said["problem"]
+    assert [joint["joint"] for joint in said["joints"]] == ["a", "b"]
+    for joint in said["joints"]:
+        assert 0.0 < joint["moved_s"] < 1.0
+        assert joint["speed"] > 0.0
+        assert joint["stopped_s"] <= said["allowed_s"] == 1.25
+    assert said["round_trip_p50_s"] == pytest.approx(TICK_S)
+    assert said["requests"] > 20
+    assert found.calls == [topics.SAFETY_WITHHOLD] * 2
+    assert max(abs(p - q) for p, q in zip(found.position, (0.5, -0.5), strict=True)) < 0.2
+
+
+@pytest.mark.parametrize("interface", ["effort", "velocity"])
+def test_a_driver_without_timeout_fails(interface: str, fly: Callable[..., dict[str, Any]]) -> None:
+    found = Robot(robot(interface), has_timeout=False)
+    said = fly(found)
+    assert "the driver does not stop by itself: a moves at" in said["problem"]
+    assert "the firmware's watchdog" in said["problem"]
+    assert found.calls == [topics.SAFETY_WITHHOLD, topics.SAFETY_STOP]
+    assert found.guard.state == "PROTECTIVE_STOP"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"map": lambda v: [v[1], v[0]]}, "a was asked to move and b moves"),
+        ({"map": lambda v: [-v[0], v[1]]}, "a moves the wrong way"),
+        ({"map": lambda v: [v[0], -v[1]]}, "b moves the wrong way"),
+        ({"map": lambda v: [1000.0 * v[0], v[1]]}, "is the unit of commands"),
+        ({"map": lambda v: [0.0, 0.0]}, "a does not move: 0 m/s at most in 2 s with 1 N"),
+        ({"effort_scale": 57.3}, "measured effort changed by"),
+        ({"effort_scale": -1.0}, "measured effort changed by"),
+        ({"load": 0.5}, "while nothing is asked of it"),
+    ],
+)
+def test_wrong_order_sign_and_unit_are_named(
+    wrong: dict[str, Any], problem: str, fly: Callable[..., dict[str, Any]]
+) -> None:
+    found = Robot(robot(), **wrong)
+    assert problem in fly(found)["problem"]
+    assert topics.SAFETY_STOP not in found.calls  # its brake may push the wrong way
+
+
+def test_a_late_message_is_forgiven_twice(fly: Callable[..., dict[str, Any]]) -> None:
+    found = Robot(robot(), stops={5: "command_age", 30: "state_age"})
+    assert (fly(found)["repeated"], found.calls.count("reset")) == (2, 2)
+    found = Robot(robot(), stops={5: "command_age", 30: "state_age", 40: "command_age"})
+    assert "the guard is PROTECTIVE_STOP" in fly(found)["problem"]
+
+
+def test_a_stop_between_two_motions_is_forgiven_too(
+    fly: Callable[..., dict[str, Any]],
+) -> None:
+    found = Robot(robot())
+    disable, times = found.disable, iter([False, True])
+
+    def late() -> None:
+        disable()
+        if next(times, False):
+            found.guard = SimpleNamespace(state="PROTECTIVE_STOP", cause="command_age")
+
+    found.disable = late  # type: ignore[method-assign]
+    said = fly(found)
+    assert (said["passed"], said["repeated"]) == (True, 1)
+
+
+def test_any_other_stop_of_the_guard_fails_at_once(fly: Callable[..., dict[str, Any]]) -> None:
+    found = Robot(robot(), stops={5: "estop"})
+    assert fly(found)["problem"] == "the guard is PROTECTIVE_STOP: estop"
+    assert "reset" not in found.calls
+
+
+def test_a_robot_that_falls_silent_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Robot(robot(), states=15)
+    clock = SimpleNamespace(monotonic=lambda: found.now, time_ns=lambda: 10**18)
+    monkeypatch.setattr(module, "time", clock)
+    with pytest.raises(RobotLostError, match="no state for"):
+        preflight(found, found.config, Nobody(), tmp_path / "p.json")  # type: ignore[arg-type]
+    assert found.guard.state == "READY"
+
+
+def test_nothing_moves_unless_a_person_agrees(tmp_path: Path) -> None:
+    found = Robot(robot())
+    with pytest.raises(PreflightError, match="was not confirmed"):
+        preflight(
+            found,  # type: ignore[arg-type]
+            found.config,
+            Nobody(),  # type: ignore[arg-type]
+            tmp_path / "p.json",
+            ask=lambda text: "Is the robot clear" not in text,
+        )
+    assert (found.requests, found.ticks) == (0, 0)
+
+
+def test_commands_stay_within_the_limits_of_change(fly: Callable[..., dict[str, Any]]) -> None:
+    seen: list[list[float]] = []
+
+    def listen(values: list[float]) -> list[float]:
+        seen.append(values)
+        return values
+
+    guard = {"stop": {"within_s": 1.0}, "command_step": 0.2}
+    assert fly(Robot(robot(guard=guard), map=listen))["passed"]
+    steps = [abs(x - y) for one, two in pairwise(seen) for x, y in zip(one, two, strict=True)]
+    within = [step for step in steps if step <= 0.1 + 1e-9]
+    assert len(steps) - len(within) <= 5  # between one motion and the next
+
+
+def test_the_file_says_how_slowly_and_is_checked() -> None:
+    config = robot(preflight={"effort": 3.0, "velocity": 0.1, "within_s": 1.0})
+    assert config.preflight.effort == 3.0
+    with pytest.raises(PlanError, match=r"preflight\.velocity: 0\.01 is a standstill"):
+        robot(preflight={"velocity": 0.01})
