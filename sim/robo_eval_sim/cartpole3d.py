@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, TypeVar
@@ -15,6 +14,7 @@ from gymnasium import spaces
 from gymnasium.utils import EzPickle
 from numpy.typing import NDArray
 
+from robo_eval.core.actions import action_index
 from robo_eval.core.cartpole3d import (
     BALL_COUNT,
     BALL_SLOTS,
@@ -28,11 +28,12 @@ from robo_eval.core.cartpole3d import (
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.names import unknown_name
+from robo_eval.core.pole import has_fallen
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.novelty import Effect, Novelty, load_level
-from robo_eval_sim.physics import LEVEL_0
+from robo_eval_sim.physics import LEVEL_0, Physics
 from robo_eval_sim.start import Row, Start, Starts, Vector3
-from robo_eval_sim.state import GivenState, has_fallen, physical_fields, read_state, write_history
+from robo_eval_sim.state import GivenState, physical_fields, read_state, write_history
 from robo_eval_sim.world import World, give_back, take_world
 
 Observation = NDArray[np.float32]
@@ -127,6 +128,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._origin: _Origin | None = None
         self._drawn: Novelty | None = None
         self._actions: list[int | np.int64] = []
+        self._is_forced = False
         self.records_motion = False
         """Whether episodes that begin from now on are kept for `trajectory`."""
         self._rows: list[Row] | None = None
@@ -169,7 +171,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
             InputError: If the action is none of 0 to 4, or the episode has not begun or is over.
         """
         if type(action) not in _INTEGERS or not 0 <= action < 5:
-            action = _checked_action(action)
+            action = action_index(action)
         if not self._is_running:
             raise self._not_running()
         row = self._advance(action)
@@ -227,6 +229,26 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
             raise InputError("physical_state: the episode has not begun; call reset() first")
         return physical_fields(self._world.row, self._tick)
 
+    def advance(self, force: tuple[float, float]) -> Row:
+        """Let one tick pass under any horizontal force on the cart, fallen pole or not.
+
+        For whoever stands behind a controller instead of choosing among actions: a stand-in robot,
+        or the replay of what a robot's controller applied.
+
+        Args:
+            force: x and y in world axes, newtons.
+
+        Returns:
+            The state in full precision, laid out as an observation without its padding.
+        """
+        world = self._world
+        if world is None or self._origin is None:
+            raise InputError("advance: the episode has not begun; call reset() first")
+        self._is_forced = True
+        if force[0] or force[1]:
+            world.push_cart((force[0], force[1], 0.0))
+        return self._tick_on(world)
+
     def trajectory(
         self,
         observations: NDArray[np.floating[Any]],
@@ -251,7 +273,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
                 "trajectory: nothing was recorded; set env.unwrapped.records_motion = True before"
                 " reset()"
             )
-        physics = None if self._drawn is None else self._level.physics(self._drawn)
+        physics = None if self._drawn is None else self._physics(self._drawn)
         return trajectory_of(self._rows, observations, actions, rewards, physics)
 
     # Inside ------------------------------------------------------------------------------------
@@ -302,6 +324,10 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         assert given.novelty is not None
         return self._level.read(given.novelty, self._no_novelty, balls=len(given.start.balls))
 
+    def _physics(self, drawn: Novelty) -> Physics:
+        """Constants of an episode."""
+        return LEVEL_0 if drawn is self._no_novelty else self._level.physics(drawn)
+
     def _begin(self, origin: _Origin, drawn: Novelty, frame: _Frame | None = None) -> Row:
         """Bring the world to the start of an episode."""
         world = self._world
@@ -310,9 +336,9 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._origin, self._drawn = origin, drawn
         row, force, self._tick = origin
         self._actions = []
-        physics, capacity = LEVEL_0, int(row[BALL_COUNT])
+        self._is_forced = False
+        physics, capacity = self._physics(drawn), int(row[BALL_COUNT])
         if drawn is not self._no_novelty:
-            physics = self._level.physics(drawn)
             capacity = min(capacity + physics.pool - LEVEL_0.pool, self._slots)
         world.prepare(physics, capacity, self._is_visible, row[BALL_COUNT] > _CROWD)
         world.place(row, frame)
@@ -332,6 +358,9 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self._actions.append(action)
         if action:
             world.push_cart(_FORCES[action])
+        return self._tick_on(world)
+
+    def _tick_on(self, world: World) -> Row:
         self._tick += 1
         effect = self._effect
         if effect is None:
@@ -389,19 +418,6 @@ def _checked_balls(balls: Any) -> int | None:  # noqa: ANN401 - anything may com
     if not is_integer or not 0 <= balls <= MAX_BALLS:
         raise InputError(f"balls: a whole number from 0 to {MAX_BALLS} is needed, given {balls!r}")
     return int(balls)
-
-
-def _checked_action(action: Any) -> int:  # noqa: ANN401 - anything may come in
-    try:
-        if not isinstance(action, bool | np.bool_):
-            index = operator.index(action)
-            if 0 <= index < len(PUSHES):
-                return index
-    except TypeError:
-        pass
-    raise InputError(
-        f"action: a whole number from 0 to {len(PUSHES) - 1} is needed, given {action!r:.80}"
-    )
 
 
 def _observation_space(profile: str) -> spaces.Box:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import re
-import sys
 import time
 import traceback
 from collections import OrderedDict
@@ -32,12 +30,18 @@ from robo_eval.core.errors import (
 )
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import TaskPlan, TrialPlan
-from robo_eval.core.policy import Policy
-from robo_eval.core.schedule import PlannedEpisode, policy_seed, task_and_policy
+from robo_eval.core.policy import Policy, aside
+from robo_eval.core.schedule import (
+    PlannedEpisode,
+    environment_keywords,
+    policy_seed,
+    task_and_policy,
+)
 from robo_eval.core.trajectory import Trajectory
+from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
 from robo_eval.log.trace import write_trace
-from robo_eval.metrics.scoring import SCORE_VERSION, quality_of, score_end
+from robo_eval.metrics.scoring import SCORE_VERSION, score_played
 
 _KEPT_ENVIRONMENTS: Final = 4
 _OURS: Final = Path(__file__).parent
@@ -105,14 +109,14 @@ class Stage:
         """The policy with this index in the plan, built on first use."""
         if index not in self._policies:
             entry = self._plan.policies[index]
-            with _aside():
+            with aside():
                 self._policies[index] = load_policy(entry.name, entry.factory, entry.kwargs)
         return self._policies[index]
 
     def environment(self, planned: PlannedEpisode) -> gymnasium.Env[Any, Any]:
         """The environment of an episode's condition; the last few are kept open."""
         task = self._plan.tasks[planned.condition.task]
-        keywords = make_keywords(task, planned)
+        keywords = environment_keywords(task, planned)
         key = (task.env, repr(sorted(keywords.items())))
         if key in self._environments:
             self._environments.move_to_end(key)
@@ -160,7 +164,7 @@ class Stage:
         trace: dict[str, Any] = {}
         try:
             keeps = self._may_want_trace(planned)
-            with _aside():
+            with aside():
                 _record(env, self.policy(planned.policy), planned, recording, keeps=keeps)
             outcome = _score(self._plan.tasks[planned.condition.task], recording)
             if self._wants_trace(planned, outcome.end_reason):
@@ -181,6 +185,7 @@ class Stage:
             start_ns=start_ns,
             duration_s=duration_s,
             ticks=ticks,
+            score_version=SCORE_VERSION,
             episode_return=outcome.episode_return,
             quality=outcome.quality,
             success=outcome.success,
@@ -247,7 +252,8 @@ def _record(
     """Play from reset to end; `keeps` says whether what was seen and done is kept for a trace."""
     if hasattr(env.unwrapped, "records_motion"):
         env.unwrapped.records_motion = keeps
-    observation, recording.info = env.reset(seed=planned.seed)
+    options = None if planned.start is None else {"state": dict(planned.start)}
+    observation, recording.info = env.reset(seed=planned.seed, options=options)
     policy.reset(seed=policy_seed(planned.seed))
     recording.initial_state = _physical_state(env)
     recording.novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
@@ -289,11 +295,6 @@ def _copier(space: gymnasium.Space[Any]) -> Callable[[Any], Any]:
     return np.array if isinstance(space, gymnasium.spaces.Box) else copy.deepcopy
 
 
-def _aside() -> contextlib.redirect_stdout[Any]:
-    """What a policy or environment prints goes to standard error: ours may be one JSON document."""
-    return contextlib.redirect_stdout(sys.stderr)
-
-
 def _detail(err: BaseException, tick: int) -> str:
     """What broke, in one line, and where in the code of whoever wrote the policy."""
     places = [
@@ -308,57 +309,14 @@ def _detail(err: BaseException, tick: int) -> str:
 
 
 def _score(task: TaskPlan, recording: _Recording) -> _Outcome:
-    episode_return = float(sum(recording.rewards))
-    quality = quality_of(episode_return, task.quality_range)
-    end_reason = score_end(
+    end_reason, quality, episode_return = score_played(
+        task,
+        recording.rewards,
         terminated=recording.terminated,
         truncated=recording.truncated,
-        quality=quality,
-        success_quality=task.success_quality,
         info=recording.info,
     )
     return _Outcome(end_reason, quality, end_reason is EndReason.SUCCESS, episode_return)
-
-
-def make_keywords(task: TaskPlan, planned: PlannedEpisode) -> dict[str, Any]:
-    """Keywords of `gymnasium.make` for a planned episode."""
-    keywords = dict(task.kwargs)
-    if planned.condition.level is not None:
-        keywords["level"] = planned.condition.level
-        keywords["profile"] = task.profile.value
-    if planned.condition.difficulty is not None:
-        keywords["difficulty"] = planned.condition.difficulty.value
-    if task.max_ticks is not None:
-        keywords["max_episode_steps"] = task.max_ticks
-    return keywords
-
-
-def row_for(
-    planned: PlannedEpisode,
-    plan: TrialPlan,
-    plan_digest: str,
-    **measured: Any,  # noqa: ANN401 - the fields of Episode
-) -> Episode:
-    """A row with everything the plan says about an episode, and what was measured."""
-    task, policy = task_and_policy(plan, planned)
-    has_levels = planned.condition.level is not None
-    return Episode(
-        episode_id=planned.episode_id,
-        attempt=planned.attempt,
-        arm=planned.arm,
-        control_id=planned.control_id,
-        plan_digest=plan_digest,
-        side=planned.side,
-        task=task.env,
-        family=task.family or task.env,
-        level=planned.condition.level,
-        difficulty=planned.condition.difficulty.value if planned.condition.difficulty else None,
-        profile=task.profile.value if has_levels else None,
-        seed=planned.seed,
-        policy=policy.name,
-        score_version=SCORE_VERSION,
-        **measured,
-    )
 
 
 def _physical_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:

@@ -7,7 +7,11 @@ from typing import Final
 ENVIRONMENTS: Final[dict[str, str]] = {
     "RoboEval/CartPole3D-v0": "robo_eval_sim.cartpole3d:CartPole3DEnv",
 }
-"""Gymnasium id -> where its class is."""
+"""Simulated environments: Gymnasium id -> where its class is."""
+ROBOTS: Final[dict[str, str]] = {
+    "RoboEval/RosRobot-v0": "robo_eval_robot.environment:RosRobotEnv",
+}
+"""Environments with a robot behind them; a plan names the simulated one, and a robot plays it."""
 
 
 def register_environments() -> None:
@@ -18,7 +22,7 @@ def register_environments() -> None:
     """
     from gymnasium.envs.registration import register, registry
 
-    for environment_id, entry_point in ENVIRONMENTS.items():
+    for environment_id, entry_point in {**ENVIRONMENTS, **ROBOTS}.items():
         if environment_id not in registry:
             register(
                 id=environment_id,

@@ -12,25 +12,34 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import CheckFailedError, InputError, InterruptedRunError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan
-from robo_eval.core.schedule import PlannedEpisode, remaining, schedule
+from robo_eval.core.schedule import (
+    PlannedEpisode,
+    attempts_of,
+    base_id_of,
+    count_unscored,
+    remaining,
+    schedule,
+)
 from robo_eval.core.series import next_block, series_of, shortened
+from robo_eval.core.stop_signals import StopFlag, stop_signals
 from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
 from robo_eval.log.store import EpisodeStore
-from robo_eval_sim.play import Stage, row_for
+from robo_eval.metrics.scoring import SCORE_VERSION
+from robo_eval_sim.play import Stage
 
 CHUNK: Final = 8
 """Most episodes a worker plays between two commits: what a kill can cost in repeated work."""
+_PHYSICAL: Final = frozenset({Side.TWIN, Side.REAL})
 _POOL_FROM: Final = 12
 """From how many episodes on starting worker processes (about a second) pays."""
 _COMMIT_EVERY_S: Final = 0.1
@@ -96,6 +105,9 @@ def run_simulated(
 ) -> RunResult:
     """Play every simulated episode of a trial that has no scored attempt yet.
 
+    Where the plan has a physical side, simulated episodes are the partners of what was played
+    there: each starts from the state its physical episode really started in.
+
     Rows are committed as episodes end; a killed run is continued by calling this again, and
     ends with the log of an undisturbed one.
 
@@ -115,24 +127,56 @@ def run_simulated(
             " nothing to play"
         )
     started = time.perf_counter()
-    with trial.lock(), EpisodeStore(trial.path, durable=False) as store, _stop_signals() as stop:
-        planned = schedule(trial.plan, Side.SIM)
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store, stop_signals() as stop:
+        is_matched = bool(set(trial.plan.sides) & _PHYSICAL)
+        planned = partners(trial.plan, store) if is_matched else schedule(trial.plan, Side.SIM)
         _check_policies(trial, store)
         run = _Run(trial, store, jobs or default_jobs(), stop, on_progress, len(planned))
+        run.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
         while todo := run.due(planned):
             run.play(todo)
         plan = shortened(trial.plan, series_of(trial.plan, run.attempts))
-        if plan is not trial.plan:
+        if plan is not trial.plan and not is_matched:
             planned = schedule(plan, Side.SIM)
-        scored = sum(any(r.is_scored for r in run.attempts[p.base_id]) for p in planned)
+        unscored = count_unscored(planned, run.attempts)
         trial.write_manifest(status="complete", store=store)
     return RunResult(
         planned=len(planned),
         done=len(planned),
-        unscored=len(planned) - scored,
+        unscored=unscored,
         played=run.played,
         seconds=time.perf_counter() - started,
     )
+
+
+def partners(plan: TrialPlan, store: EpisodeStore) -> list[PlannedEpisode]:
+    """The simulated half of the pairs whose physical half was scored, in the order it was.
+
+    Args:
+        plan: The locked plan.
+        store: Its rows.
+    """
+    planned = {p.base_id: p for side in _PHYSICAL for p in schedule(plan, side)}
+    found = []
+    for episode in store.episodes():
+        match = planned.get(base_id_of(episode.episode_id, episode.attempt))
+        if match is None or episode.pair_id is None or not episode.end_reason.is_scored:
+            continue
+        found.append(
+            replace(
+                match,
+                base_id=_simulated(match.base_id, match.side),
+                control_id=match.control_id and _simulated(match.control_id, match.side),
+                side=Side.SIM,
+                pair_id=episode.pair_id,
+                start=episode.initial_state or None,
+            )
+        )
+    return found
+
+
+def _simulated(base_id: str, side: Side) -> str:
+    return f"{base_id.removesuffix(side.value)}{Side.SIM.value}"
 
 
 def _check_policies(trial: TrialDirectory, store: EpisodeStore) -> None:
@@ -150,20 +194,6 @@ def _check_policies(trial: TrialDirectory, store: EpisodeStore) -> None:
             )
 
 
-def _attempts(store: EpisodeStore) -> dict[str, list[EndReason]]:
-    """End reasons of the logged simulated attempts by base id, oldest first."""
-    found: dict[str, list[EndReason]] = defaultdict(list)
-    for episode in store.episodes():
-        if episode.side is Side.SIM:
-            found[_base_id(episode)].append(episode.end_reason)
-    return found
-
-
-def _base_id(episode: Episode) -> str:
-    suffix = f"-a{episode.attempt}" if episode.attempt > 1 else ""
-    return episode.episode_id.removesuffix(suffix)
-
-
 class _Run:
     """One pass over the episodes that are still to do."""
 
@@ -172,7 +202,7 @@ class _Run:
         trial: TrialDirectory,
         store: EpisodeStore,
         jobs: int,
-        stop: _StopFlag,
+        stop: StopFlag,
         on_progress: Progress | None,
         planned: int,
     ) -> None:
@@ -182,8 +212,13 @@ class _Run:
         self._stop = stop
         self._on_progress = on_progress
         self._planned = planned
-        self.attempts = _attempts(store)
+        self._others = 0
+        self.attempts = attempts_of(store.episodes(), Side.SIM)
         self.played = 0
+
+    def skip(self, rows: int) -> None:
+        """Leave rows of another side out of what is reported as progress."""
+        self._others = rows
 
     def due(self, planned: Sequence[PlannedEpisode]) -> Sequence[PlannedEpisode]:
         """What to play next: all that is left, or as much as the stopping rule wants to see."""
@@ -273,9 +308,11 @@ class _Run:
         self._store.append(episodes)
         self.played += len(episodes)
         for episode in episodes:
-            self.attempts[_base_id(episode)].append(episode.end_reason)
+            self.attempts[base_id_of(episode.episode_id, episode.attempt)].append(
+                episode.end_reason
+            )
         if self._on_progress is not None:
-            self._on_progress(len(self._store), self._planned, episodes[-1])
+            self._on_progress(len(self._store) - self._others, self._planned, episodes[-1])
 
     def _lost(self, planned: PlannedEpisode) -> Episode:
         stage = Stage(self._trial.plan, self._trial.plan_digest, self._trial.path)
@@ -290,6 +327,7 @@ class _Run:
             episode_return=None,
             quality=None,
             success=None,
+            score_version=SCORE_VERSION,
             end_reason=EndReason.LOST,
             end_detail="the process playing it died",
             software=software(),
@@ -300,8 +338,8 @@ class _Run:
             return
         self._trial.write_manifest(status="interrupted", store=self._store)
         raise InterruptedRunError(
-            f"stopped by {self._stop.signal_name} after {len(self._store)} of {self._planned}"
-            f" episodes; go on with: robo-eval resume {self._trial.path}"
+            f"stopped by {self._stop.signal_name} after {len(self._store) - self._others} of"
+            f" {self._planned} episodes; go on with: robo-eval resume {self._trial.path}"
         )
 
 
@@ -401,29 +439,3 @@ def _shut_down(pool: ProcessPoolExecutor) -> None:
 
 
 # Signals ---------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _StopFlag:
-    signal_name: str | None = None
-
-
-@contextmanager
-def _stop_signals() -> Iterator[_StopFlag]:
-    """Turn SIGINT, SIGTERM and SIGHUP into a flag, so that no commit is cut in half."""
-    flag = _StopFlag()
-
-    def set_flag(number: int, _frame: FrameType | None) -> None:
-        flag.signal_name = signal.Signals(number).name
-
-    previous = {}
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            previous[number] = signal.signal(number, set_flag)
-    except ValueError:  # not the main thread: signals are the caller's business
-        pass
-    try:
-        yield flag
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

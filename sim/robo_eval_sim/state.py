@@ -16,11 +16,11 @@ from robo_eval.core.cartpole3d import (
     EPISODE_TICKS,
     FIRST_BALL,
     NOMINAL,
-    POLE_LIMIT_RAD,
     PUSHES,
 )
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.core.pole import has_fallen
 from robo_eval_sim.start import CART_FORCE_N, Ball, Start
 
 FIELDS: Final = (
@@ -41,8 +41,6 @@ _MAX_TURN: Final = 2.0 * _MAX_SPEED
 _OUTSIDE_M: Final = 1.0
 """How far out of the room a ball's centre may be: a fast one sinks into a wall."""
 _NORM_TOLERANCE: Final = 1e-3
-_SIN_LIMIT: Final = math.sin(POLE_LIMIT_RAD)
-_TAN_LIMIT: Final = math.tan(POLE_LIMIT_RAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +58,6 @@ class GivenState:
     novelty: Mapping[str, Any] | None
     actions: Sequence[int] | None
     fields: Mapping[str, Any]
-
-
-def has_fallen(x: float, y: float, z: float, w: float) -> bool:
-    """Whether roll or pitch of a pole with this orientation is beyond the limit.
-
-    With R = Rz Ry Rx, the lowest row of R holds -sin(pitch) and the ratio tan(roll).
-    """
-    upright = 1.0 - 2.0 * (x * x + y * y)
-    return not (
-        abs(2.0 * (x * z - w * y)) <= _SIN_LIMIT
-        and abs(2.0 * (y * z + w * x)) <= _TAN_LIMIT * upright
-    )
 
 
 def physical_fields(row: Sequence[float], tick: int) -> dict[str, Any]:
