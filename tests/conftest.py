@@ -57,3 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # A plugin and not hooks of this file: those would not see the doctests of the packages.
     if os.environ.get(REQUIRE_ALL, "") not in {"", "0"}:
         config.pluginmanager.register(NoSkips(), "no_skips")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the tests over ROS first.
+
+    They run one at a time and mostly wait. Workers start at both ends of the list, so one plays
+    them while the other gets on with the rest, and neither waits for the other.
+    """
+    items.sort(key=lambda item: "/tests/ros/" not in item.path.as_posix())

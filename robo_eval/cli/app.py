@@ -13,15 +13,21 @@ from robo_eval.cli import (
     agents,
     compare,
     demo,
+    doctor,
     export,
     film,
     importer,
     levels,
     metrics,
     migrate,
+    pause,
     plan_size,
+    rate,
+    recover,
+    replay,
     report,
     run,
+    serve_policy,
     verify,
 )
 from robo_eval.core.errors import InterruptedRunError, RoboEvalError
@@ -67,6 +73,12 @@ def root(
 app.command("demo", short_help="Play the demo trial and write its report.")(demo.demo)
 app.command("run", short_help="Play a plan in a new trial directory.")(run.run)
 app.command("resume")(run.resume)
+app.command("doctor", short_help="Look at a robot before a run.")(doctor.doctor)
+app.command("partner", short_help="Play the simulated half of pairs.")(run.partner)
+app.command("pause", short_help="Let a run on a robot wait.")(pause.pause)
+app.command("recover", short_help="Save what a run that was cut off left.")(recover.recover)
+app.command("rate", short_help="Judge episodes as a second rater.")(rate.rate)
+app.command("replay", short_help="Compare recorded motion with the simulator's.")(replay.replay)
 app.command("metrics", short_help="Print the metrics of a trial, with intervals.")(metrics.metrics)
 app.command("acc", short_help="Print capability and generality of each agent.")(acc.acc)
 app.command("compare", short_help="Compare policies, of one trial or of several.")(compare.compare)
@@ -74,6 +86,9 @@ app.command("report", short_help="Write the HTML report of a trial, or of many."
 app.command("verify", short_help="Check a trial against its digests.")(verify.verify)
 app.command("levels", short_help="List the novelty levels and what they change.")(levels.levels)
 app.command("agents")(agents.agents)
+app.command("serve-policy", short_help="Serve a policy to plans elsewhere.")(
+    serve_policy.serve_policy
+)
 app.add_typer(importer.app, name="import")
 app.add_typer(plan_size.app, name="plan-size")
 app.command("film", short_help="Save an episode as an animated GIF.")(film.film)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from robo_eval.cli.output import JsonOption, say
 from robo_eval.cli.run import JobsOption
+
+_HIDDEN: Final = {"seed": 7, "mass_scale": 1.15, "delay_ticks": 1}
+"""What the demo's twin hides: heavier bodies, and commands that act one control tick late."""
 
 
 def demo(
@@ -19,25 +23,64 @@ def demo(
     jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Play 17 novelty levels in three difficulties with four agents, and write the report.
+    """Play two trials and write their reports.
 
-    A demo that was interrupted goes on; one that is complete only gets its report again.
+    First 17 novelty levels in three difficulties with four agents, in the simulator. Then, where
+    ROS 2 is installed, a matched trial: two policies on the twin of a robot, and in the simulator
+    from the same states. A demo that was interrupted goes on; one that is complete only gets its
+    reports again.
 
     Example: robo-eval demo --out runs/demo
     """
+    from robo_eval.cli.physical import has_ros
+
+    _play("demo_plan.yaml", out / "sim", None, jobs=jobs, json=json)
+    if not has_ros():
+        say_aside(
+            "note: the matched trial on a twin is left out: ROS 2 (rclpy) is not installed; see"
+            " docs/ros.md"
+        )
+        return
+    # By itself: a demo must never meet somebody's robot, nor another demo.
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    _play("matched_plan.yaml", out / "matched", _twin_file(out), jobs=jobs, json=json)
+
+
+def _play(plan_file: str, path: Path, robot: Path | None, *, jobs: int | None, json: bool) -> None:
     from importlib.resources import files
 
     from robo_eval.cli.run import play, start
     from robo_eval.core.plan import parse_plan
     from robo_eval.log.directory import TrialDirectory
 
-    text = files("robo_eval.cli").joinpath("demo_plan.yaml").read_text(encoding="utf-8")
-    plan = parse_plan(text, source="demo plan")
-    trial_path = out / "sim"
-    if (trial_path / "plan.yaml").exists():
-        trial = TrialDirectory.open(trial_path)
+    if (path / "plan.yaml").exists():
+        trial = TrialDirectory.open(path)
         if not json:
             say(f"{trial.path}: {trial.status()}; going on from there")
-        play(trial, jobs=jobs, with_report=True, json=json)
-    else:
-        start(plan, trial_path, jobs=jobs, with_report=True, json=json)
+        play(trial, sides=trial.plan.sides, jobs=jobs, with_report=True, json=json)
+        return
+    text = files("robo_eval.cli").joinpath(plan_file).read_text(encoding="utf-8")
+    plan = parse_plan(text, source=plan_file)
+    start(plan, path, sides=plan.sides, robot=robot, jobs=jobs, with_report=True, json=json)
+
+
+def _twin_file(out: Path) -> Path:
+    """The built-in twin with physics that the simulator does not know of."""
+    import yaml
+
+    from robo_eval.cli.physical import built_in_twin
+    from robo_eval.log.files import write_atomically
+
+    data = yaml.safe_load(built_in_twin().read_text(encoding="utf-8"))
+    data["name"] = "demo-twin"
+    data["twin"]["perturbation"] = _HIDDEN
+    path = out / "demo_twin.yaml"
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, yaml.safe_dump(data, sort_keys=False).encode())
+    return path
+
+
+def say_aside(text: str) -> None:
+    """A line for people that is no part of what a program reads."""
+    typer.echo(text, err=True)

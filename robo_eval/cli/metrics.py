@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,6 +53,7 @@ def metrics(
     Examples: robo-eval metrics runs/demo/sim; robo-eval metrics runs/lab --incidents log.csv;
     robo-eval metrics lab.csv --map lab-map.yaml
     """
+    from robo_eval.cli.deviations import print_deviations
     from robo_eval.cli.robots import audit_problem
     from robo_eval.cli.summary import (
         coverage_problem,
@@ -78,6 +80,7 @@ def metrics(
         print_json(summary.as_dict())
     else:
         print_summary(summary)
+        print_deviations(summary)
         if opened is not None:
             print_faults(opened)
     problem = (
@@ -110,7 +113,10 @@ def _of_table(
             episodes = read_episodes(table)
         except InputError as err:
             raise InputError(f"{err}; a CSV file with columns of its own needs --map") from err
-        return summarise(episodes, config=settings or MetricConfig(), evidence=noted)
+        try:
+            return summarise(episodes, config=settings or MetricConfig(), evidence=noted)
+        except InputError as err:
+            raise InputError(_named(str(err), table)) from err
     import tempfile
 
     from robo_eval.analysis.trial import analyse_trial
@@ -119,3 +125,11 @@ def _of_table(
     with tempfile.TemporaryDirectory(prefix="robo-eval-") as folder:
         trial = import_csv(table, columns, Path(folder) / "trial")
         return analyse_trial(trial, config=settings, evidence=evidence)
+
+
+def _named(message: str, file: Path) -> str:
+    """A message about a table, with the file it is of and its rows counted from 1."""
+    place = re.match(r"episodes table: row (\d+)", message)
+    if place:
+        return f"{file}: row {int(place[1]) + 1}{message[place.end() :]}"
+    return f"{file}: {message}"

@@ -1,11 +1,11 @@
-"""A progress bar on a terminal, a line now and then elsewhere."""
+"""How far a run is: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -16,50 +16,128 @@ if TYPE_CHECKING:
 _LINE_EVERY_S: Final = 5.0
 
 
+class Shown:
+    """What a runner tells about its progress.
+
+    Args:
+        show: Shows episodes done, planned, and the newest row.
+        status: Shows what goes on right now; none where there is no room for it.
+        aside: Takes what is shown off the screen while somebody is asked something.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[int, int, Episode], None],
+        status: Callable[[str], None] | None = None,
+        aside: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self._show = show
+        self._status = status
+        self.aside = aside
+
+    def __call__(self, done: int, planned: int, newest: Episode) -> None:
+        """An episode has ended."""
+        self._show(done, planned, newest)
+
+    def status(self, text: str) -> None:
+        """Something goes on."""
+        if self._status is not None:
+            self._status(text)
+
+
+class Pace:
+    """How long the rest takes, from how long the episodes so far took.
+
+    Args:
+        now: Monotonic time, s.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._since_s = self._last_s = now
+        self._since_done: int | None = None
+        self._done = self._planned = 0
+
+    def see(self, done: int, planned: int, now: float) -> None:
+        """An episode has ended."""
+        if self._since_done is None:
+            self._since_done = done - 1  # what was there when this run began
+        elif self._done == self._since_done + 1 < done:
+            # From the second on without the first, which took getting ready as well.
+            self._since_s, self._since_done = self._last_s, self._done
+        self._done, self._planned, self._last_s = done, planned, now
+
+    def left_s(self, now: float) -> float | None:
+        """Seconds until all is played; None before the first episode has ended."""
+        if self._since_done is None or self._done == self._since_done:
+            return None
+        each_s = (self._last_s - self._since_s) / (self._done - self._since_done)
+        return max(0.0, each_s * (self._planned - self._done) - (now - self._last_s))
+
+
 @contextmanager
 def episode_progress(
-    title: str, *, quiet: bool
-) -> Iterator[Callable[[int, int, Episode], None] | None]:
-    """Shows episodes done, planned, and the time left; yields what a runner calls."""
+    title: str,
+    *,
+    quiet: bool,
+    planned: int | None = None,
+    status: str = "",
+    label: Callable[[Episode], str] | None = None,
+) -> Iterator[Shown | None]:
+    """Shows episodes done, planned, and the time left; yields what a runner calls.
+
+    Args:
+        title: What is played.
+        quiet: Whether nothing is shown.
+        planned: Episodes that are to be played; None if the first row is to tell.
+        status: What goes on before the runner says so itself.
+        label: Says what goes on from the newest row, where the runner does not.
+    """
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        yield from _bar(title)
+        yield from _bar(title, planned, status, label)
     else:
         yield _lines(title)
 
 
-def _bar(title: str) -> Iterator[Callable[[int, int, Episode], None]]:
+def _bar(
+    title: str, planned: int | None, status: str, label: Callable[[Episode], str] | None
+) -> Iterator[Shown]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("episodes"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+    from robo_eval.cli.progress_screen import ProgressScreen
+
+    pace = Pace(time.monotonic())
+    screen = ProgressScreen(
+        title, Console(stderr=True), left_s=lambda: pace.left_s(time.monotonic())
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(title, total=None)
+    screen.show(0, planned)
+    screen.status = status
+    with screen:
 
         def show(done: int, planned: int, newest: Episode) -> None:
-            del newest
-            progress.update(task, completed=done, total=planned)
+            pace.see(done, planned, time.monotonic())
+            screen.show(done, planned)
+            if label is not None:
+                screen.status = label(newest)
 
-        yield show
+        def tell(text: str) -> None:
+            screen.status = text
+
+        @contextmanager
+        def aside() -> Iterator[None]:
+            screen.live.transient = True
+            screen.stop()
+            try:
+                yield
+            finally:
+                screen.live.transient = False
+                screen.start()
+
+        yield Shown(show, tell, aside)
 
 
-def _lines(title: str) -> Callable[[int, int, Episode], None]:
+def _lines(title: str) -> Shown:
     started = time.monotonic()
     state = {"next": started + _LINE_EVERY_S}
 
@@ -70,4 +148,4 @@ def _lines(title: str) -> Callable[[int, int, Episode], None]:
             state["next"] = now + _LINE_EVERY_S
             typer.echo(f"{title}: {done}/{planned} episodes, {now - started:.0f} s", err=True)
 
-    return show
+    return Shown(show)

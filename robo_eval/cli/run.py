@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.cli.view import ViewOption, ViewToOption, view_target
 
 if TYPE_CHECKING:
+    from robo_eval.core.blinding import Blinding
+    from robo_eval.core.episode import Episode
     from robo_eval.core.kinds import Side
     from robo_eval.core.plan import TrialPlan
     from robo_eval.log.directory import TrialDirectory
-    from robo_eval_sim.runner import RunResult
+    from robo_eval.metrics.summary import TrialSummary
 
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes; default one per core.")
 ]
 ReportOption = Annotated[bool, typer.Option("--report/--no-report", help="Write the HTML report.")]
+RobotOption = Annotated[
+    Path | None,
+    typer.Option(metavar="ROBOT", help="Robot file (YAML); a twin of the gantry is built in."),
+]
+AutoOption = Annotated[
+    bool, typer.Option("--auto", help="Ask nobody anything; for a twin, which sets itself up.")
+]
+OperatorOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who is at the robot; kept in the log.")
+]
 
 
 def run(
@@ -27,8 +42,13 @@ def run(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Trial directory to create.")],
     sides: Annotated[
-        str | None, typer.Option(help="Sides to play, comma separated; default as planned.")
+        str | None, typer.Option(help="Sides to play now, comma separated; default as planned.")
     ] = None,
+    robot: RobotOption = None,
+    auto: AutoOption = False,
+    operator: OperatorOption = None,
+    view: ViewOption = False,
+    view_to: ViewToOption = None,
     jobs: JobsOption = None,
     with_report: ReportOption = True,
     json: JsonOption = False,
@@ -36,7 +56,9 @@ def run(
     """Lock a plan in a new trial directory, play it, and write the report.
 
     Everything is checked before the first tick. Exit code 1 if fewer than 95 % of the episodes
-    have a score, 3 if interrupted; `resume` goes on after that.
+    have a score, 3 if interrupted; `resume` goes on after that. A physical side (twin or real)
+    is played through ROS 2; each of its episodes gets a simulated partner that starts from the
+    same state, at once with `--sides sim,twin`, or later by `robo-eval partner`.
 
     Example: robo-eval run examples/plans/first.yaml --out runs/first
     """
@@ -55,7 +77,18 @@ def run(
         )
     chosen = _with_sides(checked, chosen_sides)
     try:
-        start(chosen, out, jobs=jobs, with_report=with_report, json=json)
+        start(
+            chosen,
+            out,
+            sides=chosen_sides or chosen.sides,
+            robot=robot,
+            auto=auto,
+            operator=operator,
+            view=view_target(view, view_to, chosen_sides or chosen.sides),
+            jobs=jobs,
+            with_report=with_report,
+            json=json,
+        )
     except PlanError as err:
         raise PlanError(f"{plan}: {err}") from err
 
@@ -63,13 +96,65 @@ def run(
 def resume(
     trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
     *,
+    robot: RobotOption = None,
+    auto: AutoOption = False,
+    operator: OperatorOption = None,
+    view: ViewOption = False,
+    view_to: ViewToOption = None,
     jobs: JobsOption = None,
     with_report: ReportOption = True,
     json: JsonOption = False,
 ) -> None:
-    """Play what is still missing in a trial directory.
+    """Play what is still missing in a trial directory, on every side of its plan.
 
     Example: robo-eval resume runs/first
+    """
+    opened = _opened(trial)
+    sides = opened.plan.sides
+    play(
+        opened,
+        sides=sides,
+        robot=robot,
+        auto=auto,
+        operator=operator,
+        view=view_target(view, view_to, sides),
+        jobs=jobs,
+        with_report=with_report,
+        json=json,
+    )
+
+
+def partner(
+    trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
+    *,
+    jobs: JobsOption = None,
+    with_report: ReportOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Play the simulated half of every pair whose physical half was scored.
+
+    Each simulated episode starts from the state the robot really started in. Works on any machine
+    with a simulator, as often as you like: what is there already is left alone.
+
+    Example: robo-eval partner runs/matched
+    """
+    from robo_eval.core.errors import InputError
+    from robo_eval.core.kinds import Side
+
+    opened = _opened(trial)
+    if set(opened.plan.sides) == {Side.SIM}:
+        raise InputError(
+            f"{trial}: its plan has simulated episodes only, which need no partner; play them by:"
+            f" robo-eval resume {quoted(trial)}"
+        )
+    play(opened, sides=(Side.SIM,), jobs=jobs, with_report=with_report, json=json)
+
+
+def _opened(trial: Path) -> TrialDirectory:
+    """A trial directory whose log is whole.
+
+    Raises:
+        CheckFailedError: If its rows are not those that were written.
     """
     from robo_eval.analysis.trial import log_problem
     from robo_eval.cli.summary import verification_problem
@@ -81,25 +166,58 @@ def resume(
     problem = verification_problem(trial, log_problem(opened)) if opened.manifest else None
     if problem:
         raise CheckFailedError(f"nothing was played: {problem}")
-    play(opened, jobs=jobs, with_report=with_report, json=json)
+    return opened
 
 
-def start(plan: TrialPlan, out: Path, *, jobs: int | None, with_report: bool, json: bool) -> None:
+def start(
+    plan: TrialPlan,
+    out: Path,
+    *,
+    sides: Sequence[Side],
+    robot: Path | None = None,
+    auto: bool = False,
+    operator: str | None = None,
+    view: str | None = None,
+    jobs: int | None,
+    with_report: bool,
+    json: bool,
+) -> None:
     """Check everything that can be checked before the first tick, then play."""
     from robo_eval.cli.checks import check_names, needed_bytes
+    from robo_eval.core.kinds import Side
     from robo_eval.log.directory import TrialDirectory
 
     # What is quick to refuse comes first; building policies and worlds comes last.
     TrialDirectory.check_new(out, needed_bytes=needed_bytes(plan))
     check_names(plan)
-    from robo_eval_sim.runner import check_plan
+    keep = None
+    if set(sides) - {Side.SIM}:
+        from robo_eval.cli.physical import check_physical, keep_robot_file, named_operator
 
-    check_plan(plan)
+        robot = check_physical(plan, robot, auto=auto)
+        operator = named_operator(plan, operator, auto=auto)
+        keep = keep_robot_file
+    if Side.SIM in sides:
+        from robo_eval_sim.runner import check_plan
+
+        check_plan(plan)
     trial = TrialDirectory.create(out, plan)
+    if keep is not None and robot is not None:
+        keep(trial.path, robot)
     if not json:
         say(f"{plan.name}: plan {trial.plan_digest[:12]} locked in {trial.path}")
     try:
-        play(trial, jobs=jobs, with_report=with_report, json=json)
+        play(
+            trial,
+            sides=sides,
+            robot=robot,
+            auto=auto,
+            operator=operator,
+            view=view,
+            jobs=jobs,
+            with_report=with_report,
+            json=json,
+        )
     except KeyboardInterrupt:
         from robo_eval.core.errors import InterruptedRunError
 
@@ -108,25 +226,38 @@ def start(plan: TrialPlan, out: Path, *, jobs: int | None, with_report: bool, js
         ) from None
 
 
-def play(trial: TrialDirectory, *, jobs: int | None, with_report: bool, json: bool) -> None:
+def play(
+    trial: TrialDirectory,
+    *,
+    sides: Sequence[Side],
+    robot: Path | None = None,
+    auto: bool = False,
+    operator: str | None = None,
+    view: str | None = None,
+    jobs: int | None,
+    with_report: bool,
+    json: bool,
+) -> None:
     """Play what is missing, print the summary, and say what can be done next."""
-    from robo_eval.cli.progress import episode_progress
-    from robo_eval.cli.summary import (
-        coverage_problem,
-        print_faults,
-        print_summary,
-        summary_of,
-        verification_problem,
-    )
+    from robo_eval.cli.blind import blinding_until_complete, coded
+    from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
     from robo_eval.core.errors import CheckFailedError
-    from robo_eval_sim.runner import default_jobs, run_simulated
+    from robo_eval.core.kinds import Side
 
-    jobs = jobs or default_jobs()
-    with episode_progress(trial.path.name, quiet=json) as on_progress:
-        result = run_simulated(trial, jobs=jobs, on_progress=on_progress)
+    played = []
+    if set(sides) - {Side.SIM}:
+        from robo_eval.cli.physical import named_operator, play_physical
+
+        operator = named_operator(trial.plan, operator, auto=auto)
+        played.append(
+            play_physical(trial, robot, auto=auto, quiet=json, operator=operator, view=view)
+        )
+    if Side.SIM in sides:
+        played.append(_play_simulated(trial, jobs, quiet=json))
     summary = summary_of(trial)
+    blinding = blinding_until_complete(trial)
     page = None
-    if with_report:
+    if with_report and not blinding.codes:
         from robo_eval.report.build import build_report
 
         page = build_report(trial, summary=summary)
@@ -135,36 +266,106 @@ def play(trial: TrialDirectory, *, jobs: int | None, with_report: bool, json: bo
             {
                 "trial": str(trial.path),
                 "plan_digest": trial.plan_digest,
-                "planned": result.planned,
-                "played": result.played,
-                "unscored": result.unscored,
-                "seconds": round(result.seconds, 3),
+                "planned": sum(part.planned for part in played),
+                "played": sum(part.played for part in played),
+                "unscored": sum(part.unscored for part in played),
+                "seconds": round(sum(part.seconds for part in played), 3),
                 "report": str(page) if page else None,
             }
         )
     else:
-        say(_played(result, jobs))
-        print_summary(summary, by_level=False)
-        print_faults(trial)
-        if page:
-            say(f"report: {page}")
+        _print_played(trial, played, summary, blinding, page)
         where = quoted(trial.path)
-        next_steps(f"robo-eval metrics {where}", f"robo-eval verify {where}")
-    problem = verification_problem(trial.path, summary.log_problem) or coverage_problem(summary)
+        if Side.SIM in trial.plan.sides and Side.SIM not in sides:
+            next_steps(f"robo-eval partner {where}", f"robo-eval metrics {where}")
+        else:
+            next_steps(f"robo-eval metrics {where}", f"robo-eval verify {where}")
+    problem = verification_problem(trial.path, summary.log_problem)
+    problem = problem or coverage_problem(summary, sides)
     if problem:
         sys.stdout.flush()
-        raise CheckFailedError(problem)
+        raise CheckFailedError(coded(problem, trial, blinding))
 
 
-def _played(result: RunResult, jobs: int) -> str:
-    counts = f"{result.planned} planned, {result.unscored} without a score"
-    if not result.played:
+def _print_played(
+    trial: TrialDirectory,
+    played: Sequence[Played],
+    summary: TrialSummary,
+    blinding: Blinding,
+    page: Path | None,
+) -> None:
+    """What was played, and how it went: by code as long as nobody is to know the names."""
+    from robo_eval.cli.blind import print_coded
+    from robo_eval.cli.summary import print_faults, print_summary
+
+    for part in played:
+        say(_played(part))
+    if blinding.codes:
+        print_coded(summary, blinding)
+        return
+    print_summary(summary, by_level=False)
+    print_faults(trial)
+    if page:
+        say(f"report: {page}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What was played on one side.
+
+    Attributes:
+        planned: Episodes that side was to have.
+        unscored: Of those, the ones without a score.
+        played: Attempts of this call.
+        seconds: Wall time.
+        where: On what, for the line that is printed.
+    """
+
+    planned: int
+    unscored: int
+    played: int
+    seconds: float
+    where: str
+
+
+def _play_simulated(trial: TrialDirectory, jobs: int | None, *, quiet: bool) -> Played:
+    from robo_eval.cli.progress import episode_progress
+    from robo_eval.core.kinds import Side
+    from robo_eval_sim.runner import default_jobs, run_simulated
+
+    jobs = jobs or default_jobs()
+    label = _partner_label(trial) if set(trial.plan.sides) - {Side.SIM} else None
+    with episode_progress(trial.path.name, quiet=quiet, label=label) as on_progress:
+        result = run_simulated(trial, jobs=jobs, on_progress=on_progress)
+    return Played(
+        planned=result.planned,
+        unscored=result.unscored,
+        played=result.played,
+        seconds=result.seconds,
+        where=f"{jobs} worker{'s' if jobs > 1 else ''}",
+    )
+
+
+def _partner_label(trial: TrialDirectory) -> Callable[[Episode], str]:
+    """What is said of the newest simulated partner."""
+    from robo_eval.core.blinding import blinding_of
+
+    blinding = blinding_of(trial.plan, trial.plan_digest)
+
+    def label(row: Episode) -> str:
+        return f"{blinding.episode(row.pair_id or row.episode_id)}, simulated, no guard"
+
+    return label
+
+
+def _played(part: Played) -> str:
+    counts = f"{part.planned} planned, {part.unscored} without a score"
+    if not part.played:
         return f"nothing is missing: {counts}"
-    workers = f"{jobs} worker{'s' if jobs > 1 else ''}"
-    rate = result.played / result.seconds
+    rate = part.played / part.seconds
+    speed = f"{rate:.0f}/s" if rate >= 1.0 else f"{60.0 * rate:.0f} a minute"
     return (
-        f"{result.played} episodes played in {result.seconds:.1f} s ({rate:.0f}/s on {workers}),"
-        f" {counts}"
+        f"{part.played} episodes played in {part.seconds:.1f} s ({speed} on {part.where}), {counts}"
     )
 
 
@@ -183,15 +384,18 @@ def _sides_of(text: str | None) -> tuple[Side, ...] | None:
 
 
 def _with_sides(plan: TrialPlan, sides: tuple[Side, ...] | None) -> TrialPlan:
-    from robo_eval.core.errors import InputError
+    """The plan with the sides to be played, and the simulated partners of physical episodes."""
+    from robo_eval.core.errors import PlanError
     from robo_eval.core.kinds import Side
 
-    if sides is not None:
-        plan = plan.model_copy(update={"sides": sides})
-    for side in plan.sides:
-        if side is not Side.SIM:
-            raise InputError(
-                f"sides: {side.value!r} needs the ROS 2 part, which this version does not have;"
-                " plan sides: [sim]"
-            )
-    return plan
+    wanted = sides or plan.sides
+    physical = [side for side in (Side.TWIN, Side.REAL) if side in wanted]
+    if len(physical) > 1:
+        raise PlanError(
+            "sides: twin and real are played as trials of their own, each with its robot file"
+        )
+    if sides is None:
+        return plan
+    if not physical:
+        return plan.model_copy(update={"sides": (Side.SIM,)})
+    return plan.model_copy(update={"sides": (Side.SIM, *physical)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import print_table, quoted, say
@@ -45,11 +45,15 @@ def summary_of(
     return summary
 
 
-def coverage_problem(summary: TrialSummary) -> str | None:
-    """Why the trial has no headline; None if enough episodes are scored."""
-    if not summary.uncovered:
-        return None
-    return too_few_scored(f"{row.policy}: {row.coverage.text}" for row in summary.uncovered)
+def coverage_problem(summary: TrialSummary, sides: Collection[str] | None = None) -> str | None:
+    """Why the trial has no headline; None if enough episodes are scored.
+
+    Args:
+        summary: Of the trial.
+        sides: The sides that were played; None for all. The others may be played later.
+    """
+    rows = [row for row in summary.uncovered if sides is None or row.side in sides]
+    return too_few_scored(f"{row.policy}: {row.coverage.text}" for row in rows) if rows else None
 
 
 def too_few_scored(policies: Iterable[str]) -> str:

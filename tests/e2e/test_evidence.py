@@ -203,3 +203,26 @@ def test_a_table_needs_no_trial_directory(lab, cli, tmp_path):
     assert (refused.code, "--map is for a CSV file" in refused.err) == (2, True)
     other = cli("metrics", "map.yaml")
     assert (other.code, "must end in .parquet or .csv" in other.err) == (2, True)
+
+
+def test_a_wrong_row_of_a_table_is_named_with_file_row_and_column(lab, cli, tmp_path):
+    assert cli("export", lab, "--out", "episodes.csv").code == 0
+    with (tmp_path / "episodes.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for column, value, said in (
+        ("quality", "nan", "row 3, column 'quality': nan"),
+        ("duration_s", "-1", "column 'duration_s' is -1.0; it cannot be negative"),
+        ("episode_id", rows[0]["episode_id"], "column 'episode_id' appears twice"),
+        ("side", "moon", "row 3, column 'side': unknown side 'moon'"),
+    ):
+        wrong = [dict(row) for row in rows]
+        wrong[2][column] = value
+        with (tmp_path / "wrong.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, wrong[0].keys())
+            writer.writeheader()
+            writer.writerows(wrong)
+        done = cli("metrics", "wrong.csv")
+        assert done.code == 2
+        assert "wrong.csv: row 3" in done.err
+        assert said in done.err
+        assert done.err.count("\n") == 1

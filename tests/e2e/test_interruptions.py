@@ -170,7 +170,7 @@ def interrupt_until_complete(
 
 
 @pytest.mark.parametrize(
-    "seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 3))]
+    "seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 3))]
 )
 def test_killed_at_random_moments_and_resumed(tmp_path, play, seed):
     # 4 x 13 = 52 kills, half of them in the long tests. Two workers commit more between two kills,

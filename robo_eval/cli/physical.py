@@ -1,0 +1,212 @@
+"""How `robo-eval run` plays the physical half of a trial: robot file, person, processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from robo_eval.cli.progress import Shown
+    from robo_eval.cli.run import Played
+    from robo_eval.core.plan import TrialPlan
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval_robot.config import RobotConfig
+    from robo_eval_robot.terminal import Terminal
+
+ROBOT_FILE: Final = "robot.yaml"
+"""Copy of the robot file in the trial directory."""
+_LONGEST_NAME: Final = 100
+
+
+def has_ros() -> bool:
+    """Whether ROS 2 can be used from this Python."""
+    return find_spec("rclpy") is not None
+
+
+def check_physical(plan: TrialPlan, robot: Path | None, *, auto: bool = False) -> Path:
+    """Refuse what a robot could not play, before anything is created; returns the robot file.
+
+    Raises:
+        MissingExtraError: If ROS 2 is missing.
+        PlanError: If the robot file or the plan cannot be used.
+        InputError: If nobody is there to set up a robot that cannot do that itself.
+    """
+    _need_ros()
+    from robo_eval.core.errors import PlanError
+    from robo_eval.core.kinds import Side
+
+    if robot is None:
+        if Side.REAL in plan.sides:
+            raise PlanError("sides: real needs a robot file; name it by --robot ROBOT.yaml")
+        robot = built_in_twin()
+    from robo_eval_robot.config import read_robot
+    from robo_eval_robot.suitability import check_robot
+
+    config = read_robot(robot)
+    check_robot(plan, config, str(robot))
+    _need_person(config, auto=auto)
+    return robot
+
+
+def named_operator(plan: TrialPlan, operator: str | None, *, auto: bool) -> str | None:
+    """Who is at the robot; asked once in a terminal where the plan wants that person's verdict.
+
+    Raises:
+        InputError: If the name is missing, or is no name.
+    """
+    from robo_eval.core.errors import InputError
+
+    if operator is None and plan.judging.verdict == "operator":
+        if auto or not sys.stdin.isatty():
+            raise InputError(
+                "judging.verdict: the plan wants the operator's verdict; say who that is by"
+                " --operator NAME"
+            )
+        operator = str(typer.prompt("Who is at the robot? (name, kept in the log)", err=True))
+    if operator is None:
+        return None
+    operator = operator.strip()
+    if not (0 < len(operator) <= _LONGEST_NAME and operator.isprintable()):
+        raise InputError(
+            f"--operator: a name of at most {_LONGEST_NAME} letters is needed, given"
+            f" {operator!r:.40}"
+        )
+    return operator
+
+
+def built_in_twin() -> Path:
+    """Robot file of the gantry twin that comes with robo-eval."""
+    from importlib.resources import files
+
+    return Path(str(files("robo_eval_twin").joinpath("gantry_twin.yaml")))
+
+
+def keep_robot_file(trial: Path, robot: Path) -> None:
+    """Copy the robot file into a trial, so that it says what it was played on."""
+    from robo_eval.log.files import write_atomically
+
+    write_atomically(trial / ROBOT_FILE, robot.read_bytes())
+
+
+def play_physical(
+    trial: TrialDirectory,
+    robot: Path | None,
+    *,
+    auto: bool,
+    quiet: bool,
+    operator: str | None = None,
+    view: str | None = None,
+) -> Played:
+    """Play what is missing of the physical side.
+
+    Raises:
+        MissingExtraError: If ROS 2 is missing.
+        InputError: If the robot is not there, is used by somebody else, or is another than before.
+        InterruptedRunError: On a signal, after the robot was stopped.
+    """
+    _need_ros()
+    from robo_eval.cli.blind import coded_errors
+    from robo_eval.cli.progress import episode_progress
+    from robo_eval.cli.run import Played
+    from robo_eval.cli.view import print_view_problem
+    from robo_eval.core.errors import InputError
+    from robo_eval.core.schedule import schedule
+
+    kept = trial.path / ROBOT_FILE
+    if not kept.exists():
+        if robot is None:
+            raise InputError(f"{kept}: is missing; name the robot file by --robot")
+        keep_robot_file(trial.path, robot)
+    elif robot is not None and robot.read_bytes() != kept.read_bytes():
+        raise InputError(
+            f"{robot}: differs from {kept}, which the trial began with; start a new trial"
+        )
+    # Logs of our own node go beside those of the processes it starts.
+    os.environ.setdefault("ROS_LOG_DIR", str(trial.path / "logs" / "ros"))
+    from robo_eval_robot.conductor import run_physical
+    from robo_eval_robot.config import read_robot
+
+    config = read_robot(kept)
+    _need_person(config, auto=auto)
+    _say_if_paused(trial)
+    title = f"{trial.path.name} on {config.name}"
+    progress = episode_progress(
+        title,
+        quiet=quiet,
+        planned=len(schedule(trial.plan, config.side)),
+        status="getting ready, guard silent",
+    )
+    log = trial.path / "logs" / "view.log"
+    old = log.stat().st_size if log.exists() else 0
+    with coded_errors(trial), progress as shown:
+        result = run_physical(
+            trial,
+            config,
+            kept,
+            terminal=_terminal(trial.plan, config, shown, auto=auto),
+            operator=operator,
+            on_progress=shown,
+            on_status=shown.status if shown else None,
+            view=view,
+        )
+    if view is not None:
+        print_view_problem(log, old)
+    return Played(
+        planned=result.planned,
+        unscored=result.unscored,
+        played=result.played,
+        seconds=result.seconds,
+        where=f"{config.name}, a {'twin' if config.body == 'twin' else 'robot'}",
+    )
+
+
+def _need_person(config: RobotConfig, *, auto: bool) -> None:
+    """Refuse to play on a robot where nobody can set its episodes up."""
+    from robo_eval.core.errors import InputError
+
+    if config.body == "twin":
+        return
+    if auto:
+        raise InputError(f"--auto: a person must set up the episodes of robot {config.name!r}")
+    if not sys.stdin.isatty():
+        raise InputError("a person must confirm each episode; run this in a terminal")
+
+
+def _terminal(
+    plan: TrialPlan, config: RobotConfig, shown: Shown | None, *, auto: bool
+) -> Terminal | None:
+    """Where the person at the robot sits; a twin has one only where the plan wants a verdict."""
+    from robo_eval_robot.terminal import OpenTerminal
+
+    if auto or not sys.stdin.isatty():
+        return None
+    if config.body == "twin" and not plan.judging.asks(config.side):
+        return None
+    # Not through a progress bar, which would take answers in brackets for its own marks.
+    out = sys.__stderr__ or sys.stderr
+    return OpenTerminal(sys.stdin.fileno(), out, shown.aside if shown else nullcontext)
+
+
+def _say_if_paused(trial: TrialDirectory) -> None:
+    from robo_eval.cli.output import quoted
+    from robo_eval.log.pausing import is_paused
+
+    if is_paused(trial.path):
+        where = quoted(trial.path)
+        typer.echo(f"{trial.path}: is paused; go on by: robo-eval pause {where} --off", err=True)
+
+
+def _need_ros() -> None:
+    if not has_ros():
+        from robo_eval.core.errors import MissingExtraError
+
+        raise MissingExtraError(
+            "a physical side is played through ROS 2, and rclpy is not installed: source your ROS"
+            " installation, or on a machine without one: pip install 'robo-eval[ros]'"
+        )

@@ -1,0 +1,161 @@
+"""Verdicts of a second rater that were given elsewhere, in a CSV or JSON file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+
+KEYS: Final = ("code", "episode_id", "success", "milestones", "blind")
+_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_UNSURE: Final = ("", "?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One verdict.
+
+    Attributes:
+        place: File and line or number, for messages.
+        episode: Code or id of the episode.
+        success: The verdict; None if the rater could not say.
+        milestones: Steps of the rubric, and whether they were reached.
+        blind: Whether the rater did not know the policy; None if it is not said.
+    """
+
+    place: str
+    episode: str
+    success: bool | None
+    milestones: Mapping[str, bool | None]
+    blind: bool | None
+
+    def wrong(self, what: str) -> InputError:
+        """An error that names the answer."""
+        return InputError(f"{self.place}: {what}")
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Errors inside name the answer.
+
+        Raises:
+            InputError: If there was one.
+        """
+        try:
+            yield
+        except InputError as err:
+            raise self.wrong(str(err)) from err
+
+
+def read_answers(source: str, milestones: Sequence[str]) -> list[Answer]:
+    """Read verdicts: CSV with a line of column names, or a JSON list of objects.
+
+    Args:
+        source: Path of the file; `-` for standard input.
+        milestones: Steps the plan's rubric has.
+
+    Raises:
+        InputError: If it cannot be read, has an unknown key, or a value is none; the message names
+            file, line and key.
+    """
+    name = "standard input" if source == "-" else source
+    text = _text_of(source, name)
+    is_json = text.lstrip()[:1] in ("[", "{")
+    rows = _json_rows(text, name) if is_json else _csv_rows(text, name)
+    return [_answer(place, cells, milestones) for place, cells in rows]
+
+
+def _text_of(source: str, name: str) -> str:
+    try:
+        if source == "-":
+            return sys.stdin.read()
+        return Path(source).read_text(encoding="utf-8-sig")
+    except FileNotFoundError as err:
+        raise InputError(f"{name}: no such file of answers") from err
+    except OSError as err:
+        raise InputError(f"{name}: cannot be read: {err.strerror or err}") from err
+    except ValueError as err:
+        raise InputError(f"{name}: is not UTF-8 text") from err
+
+
+def _json_rows(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as err:
+        raise InputError(f"{name}: is no JSON: {err}") from err
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise InputError(f"{name}: must be a list of objects with {', '.join(KEYS[:3])}")
+    return [(f"{name}: answer {number}", row) for number, row in enumerate(found, start=1)]
+
+
+def _csv_rows(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows: list[tuple[str, dict[str, Any]]] = []
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            place = f"{name}: line {reader.line_num}"
+            if len(cells) != len(header):
+                raise InputError(f"{place} has {len(cells)} cells; the header names {len(header)}")
+            values = (cell.strip() for cell in cells)
+            rows.append((place, dict(zip(header, values, strict=True))))
+    except csv.Error as err:
+        raise InputError(f"{name}: line {reader.line_num}: no CSV: {err}") from err
+    for column in header:
+        if column not in KEYS:
+            raise InputError(f"{name}: {unknown_name('column', column, KEYS)}")
+    if not {"code", "episode_id"} & set(header) or "success" not in header:
+        raise InputError(f"{name}: needs the columns code (or episode_id) and success")
+    return rows
+
+
+def _answer(place: str, cells: Mapping[str, Any], milestones: Sequence[str]) -> Answer:
+    for key in cells:
+        if key not in KEYS:
+            raise InputError(f"{place}: {unknown_name('key', key, KEYS)}")
+    episode = cells.get("code") or cells.get("episode_id")
+    if not isinstance(episode, str):
+        raise InputError(f"{place}: needs a code or an episode_id")
+    if "success" not in cells:
+        raise InputError(f"{place}: success is missing; it is true, false, or null if unsure")
+    return Answer(
+        place=place,
+        episode=episode,
+        success=_truth(place, "success", cells["success"]),
+        milestones=_steps(place, cells.get("milestones"), milestones),
+        blind=_truth(place, "blind", cells.get("blind")),
+    )
+
+
+def _truth(place: str, key: str, value: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text in _UNSURE:
+        return None
+    if text not in _TRUTHS:
+        raise InputError(f"{place}, {key}: {value!r:.40} must be true, false or empty")
+    return _TRUTHS[text]
+
+
+def _steps(place: str, value: object, milestones: Sequence[str]) -> dict[str, bool | None]:
+    try:
+        found = json.loads(value or "{}") if isinstance(value, str) else value or {}
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f'{place}, milestones: must be an object such as {{"grasped": true}}')
+    for name in found:
+        if name not in milestones:
+            raise InputError(f"{place}: {unknown_name('milestone', name, milestones)}")
+    return {name: _truth(place, name, answer) for name, answer in found.items()}

@@ -1,0 +1,52 @@
+"""`robo-eval recover`: save what was recorded when a run on a robot was cut off."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+
+
+def recover(
+    trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Make torn bags readable, and log the episodes they belong to as lost.
+
+    Every complete chunk of a bag is kept. What is sound already is left alone, so that it may be
+    called as often as you like; `resume` does the same first. Exit code 1 if something could not
+    be read.
+
+    Example: robo-eval recover runs/matched
+    """
+    from robo_eval.core.errors import CheckFailedError
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.recovery import recover_trial
+    from robo_eval.log.store import EpisodeStore
+
+    opened = TrialDirectory.open(trial)
+    with opened.lock(), EpisodeStore(opened.path, durable=True) as store:
+        found = recover_trial(opened, store)
+        opened.write_manifest(status="interrupted", store=store)
+    if json:
+        print_json(
+            {
+                "trial": str(trial),
+                "bags": list(found.bags),
+                "rows": list(found.rows),
+                "failed": list(found.failed),
+            }
+        )
+    else:
+        say(f"{len(found.bags)} bags made readable, {len(found.rows)} episodes logged as lost")
+        for name in found.rows:
+            say(f"  {name}")
+        next_steps(f"robo-eval resume {quoted(trial)}")
+    if found.failed:
+        sys.stdout.flush()
+        raise CheckFailedError("; ".join(found.failed))

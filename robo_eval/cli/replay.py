@@ -1,0 +1,128 @@
+"""`robo-eval replay`: how far the simulator drifts from what a robot did under the same forces."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from robo_eval.cli.output import JsonOption, print_json, say
+
+if TYPE_CHECKING:
+    from robo_eval.core.episode import Episode
+    from robo_eval.log.directory import TrialDirectory
+
+_SHOWN_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+
+
+def replay(
+    trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
+    episode: Annotated[
+        str | None, typer.Argument(metavar="EPISODE", help="Episode id; default every one.")
+    ] = None,
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Play the commands a robot applied again in the simulator, and compare the motion.
+
+    Where a policy reacts, small differences change what it does. Under the same forces only the
+    physics differs: an unperturbed twin is followed to 1e-9, and a robot for as long as the
+    simulator describes it.
+
+    Example: robo-eval replay runs/demo/matched
+    """
+    from robo_eval.cli.physical import ROBOT_FILE
+    from robo_eval.core.errors import InputError
+    from robo_eval.core.kinds import Side
+    from robo_eval.core.names import unknown_name
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.store import EpisodeStore
+
+    opened = TrialDirectory.open(trial)
+    if not (trial / ROBOT_FILE).exists():
+        raise InputError(f"{trial / ROBOT_FILE}: is missing; only robots and twins are replayed")
+    with EpisodeStore(trial, durable=False, read_only=True) as store:
+        rows = {
+            row.episode_id: row
+            for row in store.episodes()
+            if row.side is not Side.SIM and row.trace_uri and row.ticks
+        }
+    if episode is not None and episode not in rows:
+        raise unknown_name("recorded episode of a robot", episode, rows)
+    chosen = list(rows.values()) if episode is None else [rows[episode]]
+    found = [_compare(opened, row) for row in chosen]
+    if json:
+        print_json({"trial": str(trial), "episodes": found})
+        return
+    _print(found)
+
+
+def _compare(trial: TrialDirectory, row: Episode) -> dict[str, Any]:
+    """How far the simulator is from the robot, by seconds since the start."""
+    import numpy as np
+
+    from robo_eval.cli.physical import ROBOT_FILE
+    from robo_eval.core.schedule import base_id_of, environment_keywords, schedule
+    from robo_eval_robot.adapter import load_adapter
+    from robo_eval_robot.config import read_robot
+    from robo_eval_robot.replayed import motion_of
+    from robo_eval_sim.replay import replay as simulate
+
+    config = read_robot(trial.path / ROBOT_FILE)
+    base_id = base_id_of(row.episode_id, row.attempt)
+    planned = next(p for p in schedule(trial.plan, row.side) if p.base_id == base_id)
+    task = trial.plan.tasks[planned.condition.task]
+    keywords = environment_keywords(task, planned)
+    adapter = load_adapter(config, task.env, keywords)
+    motion = motion_of(
+        trial.path / str(row.trace_uri), config, adapter, row.initial_state, ticks=row.ticks or 0
+    )
+    simulated = simulate(
+        row.initial_state,
+        [(force[0], force[1]) for force in motion.applied],
+        seed=planned.seed,
+        **keywords,
+    )
+    apart: dict[str, list[float]] = {"cart_m": [], "pole_rad": []}
+    for state, reached in zip(motion.states, simulated, strict=True):
+        if state is None:
+            break
+        apart["cart_m"].append(math.dist(reached[:2], state["cart_position"]))
+        # Of the chord between the quaternions: acos would lose half of the digits near zero.
+        here, there = reached[4:8], np.array(state["pole_quat_xyzw"])
+        chord = min(float(np.linalg.norm(here - there)), float(np.linalg.norm(here + there)))
+        apart["pole_rad"].append(4.0 * math.asin(min(1.0, chord / 2.0)))
+    within = {
+        f"{name}_within_{seconds:g}_s": _largest(values, round(seconds / adapter.tick_s))
+        for name, values in apart.items()
+        for seconds in _SHOWN_S
+    }
+    return {"episode_id": row.episode_id, "ticks": len(apart["cart_m"]) - 1, **within}
+
+
+def _largest(values: list[float], ticks: int) -> float | None:
+    """The largest of the first values; None if there are fewer."""
+    return max(values[: ticks + 1]) if len(values) > ticks else None
+
+
+def _print(found: list[dict[str, Any]]) -> None:
+    from robo_eval.cli.output import print_table
+
+    if not found:
+        say("no recorded episode of a robot")
+        return
+    rows = []
+    for entry in found:
+        cells = []
+        for seconds in _SHOWN_S:
+            cart, pole = (entry[f"{name}_within_{seconds:g}_s"] for name in ("cart_m", "pole_rad"))
+            cells.append("-" if cart is None else f"{cart:.0e} {pole:.0e}")
+        rows.append([entry["episode_id"], entry["ticks"], *cells])
+    print_table(
+        "largest distance of robot and simulator under the same forces: cart in m, pole in rad",
+        ["episode", "ticks", *(f"in {seconds:g} s" for seconds in _SHOWN_S)],
+        rows,
+        right=range(1, 2 + len(_SHOWN_S)),
+    )
