@@ -66,6 +66,7 @@ def columns_of(n: int, *, shared_seeds: bool) -> dict[str, NDArray[Any]]:
     lost = rng.random(pair.size) < UNSCORED
     end[lost] = rng.choice(np.array(["fault", "void"], dtype=object), int(lost.sum()))
     quality[lost] = np.nan
+    detail = np.where(end == "void", "interrupted", None).astype(object)
     scored: NDArray[Any] = success.astype(object)
     scored[lost] = None
     names = _texts("pair-", pair)
@@ -100,6 +101,7 @@ def columns_of(n: int, *, shared_seeds: bool) -> dict[str, NDArray[Any]]:
         "quality": quality,
         "success": scored,
         "end_reason": end,
+        "end_detail": detail,
         "software": _same("robo-eval", pair.size),
         "control_quality": _same('{"jerk_rms":0.1}', pair.size),
         "initial_state": _same('{"angle_rad":0.05}', pair.size),
@@ -200,7 +202,7 @@ def measure(source: Callable[[], pd.DataFrame]) -> dict[str, float]:
         "metrics",
         lambda: summary_of_table(table, None, config=config, acc=None, evidence=evidence),
     )
-    assert not summary.findings
+    assert not summary.findings, summary.findings[0]
     timed("json", lambda: json.dumps(summary.as_dict(), allow_nan=False))
     return {**seconds, "rows": float(len(table))}
 

@@ -16,9 +16,8 @@ import gymnasium
 from robo_eval.agents import make_agent
 from robo_eval.core.kinds import Side
 from robo_eval.core.plan import TrialPlan, parse_plan
-from robo_eval.core.schedule import policy_seed, schedule
+from robo_eval.core.schedule import environment_keywords, policy_seed, schedule
 from robo_eval.log.directory import TrialDirectory
-from robo_eval_sim.play import make_keywords
 from robo_eval_sim.runner import run_simulated
 
 PLAN = """
@@ -34,7 +33,7 @@ REPEATS = 3
 def bare_loop(plan: TrialPlan) -> float:
     """Seconds of playing a plan's episodes with nothing logged."""
     planned = schedule(plan, Side.SIM)
-    env = gymnasium.make(plan.tasks[0].env, **make_keywords(plan.tasks[0], planned[0]))
+    env = gymnasium.make(plan.tasks[0].env, **environment_keywords(plan.tasks[0], planned[0]))
     agents = [make_agent(policy.name) for policy in plan.policies]
     env.reset(seed=0)
     started = time.perf_counter()

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-EXTRAS = ("", "[sim]", "[sim,dev]")
+EXTRAS = ("", "[sim]", "[sim,ros]", "[sim,dev]")
 
 
 def size_mb(folder: Path) -> float:
