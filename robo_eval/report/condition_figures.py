@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from robo_eval.report.figures import error_bars, finish, styles
-from robo_eval.report.panels import Panels, name_panel, name_room, side_by_side
+from robo_eval.report.panels import Panels, name_panel, name_room_over_rows, side_by_side
 from robo_eval.report.robot_model import Robot, RobotCondition
 from robo_eval.report.theme import FAINT, INK, MUTED, PAPER, Style
 from robo_eval.report.words import count, interval_text, plain_text
@@ -62,7 +62,7 @@ def condition_scatter(
         figure.add_trace(_diagonal(), **place)
         figure.add_trace(_condition_marks(robot.conditions, style[robot.policy]), **place)
         colour = style[robot.policy].colour
-        most = min(26, name_room(panels, narrow=narrow))
+        most = name_room_over_rows(panels, narrow=narrow)
         name_panel(figure, index, robot.title, colour, most=most)
         figure.update_xaxes(title_text="success in simulation", **place)
         body = "twin" if robot.is_twin else "robot"

@@ -111,8 +111,16 @@ def name_panel(figure: go.Figure, index: int, text: str, colour: str, *, most: i
 
 
 def name_room(panels: Panels, *, narrow: bool) -> int:
-    """How many characters a panel's name may have; on paper a wide figure is 690 pixels wide."""
-    return (40 if narrow else 84) // panels.columns
+    """How many characters a panel's name may have, in the widest of common fonts, DejaVu Sans.
+
+    On paper a wide figure is 690 pixels wide.
+    """
+    return (34 if narrow else 72) // panels.columns
+
+
+def name_room_over_rows(panels: Panels, *, narrow: bool) -> int:
+    """How many characters the name of a panel may have that stands beside the names of its rows."""
+    return min(22 if narrow else 26, name_room(panels, narrow=narrow))
 
 
 def row_panels(count: int, height: int, *, narrow: bool) -> tuple[Panels, go.Figure]:

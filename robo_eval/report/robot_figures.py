@@ -12,7 +12,7 @@ from robo_eval.report.condition_figures import condition_scatter
 from robo_eval.report.figures import error_bars, finish, name_rows, styles
 from robo_eval.report.panels import (
     name_panel,
-    name_room,
+    name_room_over_rows,
     row_panels,
     title_below,
 )
@@ -89,7 +89,7 @@ def robot_numbers(
         own = style[robot.policy]
         figure.add_trace(_robot_points(robot, own), **place)
         name_panel(
-            figure, index, robot.policy, own.colour, most=min(28, name_room(panels, narrow=narrow))
+            figure, index, robot.policy, own.colour, most=name_room_over_rows(panels, narrow=narrow)
         )
         title_below(figure, panels, index, "share")
     name_rows(
@@ -158,7 +158,7 @@ def incident_rates(
         figure.add_trace(_seen(robot, colour), **place)
         for trace in _unseen(robot, colour, low):
             figure.add_trace(trace, **place)
-        most = min(28, name_room(panels, narrow=narrow))
+        most = name_room_over_rows(panels, narrow=narrow)
         name_panel(figure, index, robot.title, colour, most=most)
         title_below(figure, panels, index, "incidents per 100 h")
     name_rows(figure, labels, tickvals=labels, ticktext=labels)

@@ -15,6 +15,7 @@ from robo_eval.report.panels import (
     Panels,
     name_panel,
     name_room,
+    name_room_over_rows,
     panel_figure,
     row_panels,
     side_by_side,
@@ -57,7 +58,7 @@ def fault_recovery(
         shown = {name: found for name, found in shown.items() if found.value is not None}
         figure.add_trace(_recovery_bars(robot, shown, own), **place)
         figure.add_trace(_recovery_counts(shown), **place)
-        most = min(28, name_room(panels, narrow=narrow))
+        most = name_room_over_rows(panels, narrow=narrow)
         name_panel(figure, index, robot.title, own.colour, most=most)
         title_below(figure, panels, index, "share recovered by itself")
     name_rows(
