@@ -85,7 +85,12 @@ class Recordings:
         return self._trace(episode_id, dropped=sum(int(count) for count in dropped.values()))
 
     def forget(self) -> None:
-        """Expect nothing from what a dead recorder said."""
+        """Expect nothing from what a dead recorder said, and tell the next that it is over.
+
+        It hears the events of before, and would wait for an episode to go on that nobody plays.
+        """
+        if self._open is not None:
+            self._link.event(event="end", episode_id=self._open, reason="the recorder died")
         self._open = None
         self._link.recorder = {}
 
