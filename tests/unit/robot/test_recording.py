@@ -138,17 +138,6 @@ def test_an_old_start_waits_for_its_end(bench):
     assert bench.states() == [("recording", "c")]
 
 
-def test_an_old_start_whose_recorder_died_with_the_bag_is_no_error(bench):
-    bench.event("start", "a")
-    after = Bench(bench.root)  # the next process on the same folder
-    after.event("start", "a", is_old=True)
-    after.tick(2 * SETTLE_S)
-    assert after.said == []
-    after.event("start", "b")
-    after.event("end", "b")
-    assert after.states() == [("recording", "b"), ("closed", "b")]
-
-
 def test_a_new_start_outranks_one_that_waits(bench):
     bench.event("start", "a", is_old=True)
     bench.event("start", "b")

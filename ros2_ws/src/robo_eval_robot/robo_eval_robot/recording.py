@@ -180,23 +180,13 @@ class Recording:
         for key, waiting in list(self._waiting.items()):
             if now >= waiting.due:
                 del self._waiting[key]
-                if self._was_begun(waiting.episode):
-                    _log.warning("%s: recorded by another process until it ended", key)
-                else:
-                    self._start(waiting.episode, waiting.message, now)
+                self._start(waiting.episode, waiting.message, now)
         if self._bag is not None and now >= self._chunk_due:
             self._chunk_due = now + CHUNK_S
             try:
                 self._bag.close_chunk()
             except RoboEvalError as err:
                 self._fail(str(err))
-
-    def _was_begun(self, episode: _Episode) -> bool:
-        """Whether there is a bag of an episode that began before this process."""
-        try:
-            return folder_below(self._root, episode.uri).exists()
-        except RoboEvalError:
-            return False  # beginning it says what is wrong
 
     def stop(self, reason: str) -> None:
         """Finish the running bag, if there is one."""
