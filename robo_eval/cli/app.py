@@ -11,6 +11,7 @@ import typer
 from robo_eval.cli import (
     acc,
     agents,
+    assess,
     compare,
     demo,
     doctor,
@@ -80,6 +81,7 @@ app.command("recover", short_help="Save what a run that was cut off left.")(reco
 app.command("rate", short_help="Judge episodes as a second rater.")(rate.rate)
 app.command("replay", short_help="Compare recorded motion with the simulator's.")(replay.replay)
 app.command("metrics", short_help="Print the metrics of a trial, with intervals.")(metrics.metrics)
+app.command("assess", short_help="Say which autonomy level the evidence supports.")(assess.assess)
 app.command("acc", short_help="Print capability and generality of each agent.")(acc.acc)
 app.command("compare", short_help="Compare policies, of one trial or of several.")(compare.compare)
 app.command("report", short_help="Write the HTML report of a trial, or of many.")(report.report)

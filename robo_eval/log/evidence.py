@@ -23,7 +23,9 @@ from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 
 PHYSICAL: Final = (Side.REAL.value, Side.TWIN.value)
-NAMES: Final = ("incidents", "faults", "repairs", "ratings", "pauses")
+NAMES: Final = (
+    "incidents", "faults", "repairs", "ratings", "pauses", "tools", "checkpoints",
+)  # fmt: skip
 """Kinds of evidence; `NAME.csv` in a trial directory holds each."""
 
 
@@ -134,6 +136,44 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse(_Noted):
+    """How often a category of tools was used with success, under one drift.
+
+    Attributes:
+        category: An end-effector, a tool or a perception pipeline.
+        episodes: How often it was needed.
+        successes: How often with success.
+        drift: How strong the drift was, such as `mild`.
+    """
+
+    category: str
+    episodes: int
+    successes: int
+    drift: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint(_Noted):
+    """What a policy that goes on learning could do at a time, in one task family.
+
+    Attributes:
+        time_ns: When, UTC.
+        family: Task family.
+        capability: In [0, 1].
+        resources: What it had spent on its own initiative until then; never falls.
+        drift: Type of the drift that had set in since the checkpoint before, such as `payload`.
+        human_patches: Changes that people made to it since the checkpoint before.
+    """
+
+    time_ns: int
+    family: str
+    capability: float
+    resources: float
+    drift: str = ""
+    human_patches: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything noted beside the episodes of a trial; None where there is no such file.
 
@@ -143,6 +183,8 @@ class Evidence:
         repairs: Repairs.
         ratings: Second ratings.
         pauses: Pauses of the run.
+        tools: Use of tool categories.
+        checkpoints: What a policy that learns could do over time.
         sources: SHA-256 of each file that was read, by its path as given.
         files: Path of each file, by kind.
     """
@@ -152,6 +194,8 @@ class Evidence:
     repairs: tuple[Repair, ...] | None = None
     ratings: tuple[Rating, ...] | None = None
     pauses: tuple[Pause, ...] | None = None
+    tools: tuple[ToolUse, ...] | None = None
+    checkpoints: tuple[Checkpoint, ...] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -289,6 +333,22 @@ class _Line:
             raise self.wrong(column, "must be a number of at least 0")
         return value
 
+    def count(self, column: str, default: int | None = None) -> int:
+        text = self.cells.get(column, "")
+        if not text and default is not None:
+            return default
+        if not (text.isascii() and text.isdigit()):
+            raise self.wrong(column, "must be a whole number of at least 0")
+        return int(text)
+
+    def quantity(self, column: str, most: float = math.inf) -> float:
+        value = self.amount(column, None)
+        if value is None:
+            raise self.wrong(column, "is empty; it needs a number")
+        if value > most:
+            raise self.wrong(column, f"must be at most {most:g}")
+        return value
+
     def time_ns(self, column: str) -> int | None:
         text = self.cells.get(column, "")
         if not text:
@@ -337,6 +397,11 @@ _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "repairs": (("hours",), (*_COMMON, "description")),
     "pauses": (("time", "duration_s"), ("side", "before_episode_id", "operator", "asked_by")),
+    "tools": (("category", "episodes", "successes"), (*_COMMON, "drift", "description")),
+    "checkpoints": (
+        ("time", "family", "capability", "resources"),
+        (*_COMMON, "drift", "human_patches", "description"),
+    ),
     "ratings": (
         ("episode_id", "rater", "success"),
         ("side", "policy", "blind", "time", "milestones", "description"),
@@ -403,12 +468,42 @@ def _pause(line: _Line) -> Pause:
     )
 
 
+def _tool_use(line: _Line) -> ToolUse:
+    episodes, successes = line.count("episodes"), line.count("successes")
+    if successes > episodes:
+        raise line.wrong("successes", f"is more than the {episodes} episodes")
+    return ToolUse(
+        **line.noted,
+        category=line.text("category"),
+        episodes=episodes,
+        successes=successes,
+        drift=line.cells.get("drift", ""),
+    )
+
+
+def _checkpoint(line: _Line) -> Checkpoint:
+    time_ns = line.time_ns("time")
+    if time_ns is None:
+        raise line.wrong("time", "is empty; a checkpoint has a time")
+    return Checkpoint(
+        **line.noted,
+        time_ns=time_ns,
+        family=line.text("family"),
+        capability=line.quantity("capability", most=1.0),
+        resources=line.quantity("resources"),
+        drift=line.cells.get("drift", ""),
+        human_patches=line.count("human_patches", default=0),
+    )
+
+
 _READERS: Final[dict[str, Callable[[_Line], Any]]] = {
     "incidents": _incident,
     "faults": _fault,
     "repairs": _repair,
     "ratings": _rating,
     "pauses": _pause,
+    "tools": _tool_use,
+    "checkpoints": _checkpoint,
 }
 
 
@@ -421,6 +516,7 @@ def _check_unique(evidence: Evidence) -> None:
                 f" {incident.incident_id!r} appears twice; one event is one incident"
             )
         seen.add(incident.incident_id)
+    _check_checkpoints(evidence)
     rated: set[tuple[str | None, str]] = set()
     for rating in evidence.ratings or ():
         key = (rating.episode_id, rating.rater)
@@ -430,3 +526,22 @@ def _check_unique(evidence: Evidence) -> None:
                 f" {rating.rater!r} rates episode {rating.episode_id!r} twice"
             )
         rated.add(key)
+
+
+def _check_checkpoints(evidence: Evidence) -> None:
+    last: dict[tuple[str, str | None, str], Checkpoint] = {}
+    for point in sorted(evidence.checkpoints or (), key=lambda one: one.time_ns):
+        key = (point.side, point.policy, point.family)
+        before = last.get(key)
+        where = f"{evidence.files.get('checkpoints')}: line {point.line}"
+        if before is not None and before.time_ns == point.time_ns:
+            raise InputError(
+                f"{where}, column 'time': family {point.family!r} has a checkpoint at that time"
+                f" already, in line {before.line}"
+            )
+        if before is not None and point.resources < before.resources:
+            raise InputError(
+                f"{where}, column 'resources': {point.resources:g} is less than the"
+                f" {before.resources:g} of line {before.line}; it is a running total"
+            )
+        last[key] = point

@@ -96,10 +96,12 @@ def reliability_by_task(
     return reliability_of_tasks(_of_side(episodes, side), config)
 
 
-def reliability_of_tasks(rows: Rows, config: MetricConfig) -> dict[str, Estimate]:
-    """`reliability_by_task` of the main rows of one side that were checked already."""
+def reliability_of_tasks(
+    rows: Rows, config: MetricConfig, *, exact: bool = False
+) -> dict[str, Estimate]:
+    """`reliability_by_task` of main rows that were checked already; for gates exact."""
     return {
-        task_label(*key): success_of_rows(own, config, exact=False)
+        task_label(*key): success_of_rows(own, config, exact=exact)
         for key, own in sorted(groups(rows, _TASK).items(), key=lambda item: sort_key(item[0]))
     }
 

@@ -77,6 +77,7 @@ class RobotResult:
         reliability: Share of strict successes, with the interval that suits its tasks.
         reliability_exact: The same with the exact interval, for gates.
         tasks: The same by task, with Wilson's interval.
+        tasks_exact: The same with the exact interval, for gates.
         agreement: How simulation compares; None if the policy has no simulated episode, or several
             calibrations of which none was chosen.
         calibrations: The same under each calibration; empty with one.
@@ -100,6 +101,7 @@ class RobotResult:
     reliability: Estimate
     reliability_exact: Estimate
     tasks: dict[str, Estimate]
+    tasks_exact: dict[str, Estimate] = field(default_factory=dict)
     agreement: Agreement | None
     calibrations: tuple[Calibrated, ...] = ()
     conditions: tuple[ConditionRates, ...] = ()
@@ -275,6 +277,7 @@ def _result(body: _Body, attributed: Attributed, config: MetricConfig) -> RobotR
         reliability=reliability,
         reliability_exact=reliability_of_rows(physical, config, "exact"),
         tasks=reliability_of_tasks(physical, config),
+        tasks_exact=reliability_of_tasks(physical, config, exact=True),
         agreement=agreement,
         calibrations=calibrations,
         conditions=by_condition(compared, body.side, config)

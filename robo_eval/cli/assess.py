@@ -1,0 +1,109 @@
+"""`robo-eval assess`: the autonomy level the evidence of a trial supports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.cli.settings import ConfigOption, settings_of
+
+if TYPE_CHECKING:
+    from robo_eval.gates import Assessment, GateResult
+
+
+def assess(
+    trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
+    *,
+    profile: Annotated[
+        str, typer.Option("--profile", "-p", help="Name of a profile, or a TOML file.")
+    ] = "robotics",
+    policy: Annotated[str | None, typer.Option("--policy", help="Only this policy.")] = None,
+    level: Annotated[
+        int | None,
+        typer.Option("--level", min=1, max=4, help="Print what is missing for this level."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Print the gates of every level, not only the next.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say which autonomy level the evidence supports, and what is missing for the next.
+
+    A gate reads the end of the interval that speaks against it, and what was not measured does not
+    pass. Without a physical robot no level above 1 is issued. Exit code 1 if the window does not
+    count, which is after a critical incident, or the rows are not those that were logged.
+
+    Examples: robo-eval assess runs/matched; robo-eval assess runs/lab --level 2 --profile lab.toml
+    """
+    from robo_eval.core.errors import CheckFailedError
+    from robo_eval.gates.trial import assess_trial
+    from robo_eval.log.directory import TrialDirectory
+
+    opened = TrialDirectory.open(trial)
+    found = assess_trial(opened, profile, policy=policy, config=settings_of(config))
+    if json:
+        print_json({"assessments": [one.as_dict() for one in found]})
+    else:
+        for number, one in enumerate(found):
+            if number:
+                say()
+            _print(one, level, every=every)
+    for one in found:
+        if one.level is None:
+            raise CheckFailedError(f"{trial}: policy {one.policy}: {one.reason}")
+        broken = [a for _, a in one.audits if a.id == "log" and a.status != "pass"]
+        if broken:
+            raise CheckFailedError(f"{trial}: the log does not verify: {broken[0].reason}")
+
+
+def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
+    name = "no level" if one.level is None else f"AAI-{one.level}"
+    say(f"{one.policy}: {name}, evidence {one.evidence_tag}; {one.reason}")
+    if one.would_be is not None:
+        say(f"  would be AAI-{one.would_be} on a robot")
+    if (
+        one.level is not None
+        and one.level_by_points is not None
+        and one.level_by_points > one.level
+    ):
+        say(f"  by point estimates AAI-{one.level_by_points}, which intervals do not support yet")
+    shown = wanted or one.next_level or one.level
+    levels = [1, 2, 3, 4] if every else [shown] if shown is not None else []
+    for number in levels:
+        gates = one.at(number)
+        if gates:
+            print_table(
+                f"gates of AAI-{number}",
+                ("", "gate", "found", "asked", "why"),
+                [_row(gate) for gate in gates],
+                right=(2, 3),
+            )
+    if every or any(audit.status != "pass" for _, audit in one.audits):
+        print_table(
+            "audits",
+            ("", "audit", "from", "why"),
+            [
+                (audit.status, audit.title, f"AAI-{start}", audit.reason)
+                for start, audit in one.audits
+                if every or audit.status != "pass"
+            ],
+        )
+    if shown in one.missing:
+        say(f"missing for AAI-{shown}:")
+        for lacking in one.missing[shown]:
+            say(f"  {lacking.text}")
+
+
+def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
+    found = gate.found
+    text = "-" if found.value is None else f"{found.value:.4g}"
+    if found.low is not None and found.high is not None and found.low != found.high:
+        text += f" [{found.low:.4g}, {found.high:.4g}]"
+    if found.value is not None:
+        text += f" n={found.n}"
+    sign = {"at_least": ">= ", "at_most": "<= ", "families": ">= "}.get(gate.test, "")
+    return gate.status, gate.title, text, f"{sign}{gate.threshold:g}", gate.reason

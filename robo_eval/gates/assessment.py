@@ -1,0 +1,326 @@
+"""Which level the evidence supports: each gate, each audit, and the verdict they add up to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.gates.audits import Audit, Status
+from robo_eval.gates.lacking import Lacking, lacking_of
+from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
+from robo_eval.gates.readings import QUANTITIES, Readings
+
+_REAL: Final = "real"
+_TAGS: Final = {"real": "real", "twin": "twin", "sim": "sim_only"}
+_FLOAT: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """One gate of one level.
+
+    Attributes:
+        level: The level that asks.
+        id: Name of the gate.
+        title: What people call it.
+        reads: The quantity it read.
+        test: How it was compared.
+        threshold: What was asked for; of families, how many of them.
+        found: The evidence it read.
+        status: Whether the interval passes; `missing` passes no more than `fail`.
+        status_by_points: The same by the point estimate, which knows no doubt.
+        reason: In words.
+    """
+
+    level: int
+    id: str
+    title: str
+    reads: str
+    test: str
+    threshold: float
+    found: Estimate
+    status: Status
+    status_by_points: Status
+    reason: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The gate as JSON would have it."""
+        return {
+            "level": self.level,
+            "id": self.id,
+            "title": self.title,
+            "reads": self.reads,
+            "test": self.test,
+            "threshold": self.threshold,
+            "found": self.found.as_dict(),
+            "pass": self.status == "pass",
+            "status": self.status,
+            "status_by_points": self.status_by_points,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """What is said of one policy.
+
+    Attributes:
+        policy: Its name.
+        side: Where the evidence comes from: `real`, `twin` or `sim`.
+        profile: Name of the profile.
+        profile_digest: SHA-256 of it.
+        level: Highest level that intervals, counts and audits support; None if the window does
+            not count.
+        level_by_points: The same by point estimates; a diagnostic, never above what intervals will
+            show once there is enough evidence.
+        would_be: The level without the cap on evidence without a robot; None if nothing is capped.
+        gates: Every gate of every level.
+        audits: Every audit, with the level from which on it has to pass.
+        next_level: The level after `level`; None at the highest, or if the window does not count.
+        missing: What is missing for each level above `level`, the shortest lists. A level from 2
+            on does not ask for level 1.
+        reason: Why the level is what it is.
+    """
+
+    policy: str
+    side: str
+    profile: str
+    profile_digest: str
+    level: int | None
+    level_by_points: int | None
+    would_be: int | None
+    gates: tuple[GateResult, ...]
+    audits: tuple[tuple[int, Audit], ...]
+    next_level: int | None
+    missing: Mapping[int, tuple[Lacking, ...]]
+    reason: str
+
+    @property
+    def lacking(self) -> tuple[Lacking, ...]:
+        """What is missing for the next level."""
+        return () if self.next_level is None else self.missing[self.next_level]
+
+    @property
+    def evidence_tag(self) -> str:
+        """What the level is evidence of: `real`, `twin` or `sim_only`."""
+        return _TAGS[self.side]
+
+    def at(self, level: int) -> tuple[GateResult, ...]:
+        """The gates of a level."""
+        return tuple(gate for gate in self.gates if gate.level == level)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The assessment as JSON would have it."""
+        return {
+            "policy": self.policy,
+            "side": self.side,
+            "evidence_tag": self.evidence_tag,
+            "profile": self.profile,
+            "profile_digest": self.profile_digest,
+            "level": self.level,
+            "level_conservative": self.level,
+            "level_by_points": self.level_by_points,
+            "would_be_level": self.would_be,
+            "reason": self.reason,
+            "gates": [gate.as_dict() for gate in self.gates],
+            "audits": [{"from_level": level, **audit.as_dict()} for level, audit in self.audits],
+            "next_level": self.next_level,
+            "missing": {
+                str(level): [one.as_dict() for one in found]
+                for level, found in self.missing.items()
+            },
+        }
+
+
+def assess(evidence: Readings, profile: str | Path | Profile = "robotics") -> Assessment:
+    """Which level the evidence on a policy supports.
+
+    A gate passes if the end of the interval that speaks against it passes: the lower end of what
+    has to be high, the upper end of what has to be low. What was not measured does not pass. A
+    level needs its own gates, those of all levels between 2 and it, and the audits up to it.
+
+    Args:
+        evidence: What gates read.
+        profile: Name of a profile, path of one, or a profile.
+
+    Raises:
+        InputError: If there is no such profile, or it cannot be used.
+
+    References:
+        Chojecki (2025), arXiv:2511.13411, sections 3.5, 4.5 and 7.
+    """
+    asked = profile if isinstance(profile, Profile) else load_profile(profile)
+    gates = tuple(
+        _result(level, name, gate, asked, evidence)
+        for level in LEVELS
+        for name, gate in asked.at(level).items()
+    )
+    audits = _audits(asked, evidence.audits)
+    free = None if evidence.invalid else _level(gates, audits, by_points=False)
+    points = None if evidence.invalid else _level(gates, audits, by_points=True)
+    cap = LEVELS[-1] if evidence.side == _REAL else asked.highest_without_robot
+    level = None if free is None else min(free, cap)
+    is_capped = free is not None and free > cap
+    next_level = None if level is None or level == LEVELS[-1] else level + 1
+    above = () if level is None else tuple(one for one in LEVELS if one > level)
+    missing = {one: lacking_of(one, gates, audits, evidence, cap) for one in above}
+    return Assessment(
+        policy=evidence.policy,
+        side=evidence.side,
+        profile=asked.name,
+        profile_digest=asked.digest,
+        level=level,
+        level_by_points=None if points is None else min(points, cap),
+        would_be=free if is_capped else None,
+        gates=gates,
+        audits=audits,
+        next_level=next_level,
+        missing=missing,
+        reason=_reason(evidence, level, cap, is_capped=is_capped),
+    )
+
+
+def _reason(evidence: Readings, level: int | None, cap: int, *, is_capped: bool) -> str:
+    if evidence.invalid:
+        return evidence.invalid
+    if is_capped:
+        return f"without a physical robot no level above {cap} is issued"
+    if level == 0:
+        return "no level's gates and audits pass"
+    return f"gates and audits of level {level} pass"
+
+
+def _audits(profile: Profile, found: Sequence[Audit]) -> tuple[tuple[int, Audit], ...]:
+    known = {audit.id: audit for audit in found}
+    absent = {
+        name: Audit(id=name, title=name.replace("_", " "), status="missing", reason="not looked at")
+        for name in profile.audits
+    }
+    return tuple((level, known.get(name, absent[name])) for name, level in profile.audits.items())
+
+
+def _level(
+    gates: Sequence[GateResult], audits: Sequence[tuple[int, Audit]], *, by_points: bool
+) -> int:
+    """The highest level whose gates, and those of the levels from 2 on below it, all pass."""
+    for level in reversed(LEVELS):
+        needed = [g for g in gates if g.level == level or 2 <= g.level < level]
+        passed = all((g.status_by_points if by_points else g.status) == "pass" for g in needed)
+        audited = all(audit.status == "pass" for start, audit in audits if start <= level)
+        if needed and passed and audited:
+            return level
+    return 0
+
+
+# One gate ----------------------------------------------------------------------------------------
+
+
+def _result(level: int, name: str, gate: Gate, profile: Profile, evidence: Readings) -> GateResult:
+    if gate.test == "families":
+        return _families(level, name, gate, profile, evidence)
+    threshold = float(gate.thresholds[level])
+    found = evidence.of(gate.reads)
+    status, points = _compared(found, gate.test, threshold)
+    return GateResult(
+        level=level, id=name, title=gate.title, reads=gate.reads, test=gate.test,
+        threshold=threshold, found=found, status=status, status_by_points=points,
+        reason=_words(found, gate.test, threshold, status, gate.reads),
+    )  # fmt: skip
+
+
+def _compared(found: Estimate, test: str, threshold: float) -> tuple[Status, Status]:
+    """How an estimate does by its interval, and by its point."""
+    # Where nothing happened in the hours there is no point, but an end they show.
+    value = found.value
+    if value is None:
+        value = found.low if test in ("at_least", "closure") else found.high
+    if value is None:
+        return "missing", "missing"
+    end = found.low if test in ("at_least", "closure") else found.high
+    if test == "zero":
+        end = value
+    by_point = _passes(value, test, threshold)
+    # No interval means that it cannot be said how sure it is.
+    by_end: Status = "missing" if end is None else _passes(end, test, threshold)
+    return by_end, by_point
+
+
+def _passes(value: float, test: str, threshold: float) -> Status:
+    if test in ("at_least", "closure"):
+        return "pass" if value >= threshold - _FLOAT else "fail"
+    return "pass" if value <= threshold + _FLOAT else "fail"
+
+
+def _words(found: Estimate, test: str, threshold: float, status: str, reads: str) -> str:
+    if status == "missing":
+        remedy = QUANTITIES[reads]
+        reason = found.reason or "no interval"
+        return reason if remedy in reason else f"{reason}; {remedy}"
+    if test == "zero":
+        return "none happened" if status == "pass" else f"{found.value:g} happened"
+    is_low = test in ("at_least", "closure")
+    end = found.low if is_low else found.high
+    name = "lower" if is_low else "upper"
+    if found.method == "counted":
+        text = f"{found.value:g} of {threshold:g}"
+        return f"{text}; {found.reason}" if found.reason and status == "fail" else text
+    sign = {("at_least", "pass"): ">=", ("at_least", "fail"): "<"}.get(
+        (test, status), "<=" if status == "pass" else ">"
+    )
+    return f"{name} end {end:.4g} {sign} {threshold:g}"
+
+
+def _families(
+    level: int, name: str, gate: Gate, profile: Profile, evidence: Readings
+) -> GateResult:
+    if gate.of == name:  # over time
+        days = gate.days.get(level, 1)
+        passed = {family: streak.days >= days for family, streak in evidence.streaks.items()}
+        by_point = passed
+        what = f"{days} days in a row"
+    else:
+        other = profile.gates[str(gate.of)]
+        limit = float(other.thresholds[level])
+        known = evidence.families.get(gate.reads, {})
+        both = {family: _compared(found, other.test, limit) for family, found in known.items()}
+        passed = {family: status[0] == "pass" for family, status in both.items()}
+        by_point = {family: status[1] == "pass" for family, status in both.items()}
+        what = f"{'at least' if other.test == 'at_least' else 'at most'} {limit:g}"
+    needed = _count(gate.thresholds[level], len(passed))
+    count = sum(passed.values())
+    short = [family for family, is_passed in passed.items() if not is_passed]
+    reason = f"{count} of {len(passed)} families reach {what}, {needed} needed"
+    if not passed:
+        reason = QUANTITIES[gate.reads]
+    elif short and count < needed:
+        reason += f"; not {', '.join(short)}"
+    return GateResult(
+        level=level, id=name, title=gate.title, reads=gate.reads, test=gate.test,
+        threshold=float(needed),
+        found=Estimate(
+            value=float(sum(by_point.values())), low=float(count), n=len(passed),
+            method="counted", unit="families",
+        ) if passed else Estimate.missing(reason=reason, unit="families"),
+        status=_enough(count, needed, passed),
+        status_by_points=_enough(sum(by_point.values()), needed, passed),
+        reason=reason,
+    )  # fmt: skip
+
+
+def _enough(count: int, needed: int, families: Mapping[str, bool]) -> Status:
+    if not families:
+        return "missing"
+    return "pass" if count >= needed else "fail"
+
+
+def _count(threshold: float | str, families: int) -> int:
+    """Families a gate asks for: `half` of them is two at least."""
+    if threshold == "all":
+        return max(1, families)
+    if threshold == "half":
+        return max(2, math.ceil(families / 2))
+    return int(threshold)

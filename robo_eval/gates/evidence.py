@@ -1,0 +1,285 @@
+"""From the numbers of a trial to what gates read, for each policy."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+
+from robo_eval import formulas
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Arm, Side
+from robo_eval.core.names import unknown_name
+from robo_eval.formulas.axes import FULL_DEPTH, HORIZON
+from robo_eval.gates.improvement import Streak, streak_of, upkeep_of
+from robo_eval.gates.readings import Readings
+from robo_eval.stats.proportions import clopper_pearson_interval
+from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.gates.audits import Audit
+    from robo_eval.gates.profile import Profile
+    from robo_eval.log.evidence import Checkpoint, Evidence, ToolUse
+    from robo_eval.metrics.config import MetricConfig
+    from robo_eval.metrics.robot import RobotResult
+    from robo_eval.metrics.summary import TrialSummary
+
+_Note = TypeVar("_Note", "Checkpoint", "ToolUse")
+_ENOUGH: Final = 0.5
+"""Success under mild drift that a category of tools counts from."""
+_MILD: Final = "mild"
+_RATIO: Final = "ratio"
+
+
+def readings_of(
+    summary: TrialSummary,
+    table: pd.DataFrame,
+    profile: Profile,
+    *,
+    evidence: Evidence | None = None,
+    audits: Mapping[str, Sequence[Audit]] | None = None,
+) -> tuple[Readings, ...]:
+    """What gates read of each policy of a trial.
+
+    A policy is judged by the episodes on a robot; without one on a twin; else in simulation. What
+    a twin or a simulator showed is not passed on as if a robot had.
+
+    Args:
+        summary: Numbers of the trial.
+        table: Its episodes, of `metrics.frame.episodes_frame`.
+        profile: Settings of slopes and closures.
+        evidence: What was noted beside the episodes.
+        audits: Of each policy.
+
+    Raises:
+        InputError: If a note names a policy that the trial does not have.
+    """
+    policies = list(dict.fromkeys(table["policy"]))
+    _check_names(evidence, policies)
+    found = []
+    for policy in policies:
+        robots = {one.side: one for one in summary.robots if one.policy == policy}
+        side = next((s for s in (Side.REAL.value, Side.TWIN.value) if s in robots), Side.SIM.value)
+        body = robots.get(side)
+        own = table[
+            (table["policy"] == policy)
+            & (table["side"] == side)
+            & (table["arm"] == Arm.MAIN.value)
+            & table["quality"].notna()
+        ]
+        points = _of_policy(evidence.checkpoints if evidence else None, policy, side)
+        uses = _of_policy(evidence.tools if evidence else None, policy, side)
+        streaks = _streaks(points, profile)
+        values = {**_axes(own, summary.config), **_shown(body)}
+        if uses:
+            values["tools"] = _tools(uses, summary.config.level)
+        if streaks:
+            values["kappa"] = _best(streaks)
+        if points:
+            values["maintenance_days"] = _maintenance(points, profile)
+        found.append(
+            Readings(
+                policy=str(policy),
+                side=side,
+                values=values,
+                families=_families(body),
+                streaks=streaks,
+                events=None if body is None else body.safety.counts,
+                audits=tuple((audits or {}).get(str(policy), ())),
+                invalid=_invalid(body),
+            )
+        )
+    return tuple(found)
+
+
+def _check_names(evidence: Evidence | None, policies: Sequence[str]) -> None:
+    if evidence is None:
+        return
+    for kind in ("tools", "checkpoints"):
+        for note in getattr(evidence, kind) or ():
+            if note.policy is not None and note.policy not in policies:
+                problem = unknown_name("policy", note.policy, policies)
+                raise InputError(f"{evidence.files.get(kind, kind)}: line {note.line}: {problem}")
+
+
+def _of_policy(notes: Sequence[_Note] | None, policy: str, side: str) -> list[_Note]:
+    """Notes on a policy; one that names none is about every policy of its side."""
+    return [note for note in notes or () if note.side == side and note.policy in (None, policy)]
+
+
+def _invalid(body: RobotResult | None) -> str | None:
+    if body is None or body.safety.is_valid:
+        return None
+    return "a critical incident: the window does not count"
+
+
+# What a robot showed -----------------------------------------------------------------------------
+
+
+def _shown(body: RobotResult | None) -> dict[str, Estimate]:
+    """Numbers of a body; of a twin the same, which gates of a robot are capped for."""
+    if body is None:
+        return {}
+    found = {
+        "ar": body.reliability_exact,
+        "ss": body.safety.score,
+        "e": body.embodiment,
+        "ra": body.recovery,
+        "minor_per_100_h": body.safety.rates["minor"],
+        "exposure_hours": _hours(body),
+    }
+    if body.agreement is not None:
+        found["s2r"] = body.agreement.agreement
+    if body.control:
+        found["qc"] = min(
+            (one.quality for one in body.control),
+            key=lambda one: -1.0 if one.value is None else one.value,
+        )
+    if "mtbsi" in body.times:
+        found["mtbsi"] = body.times["mtbsi"]
+    if body.safety.counts is not None:
+        for severity in ("major", "critical"):
+            found[severity] = _number(float(body.safety.counts[severity]), "incidents")
+    return found
+
+
+def _hours(body: RobotResult) -> Estimate:
+    if body.side != Side.REAL.value:
+        return _number(0.0, "h", "hours of a twin expose no robot")
+    return _number(body.safety.exposure.hours, "h", n=body.safety.exposure.episodes)
+
+
+def _number(value: float, unit: str, reason: str | None = None, *, n: int = 1) -> Estimate:
+    """A count or a measured length, which has no interval to speak of: it is its own."""
+    return Estimate(
+        value=value, low=value, high=value, n=n, method="counted", unit=unit, reason=reason
+    )
+
+
+def _families(body: RobotResult | None) -> dict[str, Mapping[str, Estimate]]:
+    if body is None:
+        return {}
+    found: dict[str, Mapping[str, Estimate]] = {"ar": body.tasks_exact}
+    if body.agreement is not None:
+        agreed = body.agreement
+        # A trial of one family has its agreement in the whole.
+        found["s2r"] = agreed.families or {"all": agreed.agreement}
+    return found
+
+
+# Axes of the episodes ----------------------------------------------------------------------------
+
+
+def _axes(own: pd.DataFrame, config: MetricConfig) -> dict[str, Estimate]:
+    found = {}
+    known = own[own["uninterrupted_actions"].notna()]
+    if len(known):
+        actions = known["uninterrupted_actions"].to_numpy(dtype=float)
+        credit = np.minimum(actions, HORIZON) / HORIZON
+        found["autonomy"] = _mean(credit, known["family"].to_numpy(dtype=object), config)
+    planned = own[own["plan_depth"].notna()]
+    if len(planned):
+        depth = planned["plan_depth"].to_numpy(dtype=float)
+        solved = planned["success"].to_numpy(dtype=float)
+        credit = solved * np.minimum(depth, FULL_DEPTH) / FULL_DEPTH
+        found["planning"] = _mean(credit, planned["family"].to_numpy(dtype=object), config)
+    stated = own[own["stated_success_probability"].notna()]
+    if len(stated):
+        p = stated["stated_success_probability"].to_numpy(dtype=float)
+        found["world_model"] = _world_model(p, stated["success"].to_numpy(dtype=float), config)
+    return found
+
+
+def _mean(credit: np.ndarray, family: np.ndarray, config: MetricConfig) -> Estimate:
+    """Mean over task families of the mean of each."""
+    strata = [credit[family == name] for name in dict.fromkeys(family)]
+    if len(strata) > 1:
+        interval = stratified_mean_interval(
+            strata, over="these", level=config.level, resamples=config.resamples, seed=config.seed
+        )
+    else:
+        interval = mean_interval(
+            credit, level=config.level, resamples=config.resamples, seed=config.seed
+        )
+    low, high, reason = interval.low, interval.high, interval.reason
+    if low is None and len(credit) > 1 and credit.min() == credit.max():
+        # All alike: what bounded values of which none differed may still hide, by Clopper-Pearson
+        # for the share of episodes that would differ, at worst by all there is to lose.
+        share, _ = clopper_pearson_interval(len(credit), len(credit), level=config.level)
+        low, high, reason = interval.value * share, interval.value, None
+    return Estimate(
+        value=interval.value, low=low, high=high, level=config.level, n=interval.n,
+        method=interval.method, unit=_RATIO, reason=reason,
+    )  # fmt: skip
+
+
+def _world_model(p: np.ndarray, y: np.ndarray, config: MetricConfig) -> Estimate:
+    """Skill of stated probabilities over the success rate itself, with a bootstrap of episodes."""
+    value = formulas.world_model(p, y, float(y.mean()))["w"]
+    rng = np.random.default_rng(config.seed)
+    at = rng.integers(0, len(p), size=(min(config.resamples, 2000), len(p)))
+    drawn = y[at]
+    brier = ((p[at] - drawn) ** 2).mean(axis=1)
+    reference = ((drawn.mean(axis=1, keepdims=True) - drawn) ** 2).mean(axis=1)
+    skill = np.clip(1.0 - brier / np.maximum(reference, 1e-6), 0.0, 1.0)
+    low, high = np.quantile(skill, [(1.0 - config.level) / 2.0, (1.0 + config.level) / 2.0])
+    return Estimate(
+        value=value, low=float(low), high=float(high), level=config.level, n=len(p),
+        method="bootstrap", unit=_RATIO,
+    )  # fmt: skip
+
+
+# What was noted beside the episodes --------------------------------------------------------------
+
+
+def _tools(uses: Sequence[ToolUse], level: float) -> Estimate:
+    """Tool categories that succeed under mild drift: by their share, and by its exact interval."""
+    counts: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for use in uses:
+        if use.drift == _MILD:
+            done, tried = counts[use.category]
+            counts[use.category] = (done + use.successes, tried + use.episodes)
+    used = {name: count for name, count in counts.items() if count[1]}
+    if not used:
+        reason = f"tools.csv has no line with drift {_MILD!r}"
+        return Estimate.missing(reason=reason, unit="categories")
+    bounds = {name: clopper_pearson_interval(*count, level=level) for name, count in used.items()}
+    return Estimate(
+        value=float(sum(k / n >= _ENOUGH for k, n in used.values())),
+        low=float(sum(low >= _ENOUGH for low, _ in bounds.values())),
+        high=float(sum(high >= _ENOUGH for _, high in bounds.values())),
+        level=level,
+        n=sum(n for _, n in used.values()),
+        method="clopper_pearson",
+        unit="categories",
+    )
+
+
+def _streaks(points: Sequence[Checkpoint], profile: Profile) -> dict[str, Streak]:
+    by_family: dict[str, list[Checkpoint]] = defaultdict(list)
+    for point in points:
+        by_family[point.family].append(point)
+    settings = profile.kappa
+    return {
+        family: streak_of(
+            found,
+            least=settings.least,
+            window_days=settings.window_days,
+            resamples=settings.resamples,
+        )
+        for family, found in sorted(by_family.items())
+    }
+
+
+def _best(streaks: Mapping[str, Streak]) -> Estimate:
+    return max(streaks.values(), key=lambda one: (one.days, one.kappa.value or 0.0)).kappa
+
+
+def _maintenance(points: Sequence[Checkpoint], profile: Profile) -> Estimate:
+    found = upkeep_of(points, share=profile.maintenance.share, drifts=profile.maintenance.drifts)
+    return _number(float(found.days), "days", found.reason or None, n=len(points))

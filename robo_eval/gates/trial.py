@@ -1,0 +1,221 @@
+"""The assessment of a trial directory: its numbers, its audits, and a level for each policy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.core.kinds import Arm, EndReason, Side
+from robo_eval.core.names import unknown_name
+from robo_eval.gates.assessment import Assessment, assess
+from robo_eval.gates.audits import Audit, Status
+from robo_eval.gates.evidence import readings_of
+from robo_eval.gates.profile import Profile, load_profile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.evidence import Evidence
+    from robo_eval.metrics.config import MetricConfig
+    from robo_eval.metrics.summary import TrialSummary
+
+PREFLIGHT: Final = "preflight.json"
+_UNPLAYED: Final = (EndReason.VOID.value, EndReason.LOST.value, EndReason.FAULT.value)
+
+
+def assess_trial(
+    trial: TrialDirectory,
+    profile: str | Path | Profile = "robotics",
+    *,
+    policy: str | None = None,
+    config: MetricConfig | None = None,
+) -> tuple[Assessment, ...]:
+    """Which level each policy of a trial has shown.
+
+    Args:
+        trial: The trial directory.
+        profile: Name of a profile, path of one, or a profile.
+        policy: Only this one.
+        config: Settings of the metrics; those of the plan if none are given.
+
+    Raises:
+        InputError: If profile, log or evidence cannot be read, or there is no such policy.
+        TrialDirectoryError: If the log cannot be read.
+    """
+    from robo_eval.analysis.trial import analyse_trial, scored_frame
+    from robo_eval.log.evidence import read_evidence
+
+    asked = profile if isinstance(profile, Profile) else load_profile(profile)
+    table = scored_frame(trial)
+    evidence = read_evidence(trial.path)
+    names = list(dict.fromkeys(table["policy"]))
+    if policy is not None and policy not in names:
+        raise unknown_name("policy", policy, names)
+    summary = analyse_trial(trial, config=config, frame=table)
+    audits = {name: audits_of(trial, summary, table, evidence, str(name)) for name in names}
+    readings = readings_of(summary, table, asked, evidence=evidence, audits=audits)
+    return tuple(assess(one, asked) for one in readings if policy in (None, one.policy))
+
+
+def audits_of(
+    trial: TrialDirectory,
+    summary: TrialSummary,
+    table: pd.DataFrame,
+    evidence: Evidence,
+    policy: str,
+) -> tuple[Audit, ...]:
+    """Whether the evidence on a policy is whole, and was fairly got.
+
+    Args:
+        trial: The trial directory.
+        summary: Its numbers.
+        table: Its episodes.
+        evidence: What was noted beside them.
+        policy: Name of the policy.
+    """
+    own = table[(table["policy"] == policy) & (table["arm"] == Arm.MAIN.value)]
+    physical = own[own["side"] != Side.SIM.value]
+    return (
+        _log(summary),
+        _scored(summary, policy),
+        _evidence(summary),
+        _one_policy(own),
+        _sim_logs(own),
+        _real_logs(own[own["side"] == Side.REAL.value]),
+        _audit(
+            "incident_reports", "incident reports", passes=evidence.incidents is not None,
+            good=f"{len(evidence.incidents or ())} incidents on record",
+            bad="no incidents.csv; column names alone say that nothing happened", kind="missing",
+        ),
+        _calibration(trial, own),
+        _manifest(trial),
+        _limits(trial),
+        _help(physical if len(physical) else own),
+    )  # fmt: skip
+
+
+def _audit(
+    name: str, title: str, *, passes: bool, good: str, bad: str, kind: Status = "fail"
+) -> Audit:
+    status: Status = "pass" if passes else kind
+    return Audit(id=name, title=title, status=status, reason=good if passes else bad)
+
+
+def _log(summary: TrialSummary) -> Audit:
+    return _audit(
+        "log", "the log verifies", passes=bool(summary.verified),
+        good="the rows are those that were logged", bad=summary.log_problem or "not verified",
+    )  # fmt: skip
+
+
+def _scored(summary: TrialSummary, policy: str) -> Audit:
+    short = [one for one in summary.policies if one.policy == policy and not one.is_sayable]
+    text = "; ".join(
+        f"side {one.side}: {one.coverage.scored} of {one.coverage.expected} episodes"
+        for one in short
+    )
+    return _audit(
+        "scored", "enough episodes have a score", passes=not short,
+        good=f"at least {summary.config.min_coverage:.0%} on every side", bad=text,
+    )  # fmt: skip
+
+
+def _evidence(summary: TrialSummary) -> Audit:
+    first = next(iter(summary.findings), None)
+    more = f", and {len(summary.findings) - 1} more" if len(summary.findings) > 1 else ""
+    return _audit(
+        "evidence", "the evidence fits the episodes", passes=first is None,
+        good="no finding", bad="" if first is None else f"{first.where}: {first.text}{more}",
+    )  # fmt: skip
+
+
+def _one_policy(own: pd.DataFrame) -> Audit:
+    plans, digests = own["plan_digest"].nunique(), own["policy_digest"].nunique()
+    what = [f"{digests} versions of the policy"] if digests > 1 else []
+    what += [f"{plans} plans"] if plans > 1 else []
+    return _audit(
+        "one_policy", "one version of policy and plan", passes=not what,
+        good="one digest of each", bad=f"{' and '.join(what)} in one window",
+    )  # fmt: skip
+
+
+def _sim_logs(own: pd.DataFrame) -> Audit:
+    n = int(((own["side"] == Side.SIM.value) & own["quality"].notna()).sum())
+    return _audit(
+        "sim_logs", "simulation logs", passes=n > 0, kind="missing",
+        good=f"{n} scored episodes", bad="no scored episode in simulation",
+    )  # fmt: skip
+
+
+def _real_logs(real: pd.DataFrame) -> Audit:
+    title = "execution logs of the robot"
+    played = real[~real["end_reason"].isin(_UNPLAYED)]
+    if not len(played):
+        return Audit(
+            id="real_logs", title=title, status="missing", reason="no episode on a physical robot"
+        )
+    bare = int(played["trace_uri"].isna().sum())
+    return _audit(
+        "real_logs", title, passes=bare == 0,
+        good=f"{len(played)} episodes, each with its recording",
+        bad=f"{bare} of {len(played)} episodes have no recording",
+    )  # fmt: skip
+
+
+def _calibration(trial: TrialDirectory, own: pd.DataFrame) -> Audit:
+    named = sorted({str(name) for name in own["calibration"].dropna()})
+    folder = trial.path / "calibration"
+    files = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    return _audit(
+        "calibration_snapshots", "calibration snapshots", passes=bool(named or files),
+        good=", ".join((named or files)[:3]), kind="missing",
+        bad="no episode names one, and calibration/ holds none",
+    )  # fmt: skip
+
+
+def _manifest(trial: TrialDirectory) -> Audit:
+    name, title = "run_manifest", "run manifest"
+    try:
+        manifest = trial.manifest
+    except TrialDirectoryError as err:
+        return Audit(id=name, title=title, status="fail", reason=str(err))
+    if manifest is None:
+        return Audit(id=name, title=title, status="missing", reason="manifest.json is missing")
+    return _audit(
+        name, title, passes=manifest.status == "complete",
+        good=f"complete, {manifest.rows} rows", bad=f"the trial is {manifest.status}",
+    )  # fmt: skip
+
+
+def _limits(trial: TrialDirectory) -> Audit:
+    """Whether the run showed beforehand that the robot's limits and stops were in force."""
+    name, title = "limits_in_force", "safety limits in force"
+    try:
+        found: Any = json.loads((trial.path / PREFLIGHT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Audit(
+            id=name, title=title, status="missing",
+            reason=f"no {PREFLIGHT}, in which the run shows that the robot stops by itself",
+        )  # fmt: skip
+    except (OSError, ValueError) as err:
+        return Audit(id=name, title=title, status="fail", reason=f"{PREFLIGHT}: {err}")
+    problem = found.get("problem") if isinstance(found, dict) else "is no JSON object"
+    passed = isinstance(found, dict) and found.get("passed") is True
+    return _audit(
+        name, title, passes=passed, good="the preflight passed",
+        bad=f"{PREFLIGHT}: {problem or 'does not say that it passed'}",
+    )  # fmt: skip
+
+
+def _help(played: pd.DataFrame) -> Audit:
+    scored = played[played["quality"].notna()]
+    helped = scored[scored["interventions"] > 0]
+    counted = int(helped["success"].astype(bool).sum())
+    good = "none" if not len(helped) else f"{len(helped)} helped episodes count as failures"
+    return _audit(
+        "no_help", "no teleoperation or human help", passes=counted == 0, good=good,
+        bad=f"{counted} helped episodes count as successes",
+    )  # fmt: skip
