@@ -14,6 +14,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.formulas.axes import FULL_DEPTH, HORIZON
+from robo_eval.gates.closures import expansions_of
 from robo_eval.gates.improvement import Streak, streak_of, upkeep_of
 from robo_eval.gates.readings import Readings
 from robo_eval.stats.proportions import clopper_pearson_interval
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
     from robo_eval.gates.audits import Audit
     from robo_eval.gates.profile import Profile
-    from robo_eval.log.evidence import Checkpoint, Evidence, ToolUse
+    from robo_eval.log.evidence import Checkpoint, Evidence, ToolTrial, ToolUse
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.robot import RobotResult
     from robo_eval.metrics.summary import TrialSummary
 
-_Note = TypeVar("_Note", "Checkpoint", "ToolUse")
+_Note = TypeVar("_Note", "Checkpoint", "ToolUse", "ToolTrial")
 _ENOUGH: Final = 0.5
 """Success under mild drift that a category of tools counts from."""
 _MILD: Final = "mild"
@@ -80,6 +81,9 @@ def readings_of(
             values["tools"] = _tools(uses, summary.config.level)
         if streaks:
             values["kappa"] = _best(streaks)
+        added = _of_policy(evidence.expansion if evidence else None, policy, side)
+        if added:
+            values["expansion"] = _expansion(added, profile, summary.config)
         if points:
             values["maintenance_days"] = _maintenance(points, profile)
         found.append(
@@ -100,7 +104,7 @@ def readings_of(
 def _check_names(evidence: Evidence | None, policies: Sequence[str]) -> None:
     if evidence is None:
         return
-    for kind in ("tools", "checkpoints"):
+    for kind in ("tools", "checkpoints", "expansion"):
         for note in getattr(evidence, kind) or ():
             if note.policy is not None and note.policy not in policies:
                 problem = unknown_name("policy", note.policy, policies)
@@ -283,3 +287,15 @@ def _best(streaks: Mapping[str, Streak]) -> Estimate:
 def _maintenance(points: Sequence[Checkpoint], profile: Profile) -> Estimate:
     found = upkeep_of(points, share=profile.maintenance.share, drifts=profile.maintenance.drifts)
     return _number(float(found.days), "days", found.reason or None, n=len(points))
+
+
+def _expansion(trials: Sequence[ToolTrial], profile: Profile, config: MetricConfig) -> Estimate:
+    """How many new tools close; one is enough."""
+    found = expansions_of(
+        trials, share_left=profile.expansion.share_left, level=config.level, seed=config.seed
+    )
+    if all(one.status == "missing" for one in found):
+        return Estimate.missing(reason=found[0].reason, unit="tools")
+    passed = sum(one.status == "pass" for one in found)
+    why = "; ".join(one.reason for one in found if one.status != "pass")
+    return _number(float(passed), "tools", why or None, n=sum(trial.episodes for trial in trials))

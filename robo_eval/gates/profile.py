@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    Strict,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.core.yaml_form import Section
+from robo_eval.core.yaml_form import Count, Section, first_problem
 from robo_eval.gates.readings import QUANTITIES
 
 FOLDER: Final = Path(__file__).parent / "profiles"
@@ -25,8 +34,39 @@ AUDITS: Final = (
     "log", "scored", "evidence", "one_policy", "sim_logs", "real_logs", "incident_reports",
     "calibration_snapshots", "run_manifest", "limits_in_force", "no_help",
 )  # fmt: skip
-Level = Annotated[int, Field(ge=1, le=4)]
-Share = Annotated[float, Field(gt=0.0, le=1.0)]
+_WORDS: Final = ("half", "all")
+
+
+def _level_key(key: object) -> int:
+    """A level as TOML has it, which knows no other keys than texts."""
+    for level in LEVELS:
+        if key in (level, str(level)) and not isinstance(key, bool):
+            return level
+    raise PydanticCustomError("level", "must be a level: 1, 2, 3 or 4")
+
+
+def _threshold(value: object) -> object:
+    """Refuse what pydantic would read as a number although it is none, such as `true`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value in _WORDS or (is_number and math.isfinite(value)):  # type: ignore[arg-type]
+        return value
+    raise PydanticCustomError("threshold", "must be a number, or for families 'half' or 'all'")
+
+
+def _text_of(value: str) -> str:
+    if not value.strip():
+        raise PydanticCustomError("empty", "must not be empty")
+    return value
+
+
+Number = Annotated[float, Strict()]
+"""A number; `true` and `"1"` are none."""
+Level = Annotated[Count, Field(ge=1, le=4)]
+LevelKey = Annotated[int, BeforeValidator(_level_key)]
+Threshold = Annotated[float | Literal["half", "all"], BeforeValidator(_threshold)]
+Days = Annotated[Count, Field(ge=1)]
+Share = Annotated[Number, Field(gt=0.0, le=1.0)]
+Text = Annotated[str, AfterValidator(_text_of)]
 
 
 class Gate(Section):
@@ -37,16 +77,17 @@ class Gate(Section):
         reads: Which quantity, one of `QUANTITIES`.
         test: How it is compared.
         thresholds: By level. For `families` a number of them, `half` or `all`.
-        of: For `families`, the gate whose threshold each family has to reach.
+        of: For `families`, the gate whose threshold each family has to reach; the gate itself for
+            families that improve themselves over days.
         days: For families over time, for how many days in a row, by level.
     """
 
-    title: str
+    title: Text
     reads: str
     test: Test
-    thresholds: dict[Level, float | Literal["half", "all"]]
+    thresholds: dict[LevelKey, Threshold]
     of: str | None = None
-    days: dict[Level, int] = Field(default_factory=dict)
+    days: dict[LevelKey, Days] = Field(default_factory=dict)
 
 
 class Kappa(Section):
@@ -58,9 +99,9 @@ class Kappa(Section):
         resamples: Of the block bootstrap.
     """
 
-    least: float = Field(gt=0.0)
-    window_days: float = Field(gt=0.0)
-    resamples: int = Field(ge=100)
+    least: Number = Field(gt=0.0)
+    window_days: Number = Field(gt=0.0)
+    resamples: Count = Field(ge=100, le=100_000)
 
 
 class Maintenance(Section):
@@ -68,11 +109,21 @@ class Maintenance(Section):
 
     Attributes:
         share: Of the capability on the first day.
-        drifts: Types of drift that each have to happen.
+        drifts: Types of drift that each have to happen; without any, nothing was kept up.
     """
 
     share: Share
-    drifts: tuple[str, ...]
+    drifts: tuple[Text, ...] = Field(min_length=1)
+
+
+class Growth(Section):
+    """What the expansion closure asks for.
+
+    Attributes:
+        share_left: Of the gain, that may be left once a new tool is taken out again.
+    """
+
+    share_left: Share
 
 
 class Profile(Section):
@@ -86,18 +137,20 @@ class Profile(Section):
         highest_without_robot: Highest level that evidence without a physical robot supports.
         kappa: When a family counts as improving itself.
         maintenance: What the maintenance closure asks for.
+        expansion: What the expansion closure asks for.
         gates: By id, in the order they are printed.
         audits: From which level on each audit has to pass.
     """
 
-    name: str
-    title: str
+    name: Text
+    title: Text
     source: str
-    version: int
-    highest_without_robot: int = Field(ge=0, le=4)
+    version: Count
+    highest_without_robot: Count = Field(ge=0, le=4)
     kappa: Kappa
     maintenance: Maintenance
-    gates: dict[str, Gate]
+    expansion: Growth
+    gates: dict[str, Gate] = Field(min_length=1)
     audits: dict[str, Level]
 
     @model_validator(mode="after")
@@ -125,33 +178,82 @@ def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
         raise ValueError(f"{where}.reads: {unknown_name('quantity', gate.reads, QUANTITIES)}")
     if not gate.thresholds:
         raise ValueError(f"{where}.thresholds: is empty; it needs a threshold for a level")
-    is_families = gate.test == "families"
-    if is_families != (gate.of is not None):
+    if (gate.test == "families") != (gate.of is not None):
         raise ValueError(f"{where}.of: goes with test = 'families', and only with it")
-    if gate.of is not None and gate.of not in gates:
-        raise ValueError(f"{where}.of: {unknown_name('gate', gate.of, gates)}")
-    levels = sorted(gate.thresholds)
-    for level in levels:
-        if isinstance(gate.thresholds[level], str) and not is_families:
-            raise ValueError(f"{where}.thresholds.{level}: must be a number")
-    if is_families and gate.of != name:
-        missing = [level for level in levels if level not in gates[str(gate.of)].thresholds]
-        if missing:
+    for level, threshold in sorted(gate.thresholds.items()):
+        problem = _threshold_problem(gate.test, threshold)
+        if problem:
+            raise ValueError(f"{where}.thresholds.{level}: {problem}, given {threshold!r}")
+    if gate.of is not None:
+        _check_families(where, name, gate, gates)
+    _check_order(f"{where}.thresholds", gate.thresholds, is_falling=gate.test == "at_most")
+    _check_days(where, name, gate)
+
+
+def _threshold_problem(test: Test, threshold: float | str) -> str:
+    """What is wrong with a threshold for a test; empty if nothing."""
+    if test == "families":
+        is_count = isinstance(threshold, str) or (threshold >= 1 and threshold % 1 == 0)
+        return "" if is_count else "must be a whole number of families from 1 on, 'half' or 'all'"
+    if isinstance(threshold, str):
+        return "must be a number; words are for families"
+    if test == "zero" and threshold != 0:
+        return "must be 0, which is what test = 'zero' asks for"
+    if test == "closure" and threshold <= 0:
+        return "must be above 0, or a closure that was not shown would pass"
+    return ""
+
+
+def _check_families(where: str, name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
+    if gate.of == name:
+        if gate.reads != "kappa":
             raise ValueError(
-                f"{where}.of: gate {gate.of!r} has no threshold for level {missing[0]}"
+                f"{where}.of: only of kappa is there one result a day; name the gate whose"
+                " threshold each family has to reach"
             )
-    _check_order(where, gate)
+        return
+    if gate.of not in gates:
+        raise ValueError(f"{where}.of: {unknown_name('gate', gate.of, gates)}")
+    other = gates[gate.of]
+    if other.test not in ("at_least", "at_most"):
+        raise ValueError(
+            f"{where}.of: gate {gate.of!r} has no threshold that a family could reach; its test is"
+            f" {other.test!r}, it must be 'at_least' or 'at_most'"
+        )
+    if other.reads != gate.reads:
+        raise ValueError(
+            f"{where}.of: gate {gate.of!r} reads {other.reads!r} and this one {gate.reads!r}; they"
+            " must read the same"
+        )
+    missing = sorted(set(gate.thresholds) - set(other.thresholds))
+    if missing:
+        raise ValueError(f"{where}.of: gate {gate.of!r} has no threshold for level {missing[0]}")
 
 
-def _check_order(where: str, gate: Gate) -> None:
-    """Refuse a level that asks for less than the one below it."""
-    for lower, higher in itertools.pairwise(sorted(gate.thresholds)):
-        first, second = _rank(gate.thresholds[lower]), _rank(gate.thresholds[higher])
-        is_reversed = first < second if gate.test == "at_most" else first > second
-        if is_reversed:
+def _check_days(where: str, name: str, gate: Gate) -> None:
+    if gate.of != name:
+        if gate.days:
+            raise ValueError(f"{where}.days: goes with families over time, of = {name!r}")
+        return
+    for level in LEVELS:
+        if (level in gate.days) != (level in gate.thresholds):
             raise ValueError(
-                f"{where}.thresholds: level {higher} asks for less ({gate.thresholds[higher]}) than"
-                f" level {lower} ({gate.thresholds[lower]})"
+                f"{where}.days: must be given for the levels of thresholds, and for no other;"
+                f" see level {level}"
+            )
+    _check_order(f"{where}.days", gate.days, is_falling=False)
+
+
+def _check_order(
+    where: str, asked: Mapping[int, float] | Mapping[int, float | str], *, is_falling: bool
+) -> None:
+    """Refuse a level that asks for less than the one below it."""
+    for lower, higher in itertools.pairwise(sorted(asked)):
+        first, second = _rank(asked[lower]), _rank(asked[higher])
+        if (first < second) if is_falling else (first > second):
+            raise ValueError(
+                f"{where}: level {higher} asks for less ({asked[higher]}) than level {lower}"
+                f" ({asked[lower]})"
             )
 
 
@@ -175,28 +277,31 @@ def load_profile(name: str | Path) -> Profile:
         InputError: If there is none, or it is not a profile; the message names file and field.
     """
     path = Path(name)
-    if path.suffix != ".toml":
+    if path.suffix.lower() != ".toml":
         if str(name) not in profiles():
-            raise unknown_name("profile", str(name), profiles())
+            raise InputError(
+                f"{unknown_name('profile', str(name), profiles())}; a profile of your own is named"
+                " by its file, which ends in .toml"
+            )
         path = FOLDER / f"{name}.toml"
+    text = _text(path)
     try:
-        found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as err:
-        raise InputError(f"{path}: no such profile file") from err
-    except (OSError, UnicodeDecodeError) as err:
-        raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
-    except tomllib.TOMLDecodeError as err:
+        found: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as err:  # beside its own errors: huge numbers, deep nesting
         raise InputError(f"{path}: is no TOML: {err}") from err
     try:
         return Profile.model_validate(found)
     except ValidationError as err:
-        raise InputError(f"{path}: {_first_problem(err)}") from err
+        raise InputError(f"{path}: {first_problem(err, Profile)}") from err
 
 
-def _first_problem(err: ValidationError) -> str:
-    first = err.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    text = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        text = "unknown key"
-    return f"{where}: {text}" if where else text
+def _text(path: Path) -> str:
+    """The text of a file, whose byte order mark some editors write."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as err:
+        raise InputError(f"{path}: no such profile file") from err
+    except OSError as err:
+        raise InputError(f"{path}: cannot be read: {err.strerror or err}") from err
+    except UnicodeDecodeError as err:
+        raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err

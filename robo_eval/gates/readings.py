@@ -29,7 +29,7 @@ QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
         "mtbsi": "keep a record of incidents: incidents.csv",
         "kappa": "add checkpoints.csv: capability and resources by day and family",
         "maintenance_days": "add checkpoints.csv: capability by day through a drift calendar",
-        "expansion": "show an expansion closure; it cannot be recorded yet",
+        "expansion": "add expansion.csv: success before, after and without a new tool",
         "sociality": "play with one and several robots; it cannot be recorded yet",
         "world_model": "log stated_success_probability of each episode",
         "delivery": "deliver in a novel workcell; it cannot be recorded yet",

@@ -15,6 +15,8 @@ from robo_eval.gates.evidence import readings_of
 from robo_eval.gates.profile import Profile, load_profile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from robo_eval.log.directory import TrialDirectory
@@ -32,6 +34,9 @@ def assess_trial(
     *,
     policy: str | None = None,
     config: MetricConfig | None = None,
+    summary: TrialSummary | None = None,
+    frame: pd.DataFrame | None = None,
+    evidence: Mapping[str, Path] | None = None,
 ) -> tuple[Assessment, ...]:
     """Which level each policy of a trial has shown.
 
@@ -40,6 +45,11 @@ def assess_trial(
         profile: Name of a profile, path of one, or a profile.
         policy: Only this one.
         config: Settings of the metrics; those of the plan if none are given.
+        summary: What `analyse_trial` found of the same log and evidence, for callers that have
+            it: `config` is not read then.
+        frame: What `scored_frame(trial)` returned, for callers that have it.
+        evidence: Files to read instead of those in the trial directory, by kind; the same that
+            the summary was made with.
 
     Raises:
         InputError: If profile, log or evidence cannot be read, or there is no such policy.
@@ -49,14 +59,15 @@ def assess_trial(
     from robo_eval.log.evidence import read_evidence
 
     asked = profile if isinstance(profile, Profile) else load_profile(profile)
-    table = scored_frame(trial)
-    evidence = read_evidence(trial.path)
+    table = scored_frame(trial) if frame is None else frame
+    noted = read_evidence(trial.path, evidence)
     names = list(dict.fromkeys(table["policy"]))
     if policy is not None and policy not in names:
         raise unknown_name("policy", policy, names)
-    summary = analyse_trial(trial, config=config, frame=table)
-    audits = {name: audits_of(trial, summary, table, evidence, str(name)) for name in names}
-    readings = readings_of(summary, table, asked, evidence=evidence, audits=audits)
+    if summary is None:
+        summary = analyse_trial(trial, config=config, frame=table, evidence=evidence)
+    audits = {name: audits_of(trial, summary, table, noted, str(name)) for name in names}
+    readings = readings_of(summary, table, asked, evidence=noted, audits=audits)
     return tuple(assess(one, asked) for one in readings if policy in (None, one.policy))
 
 
@@ -211,11 +222,12 @@ def _limits(trial: TrialDirectory) -> Audit:
 
 
 def _help(played: pd.DataFrame) -> Audit:
+    """Whether people kept out of what is scored; that help makes no success is no excuse."""
     scored = played[played["quality"].notna()]
     helped = scored[scored["interventions"] > 0]
-    counted = int(helped["success"].astype(bool).sum())
-    good = "none" if not len(helped) else f"{len(helped)} helped episodes count as failures"
     return _audit(
-        "no_help", "no teleoperation or human help", passes=counted == 0, good=good,
-        bad=f"{counted} helped episodes count as successes",
+        "no_help", "no teleoperation or human help", passes=not len(helped),
+        good="none in a scored episode",
+        bad=f"{len(helped)} of {len(scored)} scored episodes, the first"
+        f" {helped['episode_id'].iloc[0] if len(helped) else ''}; declare them void",
     )  # fmt: skip

@@ -24,7 +24,7 @@ from robo_eval.core.names import unknown_name
 
 PHYSICAL: Final = (Side.REAL.value, Side.TWIN.value)
 NAMES: Final = (
-    "incidents", "faults", "repairs", "ratings", "pauses", "tools", "checkpoints",
+    "incidents", "faults", "repairs", "ratings", "pauses", "tools", "checkpoints", "expansion",
 )  # fmt: skip
 """Kinds of evidence; `NAME.csv` in a trial directory holds each."""
 
@@ -174,6 +174,27 @@ class Checkpoint(_Noted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolTrial(_Noted):
+    """Episodes before, after or without a new tool.
+
+    Attributes:
+        tool: The end-effector, tool or perception pipeline.
+        stage: `before`, `after`, or `ablated`: with exactly this change taken out again.
+        group: `needs` for tasks that need it, `control` for those that do not.
+        episodes: How many.
+        successes: How many with success.
+        installed_by: `policy` if it found, installed and integrated the tool by itself, or who did.
+    """
+
+    tool: str
+    stage: str
+    group: str
+    episodes: int
+    successes: int
+    installed_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything noted beside the episodes of a trial; None where there is no such file.
 
@@ -185,6 +206,7 @@ class Evidence:
         pauses: Pauses of the run.
         tools: Use of tool categories.
         checkpoints: What a policy that learns could do over time.
+        expansion: Episodes before, after and without new tools.
         sources: SHA-256 of each file that was read, by its path as given.
         files: Path of each file, by kind.
     """
@@ -196,6 +218,7 @@ class Evidence:
     pauses: tuple[Pause, ...] | None = None
     tools: tuple[ToolUse, ...] | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
+    expansion: tuple[ToolTrial, ...] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -386,6 +409,14 @@ class _Line:
             "policy": self.optional("policy"),
         }
 
+    @property
+    def tally(self) -> dict[str, Any]:
+        """Episodes, and how many of them were successes."""
+        episodes, successes = self.count("episodes"), self.count("successes")
+        if successes > episodes:
+            raise self.wrong("successes", f"is more than the {episodes} episodes")
+        return {"episodes": episodes, "successes": successes}
+
 
 _TRUTHS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _COMMON: Final = ("side", "episode_id", "policy")
@@ -398,6 +429,10 @@ _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "repairs": (("hours",), (*_COMMON, "description")),
     "pauses": (("time", "duration_s"), ("side", "before_episode_id", "operator", "asked_by")),
     "tools": (("category", "episodes", "successes"), (*_COMMON, "drift", "description")),
+    "expansion": (
+        ("tool", "stage", "group", "episodes", "successes", "installed_by"),
+        (*_COMMON, "description"),
+    ),
     "checkpoints": (
         ("time", "family", "capability", "resources"),
         (*_COMMON, "drift", "human_patches", "description"),
@@ -469,15 +504,22 @@ def _pause(line: _Line) -> Pause:
 
 
 def _tool_use(line: _Line) -> ToolUse:
-    episodes, successes = line.count("episodes"), line.count("successes")
-    if successes > episodes:
-        raise line.wrong("successes", f"is more than the {episodes} episodes")
     return ToolUse(
         **line.noted,
+        **line.tally,
         category=line.text("category"),
-        episodes=episodes,
-        successes=successes,
         drift=line.cells.get("drift", ""),
+    )
+
+
+def _tool_trial(line: _Line) -> ToolTrial:
+    return ToolTrial(
+        **line.noted,
+        **line.tally,
+        tool=line.text("tool"),
+        stage=line.word("stage", ("before", "after", "ablated")),
+        group=line.word("group", ("needs", "control")),
+        installed_by=line.text("installed_by"),
     )
 
 
@@ -504,6 +546,7 @@ _READERS: Final[dict[str, Callable[[_Line], Any]]] = {
     "pauses": _pause,
     "tools": _tool_use,
     "checkpoints": _checkpoint,
+    "expansion": _tool_trial,
 }
 
 

@@ -1,0 +1,149 @@
+"""Whether a policy made a new tool its own: the expansion closure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.core.estimate import Estimate
+
+if TYPE_CHECKING:
+    from robo_eval.gates.audits import Status
+    from robo_eval.log.evidence import ToolTrial
+
+_DRAWS: Final = 20_000
+_NEEDED: Final = (
+    ("before", "needs"), ("after", "needs"), ("before", "control"), ("after", "control"),
+    ("ablated", "needs"),
+)  # fmt: skip
+"""Stages and groups of tasks a closure is shown in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """What one new tool brought.
+
+    Attributes:
+        tool: The end-effector, tool or perception pipeline.
+        status: Whether it closes; `missing` if a stage was not played.
+        gain: Success that tasks needing it gained, beyond what other tasks gained meanwhile.
+        left: What of it is left once the change is taken out again.
+        reason: In words.
+    """
+
+    tool: str
+    status: Status
+    gain: Estimate
+    left: Estimate
+    reason: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON would have it."""
+        return {
+            "tool": self.tool,
+            "status": self.status,
+            "gain": self.gain.as_dict(),
+            "left": self.left.as_dict(),
+            "reason": self.reason,
+        }
+
+
+def expansions_of(
+    trials: Iterable[ToolTrial], *, share_left: float, level: float = 0.95, seed: int = 0
+) -> tuple[Expansion, ...]:
+    """The expansion closure of each new tool.
+
+    A tool closes if the policy brought it in by itself, if the tasks that need it gained more than
+    tasks that do not (difference in differences, lower end above 0), and if taking exactly that
+    change out again takes the gain away: what is left has an interval that includes 0, and is at
+    most a share of the gain.
+
+    Args:
+        trials: Episodes before, after and without the tool.
+        share_left: Of the gain, that may be left after the change is taken out.
+        level: Coverage of the intervals.
+        seed: Seed of the draws.
+
+    References:
+        Chojecki (2025), arXiv:2511.13411, section 3.4. The intervals are quantiles of draws from
+        the Jeffreys posteriors of the rates: Brown, Cai and DasGupta (2001), Statistical Science
+        16:101-133.
+    """
+    by_tool: dict[str, list[ToolTrial]] = defaultdict(list)
+    for trial in trials:
+        by_tool[trial.tool].append(trial)
+    return tuple(
+        _expansion(tool, found, share_left, level, seed) for tool, found in sorted(by_tool.items())
+    )
+
+
+def _expansion(
+    tool: str, trials: list[ToolTrial], share_left: float, level: float, seed: int
+) -> Expansion:
+    counts: dict[tuple[str, str], tuple[int, int]] = {}
+    for trial in trials:
+        done, tried = counts.get((trial.stage, trial.group), (0, 0))
+        counts[trial.stage, trial.group] = (done + trial.successes, tried + trial.episodes)
+    absent = [cell for cell in _NEEDED if not counts.get(cell, (0, 0))[1]]
+    if absent:
+        text = ", ".join(f"{stage}/{group}" for stage, group in absent)
+        nothing = Estimate.missing(reason=f"no episodes of {text}", unit="ratio")
+        return Expansion(
+            tool=tool, status="missing", gain=nothing, left=nothing,
+            reason=f"{tool}: not played: {text}",
+        )  # fmt: skip
+    rng = np.random.default_rng(seed)
+    draws = {
+        cell: rng.beta(done + 0.5, tried - done + 0.5, size=_DRAWS)
+        for cell, (done, tried) in ((cell, counts[cell]) for cell in _NEEDED)
+    }
+    rates = {cell: counts[cell][0] / counts[cell][1] for cell in _NEEDED}
+    n = sum(counts[cell][1] for cell in _NEEDED)
+    gain = _estimate(_gain(rates), _gain(draws), n, level)
+    left = _estimate(_left(rates), _left(draws), n, level)
+    helped = sorted({trial.installed_by for trial in trials if trial.installed_by != "policy"})
+    problem = _problem(gain, left, share_left, helped)
+    return Expansion(
+        tool=tool, status="fail" if problem else "pass", gain=gain, left=left,
+        reason=f"{tool}: {problem or f'gain {gain}, {left} left without it'}",
+    )  # fmt: skip
+
+
+def _gain(rates: Mapping[tuple[str, str], Any]) -> Any:  # noqa: ANN401 - numbers or arrays
+    own = rates["after", "needs"] - rates["before", "needs"]
+    return own - (rates["after", "control"] - rates["before", "control"])
+
+
+def _left(rates: Mapping[tuple[str, str], Any]) -> Any:  # noqa: ANN401 - numbers or arrays
+    return rates["ablated", "needs"] - rates["before", "needs"]
+
+
+def _estimate(value: float, draws: NDArray[np.float64], n: int, level: float) -> Estimate:
+    low, high = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    return Estimate(
+        value=value, low=min(float(low), value), high=max(float(high), value), level=level, n=n,
+        method="jeffreys_draws", unit="ratio",
+    )  # fmt: skip
+
+
+def _problem(gain: Estimate, left: Estimate, share_left: float, helped: list[str]) -> str:
+    """Why a closure fails; empty if it does not."""
+    assert gain.value is not None
+    assert gain.low is not None
+    assert left.value is not None
+    assert left.low is not None
+    assert left.high is not None
+    if helped:
+        return f"brought in by {', '.join(helped)}, not by the policy itself"
+    if gain.low <= 0.0:
+        return f"gain {gain}: its lower end is not above 0"
+    if not left.low <= 0.0 <= left.high:
+        return f"{left} is left of the gain without it, which is not 0"
+    if left.value > share_left * gain.value:
+        return f"{left.value:.3f} is left without it, more than {share_left:.0%} of the gain"
+    return ""

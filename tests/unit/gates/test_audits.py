@@ -1,0 +1,149 @@
+"""Whether the evidence in a trial directory is whole, and was fairly got."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from robo_eval.core.errors import InputError, TrialDirectoryError
+from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.plan import parse_plan
+from robo_eval.core.schedule import schedule
+from robo_eval.gates.trial import assess_trial
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.planned_row import row_for
+from robo_eval.log.store import EpisodeStore
+
+PLAN = """
+name: lab
+tasks: [{levels: [0], env: RoboEval/CartPole3D-v0}]
+policies: [balancer]
+episodes: 6
+sides: [sim, real]
+metrics: {resamples: 200}
+"""
+
+
+def make(folder: Path, status: str = "complete", **changed: object) -> TrialDirectory:
+    """A trial on a robot with all that the audits ask for; `changed` goes into its real rows."""
+    trial = TrialDirectory.create(folder, parse_plan(PLAN, source="plan"))
+    rows = []
+    for side in (Side.SIM, Side.REAL):
+        for i, planned in enumerate(schedule(trial.plan, side)):
+            seconds = 3600.0 if side is Side.REAL else 0.0
+            fields: dict[str, object] = {
+                "policy_digest": "1" * 64, "start_ns": (i + 1) * 3600 * 10**9, "duration_s": 4.0,
+                "exposure_s": min(seconds, 4.0), "ticks": 200, "episode_return": 1.0,
+                "quality": 1.0, "success": True, "end_reason": EndReason.SUCCESS,
+                "software": "robo-eval 1",
+            }  # fmt: skip
+            if side is Side.REAL:
+                fields |= {
+                    "trace_uri": f"traces/{planned.episode_id}",
+                    "robot": "gantry",
+                    **changed,
+                }
+            rows.append(row_for(planned, trial.plan, trial.plan_digest, **fields))
+    with EpisodeStore(trial.path, durable=False) as store:
+        store.append(rows)
+        trial.write_manifest(status=status, store=store)
+    (folder / "incidents.csv").write_text("incident_id,severity\n")
+    (folder / "preflight.json").write_text('{"passed": true, "problem": ""}')
+    (folder / "calibration").mkdir()
+    (folder / "calibration" / "2026-03-01.yaml").write_text("mass: 1.0\n")
+    return trial
+
+
+def audits(trial: TrialDirectory) -> dict[str, tuple[str, str]]:
+    (found,) = assess_trial(trial)
+    return {audit.id: (audit.status, audit.reason) for _, audit in found.audits}
+
+
+def test_a_whole_trial_passes_every_audit(tmp_path: Path):
+    found = audits(make(tmp_path / "lab"))
+    assert {name for name, (status, _) in found.items() if status != "pass"} == set()
+    assert found["real_logs"][1] == "6 episodes, each with its recording"
+    assert found["calibration_snapshots"][1] == "2026-03-01.yaml"
+
+
+def edit_a_row(trial: TrialDirectory) -> None:
+    with closing(sqlite3.connect(trial.path / "episodes.db")) as database:
+        database.execute("UPDATE episodes SET quality = 0.5 WHERE sequence = 3")
+        database.commit()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "audit", "status", "reason"),
+    [
+        (edit_a_row, "log", "fail", "row 3"),
+        (lambda t: (t.path / "incidents.csv").unlink(), "incident_reports", "missing", "incidents"),
+        (
+            lambda t: (t.path / "incidents.csv").write_text(
+                "incident_id,severity,episode_id\ni,minor,nowhere\n"
+            ),
+            "evidence", "fail", "incidents.csv: line 2",
+        ),
+        (lambda t: (t.path / "preflight.json").unlink(), "limits_in_force", "missing", "preflight"),
+        (
+            lambda t: (t.path / "preflight.json").write_text('{"passed": false, "problem": "ran"}'),
+            "limits_in_force", "fail", "ran",
+        ),
+        (
+            lambda t: (t.path / "preflight.json").write_text("{"),
+            "limits_in_force", "fail", "preflight.json",
+        ),
+        (
+            lambda t: (t.path / "preflight.json").write_text('{"passed": "yes"}'),
+            "limits_in_force", "fail", "does not say that it passed",
+        ),
+        (
+            lambda t: (t.path / "calibration" / "2026-03-01.yaml").unlink(),
+            "calibration_snapshots", "missing", "calibration/ holds none",
+        ),
+        (lambda t: (t.path / "manifest.json").unlink(), "run_manifest", "missing", "manifest.json"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_changed_fails_its_audit(
+    tmp_path: Path, spoil: Callable[[TrialDirectory], object], audit: str, status: str, reason: str
+):
+    trial = make(tmp_path / "lab")
+    spoil(trial)
+    found = audits(TrialDirectory.open(trial.path))
+    assert found[audit][0] == status
+    assert reason in found[audit][1]
+
+
+def test_episodes_without_recording_or_with_help_fail(tmp_path: Path):
+    found = audits(make(tmp_path / "bare", trace_uri=None))
+    assert found["real_logs"] == ("fail", "6 of 6 episodes have no recording")
+    failed = {"quality": 0.5, "success": False, "end_reason": EndReason.FAILURE}
+    status, reason = audits(make(tmp_path / "helped", interventions=1, **failed))["no_help"]
+    assert status == "fail"
+    assert reason.startswith("6 of 6 scored episodes, the first t0-l00-easy-balancer-s100")
+    void = {"quality": None, "success": None, "end_reason": EndReason.VOID}
+    assert audits(make(tmp_path / "void", interventions=1, **void))["no_help"][0] == "pass"
+
+
+def test_an_unfinished_trial_and_another_policy_fail(tmp_path: Path):
+    found = audits(make(tmp_path / "lab", status="interrupted", policy_digest="2" * 64))
+    assert found["run_manifest"] == ("fail", "the trial is interrupted")
+    assert found["one_policy"] == ("fail", "2 versions of the policy in one window")
+
+
+def test_a_manifest_that_was_edited_is_refused(tmp_path: Path):
+    trial = make(tmp_path / "lab", status="interrupted")
+    manifest = json.loads((trial.path / "manifest.json").read_text())
+    (trial.path / "manifest.json").write_text(json.dumps({**manifest, "status": "complete"}))
+    with pytest.raises(TrialDirectoryError, match=r"manifest\.json: was changed"):
+        audits(TrialDirectory.open(trial.path))
+
+
+def test_an_unknown_policy_is_refused_by_name(tmp_path: Path):
+    trial = make(tmp_path / "lab")
+    with pytest.raises(InputError, match="unknown policy 'balancr'; did you mean 'balancer'"):
+        assess_trial(trial, policy="balancr")

@@ -1,0 +1,191 @@
+"""From episodes and what was noted beside them to what gates read, up to a level."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from robo_eval.core.errors import InputError
+from robo_eval.gates import Audit, Readings, assess, load_profile
+from robo_eval.gates.evidence import readings_of
+from robo_eval.gates.profile import AUDITS
+from robo_eval.log.evidence import Checkpoint, Evidence, Fault, Incident, ToolTrial, ToolUse
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.summary import summarise
+
+QUICK = MetricConfig(resamples=500, tolerances={"*": {"jerk_rms": 1.0}})
+ROBOTICS = load_profile("robotics")
+HOUR_NS = 3600 * 10**9
+START = datetime(2026, 3, 1, 18, tzinfo=UTC)
+
+
+def episodes(outcomes: Sequence[int], *, side: str = "real", **columns: Any) -> pd.DataFrame:
+    n = len(outcomes)
+    physical = side != "sim"
+    table = {
+        "episode_id": [f"{side}-{i}" for i in range(n)],
+        "side": side, "task": "pick", "policy": "arm",
+        "quality": [float(ok) for ok in outcomes],
+        "success": [bool(ok) for ok in outcomes],
+        "end_reason": ["success" if ok else "failure" for ok in outcomes],
+        "seed": list(range(n)), "pair_id": [f"arm-{i}" for i in range(n)],
+        "start_ns": [i * HOUR_NS for i in range(n)],
+        "duration_s": 3600.0, "exposure_s": 3600.0 if physical else 0.0,
+        "uninterrupted_actions": 60,
+        "control_quality": [{"jerk_rms": 1.1 + 0.1 * (i % 3)} for i in range(n)],
+        **columns,
+    }  # fmt: skip
+    return pd.DataFrame(table)
+
+
+def matched(side: str = "real", n: int = 2300, **columns: Any) -> pd.DataFrame:
+    """Nine of ten succeed on both sides, for so many hours."""
+    outcomes = [int(i % 10 > 0) for i in range(n)]
+    return pd.concat(
+        [episodes(outcomes, side=side, **columns), episodes(outcomes, side="sim", **columns)],
+        ignore_index=True,
+    )
+
+
+def checkpoints(days: int = 10, **changed: Any) -> tuple[Checkpoint, ...]:
+    """A policy that becomes better each day, through every drift."""
+    drifts = {2: "payload", 4: "friction", 5: "lighting", 7: "firmware"}
+    return tuple(
+        Checkpoint(**{
+            "line": day + 2,
+            "time_ns": int((START + timedelta(days=day)).timestamp()) * 10**9,
+            "family": "pick", "capability": 0.6 + 0.02 * day, "resources": 2.0 * day,
+            "drift": drifts.get(day, ""), **changed,
+        })
+        for day in range(days)
+    )  # fmt: skip
+
+
+def evidence(side: str = "real", **changed: Any) -> Evidence:
+    noted: dict[str, Any] = {
+        "incidents": (),
+        "faults": tuple(
+            Fault(line=i, fault="grasp_slip", recovered=i % 8 > 0, side=side, policy="arm")
+            for i in range(80)
+        ),
+        "checkpoints": checkpoints(14),
+    }
+    return Evidence(**{**noted, **changed})
+
+
+def read(table: pd.DataFrame, noted: Evidence | None) -> Readings:
+    frame = episodes_frame(table)
+    summary = summarise(frame, config=QUICK, evidence=noted)
+    audits = {"arm": tuple(Audit(id=name, title=name, status="pass", reason="") for name in AUDITS)}
+    (found,) = readings_of(summary, frame, ROBOTICS, evidence=noted, audits=audits)
+    return found
+
+
+def test_a_robot_with_all_its_evidence_is_at_level_2():
+    found = assess(read(matched(), evidence()))
+    assert [gate.id for gate in found.at(2) if gate.status != "pass"] == []
+    assert (found.level, found.evidence_tag) == (2, "real")
+    missing = {name for one in found.missing[3] for name in one.gates}
+    assert found.at(2)[4].found.low == pytest.approx(1 - 1.11 * 100 * 3.688879454 / 2300)  # SS
+    assert {"ar_families", "s2r_families", "kappa", "expansion", "sociality"} <= missing
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_each_piece_of_evidence_is_needed():
+    for name in ("incidents", "faults", "checkpoints"):
+        assert assess(read(matched(), evidence(**{name: None}))).level == 0
+    assert assess(read(matched(n=1900), evidence())).level == 0  # SS is not shown yet
+    assert assess(read(episodes([1] * 2300), evidence())).level == 0  # no simulated half
+
+
+def test_the_same_on_a_twin_is_no_robot():
+    twins = read(matched("twin"), evidence("twin", checkpoints=checkpoints(14, side="twin")))
+    assert twins.of("exposure_hours").value == 0.0
+    found = assess(twins)
+    assert (found.level, found.evidence_tag) == (0, "twin")
+    assert found.would_be is None  # its hours are none, and no gate of hours passes
+    assert "physical robot" in found.missing[2][0].text
+
+
+def test_simulation_alone_shows_axes_and_nothing_of_a_robot():
+    found = read(episodes([1] * 40, side="sim", plan_depth=4), Evidence())
+    assert found.side == "sim"
+    assert set(found.values) == {"autonomy", "planning"}
+    assert found.of("planning").value == pytest.approx(0.5)
+    assert found.of("autonomy").value == 1.0
+    # All alike: by Clopper-Pearson at least 0.912 of the episodes are (40 of 40).
+    assert found.of("autonomy").low == pytest.approx(0.9119, abs=1e-4)
+
+
+def test_a_mean_of_families_counts_each_once():
+    table = pd.concat(
+        [
+            episodes([1] * 90, side="sim", family="pick", uninterrupted_actions=50),
+            episodes([1] * 10, side="sim", family="drawer", uninterrupted_actions=0).assign(
+                episode_id=[f"d{i}" for i in range(10)]
+            ),
+        ]
+    )
+    assert read(table, None).of("autonomy").value == pytest.approx(0.5)
+
+
+def test_tools_count_under_mild_drift_by_their_exact_interval():
+    def use(category: str, successes: int, episodes: int = 20, drift: str = "mild") -> ToolUse:
+        return ToolUse(
+            line=2, category=category, successes=successes, episodes=episodes, drift=drift
+        )
+
+    uses = (
+        use("gripper", 18), use("suction", 17), use("camera", 11), use("probe", 20, drift="none"),
+        use("lidar", 0, 0),
+    )  # fmt: skip
+    found = read(matched(), evidence(tools=uses)).of("tools")
+    assert (found.low, found.value, found.n) == (2.0, 3.0, 60)
+    none = read(matched(), evidence(tools=(use("probe", 20, drift="none"),))).of("tools")
+    assert none.value is None
+    assert "no line with drift 'mild'" in str(none.reason)
+
+
+def test_stated_probabilities_are_compared_with_the_rate_itself():
+    outcomes = [int(i % 2) for i in range(200)]
+    known = [0.95 if ok else 0.05 for ok in outcomes]
+    sharp = read(episodes(outcomes, stated_success_probability=known), None).of("world_model")
+    assert sharp.value == pytest.approx(1 - 0.05**2 / 0.25)
+    flat = read(episodes(outcomes, stated_success_probability=0.5), None).of("world_model")
+    assert flat.value == 0.0
+
+
+def test_notes_count_for_their_side_and_policy():
+    other = read(matched(), evidence(checkpoints=checkpoints(14, side="twin")))
+    assert other.streaks == {}
+    assert other.of("maintenance_days").value is None
+    for kind, note in (
+        ("tools", ToolUse(line=7, category="gripper", episodes=1, successes=1, policy="leg")),
+        ("checkpoints", checkpoints(1, policy="leg", line=7)[0]),
+        (
+            "expansion",
+            ToolTrial(
+                line=7, tool="t", stage="after", group="needs", episodes=1, successes=1,
+                installed_by="policy", policy="leg",
+            ),
+        ),
+    ):  # fmt: skip
+        noted = evidence(**{kind: (note,)}, files={kind: f"{kind}.csv"})
+        with pytest.raises(InputError, match=f"{kind}.csv: line 7: unknown policy 'leg'"):
+            read(matched(), noted)
+
+
+def test_an_incident_counts_at_once():
+    major = Incident(line=2, incident_id="i", severity="major", episode_id="real-3")
+    found = assess(read(matched(), evidence(incidents=(major,))))
+    assert found.level == 0
+    assert any(gate.reason == "1 happened" for gate in found.at(2))
+    critical = Incident(line=2, incident_id="i", severity="critical", episode_id="real-3")
+    found = assess(read(matched(), evidence(incidents=(critical,))))
+    assert (found.level, found.next_level) == (None, None)
