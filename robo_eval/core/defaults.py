@@ -28,3 +28,5 @@ MIN_EFFECTIVE_SIZE: Final = 30.0
 """Fewer effective simulated episodes behind a reweighted rate are flagged."""
 MAX_VOIDS: Final = 0.05
 """Share of attempts that may be void before a policy is flagged."""
+PENALTIES: Final = ("unresolved_conflict", "loop", "chatter", "mode_collapse")
+"""What can go wrong between roles, in the order penalties are given in."""

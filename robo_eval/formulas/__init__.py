@@ -7,7 +7,7 @@ References:
     Superintelligence, arXiv:2511.13411.
 """
 
-from robo_eval.core.defaults import SEVERITIES, SEVERITY_WEIGHTS
+from robo_eval.core.defaults import PENALTIES, SEVERITIES, SEVERITY_WEIGHTS
 from robo_eval.formulas.axes import (
     Memory,
     autonomy,
@@ -63,7 +63,7 @@ from robo_eval.formulas.judgement import (
 )
 from robo_eval.formulas.links import link_power_step, link_step, link_steps_between, link_value
 from robo_eval.formulas.revision import RevisionEvent, SelfRevision, self_revision
-from robo_eval.formulas.teamwork import PENALTIES, Sociality, sociality
+from robo_eval.formulas.teamwork import Sociality, sociality
 from robo_eval.formulas.telemetry import (
     ContinuousScore,
     EscapeBounds,

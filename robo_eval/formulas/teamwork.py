@@ -8,12 +8,11 @@ from typing import Final, TypedDict
 
 import numpy as np
 
+from robo_eval.core.defaults import PENALTIES
 from robo_eval.core.errors import ShapeError
 from robo_eval.formulas import checks
 from robo_eval.formulas.checks import Numbers
 
-PENALTIES: Final = ("unresolved_conflict", "loop", "chatter", "mode_collapse")
-"""What can go wrong between roles, in the order penalties are given in."""
 PENALTY_WEIGHT: Final = 0.05
 """What each of them costs if it happens in every episode. This project's choice."""
 

@@ -17,6 +17,7 @@ from robo_eval.formulas.axes import FULL_DEPTH, HORIZON
 from robo_eval.gates.closures import expansions_of
 from robo_eval.gates.improvement import Streak, streak_of, upkeep_of
 from robo_eval.gates.readings import Readings
+from robo_eval.gates.teams import sociality_of
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
 
@@ -25,12 +26,19 @@ if TYPE_CHECKING:
 
     from robo_eval.gates.audits import Audit
     from robo_eval.gates.profile import Profile
-    from robo_eval.log.evidence import Checkpoint, Evidence, ToolTrial, ToolUse
+    from robo_eval.log.evidence import (
+        Checkpoint,
+        Declaration,
+        Evidence,
+        TeamTrial,
+        ToolTrial,
+        ToolUse,
+    )
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.robot import RobotResult
     from robo_eval.metrics.summary import TrialSummary
 
-_Note = TypeVar("_Note", "Checkpoint", "ToolUse", "ToolTrial")
+_Note = TypeVar("_Note", bound="Checkpoint | Declaration | TeamTrial | ToolTrial | ToolUse")
 _ENOUGH: Final = 0.5
 """Success under mild drift that a category of tools counts from."""
 _MILD: Final = "mild"
@@ -84,6 +92,10 @@ def readings_of(
         added = _of_policy(evidence.expansion if evidence else None, policy, side)
         if added:
             values["expansion"] = _expansion(added, profile, summary.config)
+        teams = _of_policy(evidence.teams if evidence else None, policy, side)
+        if teams:
+            values["sociality"] = sociality_of(teams, level=summary.config.level)
+        values |= _declared(_of_policy(evidence.declarations if evidence else None, policy, side))
         if points:
             values["maintenance_days"] = _maintenance(points, profile)
         found.append(
@@ -104,7 +116,7 @@ def readings_of(
 def _check_names(evidence: Evidence | None, policies: Sequence[str]) -> None:
     if evidence is None:
         return
-    for kind in ("tools", "checkpoints", "expansion"):
+    for kind in ("tools", "checkpoints", "expansion", "teams", "declarations"):
         for note in getattr(evidence, kind) or ():
             if note.policy is not None and note.policy not in policies:
                 problem = unknown_name("policy", note.policy, policies)
@@ -299,3 +311,20 @@ def _expansion(trials: Sequence[ToolTrial], profile: Profile, config: MetricConf
     passed = sum(one.status == "pass" for one in found)
     why = "; ".join(one.reason for one in found if one.status != "pass")
     return _number(float(passed), "tools", why or None, n=sum(trial.episodes for trial in trials))
+
+
+def _declared(found: Sequence[Declaration]) -> dict[str, Estimate]:
+    """What people vouch for; of several declarations of one thing the newest counts."""
+    newest = {one.what: one for one in sorted(found, key=lambda one: one.time_ns)}
+    return {
+        what: Estimate(
+            value=one.value,
+            low=one.value if one.low is None else one.low,
+            high=one.value if one.high is None else one.high,
+            n=one.n,
+            method="declared",
+            unit="",
+            reason=f"declared by {one.by}: {one.document}",
+        )
+        for what, one in newest.items()
+    }

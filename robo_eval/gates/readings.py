@@ -30,11 +30,11 @@ QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
         "kappa": "add checkpoints.csv: capability and resources by day and family",
         "maintenance_days": "add checkpoints.csv: capability by day through a drift calendar",
         "expansion": "add expansion.csv: success before, after and without a new tool",
-        "sociality": "play with one and several robots; it cannot be recorded yet",
+        "sociality": "add teams.csv: episodes with one robot and with several",
         "world_model": "log stated_success_probability of each episode",
-        "delivery": "deliver in a novel workcell; it cannot be recorded yet",
-        "cost_ratio": "compare cost with an expert team; it cannot be recorded yet",
-        "domain_audit": "have the domain audited; it cannot be recorded yet",
+        "delivery": "deliver in novel workcells, and add declarations.csv",
+        "cost_ratio": "compare the cost with an expert team, and add declarations.csv",
+        "domain_audit": "have the domain audited, and add declarations.csv",
     }
 )
 """Every quantity a gate may read, and what supplies it where it is missing."""

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from robo_eval.core.defaults import SEVERITIES
+from robo_eval.core.defaults import PENALTIES, SEVERITIES
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
@@ -25,8 +25,12 @@ from robo_eval.core.names import unknown_name
 PHYSICAL: Final = (Side.REAL.value, Side.TWIN.value)
 NAMES: Final = (
     "incidents", "faults", "repairs", "ratings", "pauses", "tools", "checkpoints", "expansion",
+    "teams", "declarations",
 )  # fmt: skip
 """Kinds of evidence; `NAME.csv` in a trial directory holds each."""
+_YES_OR_NO: Final = ("delivery", "domain_audit")
+DECLARED: Final = (*_YES_OR_NO, "cost_ratio")
+"""What people can vouch for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +199,56 @@ class ToolTrial(_Noted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TeamTrial(_Noted):
+    """Episodes of one task with so many robots, under the same tools and total budget.
+
+    Attributes:
+        task: Its name.
+        robots: How many at once, at most.
+        episodes: How many.
+        successes: How many with success.
+        unresolved_conflict: In how many a conflict stayed unresolved.
+        loop: In how many they repeated themselves.
+        chatter: In how many they talked far more than one robot alone.
+        mode_collapse: In how many all did nearly the same.
+    """
+
+    task: str
+    robots: int
+    episodes: int
+    successes: int
+    unresolved_conflict: int = 0
+    loop: int = 0
+    chatter: int = 0
+    mode_collapse: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration(_Noted):
+    """Something a person vouches for that no log can show.
+
+    Attributes:
+        what: One of `DECLARED`.
+        value: 1 for yes and 0 for no, or the number.
+        low: Lower end of its interval, if it is a number.
+        high: Upper end of its interval.
+        n: What it rests on: workcells, tasks, findings.
+        by: Who declares it.
+        time_ns: When, UTC.
+        document: Where it is shown.
+    """
+
+    what: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    by: str
+    time_ns: int
+    document: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything noted beside the episodes of a trial; None where there is no such file.
 
@@ -207,6 +261,8 @@ class Evidence:
         tools: Use of tool categories.
         checkpoints: What a policy that learns could do over time.
         expansion: Episodes before, after and without new tools.
+        teams: Episodes with one robot and with several.
+        declarations: What people vouch for.
         sources: SHA-256 of each file that was read, by its path as given.
         files: Path of each file, by kind.
     """
@@ -219,6 +275,8 @@ class Evidence:
     tools: tuple[ToolUse, ...] | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
     expansion: tuple[ToolTrial, ...] | None = None
+    teams: tuple[TeamTrial, ...] | None = None
+    declarations: tuple[Declaration, ...] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -433,6 +491,14 @@ _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         ("tool", "stage", "group", "episodes", "successes", "installed_by"),
         (*_COMMON, "description"),
     ),
+    "teams": (
+        ("task", "robots", "episodes", "successes"),
+        (*_COMMON, *PENALTIES, "description"),
+    ),
+    "declarations": (
+        ("what", "value", "n", "by", "time", "document"),
+        (*_COMMON, "low", "high", "description"),
+    ),
     "checkpoints": (
         ("time", "family", "capability", "resources"),
         (*_COMMON, "drift", "human_patches", "description"),
@@ -523,6 +589,35 @@ def _tool_trial(line: _Line) -> ToolTrial:
     )
 
 
+def _team_trial(line: _Line) -> TeamTrial:
+    tally = line.tally
+    found: dict[str, Any] = {name: line.count(name, default=0) for name in PENALTIES}
+    for name, count in found.items():
+        if count > tally["episodes"]:
+            raise line.wrong(name, f"is more than the {tally['episodes']} episodes")
+    robots = line.count("robots")
+    if robots < 1:
+        raise line.wrong("robots", "must be at least 1")
+    return TeamTrial(**line.noted, **tally, **found, task=line.text("task"), robots=robots)
+
+
+def _declaration(line: _Line) -> Declaration:
+    time_ns = line.time_ns("time")
+    if time_ns is None:
+        raise line.wrong("time", "is empty; a declaration has a time")
+    what, value = line.word("what", DECLARED), line.quantity("value")
+    low, high = line.amount("low", None), line.amount("high", None)
+    if what in _YES_OR_NO and value not in (0.0, 1.0):
+        raise line.wrong("value", "must be 1 for yes or 0 for no")
+    if what not in _YES_OR_NO and (low is None or high is None or not low <= value <= high):
+        raise line.wrong("value", "needs an interval around it, in the columns low and high")
+    return Declaration(
+        **line.noted,
+        what=what, value=value, low=low, high=high, n=line.count("n"), by=line.text("by"),
+        time_ns=time_ns, document=line.text("document"),
+    )  # fmt: skip
+
+
 def _checkpoint(line: _Line) -> Checkpoint:
     time_ns = line.time_ns("time")
     if time_ns is None:
@@ -547,6 +642,8 @@ _READERS: Final[dict[str, Callable[[_Line], Any]]] = {
     "tools": _tool_use,
     "checkpoints": _checkpoint,
     "expansion": _tool_trial,
+    "teams": _team_trial,
+    "declarations": _declaration,
 }
 
 

@@ -329,13 +329,17 @@ def _of_clusters(
     """Difference and agreement of pairs that share their seeds: seeds are drawn, not pairs."""
     n, n_seeds = len(differences), int(clusters.max()) + 1
     value = float(differences.mean())
-    if n_seeds < _LEAST_SEEDS or not differences.any():
-        few = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}, shared by all pairs, say too little"
-        reason = few if differences.any() else "all pairs agree; resampling shows no spread"
+    if n_seeds < _LEAST_SEEDS:
+        reason = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}, shared by all pairs, say too little"
         alone = Estimate(
             value=value, level=config.level, n=n, method="none", unit="ratio", reason=reason
         )
         return alone, replace(alone, value=1.0 - abs(value))
+    if not differences.any():
+        # Resampling shows no spread where all agree; each seed then counts as one pair that does.
+        low, high = bonett_price_interval(0, 0, n_seeds, level=config.level)
+        difference = _share(value, low, high, n, "bonett_price_over_seeds", config)
+        return difference, _folded(difference)
     sums = np.bincount(clusters, weights=differences, minlength=n_seeds)
     sizes = np.bincount(clusters, minlength=n_seeds)
     drawn = resampled_ratios(sums, sizes, resamples=config.resamples, seed=config.seed)

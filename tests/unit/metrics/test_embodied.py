@@ -269,6 +269,17 @@ def test_pairs_that_share_seeds_are_drawn_by_seed():
     assert width > 0.8 * (alone.difference.high - alone.difference.low)
 
 
+def test_pairs_that_all_agree_and_share_seeds_leave_the_doubt_of_their_seeds():
+    real = [True, False] * 10
+    levels = [pairs(real, real, level=level) for level in range(4)]
+    shared, alone = compare_sides(pd.concat(levels, ignore_index=True)), compare_sides(levels[0])
+    assert shared.agreement.value == 1.0
+    assert shared.agreement.n == 80
+    # Four levels of twenty seeds show no more than twenty pairs.
+    assert shared.agreement.low == pytest.approx(alone.agreement.low)
+    assert alone.agreement.low < 1.0
+
+
 def test_what_a_pair_must_share_is_checked():
     table = pairs([1, 0], [1, 1])
     table.loc[3, "seed"] = 99
