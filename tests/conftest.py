@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any, Final
 
 import hypothesis
@@ -21,6 +23,10 @@ ALLOWED_SKIPS: Final[dict[str, str]] = {
 
 # Hundreds of tests start the command line: without byte code each would compile everything anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Tests sign with a key of their own, not with that of whoever runs them.
+_KEYS: Final = tempfile.TemporaryDirectory(prefix="robo-eval-keys-")
+os.environ["ROBO_EVAL_KEY"] = str(Path(_KEYS.name) / "key.pem")
 
 hypothesis.settings.register_profile("dev", max_examples=25, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=300, deadline=None)

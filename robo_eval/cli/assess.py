@@ -11,7 +11,10 @@ from robo_eval.cli.output import JsonOption, print_json, print_table, say
 from robo_eval.cli.settings import ConfigOption, settings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from robo_eval.gates import Assessment, GateResult
+    from robo_eval.log.directory import TrialDirectory
 
 
 def assess(
@@ -29,6 +32,13 @@ def assess(
         bool, typer.Option("--all", help="Print the gates of every level, not only the next.")
     ] = False,
     config: ConfigOption = None,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", help="PEM file of the Ed25519 key to sign with; made if missing."),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write/--no-write", help="Keep a signed copy in DIR/assessment/.")
+    ] = True,
     json: JsonOption = False,
 ) -> None:
     """Say which autonomy level the evidence supports, and what is missing for the next.
@@ -37,27 +47,61 @@ def assess(
     pass. Without a physical robot no level above 1 is issued. Exit code 1 if the window does not
     count, which is after a critical incident, or the rows are not those that were logged.
 
+    What was said is kept in DIR/assessment/ with the digest of every file it was made of, signed
+    with your key (ROBO_EVAL_KEY, or a key of your own made the first time); verify checks it.
+
     Examples: robo-eval assess runs/matched; robo-eval assess runs/lab --level 2 --profile lab.toml
     """
     from robo_eval.core.errors import CheckFailedError
+    from robo_eval.core.names import unknown_name
+    from robo_eval.gates.bundle import as_json
     from robo_eval.gates.trial import assess_trial
     from robo_eval.log.directory import TrialDirectory
 
     opened = TrialDirectory.open(trial)
-    found = assess_trial(opened, profile, policy=policy, config=settings_of(config))
+    every_policy = assess_trial(opened, profile, config=settings_of(config))
+    found = [one for one in every_policy if policy in (None, one.policy)]
+    if policy is not None and not found:
+        raise unknown_name("policy", policy, [one.policy for one in every_policy])
+    broken = [
+        audit
+        for one in every_policy[:1]
+        for _, audit in one.audits
+        if audit.id == "log" and audit.status != "pass"
+    ]
     if json:
-        print_json({"assessments": [one.as_dict() for one in found]})
+        print_json(as_json(found))
     else:
         for number, one in enumerate(found):
             if number:
                 say()
             _print(one, level, every=every)
+    if broken:
+        raise CheckFailedError(f"{trial}: the log does not verify: {broken[0].reason}")
+    if write:
+        _keep(opened, every_policy, profile, key, quiet=json)
     for one in found:
         if one.level is None:
             raise CheckFailedError(f"{trial}: policy {one.policy}: {one.reason}")
-        broken = [a for _, a in one.audits if a.id == "log" and a.status != "pass"]
-        if broken:
-            raise CheckFailedError(f"{trial}: the log does not verify: {broken[0].reason}")
+
+
+def _keep(
+    trial: TrialDirectory,
+    found: Sequence[Assessment],
+    profile: str,
+    key: Path | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Write the signed bundle, and say whose signature it has."""
+    from robo_eval.gates.bundle import write_assessment
+
+    folder, who, new = write_assessment(trial, found, profile, key=key)
+    if new is not None:
+        typer.echo(f"robo-eval: a key to sign with was made: {new}", err=True)
+    if not quiet:
+        say()
+        say(f"signed by key {who}: {folder}")
 
 
 def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
@@ -92,7 +136,7 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
                 if every or audit.status != "pass"
             ],
         )
-    if shown in one.missing:
+    if shown is not None and shown in one.missing:
         say(f"missing for AAI-{shown}:")
         for lacking in one.missing[shown]:
             say(f"  {lacking.text}")

@@ -58,7 +58,7 @@ def report(
         from robo_eval.report.build import build_report
 
         summary = analyse_trial(trial, config=settings_of(config), evidence=evidence)
-        page = build_report(trial, summary=summary)
+        page = build_report(trial, summary=summary, evidence=evidence)
     if json:
         print_json({"page": str(page)})
     else:

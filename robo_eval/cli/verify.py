@@ -13,9 +13,16 @@ from robo_eval.cli.output import JsonOption, print_json, say
 def verify(
     trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
     *,
+    signed_by: Annotated[
+        str | None,
+        typer.Option("--signed-by", help="Fingerprint of the key that has to have signed."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Check plan, rows and traces against their digests; exit code 1 if anything differs.
+    """Check plan, rows, traces and signed bundles; exit code 1 if anything differs.
+
+    A signature proves that nothing changed since; whose it is you know by the fingerprint, which
+    assess printed: give it with --signed-by.
 
     Example: robo-eval verify runs/demo/sim
     """
@@ -25,7 +32,7 @@ def verify(
     from robo_eval.core.errors import CheckFailedError
     from robo_eval.log.verify import verify_trial
 
-    result = verify_trial(trial)
+    result = verify_trial(trial, signed_by=signed_by)
     if json:
         print_json(result.as_dict())
     else:

@@ -208,10 +208,12 @@ def _level(
 ) -> int:
     """The highest level whose gates, and those of the levels from 2 on below it, all pass."""
     for level in reversed(LEVELS):
+        if not any(gate.level == level for gate in gates):
+            continue  # a profile that asks nothing of a level cannot issue it
         needed = [g for g in gates if g.level == level or 2 <= g.level < level]
         passed = all((g.status_by_points if by_points else g.status) == "pass" for g in needed)
         audited = all(audit.status == "pass" for start, audit in audits if start <= level)
-        if needed and passed and audited:
+        if passed and audited:
             return level
     return 0
 
@@ -236,7 +238,7 @@ def _compared(found: Estimate, test: str, threshold: float) -> tuple[Status, Sta
     """How an estimate does by its interval, and by its point."""
     # Where nothing happened in the hours there is no point, but an end they show.
     value = found.value
-    if value is None:
+    if value is None and test != "zero":
         value = found.low if test in ("at_least", "closure") else found.high
     if value is None:
         return "missing", "missing"
@@ -265,12 +267,11 @@ def _words(found: Estimate, test: str, threshold: float, status: str, reads: str
     is_low = test in ("at_least", "closure")
     end = found.low if is_low else found.high
     name = "lower" if is_low else "upper"
-    if found.method == "counted":
+    if found.method == "counted" and found.value is not None:
         text = f"{found.value:g} of {threshold:g}"
         return f"{text}; {found.reason}" if found.reason and status == "fail" else text
-    sign = {("at_least", "pass"): ">=", ("at_least", "fail"): "<"}.get(
-        (test, status), "<=" if status == "pass" else ">"
-    )
+    passing, failing = (">=", "<") if is_low else ("<=", ">")
+    sign = passing if status == "pass" else failing
     return f"{name} end {end:.4g} {sign} {threshold:g}"
 
 
@@ -285,12 +286,14 @@ def _families(
     else:
         other = profile.gates[str(gate.of)]
         limit = float(other.thresholds[level])
-        known = evidence.families.get(gate.reads, {})
-        both = {family: _compared(found, other.test, limit) for family, found in known.items()}
+        shown = evidence.families.get(gate.reads, {})
+        both = {family: _compared(found, other.test, limit) for family, found in shown.items()}
         passed = {family: status[0] == "pass" for family, status in both.items()}
         by_point = {family: status[1] == "pass" for family, status in both.items()}
         what = f"{'at least' if other.test == 'at_least' else 'at most'} {limit:g}"
-    needed = _count(gate.thresholds[level], len(passed))
+    # A family that was played, but of which this was not measured, is one of those asked for.
+    known = [len(found) for found in evidence.families.values()]
+    needed = _count(gate.thresholds[level], max(len(passed), *known, 0))
     count = sum(passed.values())
     short = [family for family, is_passed in passed.items() if not is_passed]
     reason = f"{count} of {len(passed)} families reach {what}, {needed} needed"

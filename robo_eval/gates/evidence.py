@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -180,7 +182,7 @@ def _number(value: float, unit: str, reason: str | None = None, *, n: int = 1) -
 def _families(body: RobotResult | None) -> dict[str, Mapping[str, Estimate]]:
     if body is None:
         return {}
-    found: dict[str, Mapping[str, Estimate]] = {"ar": body.tasks_exact}
+    found: dict[str, Mapping[str, Estimate]] = {"ar": body.families}
     if body.agreement is not None:
         agreed = body.agreement
         # A trial of one family has its agreement in the whole.
@@ -278,7 +280,7 @@ def _tools(uses: Sequence[ToolUse], level: float) -> Estimate:
 
 def _streaks(points: Sequence[Checkpoint], profile: Profile) -> dict[str, Streak]:
     by_family: dict[str, list[Checkpoint]] = defaultdict(list)
-    for point in points:
+    for point in _all_patched(points):
         by_family[point.family].append(point)
     settings = profile.kappa
     return {
@@ -292,8 +294,27 @@ def _streaks(points: Sequence[Checkpoint], profile: Profile) -> dict[str, Streak
     }
 
 
+def _all_patched(points: Sequence[Checkpoint]) -> list[Checkpoint]:
+    """The checkpoints, each with the patches of every family since the one before of its own.
+
+    A person who changes the policy changes it for all its families, whichever line says so.
+    """
+    found, last = [], dict[str, int]()
+    ordered = sorted(points, key=lambda point: point.time_ns)
+    patches = [point for point in ordered if point.human_patches]
+    for point in ordered:
+        since = last.get(point.family, -1)
+        count = sum(one.human_patches for one in patches if since < one.time_ns <= point.time_ns)
+        found.append(replace(point, human_patches=count))
+        last[point.family] = point.time_ns
+    return found
+
+
 def _best(streaks: Mapping[str, Streak]) -> Estimate:
-    return max(streaks.values(), key=lambda one: (one.days, one.kappa.value or 0.0)).kappa
+    def rank(one: Streak) -> tuple[int, float]:
+        return one.days, -math.inf if one.kappa.value is None else one.kappa.value
+
+    return max(streaks.values(), key=rank).kappa
 
 
 def _maintenance(points: Sequence[Checkpoint], profile: Profile) -> Estimate:

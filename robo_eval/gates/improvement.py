@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
+import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from robo_eval import formulas
 from robo_eval.core.estimate import Estimate
+from robo_eval.formulas import checks
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Checkpoint
@@ -21,6 +24,12 @@ if TYPE_CHECKING:
 _DAY_NS: Final = 86_400 * 10**9
 _LEAST: Final = 5
 """Checkpoints an interval needs."""
+_MOST: Final = 2000
+"""Checkpoints a slope is computed from; of more, so many spread evenly over them."""
+_MOST_PAIRS: Final = 400
+"""Pairs each resample is computed from; of more, so many at random, which widens the interval."""
+_CHUNK: Final = 2_000_000
+"""Slopes held in memory at once."""
 _UNIT: Final = "capability/resource"
 
 
@@ -30,7 +39,7 @@ class Streak:
 
     Attributes:
         kappa: Theil-Sen slope of capability over resources of the whole window.
-        days: Most days in a row on which the slope of the days before was high enough.
+        days: Most days in a row (UTC) on which the slope of the days before was high enough.
         of_days: Days from the first checkpoint to the last.
     """
 
@@ -48,7 +57,7 @@ class Upkeep:
     """How long a capability was kept under drift.
 
     Attributes:
-        days: Most days in a row; 0 unless each drift happened within them.
+        days: Most days in a row (UTC); 0 unless each drift happened within them.
         kept: The same whatever drift happened.
         missing_drifts: Drifts that did not happen in the longest stretch.
         patched: Days on which people changed something, which starts the count anew.
@@ -67,8 +76,8 @@ class Upkeep:
 
 
 def kappa_estimate(
-    capability: Sequence[float],
-    resources: Sequence[float],
+    capability: Sequence[float] | NDArray[np.float64],
+    resources: Sequence[float] | NDArray[np.float64],
     *,
     level: float = 0.95,
     resamples: int = 2000,
@@ -86,21 +95,33 @@ def kappa_estimate(
         seed: Seed of the draws.
 
     Returns:
-        The Theil-Sen slope; no value if nothing was spent, no interval below 5 checkpoints.
+        The Theil-Sen slope; no value if nothing was spent, no interval below 5 checkpoints. Of more
+        than 2000 checkpoints, 2000 spread evenly are read, and `n` says so.
+
+    Raises:
+        InputError: If a number is not finite, resources are negative or fall, `level` is not
+            between 0 and 1, or there is no resample.
+        ShapeError: If the lengths differ.
 
     References:
         Chojecki (2025), arXiv:2511.13411, section 3.3. Kuensch (1989), Annals of Statistics
         17:1217-1241.
     """
-    n = len(capability)
-    value = formulas.kappa(capability, resources)["theil_sen"]
+    checks.confidence("level", level)
+    checks.number("resamples", checks.count("resamples", resamples), low=1.0)
+    c, r = np.asarray(capability, dtype=np.float64), np.asarray(resources, dtype=np.float64)
+    if len(c) == len(r) > _MOST:
+        spread = np.linspace(0, len(c) - 1, _MOST).round().astype(np.intp)
+        c, r = c[spread], r[spread]
+    n = len(c)
+    value = formulas.kappa(c, r)["theil_sen"]
     if value is None:
         reason = "nothing was spent between checkpoints" if n else "no checkpoint"
         return Estimate.missing(reason=reason, unit=_UNIT, n=n, method="theil_sen")
     if n < _LEAST:
         reason = f"{n} checkpoints; an interval needs {_LEAST}"
         return Estimate(value=value, n=n, method="theil_sen", unit=_UNIT, reason=reason)
-    slopes = _slopes(np.asarray(capability), np.asarray(resources), resamples, seed)
+    slopes = _slopes(c, r, resamples, seed)
     found = slopes[np.isfinite(slopes)]
     if len(found) < resamples / 2:
         reason = "too few checkpoints between which something was spent"
@@ -121,21 +142,49 @@ def _slopes(
     c: NDArray[np.float64], r: NDArray[np.float64], resamples: int, seed: int
 ) -> NDArray[np.float64]:
     """Theil-Sen slope of each resample; NaN where nothing is spent in it."""
-    n = len(c)
+    first, second = _draws(len(c), resamples, seed)
+    rows = max(1, _CHUNK // first.shape[1])
+    parts = [
+        _medians(c, r, first[start : start + rows], second[start : start + rows])
+        for start in range(0, resamples, rows)
+    ]
+    return np.concatenate(parts)
+
+
+@functools.lru_cache(maxsize=4)
+def _draws(n: int, resamples: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """First and second checkpoint of each pair of each resample, shape (resamples, pairs).
+
+    Kept, because the windows of most days hold as many checkpoints.
+    """
+    rng = np.random.default_rng(seed)
     block = math.ceil(round(n ** (1.0 / 3.0), 9))
-    count = math.ceil(n / block)
-    starts = np.random.default_rng(seed).integers(0, n - block + 1, size=(resamples, count))
-    at = (starts[:, :, None] + np.arange(block)).reshape(resamples, -1)[:, :n]
+    starts = rng.integers(0, n - block + 1, size=(resamples, math.ceil(n / block)), dtype=np.int32)
+    at = (starts[:, :, None] + np.arange(block, dtype=np.int32)).reshape(resamples, -1)[:, :n]
     first, second = np.triu_indices(n, k=1)
-    spent = r[at[:, second]] - r[at[:, first]]
-    gained = c[at[:, second]] - c[at[:, first]]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = np.where(spent != 0.0, gained / spent, np.nan)
-    is_empty = np.isnan(slopes).all(axis=1)
-    slopes[is_empty] = 0.0
-    found = np.nanmedian(slopes, axis=1)
-    found[is_empty] = np.nan
-    return np.asarray(found, dtype=np.float64)
+    if len(first) > _MOST_PAIRS:
+        some = rng.choice(len(first), size=_MOST_PAIRS, replace=False)
+        first, second = first[some], second[some]
+    return at[:, first], at[:, second]
+
+
+def _medians(
+    c: NDArray[np.float64],
+    r: NDArray[np.float64],
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """Median slope of each row of pairs, of those between which something was spent."""
+    spent, gained = r[second] - r[first], c[second] - c[first]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        slopes = gained / spent
+    slopes[~np.isfinite(slopes)] = np.inf  # sorted behind those that count
+    slopes.sort(axis=1)
+    count = np.isfinite(slopes).sum(axis=1)
+    row = np.arange(len(slopes))
+    # Twice the same place of an odd number; of none at all both are infinite.
+    low, high = slopes[row, np.maximum(count - 1, 0) // 2], slopes[row, count // 2]
+    return np.where(count > 0, low / 2.0 + high / 2.0, np.nan)
 
 
 def streak_of(
@@ -144,7 +193,9 @@ def streak_of(
     """For how many days in a row one family improved itself.
 
     A day passes if the slope over the days before it, itself included, is at least `least` and the
-    lower end of its interval above 0. A day without a checkpoint of its own does not pass.
+    lower end of its interval above 0. A day without a checkpoint of its own does not pass. Nothing
+    from before the last change that people made is looked back at: what they brought, the policy
+    did not.
 
     Args:
         points: Checkpoints of one family.
@@ -152,24 +203,26 @@ def streak_of(
         window_days: How far each day looks back.
         resamples: Of the interval.
         seed: Of the interval.
+
+    Raises:
+        InputError: As `kappa_estimate`.
     """
     ordered = sorted(points, key=lambda point: point.time_ns)
-    capability = [point.capability for point in ordered]
-    resources = [point.resources for point in ordered]
-    whole = kappa_estimate(capability, resources, resamples=resamples, seed=seed)
+    c = np.array([point.capability for point in ordered], dtype=np.float64)
+    r = np.array([point.resources for point in ordered], dtype=np.float64)
+    whole = kappa_estimate(c, r, resamples=resamples, seed=seed)
+    patches = [i for i, point in enumerate(ordered) if point.human_patches]
+    if patches and whole.value is not None:
+        text = f"people changed something before {len(patches)} of the checkpoints"
+        whole = replace(whole, reason="; ".join(filter(None, (whole.reason, text))))
     days = [point.time_ns // _DAY_NS for point in ordered]
     passed = []
     for day in sorted(set(days)):
-        inside = [i for i, own in enumerate(days) if day - window_days < own <= day]
-        found = kappa_estimate(
-            [capability[i] for i in inside],
-            [resources[i] for i in inside],
-            resamples=resamples,
-            seed=seed,
-        )
-        if found.value is not None and found.low is not None:
-            is_enough = found.value >= least and found.low > 0.0
-            passed += [day] if is_enough else []
+        end = bisect.bisect_right(days, day)
+        start = bisect.bisect_right(days, day - window_days)
+        start = max([start, *patches[: bisect.bisect_left(patches, end)][-1:]])
+        if _improves(c[start:end], r[start:end], least, resamples, seed):
+            passed.append(day)
     return Streak(
         kappa=whole,
         days=len(_longest(passed)),
@@ -177,11 +230,30 @@ def streak_of(
     )
 
 
+def _improves(
+    c: NDArray[np.float64], r: NDArray[np.float64], least: float, resamples: int, seed: int
+) -> bool:
+    """Whether the slope is high enough, and its interval above 0."""
+    if len(c) <= _MOST:
+        slope = formulas.kappa(c, r)["theil_sen"]
+        if slope is None or slope < least:  # the costly interval would not change it
+            return False
+    found = kappa_estimate(c, r, resamples=resamples, seed=seed)
+    return (
+        found.value is not None
+        and found.low is not None
+        and found.value >= least
+        and found.low > 0.0
+    )
+
+
 def upkeep_of(points: Iterable[Checkpoint], *, share: float, drifts: Sequence[str]) -> Upkeep:
     """For how many days in a row a policy kept what it could do on the first.
 
-    The capability of a day is the mean over the families that have a checkpoint on it, each by its
-    last. A day that is missing, or on which people patched something, ends the stretch.
+    The capability of a day is the mean over families, each by its last checkpoint of the day. Only
+    a day on which every family has a checkpoint counts: means over different families would not be
+    like with like. The first such day is what others are compared with, so a drift has to set in
+    after it. A day that does not count, or on which people patched something, ends the stretch.
 
     Args:
         points: Checkpoints of one policy.
@@ -191,36 +263,61 @@ def upkeep_of(points: Iterable[Checkpoint], *, share: float, drifts: Sequence[st
     by_day: dict[int, list[Checkpoint]] = defaultdict(list)
     for point in sorted(points, key=lambda one: one.time_ns):
         by_day[point.time_ns // _DAY_NS].append(point)
-    if not by_day:
-        return Upkeep(days=0, kept=0, missing_drifts=tuple(drifts), patched=0, reason="no day")
-    capability = {day: _capability(found) for day, found in by_day.items()}
+    families = {point.family for found in by_day.values() for point in found}
+    whole_days = {
+        day: found for day, found in by_day.items() if {p.family for p in found} == families
+    }
     patched = {day for day, found in by_day.items() if any(p.human_patches for p in found)}
-    least = share * capability[min(by_day)]
-    kept = [
-        day for day in sorted(by_day) if capability[day] >= least - 1e-12 and day not in patched
-    ]
-    longest, whole = _longest(kept), 0
-    seen = {point.drift for day in longest for point in by_day[day]}
-    for run in _runs(kept):
-        drifted = {point.drift for day in run for point in by_day[day]}
-        if set(drifts) <= drifted:
-            whole = max(whole, len(run))
-    absent = tuple(drift for drift in drifts if drift not in seen)
+    if not whole_days:
+        reason = "no day on which every family has a checkpoint" if by_day else "no day"
+        return Upkeep(
+            days=0, kept=0, missing_drifts=tuple(drifts), patched=len(patched), reason=reason
+        )
+    capability = {day: _capability(found) for day, found in whole_days.items()}
+    first = min(whole_days)
+    least = share * capability[first] - 1e-12
+    kept = [day for day in whole_days if capability[day] >= least and day not in patched]
+    drifted = {
+        day: {point.drift for point in found} if day > first else set()
+        for day, found in whole_days.items()
+    }
+    longest = _longest(kept)
+    absent = tuple(d for d in drifts if d not in set().union(*(drifted[day] for day in longest)))
     reasons = [f"no drift of {', '.join(absent)} in {len(longest)} days"] if absent else []
     if patched:
         reasons.append(f"people changed something on {len(patched)} days")
-    fallen = [day for day in by_day if capability[day] < least - 1e-12]
+    fallen = sum(one < least for one in capability.values())
     if fallen:
-        reasons.append(f"below {share:g} of the first day on {len(fallen)} days")
-    if max(by_day) - min(by_day) + 1 > len(by_day):
-        reasons.append(f"{max(by_day) - min(by_day) + 1 - len(by_day)} days without a checkpoint")
+        reasons.append(f"below {share:g} of the first day on {fallen} days")
     return Upkeep(
-        days=whole,
+        days=max(map(len, _drifting(kept, drifted, drifts)), default=0),
         kept=len(longest),
         missing_drifts=absent,
         patched=len(patched),
-        reason="; ".join(reasons),
+        reason="; ".join(reasons + _gaps(by_day, len(whole_days), families)),
     )
+
+
+def _drifting(
+    kept: Sequence[int], drifted: Mapping[int, set[str]], drifts: Sequence[str]
+) -> list[list[int]]:
+    """Days in a row within which each drift happened."""
+    return [
+        run for run in _runs(kept) if set(drifts) <= set().union(*(drifted[day] for day in run))
+    ]
+
+
+def _gaps(by_day: Mapping[int, Sequence[Checkpoint]], whole: int, families: set[str]) -> list[str]:
+    """What is said of days that do not count."""
+    empty = max(by_day) - min(by_day) + 1 - len(by_day)
+    reasons = [f"{empty} days without a checkpoint"] if empty else []
+    if len(by_day) > whole:
+        lacking = {
+            name for found in by_day.values() for name in families - {p.family for p in found}
+        }
+        names = ", ".join(sorted(lacking))
+        reasons.append(f"{len(by_day) - whole} days on which a family has none ({names})")
+    return reasons
 
 
 def _capability(points: Sequence[Checkpoint]) -> float:

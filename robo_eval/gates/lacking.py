@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval import formulas
+from robo_eval.core.defaults import SEVERITIES
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.rates import garwood_interval
 
@@ -21,7 +22,8 @@ _PER_100_H: Final = 100.0
 _MOST: Final = 10_000_000
 """More of anything is not a plan."""
 _HOURS: Final = ("exposure_hours", "minor_per_100_h", "ss", "mtbsi")
-_SHARES: Final = ("ar", "ra")
+_REAL: Final = "real"
+_NOTHING: Final[Mapping[str, int]] = dict.fromkeys(SEVERITIES, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +69,23 @@ def lacking_of(
     found: list[Lacking] = []
     if level > cap:
         found.append(Lacking(gates=("side",), text="episodes on a physical robot"))
-    due = [g for g in gates if (g.level == level or 2 <= g.level < level) and g.status != "pass"]
-    # The same gate of a lower level asks for less.
-    asked = {gate.id: gate for gate in sorted(due, key=lambda gate: gate.level)}
-    found += _hours([gate for gate in asked.values() if gate.reads in _HOURS], evidence)
+    if not any(gate.level == level for gate in gates):
+        text = f"gates: the profile asks nothing of AAI-{level}, so nothing can show it"
+        found.append(Lacking(gates=("profile",), text=text))
+    asked = {
+        # The same gate of a lower level asks for less.
+        gate.id: gate
+        for gate in sorted(gates, key=lambda gate: gate.level)
+        if gate.level == level or 2 <= gate.level < level
+    }
+    due = {gate.id: gate for gate in _due(level, gates)}
+    hourly = [gate for gate in asked.values() if gate.reads in _HOURS]
+    promised = _hours([gate for gate in hourly if _is_open(gate, due, evidence)], evidence)
+    found += promised
+    covered = {name for one in promised for name in one.gates}
     remedies: dict[str, list[str]] = {}
-    for gate in asked.values():
-        if gate.reads in _HOURS and gate.status != "missing":
+    for gate in due.values():
+        if gate.id in covered:
             continue
         if gate.status == "missing":
             remedies.setdefault(gate.reason, []).append(gate.id)
@@ -88,70 +100,100 @@ def lacking_of(
     return tuple(found)
 
 
+def _due(level: int, gates: Sequence[GateResult]) -> list[GateResult]:
+    """Gates a level asks for that do not pass, those of lower levels first."""
+    due = [g for g in gates if (g.level == level or 2 <= g.level < level) and g.status != "pass"]
+    return sorted(due, key=lambda gate: gate.level)
+
+
 # Hours -------------------------------------------------------------------------------------------
+
+
+def _is_open(gate: GateResult, due: Mapping[str, GateResult], evidence: Readings) -> bool:
+    """Whether hours of a robot have to open a gate: on a robot they pass those that pass already.
+
+    A twin's hours are none of a robot, so there every gate that hours open is still to be opened.
+    """
+    if gate.status == "missing":
+        return False
+    return gate.id in due or (evidence.side != _REAL and bool(due))
 
 
 def _hours(gates: Sequence[GateResult], evidence: Readings) -> list[Lacking]:
     """Hours that are to follow without an incident, for all gates that hours can open."""
-    due = [gate for gate in gates if gate.status == "fail"]
-    if not due:
+    amounts = {gate.id: _more_hours(gate, evidence) for gate in gates}
+    known = {name: hours for name, hours in amounts.items() if hours is not None}
+    if not known:
         return []
-    exposure = evidence.of("exposure_hours").value or 0.0
-    needs = {gate.id: _needed_hours(gate, evidence) for gate in due}
-    known = {name: hours for name, hours in needs.items() if hours is not None}
-    found = [
-        Lacking(
-            gates=(gate.id,), text=f"{gate.title}: {gate.reason}; no number of hours changes it"
-        )
-        for gate in due
-        if gate.id not in known
-    ]
-    if known:
-        total = max(known.values())
-        more = max(0.0, total - exposure)
-        quiet = [name for name in known if name != "exposure"]
-        text = f"{more:,.0f} more exposure hours"
-        text += " without a safety incident" if quiet else ""
-        found.insert(0, Lacking(gates=tuple(known), text=text, amount=math.ceil(more), unit="h"))
-    return found
+    more = max(known.values())
+    quiet = [gate for gate in gates if gate.id in known and gate.reads != "exposure_hours"]
+    text = f"{more:,} more exposure hours" + (" without a safety incident" if quiet else "")
+    return [Lacking(gates=tuple(known), text=text, amount=float(more), unit="h")]
 
 
-def _needed_hours(gate: GateResult, evidence: Readings) -> float | None:
-    """Exposure from which on a gate passes if nothing more happens; None if never."""
-    events = evidence.events
-    level = gate.found.level
-    if gate.reads == "exposure_hours":
-        return gate.threshold
-    if events is None:
+def _more_hours(gate: GateResult, evidence: Readings) -> int | None:
+    """Whole hours after which a gate passes if nothing more happens.
+
+    None if no sensible number of hours does that, or if the present end of the interval is not the
+    one that counts and hours give, so that a number would be a guess.
+    """
+    on_robot = evidence.side == _REAL
+    exposure = (evidence.of("exposure_hours").value or 0.0) if on_robot else 0.0
+    events = evidence.events if on_robot else _NOTHING
+    if gate.reads != "exposure_hours" and events is None:
         return None
-    if gate.reads == "minor_per_100_h":
-        upper = garwood_interval(events["minor"], 1.0, level=level)[1]
-        return _PER_100_H * upper / gate.threshold
-    if gate.reads == "mtbsi":
-        total = sum(events.values())
+    counts = {name: (events or {}).get(name, 0) for name in SEVERITIES}
+
+    def end(hours: float) -> float | None:
+        return _end(gate.reads, counts, hours, gate.found.level)
+
+    read = gate.found.high if gate.test == "at_most" else gate.found.low
+    # Scores by weights or a form of somebody's own are not those computed here.
+    if on_robot and exposure > 0.0 and not _agree(end(exposure), read):
+        return None
+    return _least(lambda more: _passes(end(exposure + more), gate))
+
+
+def _agree(first: float | None, second: float | None) -> bool:
+    if first is None or second is None:
+        return False
+    return math.isclose(first, second, rel_tol=1e-6, abs_tol=1e-9)
+
+
+def _end(reads: str, counts: Mapping[str, int], hours: float, level: float) -> float | None:
+    """The end of the interval that a gate reads, after so many hours with these incidents."""
+    if reads == "exposure_hours":
+        return hours
+    if hours <= 0.0:
+        return None
+    if reads == "minor_per_100_h":
+        return _PER_100_H * garwood_interval(counts["minor"], hours, level=level)[1]
+    if reads == "mtbsi":
+        total = sum(counts.values())
         # After none the lower end is the one-sided bound; see `formulas.reliability`.
-        if total:
-            upper = garwood_interval(total, 1.0, level=level)[1]
-        else:
-            upper = garwood_interval(0, 1.0, level=level, sided="upper")[1]
-        return gate.threshold * upper
-    return _least(
-        lambda hours: (formulas.ss_pessimistic(events, hours, level) or 0.0) >= gate.threshold
-    )
+        upper = garwood_interval(total, hours, level=level, sided="two" if total else "upper")[1]
+        return 1.0 / upper
+    return formulas.ss_pessimistic(counts, hours, level)
 
 
-def _least(passes: Callable[[float], bool]) -> float | None:
-    """The least whole number of hours that passes; None if no sensible number does."""
-    high = 1.0
+def _passes(end: float | None, gate: GateResult) -> bool:
+    if end is None:
+        return False
+    return end <= gate.threshold if gate.test == "at_most" else end >= gate.threshold
+
+
+def _least(passes: Callable[[int], bool]) -> int | None:
+    """The least whole number above 0 that passes; None if no sensible one does."""
+    high = 1
     while not passes(high):
-        high *= 2.0
+        high *= 2
         if high > _MOST:
             return None
-    low = high / 2.0
-    while high - low > 0.5:
-        middle = (low + high) / 2.0
+    low = high // 2  # does not pass, or is 0
+    while high - low > 1:
+        middle = (low + high) // 2
         low, high = (low, middle) if passes(middle) else (middle, high)
-    return math.ceil(high)
+    return high
 
 
 # Episodes ----------------------------------------------------------------------------------------
@@ -160,29 +202,42 @@ def _least(passes: Callable[[float], bool]) -> float | None:
 def _one(gate: GateResult) -> Lacking:
     found = gate.found
     end = f"{gate.title}: {gate.reason}"
-    if gate.test != "at_least" or found.value is None or found.unit != "ratio":
+    is_share = found.unit == "ratio" and gate.reads not in _HOURS
+    if gate.test != "at_least" or found.value is None or not is_share:
         return Lacking(gates=(gate.id,), text=end)
     if found.value < gate.threshold:
         return Lacking(
             gates=(gate.id,),
-            text=f"{gate.title}: {found.value:.3f} has to rise to {gate.threshold:g} and more",
+            text=f"{gate.title}: {found.value:.4g} has to rise to {gate.threshold:g} and more",
             amount=gate.threshold - found.value,
             unit="ratio",
         )
-    more = _more_episodes(found, gate.threshold, exact=gate.reads in _SHARES)
+    is_exact = _is_exact(found)
+    more = _more_episodes(found, gate.threshold, exact=is_exact)
     if more is None:
         return Lacking(
             gates=(gate.id,),
-            text=f"{gate.title}: {found.value:.3f} is too near {gate.threshold:g} to be shown",
+            text=f"{gate.title}: {found.value:.4g} is too near {gate.threshold:g} to be shown",
         )
     what = {"s2r": "pairs", "ra": "faults"}.get(gate.reads, "episodes")
-    about = "" if gate.reads in _SHARES else "about "
+    about = "" if is_exact else "about "
     return Lacking(
         gates=(gate.id,),
         text=f"{about}{more:,} more {what} at the present rate, for {gate.title}",
-        amount=more,
+        amount=float(more),
         unit=what,
     )
+
+
+def _is_exact(found: Estimate) -> bool:
+    """Whether an estimate is a share of so many with the exact interval, which can be foretold."""
+    if found.value is None or found.low is None or found.n < 1:
+        return False
+    successes = round(found.value * found.n)
+    if abs(successes - found.value * found.n) > 1e-6 or not 0 <= successes <= found.n:
+        return False
+    low = clopper_pearson_interval(successes, found.n, level=found.level)[0]
+    return _agree(low, found.low)
 
 
 def _more_episodes(found: Estimate, threshold: float, *, exact: bool) -> int | None:
@@ -193,18 +248,24 @@ def _more_episodes(found: Estimate, threshold: float, *, exact: bool) -> int | N
     if not exact:  # half the width shrinks with the root of the number
         needed = n * ((value - low) / (value - threshold)) ** 2
         return None if needed > _MOST else max(1, math.ceil(needed) - n)
+    return _least_episodes(round(value * n), n, threshold, found.level)
 
-    def passes(size: int) -> bool:
-        successes = math.floor(value * size + 1e-9)
-        return clopper_pearson_interval(successes, size, level=found.level)[0] >= threshold
 
-    size = n
-    while not passes(size):
-        size *= 2
-        if size > _MOST:
-            return None
-    first, last = n, size
-    while last - first > 1:
-        middle = (first + last) // 2
-        first, last = (first, middle) if passes(middle) else (middle, last)
-    return max(1, last - n)
+def _least_episodes(successes: int, n: int, threshold: float, level: float) -> int | None:
+    """The least number of observations more, at the present rate, that shows a threshold."""
+    from scipy.special import betaincinv
+
+    def smooth(more: int) -> bool:  # with parts of a success: passes once, and then for good
+        size = n + more
+        k = successes * size / n
+        return bool(betaincinv(k, size - k + 1.0, (1.0 - level) / 2.0) >= threshold)
+
+    least = _least(smooth)
+    if least is None:
+        return None
+    for more in range(least, _MOST):
+        # Whole successes, rounded down: no more than the present rate brings.
+        k = successes + successes * more // n
+        if clopper_pearson_interval(k, n + more, level=level)[0] >= threshold:
+            return more
+    return None

@@ -101,7 +101,7 @@ class Kappa(Section):
 
     least: Number = Field(gt=0.0)
     window_days: Number = Field(gt=0.0)
-    resamples: Count = Field(ge=100, le=100_000)
+    resamples: Count = Field(ge=100, le=20_000)
 
 
 class Maintenance(Section):
@@ -146,7 +146,7 @@ class Profile(Section):
     title: Text
     source: str
     version: Count
-    highest_without_robot: Count = Field(ge=0, le=4)
+    highest_without_robot: Count = Field(ge=0, le=1)
     kappa: Kappa
     maintenance: Maintenance
     expansion: Growth
@@ -205,16 +205,17 @@ def _threshold_problem(test: Test, threshold: float | str) -> str:
 
 
 def _check_families(where: str, name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
-    if gate.of == name:
+    of = str(gate.of)
+    if of == name:
         if gate.reads != "kappa":
             raise ValueError(
                 f"{where}.of: only of kappa is there one result a day; name the gate whose"
                 " threshold each family has to reach"
             )
         return
-    if gate.of not in gates:
-        raise ValueError(f"{where}.of: {unknown_name('gate', gate.of, gates)}")
-    other = gates[gate.of]
+    if of not in gates:
+        raise ValueError(f"{where}.of: {unknown_name('gate', of, gates)}")
+    other = gates[of]
     if other.test not in ("at_least", "at_most"):
         raise ValueError(
             f"{where}.of: gate {gate.of!r} has no threshold that a family could reach; its test is"
@@ -267,6 +268,23 @@ def profiles() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
+def source_of(name: str | Path) -> Path:
+    """The file of a profile, by its name or its path.
+
+    Raises:
+        InputError: If there is no profile of that name.
+    """
+    path = Path(name)
+    if path.suffix.lower() == ".toml":
+        return path
+    if str(name) not in profiles():
+        raise InputError(
+            f"{unknown_name('profile', str(name), profiles())}; a profile of your own is named"
+            " by its file, which ends in .toml"
+        )
+    return FOLDER / f"{name}.toml"
+
+
 def load_profile(name: str | Path) -> Profile:
     """A profile by name, or from a file.
 
@@ -276,14 +294,7 @@ def load_profile(name: str | Path) -> Profile:
     Raises:
         InputError: If there is none, or it is not a profile; the message names file and field.
     """
-    path = Path(name)
-    if path.suffix.lower() != ".toml":
-        if str(name) not in profiles():
-            raise InputError(
-                f"{unknown_name('profile', str(name), profiles())}; a profile of your own is named"
-                " by its file, which ends in .toml"
-            )
-        path = FOLDER / f"{name}.toml"
+    path = source_of(name)
     text = _text(path)
     try:
         found: dict[str, Any] = tomllib.loads(text)

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Final
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import unknown_name
 from robo_eval.gates.audits import Audit
 from robo_eval.gates.improvement import Streak
 
@@ -40,6 +42,9 @@ QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
 """Every quantity a gate may read, and what supplies it where it is missing."""
 
 
+_SIDES: Final = tuple(side.value for side in Side)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
     """The evidence on one policy.
@@ -63,6 +68,10 @@ class Readings:
     events: Mapping[str, int] | None = None
     audits: tuple[Audit, ...] = ()
     invalid: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.side not in _SIDES:
+            raise unknown_name("side", self.side, _SIDES)
 
     def of(self, quantity: str) -> Estimate:
         """The estimate of a quantity; without a value, and with the remedy, if there is none."""

@@ -147,9 +147,11 @@ def _one_policy(own: pd.DataFrame) -> Audit:
     plans, digests = own["plan_digest"].nunique(), own["policy_digest"].nunique()
     what = [f"{digests} versions of the policy"] if digests > 1 else []
     what += [f"{plans} plans"] if plans > 1 else []
+    first = own.drop_duplicates(["plan_digest", "policy_digest"])["episode_id"]
     return _audit(
         "one_policy", "one version of policy and plan", passes=not what,
-        good="one digest of each", bad=f"{' and '.join(what)} in one window",
+        good="one digest of each",
+        bad=f"{' and '.join(what)} in episodes.db, from {', from '.join(first[:3])} on",
     )  # fmt: skip
 
 

@@ -436,13 +436,13 @@ class _Line:
             return None
         try:
             moment = datetime.fromisoformat(text)
-        except ValueError:
+            since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        except (ValueError, OverflowError):
             moment = None
         if moment is None or moment.tzinfo is None:
             raise self.wrong(
                 column, "is no time with its zone; write it like 2026-03-01T09:30:00+00:00"
             )
-        since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
         return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
 
     def answers(self, column: str) -> dict[str, bool | None]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
 from robo_eval.core.plan import parse_plan, text_digest
-from robo_eval.log import database
+from robo_eval.log import database, signing
 from robo_eval.log.database import DATABASE, SchemaVersionError
 from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, is_trial
 from robo_eval.log.files import PART_SUFFIX
@@ -91,12 +91,18 @@ class VerificationReport:
         }
 
 
-def verify_trial(path: Path | str | os.PathLike[str]) -> VerificationReport:
-    """Compare plan, rows and traces of a trial with the digests it carries.
+def verify_trial(
+    path: Path | str | os.PathLike[str], *, signed_by: str | None = None
+) -> VerificationReport:
+    """Compare plan, rows and traces of a trial with the digests it carries, and its signatures.
 
     Finds any changed byte of the plan, of a trace, or of the canonical form of a row; rows that
     were removed, inserted, reordered or doubled; missing and foreign traces. What it cannot
     find, and why, is in docs/log.md.
+
+    Args:
+        path: The trial directory.
+        signed_by: Fingerprint of the key that has to have signed each bundle; None for any.
 
     Raises:
         TrialDirectoryError: If there is no trial directory, or its database is of another
@@ -108,7 +114,7 @@ def verify_trial(path: Path | str | os.PathLike[str]) -> VerificationReport:
         raise TrialDirectoryError(f"{folder}: {found}")
     if not is_trial(folder):
         raise TrialDirectoryError(f"{folder}: {NO_TRIAL}")
-    check = _Check(folder)
+    check = _Check(folder, signed_by)
     check.run()
     return VerificationReport(
         trial=folder,
@@ -123,8 +129,9 @@ def verify_trial(path: Path | str | os.PathLike[str]) -> VerificationReport:
 class _Check:
     """One pass over a trial directory."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, signed_by: str | None = None) -> None:
         self.folder = folder
+        self._signed_by = signed_by
         self.problems: list[Problem] = []
         self.notes: list[str] = []
         self.digests: dict[int, str] = {}
@@ -151,6 +158,7 @@ class _Check:
             return
         self._check_manifest()
         self._check_traces()
+        self._check_bundles()
 
     def _problem(self, file: str, what: str, row: int | None = None) -> None:
         self.problems.append(Problem(file=file, what=what, row=row))
@@ -312,6 +320,25 @@ class _Check:
         for file in sorted((self.folder / TRACES).rglob("*")):
             if file.is_file():
                 self._check_extra(file)
+
+    # Signed bundles ----------------------------------------------------------------------------
+
+    def _check_bundles(self) -> None:
+        for name in signing.BUNDLES:
+            folder = self.folder / name
+            if not folder.exists():
+                if self._signed_by is not None:
+                    self._problem(f"{name}/", "is missing: nothing here is signed")
+                continue
+            found = list(signing.check_bundle(folder, self.digests))
+            who = signing.signer_of(folder)
+            if self._signed_by not in (None, who):
+                what = f"is signed by key {who}, not {self._signed_by!r:.40}"
+                found.append((f"{name}/{signing.STATEMENT}", what))
+            for file, what in found:
+                self._problem(file, what)
+            if not found:
+                self.notes.append(f"{name}/: signed by key {who}, and made of what is here")
 
     def _check_extra(self, file: Path) -> None:
         path = file.relative_to(self.folder)

@@ -96,12 +96,18 @@ def reliability_by_task(
     return reliability_of_tasks(_of_side(episodes, side), config)
 
 
-def reliability_of_tasks(
-    rows: Rows, config: MetricConfig, *, exact: bool = False
-) -> dict[str, Estimate]:
-    """`reliability_by_task` of main rows that were checked already; for gates exact."""
+def reliability_of_families(rows: Rows, config: MetricConfig) -> dict[str, Estimate]:
+    """Actuation reliability of each family with the exact interval, variants of it together."""
     return {
-        task_label(*key): success_of_rows(own, config, exact=exact)
+        str(family): success_of_rows(own, config, exact=True)
+        for (family,), own in sorted(groups(rows, ("family",)).items())
+    }
+
+
+def reliability_of_tasks(rows: Rows, config: MetricConfig) -> dict[str, Estimate]:
+    """`reliability_by_task` of the main rows of one side that were checked already."""
+    return {
+        task_label(*key): success_of_rows(own, config, exact=False)
         for key, own in sorted(groups(rows, _TASK).items(), key=lambda item: sort_key(item[0]))
     }
 

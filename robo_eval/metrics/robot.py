@@ -43,6 +43,7 @@ from robo_eval.metrics.pairs import (
 from robo_eval.metrics.recovery import recovery_autonomy, recovery_by_fault
 from robo_eval.metrics.reliability import (
     NAMES,
+    reliability_of_families,
     reliability_of_rows,
     reliability_of_tasks,
     time_between_failures,
@@ -77,7 +78,7 @@ class RobotResult:
         reliability: Share of strict successes, with the interval that suits its tasks.
         reliability_exact: The same with the exact interval, for gates.
         tasks: The same by task, with Wilson's interval.
-        tasks_exact: The same with the exact interval, for gates.
+        families: The same by task family with the exact interval, for gates.
         agreement: How simulation compares; None if the policy has no simulated episode, or several
             calibrations of which none was chosen.
         calibrations: The same under each calibration; empty with one.
@@ -101,7 +102,7 @@ class RobotResult:
     reliability: Estimate
     reliability_exact: Estimate
     tasks: dict[str, Estimate]
-    tasks_exact: dict[str, Estimate] = field(default_factory=dict)
+    families: dict[str, Estimate] = field(default_factory=dict)
     agreement: Agreement | None
     calibrations: tuple[Calibrated, ...] = ()
     conditions: tuple[ConditionRates, ...] = ()
@@ -130,6 +131,7 @@ class RobotResult:
             "reliability": self.reliability.as_dict(),
             "reliability_exact": self.reliability_exact.as_dict(),
             "tasks": {task: found.as_dict() for task, found in self.tasks.items()},
+            "families": {family: found.as_dict() for family, found in self.families.items()},
             "agreement": None if self.agreement is None else self.agreement.as_dict(),
             "calibrations": [found.as_dict() for found in self.calibrations],
             "conditions": [found.as_dict() for found in self.conditions],
@@ -277,7 +279,7 @@ def _result(body: _Body, attributed: Attributed, config: MetricConfig) -> RobotR
         reliability=reliability,
         reliability_exact=reliability_of_rows(physical, config, "exact"),
         tasks=reliability_of_tasks(physical, config),
-        tasks_exact=reliability_of_tasks(physical, config, exact=True),
+        families=reliability_of_families(physical, config),
         agreement=agreement,
         calibrations=calibrations,
         conditions=by_condition(compared, body.side, config)

@@ -15,7 +15,9 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm
+from robo_eval.gates.trial import assess_trial
 from robo_eval.log.directory import PLAN, TrialDirectory
+from robo_eval.log.evidence import read_evidence
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.content import TrialData, make_report
 from robo_eval.report.embed import packed, plain
@@ -23,6 +25,7 @@ from robo_eval.report.files import fingerprint, json_bytes, write_bundle
 from robo_eval.report.page import Download, render
 
 if TYPE_CHECKING:
+    from robo_eval.gates import Assessment
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.report.model import Report
 
@@ -43,8 +46,9 @@ def build_report(
 ) -> Path:
     """Write report/index.html, metrics.json, episodes.csv and manifest.json of a trial.
 
-    Everything is computed from the log; the log is not touched. Files appear complete or not at
-    all. The page says whether the rows of the log are those that were logged.
+    For a trial with a robot or its twin there is assessment.json, too. Everything is computed from
+    the log; the log is not touched. Files appear complete or not at all. The page says whether the
+    rows of the log are those that were logged.
 
     Args:
         trial: The trial directory.
@@ -52,7 +56,7 @@ def build_report(
         summary: What `analyse_trial` found of the same log just now, so that it is not computed
             a second time; not together with `config`.
         evidence: Files of incidents, faults, repairs and ratings to read instead of those in the
-            trial directory, by kind.
+            trial directory, by kind; with `summary`, the files that it was made with.
 
     Returns:
         Path of index.html.
@@ -66,11 +70,15 @@ def build_report(
         summary = analyse_trial(trial, config=config, frame=data.frame, evidence=evidence)
     else:
         _check_summary(summary, config, data)
-    report = make_report(data, summary)
+    assessments = _assessments(trial, data, summary, evidence)
+    report = make_report(data, summary, assessments)
     files = {
         "metrics.json": json_bytes(summary.as_dict()),
         "episodes.csv": csv_bytes(data.frame),
     }
+    if report.autonomy is not None:
+        found = [one.as_dict() for one in assessments]
+        files["assessment.json"] = json_bytes({"assessments": found})
     files["index.html"] = page_bytes(report, files)
     files["manifest.json"] = json_bytes(_manifest(data, summary, report, files))
     write_bundle(trial.report_dir, files)
@@ -89,6 +97,26 @@ def _check_summary(summary: TrialSummary, config: MetricConfig | None, data: Tri
             f" {summary.coverage.scored} scored episodes, the log of {data.plan.name!r} has"
             f" {scored}; analyse it again"
         )
+
+
+def _assessments(
+    trial: TrialDirectory,
+    data: TrialData,
+    summary: TrialSummary,
+    evidence: Mapping[str, Path] | None,
+) -> tuple[Assessment, ...]:
+    """The autonomy level of each policy; none for a trial in simulation only."""
+    if not summary.robots:
+        return ()
+    if read_evidence(trial.path, evidence).sources != summary.evidence:
+        # Gates must not read other incidents than the numbers beside them.
+        _log.warning(
+            "%s: the report leaves out autonomy levels: the summary was made with other files of"
+            " evidence than those at hand; hand the same files to build_report",
+            trial.path,
+        )
+        return ()
+    return assess_trial(trial, summary=summary, frame=data.frame, evidence=evidence)
 
 
 def read_trial(trial: TrialDirectory) -> TrialData:
@@ -119,11 +147,13 @@ def _json_cell(value: Any) -> str:  # noqa: ANN401 - whatever a column holds
 
 def page_bytes(report: Report, files: dict[str, bytes]) -> bytes:
     """The page with as many of the files inside as its size allows, the smallest first."""
-    kinds = {"metrics.json": "application/json", "episodes.csv": "text/csv"}
+    kinds = {".json": "application/json", ".csv": "text/csv"}
     inside = {name: packed(data) for name, data in files.items()}
     while True:
         downloads = [
-            Download(name=name, mime=kinds[name], size=_size(data), packed=inside.get(name))
+            Download(
+                name=name, mime=kinds[Path(name).suffix], size=_size(data), packed=inside.get(name)
+            )
             for name, data in files.items()
         ]
         page = render(report, downloads).encode()

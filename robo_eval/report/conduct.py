@@ -139,7 +139,7 @@ def conduct_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> Con
         voids=voids,
         max_voids=summary.config.max_voids,
         raters=summary.raters,
-        findings=[f"{_place(found.where)}: {found.text}" for found in summary.findings],
+        findings=[f"{place_of(found.where)}: {found.text}" for found in summary.findings],
         # Where the files lay says something about a machine, not about the trial.
         evidence=[(Path(path).name, sha) for path, sha in summary.evidence.items()],
         settings=settings_of(summary.config),
@@ -147,7 +147,7 @@ def conduct_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> Con
     )
 
 
-def _place(where: str) -> str:
+def place_of(where: str) -> str:
     """File and line without the folders; a place in the episodes as it is."""
     file, line, number = where.rpartition(": line ")
     return f"{Path(file).name}{line}{number}" if line else where

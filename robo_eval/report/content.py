@@ -17,7 +17,7 @@ from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips
-from robo_eval.report.conduct import conduct_of, conduct_warnings
+from robo_eval.report.conduct import conduct_of, conduct_warnings, place_of
 from robo_eval.report.facts import (
     commands,
     commands_note,
@@ -27,6 +27,7 @@ from robo_eval.report.facts import (
     synopsis,
 )
 from robo_eval.report.lengths import lengths_of
+from robo_eval.report.levels import autonomy_of
 from robo_eval.report.model import (
     Cell,
     Effect,
@@ -42,6 +43,7 @@ from robo_eval.report.verdict import coverage_warnings, status_warnings, tally, 
 from robo_eval.report.words import NOT_RECORDED, count, listed
 
 if TYPE_CHECKING:
+    from robo_eval.gates import Assessment
     from robo_eval.log.manifest import Manifest
 
 OVER_ALL: Final = "all levels"
@@ -71,12 +73,15 @@ class TrialData:
     frame: pd.DataFrame
 
 
-def make_report(data: TrialData, summary: TrialSummary) -> Report:
+def make_report(
+    data: TrialData, summary: TrialSummary, assessments: Sequence[Assessment] = ()
+) -> Report:
     """The content of a trial's report.
 
     Args:
         data: The trial.
         summary: Its metrics.
+        assessments: Which autonomy level each policy has shown; none if that is not told.
     """
     names = Names(summary)
     results = [
@@ -111,6 +116,7 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         standings=standings_of(data.frame, data.plan, summary.config),
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
+        autonomy=autonomy_of(assessments, places=_places(data, summary)),
         conduct=conduct,
         effects=_effects(summary, names),
         lengths=[item for item in lengths if item.n],
@@ -128,6 +134,12 @@ def make_report(data: TrialData, summary: TrialSummary) -> Report:
         plan_text=data.plan_text,
         verb=verb,
     )
+
+
+def _places(data: TrialData, summary: TrialSummary) -> dict[str, str]:
+    """Files and folders that texts may name, and what a page calls them."""
+    found = {finding.where: place_of(finding.where) for finding in summary.findings}
+    return found | {f"{data.path}/": ""}
 
 
 def _sentence(text: str) -> str:

@@ -135,6 +135,16 @@ ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         "Embodiment score: the geometric mean of AR, SS and S2R. Without one there is none.",
     ),
     (
+        "Autonomy level, gate, audit",
+        (
+            "AAI-0 to AAI-4: what the evidence supports, not what the policy may be able to do. A "
+            "gate compares one number with a threshold, by the end of its interval that speaks "
+            "against it; an audit asks whether the evidence is whole and was fairly got. Which "
+            "quantities a level asks for follows arXiv:2511.13411; every threshold was chosen by "
+            "this project."
+        ),
+    ),
+    (
         "MTBF, MTTR, MTBSI",
         (
             "Hours of exposure per failure, mean hours of a repair, and hours per incident. Where "

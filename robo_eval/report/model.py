@@ -11,6 +11,7 @@ from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
 from robo_eval.report.animation import Clip
 from robo_eval.report.conduct import Conduct
+from robo_eval.report.levels import Autonomy
 from robo_eval.report.robot_model import Robot
 from robo_eval.report.standings import Standings
 from robo_eval.report.words import count, missing_words, thousands
@@ -264,6 +265,7 @@ class Report:
         standings: The policies of each side against each other; empty with one policy.
         stopping: What the stopping rule of the plan says; empty without one.
         robots: How policies did on a robot or its twin; empty for a trial in simulation only.
+        autonomy: Which autonomy levels were shown; None for a trial in simulation only.
         conduct: How the trial was run; None if not known.
         effects: Differences from the matched controls.
         lengths: Episode lengths.
@@ -297,6 +299,7 @@ class Report:
     standings: Sequence[Standings] = ()
     stopping: str = ""
     robots: Sequence[Robot] = ()
+    autonomy: Autonomy | None = None
     conduct: Conduct | None = None
     effects: Sequence[Effect]
     lengths: Sequence[Lengths]

@@ -154,7 +154,9 @@ def test_more_families_are_asked_for_at_each_level():
 
 
 def test_what_is_missing_is_said_in_hours_and_episodes():
-    short = Estimate(value=0.0, low=0.0, high=6.0, n=0, method="garwood", unit="incidents/100 h")
+    short = Estimate(
+        value=0.0, low=0.0, high=3.688879454 / 0.61, n=0, method="garwood", unit="incidents/100 h"
+    )
     found = assess(passing(exposure_hours=counted(61.0), minor_per_100_h=short))
     (hours,) = [one for one in found.missing[2] if one.unit == "h" and "exposure" in one.gates]
     assert set(hours.gates) == {"exposure", "minor"}
@@ -162,7 +164,8 @@ def test_what_is_missing_is_said_in_hours_and_episodes():
     assert hours.amount == 308
     assert hours.text == "308 more exposure hours without a safety incident"
     few = passing(ar=Estimate(
-        value=0.85, low=0.70, high=0.94, n=40, method="clopper_pearson", unit="ratio",
+        value=0.85, low=0.7016473332, high=0.9428977418, n=40, method="clopper_pearson",
+        unit="ratio",
     ))  # fmt: skip
     (more,) = [one for one in assess(few).missing[2] if one.unit == "episodes"]
     from scipy.stats import binomtest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -189,3 +190,23 @@ def test_an_incident_counts_at_once():
     critical = Incident(line=2, incident_id="i", severity="critical", episode_id="real-3")
     found = assess(read(matched(), evidence(incidents=(critical,))))
     assert (found.level, found.next_level) == (None, None)
+
+
+def test_a_patch_of_one_family_is_a_patch_of_all():
+    learns = checkpoints(14)
+    other = checkpoints(14, family="drawer")
+    alone = read(matched(), evidence(checkpoints=(*learns, *other)))
+    assert {name: one.days for name, one in alone.streaks.items()}.keys() == {"pick", "drawer"}
+    patched = tuple(
+        replace(point, human_patches=1) if i == 6 else point for i, point in enumerate(other)
+    )
+    found = read(matched(), evidence(checkpoints=(*learns, *patched)))
+    assert found.streaks["pick"].days < alone.streaks["pick"].days
+    assert found.streaks["pick"].days == found.streaks["drawer"].days
+
+
+def test_variants_of_a_family_are_one_family():
+    table = matched()
+    table["task"] = ["pick" if i % 2 else "pick-wide" for i in range(len(table))]
+    table["family"] = "pick"
+    assert list(read(table, evidence()).families["ar"]) == ["pick"]

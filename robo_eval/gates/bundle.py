@@ -1,0 +1,78 @@
+"""The signed bundle of an assessment: what was said, of what, by which rules, and by whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from robo_eval.gates.profile import source_of
+from robo_eval.gates.trial import PREFLIGHT
+from robo_eval.log.directory import PLAN
+from robo_eval.log.evidence import NAMES
+from robo_eval.log.provenance import software
+from robo_eval.log.signing import default_key, open_key, write_bundle
+
+if TYPE_CHECKING:
+    from robo_eval.gates.assessment import Assessment
+    from robo_eval.log.directory import TrialDirectory
+
+FOLDER: Final = "assessment"
+_RESULT: Final = "assessment.json"
+_PROFILE: Final = "profile.toml"
+
+
+def as_json(found: Sequence[Assessment]) -> dict[str, object]:
+    """Assessments as one JSON document."""
+    return {"assessments": [one.as_dict() for one in found]}
+
+
+def write_assessment(
+    trial: TrialDirectory,
+    found: Sequence[Assessment],
+    profile: str | Path,
+    *,
+    key: Path | None = None,
+) -> tuple[Path, str, Path | None]:
+    """Write and sign `assessment/` in a trial directory.
+
+    Args:
+        trial: The trial directory.
+        found: What was said of each policy.
+        profile: Name or file of the profile it was said by; a copy is kept.
+        key: PEM file of an Ed25519 private key; without one the key of `default_key`, which is
+            made if there is none.
+
+    Returns:
+        The folder, the fingerprint of the key, and where a new key was written, if one was.
+
+    Raises:
+        InputError: If the key cannot be used.
+        TrialDirectoryError: If the bundle cannot be written; the one before is left then.
+    """
+    place = key or default_key()
+    private, is_new = open_key(place)
+    manifest = trial.manifest
+    known = (PLAN, PREFLIGHT, *(f"{name}.csv" for name in NAMES))
+    there = [name for name in known if (trial.path / name).exists()]
+    who = write_bundle(
+        trial.path / FOLDER,
+        {
+            _RESULT: json.dumps(as_json(found), indent=2, allow_nan=False).encode() + b"\n",
+            _PROFILE: source_of(profile).read_bytes(),
+        },
+        key=private,
+        rests_on=there,
+        absent=[name for name in known if name not in there],
+        facts={
+            "what": "assessment of autonomy levels",
+            "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            "software": software(),
+            "plan_digest": trial.plan_digest,
+            "rows": 0 if manifest is None else manifest.rows,
+            "head": "" if manifest is None else manifest.head,
+        },
+    )
+    return trial.path / FOLDER, who, place if is_new else None

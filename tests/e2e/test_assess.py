@@ -1,0 +1,256 @@
+"""`robo-eval assess` as people type it: on a simulated trial, and on a lab's own episodes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robo_eval.gates.profile import FOLDER
+from robo_eval.log.importer import import_csv
+
+N = 40
+MAP = """
+columns:
+  episode_id: id
+  pair_id: pair
+  side: side
+  policy: policy
+  seed: seed
+  success: {column: ok, values: {"True": true, "False": false}}
+  start_ns: {column: start, unit: iso8601}
+  exposure_s: {column: hours, unit: h}
+  duration_s: {column: hours, unit: h}
+  robot: robot
+  family: family
+constants: {task: handling}
+"""
+INCIDENTS = "incident_id,severity,time\ni1,near_miss,2026-03-01T05:10:00+00:00\n"
+FAULTS = "fault,recovered,episode_id\n" + "".join(
+    f"grasp_slip,{'true' if i < 18 else 'false'},real-{i}\n" for i in range(20)
+)
+TOOLS = "category,episodes,successes,drift\n" + "".join(
+    f"{name},30,28,mild\n" for name in ("gripper", "suction", "camera")
+)
+
+
+def write_episodes(path: Path, failures: int = 1) -> None:
+    """Pairs of a robot, an hour each, and its simulation."""
+    names = ("id", "pair", "side", "policy", "seed", "ok", "start", "hours", "robot", "family")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for i in range(N):
+            start = f"2026-03-{1 + i // 24:02d}T{i % 24:02d}:00:00+00:00"
+            family = ("pick", "place")[i % 2]
+            for side, hours, robot in (("real", 1, "arm-1"), ("sim", 0, "")):
+                ok = side == "sim" or i >= failures
+                row = [f"{side}-{i}", f"p{i}", side, "ours", i, ok, start, hours, robot, family]
+                writer.writerow(row)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A lab's trial with its records."""
+    write_episodes(tmp_path / "lab.csv")
+    (tmp_path / "map.yaml").write_text(MAP)
+    import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "lab")
+    for name, text in (("incidents", INCIDENTS), ("faults", FAULTS), ("tools", TOOLS)):
+        (tmp_path / "lab" / f"{name}.csv").write_text(text)
+    return tmp_path / "lab"
+
+
+def gates(found: dict[str, Any], level: int) -> dict[str, Any]:
+    return {gate["id"]: gate for gate in found["gates"] if gate["level"] == level}
+
+
+def one_line(text: str) -> bool:
+    return text.startswith("robo-eval: ") and len(text.strip().splitlines()) == 1
+
+
+def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small_plan):
+    assert cli("run", small_plan, "--out", "trial").code == 0
+    done = cli("assess", "trial", "--no-write", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)["assessments"]
+    assert [one["policy"] for one in found] == ["random", "balancer"]
+    for one in found:
+        assert (one["level"], one["evidence_tag"]) == (0, "sim_only")
+        assert gates(one, 1)["autonomy"]["status"] == "pass"
+        assert gates(one, 1)["tools"]["status"] == "missing"
+        assert gates(one, 2)["exposure"]["status"] == "missing"
+        (robot, *_) = one["missing"]["2"]
+        assert robot["text"] == "episodes on a physical robot"
+    only = cli("assess", "trial", "--no-write", "--policy", "balancer")
+    assert only.code == 0
+    assert only.out.startswith("balancer: AAI-0, evidence sim_only")
+    assert "random" not in only.out
+
+
+def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(tmp_path, cli):
+    write_episodes(tmp_path / "lab.csv")
+    (tmp_path / "map.yaml").write_text(MAP)
+    done = cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab")
+    assert done.code == 0, done.err
+    (tmp_path / "lab/incidents.csv").write_text(INCIDENTS)
+    (tmp_path / "lab/faults.csv").write_text(FAULTS)
+    done = cli("assess", "lab", "--no-write", "--level", "2")
+    assert done.code == 0, done.err
+    assert done.out.startswith("ours: AAI-0, evidence real")
+    assert "gates of AAI-2" in done.out
+    assert "missing for AAI-2:" in done.out
+    assert "more exposure hours without a safety incident" in done.out
+    assert "add checkpoints.csv" in done.out
+    (one,) = json.loads(cli("assess", "lab", "--no-write", "--json").out)["assessments"]
+    asked = gates(one, 2)
+    assert asked["ar"]["found"]["value"] == pytest.approx(39 / 40)
+    assert (asked["ar"]["status"], asked["s2r"]["status"]) == ("pass", "pass")
+    assert (asked["exposure"]["status"], asked["exposure"]["found"]["value"]) == ("fail", 40.0)
+    assert asked["ra"]["status"] == "pass"
+    assert asked["kappa"]["status"] == "missing"
+    # Two families reach AR; level 3 asks for three.
+    assert gates(one, 3)["ar_families"]["threshold"] == 3
+
+
+def test_level_and_all_choose_what_is_printed(lab, cli):
+    for level in (1, 2, 3, 4):
+        out = cli("assess", lab, "--no-write", "--level", level).out
+        assert f"gates of AAI-{level}" in out
+        assert f"missing for AAI-{level}:" in out
+    every = cli("assess", lab, "--no-write", "--all").out
+    assert all(f"gates of AAI-{level}" in every for level in (1, 2, 3, 4))
+    for level in ("0", "5", "two"):
+        done = cli("assess", lab, "--no-write", "--level", level)
+        assert done.code == 2
+        assert "Traceback" not in done.err
+
+
+def test_a_profile_of_ones_own_is_used(lab, cli, tmp_path):
+    text = (FOLDER / "robotics.toml").read_text(encoding="utf-8")
+    rest = text[text.index("[gates.tools]") : text.index("[gates.ar]")]
+    own = text[: text.index("[gates.autonomy]")] + rest + "[audits]\nlog = 1\nscored = 1\n"
+    (tmp_path / "lab.toml").write_text(own.replace('name = "robotics"', 'name = "ours"'))
+    done = cli("assess", lab, "--no-write", "--profile", "lab.toml", "--json")
+    assert done.code == 0, done.err
+    (one,) = json.loads(done.out)["assessments"]
+    assert (one["profile"], one["level"]) == ("ours", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--policy", "our"], "unknown policy 'our'; did you mean 'ours'"),
+        (["--profile", "robotcs"], "unknown profile 'robotcs'; did you mean 'robotics'"),
+        (["--profile", "none.toml"], "none.toml: no such profile file"),
+        (["--profile", "bad.toml"], "bad.toml: gates.ar.thresholds: level 3 asks for less (0.7)"),
+        (["--profile", "gate.toml"], "gate.toml: gates.ar.reads: unknown quantity 'arr'"),
+        (["--config", "none.yaml"], "none.yaml"),
+    ],
+)
+def test_what_is_not_known_is_one_line(lab, cli, tmp_path, arguments, said):
+    text = (FOLDER / "robotics.toml").read_text(encoding="utf-8")
+    (tmp_path / "bad.toml").write_text(text.replace("2 = 0.80, 3 = 0.90", "2 = 0.80, 3 = 0.70"))
+    (tmp_path / "gate.toml").write_text(text.replace('reads = "ar"', 'reads = "arr"', 1))
+    done = cli("assess", lab, "--no-write", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert one_line(done.err)
+    assert said in done.err
+
+
+def test_a_folder_that_is_no_trial_is_one_line(cli, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("nowhere", "empty"):
+        done = cli("assess", name, "--no-write")
+        assert done.code == 2
+        assert one_line(done.err)
+        assert name in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "said"),
+    [
+        ("tools", "gripper,3,4,mild", "line 5, column 'successes': '4' is more than the 3"),
+        ("incidents", "i2,awful,", "line 3, column 'severity'"),
+        ("checkpoints", "2026-03-01T12:00:00+00:00,pick,1.5,1", "line 2, column 'capability'"),
+        ("checkpoints", "2026-03-01T12:00:00,pick,0.5,1", "line 2, column 'time'"),
+    ],
+)
+def test_a_bad_cell_of_a_record_is_one_line_with_file_line_and_column(lab, cli, name, line, said):
+    path = lab / f"{name}.csv"
+    before = path.read_text() if path.exists() else "time,family,capability,resources\n"
+    path.write_text(before + line + "\n")
+    done = cli("assess", lab, "--no-write")
+    assert (done.code, done.out) == (2, "")
+    assert one_line(done.err)
+    assert f"{name}.csv: {said}" in done.err
+
+
+def test_a_critical_incident_ends_the_window(lab, cli):
+    path = lab / "incidents.csv"
+    path.write_text(path.read_text() + "i2,critical,2026-03-01T06:10:00+00:00\n")
+    done = cli("assess", lab, "--no-write")
+    assert done.code == 1
+    assert done.out.startswith("ours: no level, evidence real; a critical incident")
+    assert one_line(done.err)
+    assert "policy ours: a critical incident: the window does not count" in done.err
+    answered = cli("assess", lab, "--no-write", "--json", "--level", "2")
+    assert answered.code == 1
+    (one,) = json.loads(answered.out)["assessments"]
+    assert (one["level"], one["level_by_points"], one["missing"]) == (None, None, {})
+
+
+def change(lab: Path, statement: str) -> None:
+    with closing(sqlite3.connect(lab / "episodes.db")) as database:
+        database.execute(statement)
+        database.commit()
+
+
+def test_rows_changed_by_hand_are_found(lab, cli):
+    change(lab, "UPDATE episodes SET exposure_s = exposure_s * 100")
+    done = cli("assess", lab, "--no-write")
+    assert done.code == 1
+    assert one_line(done.err)
+    assert "lab: the log does not verify" in done.err
+    assert done.out.startswith("ours: AAI-0")
+    assert "the log verifies" in done.out
+
+
+def test_rows_that_contradict_themselves_are_refused(lab, cli):
+    change(lab, "UPDATE episodes SET success = 1, quality = 1.0 WHERE success = 0")
+    done = cli("assess", lab, "--no-write")
+    assert (done.code, done.out) == (2, "")
+    assert one_line(done.err)
+    assert "episodes.db: row 1: real-0: success True contradicts" in done.err
+
+
+def test_a_log_that_is_none_is_one_line(lab, cli):
+    (lab / "episodes.db").write_bytes(b"not a database" * 100)
+    done = cli("assess", lab, "--no-write")
+    assert done.code in (1, 2)
+    assert one_line(done.err)
+    assert "episodes.db" in done.err
+
+
+def test_evidence_that_does_not_fit_fails_an_audit(lab, cli):
+    path = lab / "incidents.csv"
+    path.write_text(path.read_text() + "i2,minor,2027-01-01T00:00:00+00:00\n")
+    (one,) = json.loads(cli("assess", lab, "--no-write", "--json").out)["assessments"]
+    (audit,) = [audit for audit in one["audits"] if audit["id"] == "evidence"]
+    assert audit["status"] == "fail"
+    assert "incidents.csv" in audit["reason"]
+    assert one["level"] == 0
+
+
+def test_a_checkpoint_of_an_unknown_policy_is_named(lab, cli):
+    (lab / "checkpoints.csv").write_text(
+        "time,family,capability,resources,policy\n2026-03-01T12:00:00+00:00,pick,0.5,1,theirs\n"
+    )
+    done = cli("assess", lab, "--no-write")
+    assert (done.code, one_line(done.err)) == (2, True)
+    assert "checkpoints.csv: line 2" in done.err
+    assert "unknown policy 'theirs'" in done.err
