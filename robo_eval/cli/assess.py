@@ -143,11 +143,13 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
 
 
 def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
+    from robo_eval.gates.words import shown
+
     found = gate.found
-    text = "-" if found.value is None else f"{found.value:.4g}"
+    text = "-" if found.value is None else shown(found.value)
     if found.low is not None and found.high is not None and found.low != found.high:
-        text += f" [{found.low:.4g}, {found.high:.4g}]"
+        text += f" [{shown(found.low)}, {shown(found.high)}]"
     if found.value is not None:
         text += f" n={found.n}"
     sign = {"at_least": ">= ", "at_most": "<= ", "families": ">= "}.get(gate.test, "")
-    return gate.status, gate.title, text, f"{sign}{gate.threshold:g}", gate.reason
+    return gate.status, gate.title, text, f"{sign}{shown(gate.threshold)}", gate.reason

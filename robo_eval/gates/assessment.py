@@ -13,6 +13,7 @@ from robo_eval.gates.audits import Audit, Status
 from robo_eval.gates.lacking import Lacking, lacking_of
 from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
 from robo_eval.gates.readings import QUANTITIES, Readings
+from robo_eval.gates.words import shown
 
 _REAL: Final = "real"
 _TAGS: Final = {"real": "real", "twin": "twin", "sim": "sim_only"}
@@ -266,13 +267,16 @@ def _words(found: Estimate, test: str, threshold: float, status: str, reads: str
         return "none happened" if status == "pass" else f"{found.value:g} happened"
     is_low = test in ("at_least", "closure")
     end = found.low if is_low else found.high
+    assert end is not None, "a status that is not missing has an end"
     name = "lower" if is_low else "upper"
     if found.method == "counted" and found.value is not None:
-        text = f"{found.value:g} of {threshold:g}"
+        text = f"{shown(found.value)} of {shown(threshold)}"
         return f"{text}; {found.reason}" if found.reason and status == "fail" else text
+    if found.method == "declared" and found.value is not None:
+        return f"{shown(found.value)}, {found.reason}"
     passing, failing = (">=", "<") if is_low else ("<=", ">")
     sign = passing if status == "pass" else failing
-    return f"{name} end {end:.4g} {sign} {threshold:g}"
+    return f"{name} end {shown(end)} {sign} {shown(threshold)}"
 
 
 def _families(

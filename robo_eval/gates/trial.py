@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -92,7 +93,7 @@ def audits_of(
     return (
         _log(summary),
         _scored(summary, policy),
-        _evidence(summary),
+        _evidence(trial, summary),
         _one_policy(own),
         _sim_logs(own),
         _real_logs(own[own["side"] == Side.REAL.value]),
@@ -134,12 +135,14 @@ def _scored(summary: TrialSummary, policy: str) -> Audit:
     )  # fmt: skip
 
 
-def _evidence(summary: TrialSummary) -> Audit:
+def _evidence(trial: TrialDirectory, summary: TrialSummary) -> Audit:
     first = next(iter(summary.findings), None)
+    # Results are passed on; where the trial lies on this machine is not for others.
+    where = "" if first is None else first.where.removeprefix(f"{trial.path}{os.sep}")
     more = f", and {len(summary.findings) - 1} more" if len(summary.findings) > 1 else ""
     return _audit(
         "evidence", "the evidence fits the episodes", passes=first is None,
-        good="no finding", bad="" if first is None else f"{first.where}: {first.text}{more}",
+        good="no finding", bad="" if first is None else f"{where}: {first.text}{more}",
     )  # fmt: skip
 
 
