@@ -21,7 +21,6 @@ from robo_eval.formulas import checks
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Checkpoint
 
-_DAY_NS: Final = 86_400 * 10**9
 _LEAST: Final = 5
 """Checkpoints an interval needs."""
 _MOST: Final = 2000
@@ -39,7 +38,7 @@ class Streak:
 
     Attributes:
         kappa: Theil-Sen slope of capability over resources of the whole window.
-        days: Most days in a row (UTC) on which the slope of the days before was high enough.
+        days: Most days in a row on which the slope of the days before was high enough.
         of_days: Days from the first checkpoint to the last.
     """
 
@@ -57,7 +56,7 @@ class Upkeep:
     """How long a capability was kept under drift.
 
     Attributes:
-        days: Most days in a row (UTC); 0 unless each drift happened within them.
+        days: Most days in a row; 0 unless each drift happened within them.
         kept: The same whatever drift happened.
         missing_drifts: Drifts that did not happen in the longest stretch.
         patched: Days on which people changed something, which starts the count anew.
@@ -215,7 +214,7 @@ def streak_of(
     if patches and whole.value is not None:
         text = f"people changed something before {len(patches)} of the checkpoints"
         whole = replace(whole, reason="; ".join(filter(None, (whole.reason, text))))
-    days = [point.time_ns // _DAY_NS for point in ordered]
+    days = [point.day for point in ordered]
     passed = []
     for day in sorted(set(days)):
         end = bisect.bisect_right(days, day)
@@ -262,7 +261,7 @@ def upkeep_of(points: Iterable[Checkpoint], *, share: float, drifts: Sequence[st
     """
     by_day: dict[int, list[Checkpoint]] = defaultdict(list)
     for point in sorted(points, key=lambda one: one.time_ns):
-        by_day[point.time_ns // _DAY_NS].append(point)
+        by_day[point.day].append(point)
     families = {point.family for found in by_day.values() for point in found}
     whole_days = {
         day: found for day, found in by_day.items() if {p.family for p in found} == families

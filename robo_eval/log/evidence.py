@@ -167,6 +167,7 @@ class Checkpoint(_Noted):
         resources: What it had spent on its own initiative until then; never falls.
         drift: Type of the drift that had set in since the checkpoint before, such as `payload`.
         human_patches: Changes that people made to it since the checkpoint before.
+        utc_offset_s: Of the clock it was noted by, from UTC.
     """
 
     time_ns: int
@@ -175,6 +176,12 @@ class Checkpoint(_Noted):
     resources: float
     drift: str = ""
     human_patches: int = 0
+    utc_offset_s: int = 0
+
+    @property
+    def day(self) -> int:
+        """Number of the calendar day by the clock of the place, from 1970 on."""
+        return (self.time_ns // 10**9 + self.utc_offset_s) // 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -445,6 +452,11 @@ class _Line:
             )
         return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
 
+    def utc_offset_s(self, column: str) -> int:
+        """Of a time that `time_ns` has read."""
+        offset = datetime.fromisoformat(self.cells[column]).utcoffset()
+        return 0 if offset is None else int(offset.total_seconds())
+
     def answers(self, column: str) -> dict[str, bool | None]:
         """Steps with true, false or null, as a JSON object."""
         text = self.cells.get(column, "")
@@ -630,6 +642,7 @@ def _checkpoint(line: _Line) -> Checkpoint:
         resources=line.quantity("resources"),
         drift=line.cells.get("drift", ""),
         human_patches=line.count("human_patches", default=0),
+        utc_offset_s=line.utc_offset_s("time"),
     )
 
 

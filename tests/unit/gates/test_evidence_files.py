@@ -125,3 +125,17 @@ def test_a_bad_table_is_named(tmp_path, name, old, new, said):
 def test_what_is_no_text_is_refused(tmp_path, name):
     assert "is not UTF-8 text" in refused(tmp_path, name, GOOD[name].encode() + b"\xff\xfe")
     assert "is missing" in refused(tmp_path, name, "")
+
+
+def test_a_day_is_that_of_the_clock_of_the_place(tmp_path: Path) -> None:
+    """At nine hours from UTC a morning and the next straddle three days of UTC."""
+    (tmp_path / "checkpoints.csv").write_text(
+        "time,family,capability,resources\n"
+        "2026-03-01T08:30:00+09:00,pick,0.5,0\n"
+        "2026-03-02T09:30:00+09:00,pick,0.5,1\n"
+        "2026-03-02T23:30:00-05:00,pick,0.5,2\n"
+    )
+    points = read_evidence(tmp_path).checkpoints or ()
+    first, second, third = (point.day for point in points)
+    assert (second - first, third - second) == (1, 0)
+    assert points[1].time_ns // 10**9 // 86_400 - points[0].time_ns // 10**9 // 86_400 == 2
