@@ -60,6 +60,8 @@ def assess(
 
     opened = TrialDirectory.open(trial)
     every_policy = assess_trial(opened, profile, config=settings_of(config))
+    if not every_policy:
+        raise CheckFailedError(f"{trial}: no episode was logged, so there is nothing to assess")
     found = [one for one in every_policy if policy in (None, one.policy)]
     if policy is not None and not found:
         raise unknown_name("policy", policy, [one.policy for one in every_policy])

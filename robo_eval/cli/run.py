@@ -278,8 +278,10 @@ def play(
         where = quoted(trial.path)
         if Side.SIM in trial.plan.sides and Side.SIM not in sides:
             next_steps(f"robo-eval partner {where}", f"robo-eval metrics {where}")
-        else:
+        elif set(sides) == {Side.SIM}:
             next_steps(f"robo-eval metrics {where}", f"robo-eval verify {where}")
+        else:
+            next_steps(f"robo-eval assess {where}", f"robo-eval verify {where}")
     problem = verification_problem(trial.path, summary.log_problem)
     problem = problem or coverage_problem(summary, sides)
     if problem:

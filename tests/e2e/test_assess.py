@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from robo_eval.core.plan import parse_plan
 from robo_eval.gates.profile import FOLDER
+from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.importer import import_csv
 
 N = 40
@@ -254,3 +256,29 @@ def test_a_checkpoint_of_an_unknown_policy_is_named(lab, cli):
     assert (done.code, one_line(done.err)) == (2, True)
     assert "checkpoints.csv: line 2" in done.err
     assert "unknown policy 'theirs'" in done.err
+
+
+def test_a_trial_without_an_episode_is_not_assessed_and_not_signed(cli, tmp_path):
+    plan = parse_plan("name: x\ntasks: [{levels: [0]}]\npolicies: [balancer]\n", source="plan")
+    TrialDirectory.create(tmp_path / "empty", plan)
+    found = cli("assess", tmp_path / "empty")
+    assert found.code == 1
+    assert "no episode was logged, so there is nothing to assess" in found.err
+    assert not (tmp_path / "empty" / "assessment").exists()
+
+
+def test_what_was_said_is_signed_for_all_policies_and_checked(lab, cli):
+    said = cli("assess", lab)
+    assert "signed by key " in said.out
+    who = said.out.split("signed by key ")[1].split(":")[0]
+    assert cli("verify", lab, "--signed-by", who).code == 0
+    assert cli("verify", lab, "--signed-by", "0" * 16).code == 1
+    with (lab / "tools.csv").open("a") as file:
+        file.write("probe,30,30,mild\n")
+    found = cli("verify", lab)
+    assert found.code == 1
+    assert "tools.csv: was changed since it was signed" in found.out
+    assert cli("assess", lab, "--no-write").code == 0
+    assert cli("verify", lab).code == 1  # nothing was signed anew
+    cli("assess", lab)
+    assert cli("verify", lab).code == 0
