@@ -25,6 +25,7 @@ from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedIds, planned_ids
 from robo_eval.core.second_rating import is_same_person, second_sample
 from robo_eval.core.series import Series, shortened
+from robo_eval.log.directory import PREFLIGHT, ROBOT_FILE
 from robo_eval.log.evidence import Evidence, Pause, Rating
 from robo_eval.metrics.attribution import void_reason
 from robo_eval.metrics.deviation import KINDS, Deviation
@@ -32,8 +33,6 @@ from robo_eval.metrics.deviation import KINDS, Deviation
 if TYPE_CHECKING:
     import pandas as pd
 
-PREFLIGHT: Final = "preflight.json"
-ROBOT: Final = "robot.yaml"
 _SCORED: Final = tuple(reason for reason in EndReason if reason.is_scored)
 _PLAYED: Final = tuple(reason for reason in EndReason if reason.is_final)
 _PLACE: Final = re.compile(r" \([^()]*tick \d+\)$")
@@ -61,7 +60,7 @@ def read_beside(folder: Path, evidence: Evidence) -> Beside:
     """What lies beside the rows in a trial directory; files that cannot be read say nothing."""
     preflight = _mapping(folder / PREFLIGHT)
     failed = preflight.get("passed") is False
-    tasks = _mapping(folder / ROBOT).get("tasks")
+    tasks = _mapping(folder / ROBOT_FILE).get("tasks")
     return Beside(
         ratings=evidence.ratings or (),
         pauses=evidence.pauses or (),

@@ -107,6 +107,8 @@ def _keep(
 
 
 def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
+    from robo_eval.gates.profile import LEVELS
+
     name = "no level" if one.level is None else f"AAI-{one.level}"
     say(f"{one.policy}: {name}, evidence {one.evidence_tag}; {one.reason}")
     if one.would_be is not None:
@@ -118,7 +120,7 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
     ):
         say(f"  by point estimates AAI-{one.level_by_points}, which intervals do not support yet")
     shown = wanted or one.next_level or one.level
-    levels = [1, 2, 3, 4] if every else [shown] if shown is not None else []
+    levels = LEVELS if every else [shown] if shown is not None else []
     for number in levels:
         gates = one.at(number)
         if gates:

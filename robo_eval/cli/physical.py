@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from robo_eval.log.directory import ROBOT_FILE
+
 if TYPE_CHECKING:
     from robo_eval.cli.progress import Shown
     from robo_eval.cli.run import Played
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from robo_eval_robot.config import RobotConfig
     from robo_eval_robot.terminal import Terminal
 
-ROBOT_FILE: Final = "robot.yaml"
-"""Copy of the robot file in the trial directory."""
 _LONGEST_NAME: Final = 100
 
 

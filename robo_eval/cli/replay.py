@@ -33,11 +33,10 @@ def replay(
 
     Example: robo-eval replay runs/demo/matched
     """
-    from robo_eval.cli.physical import ROBOT_FILE
     from robo_eval.core.errors import InputError
     from robo_eval.core.kinds import Side
     from robo_eval.core.names import unknown_name
-    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.directory import ROBOT_FILE, TrialDirectory
     from robo_eval.log.store import EpisodeStore
 
     opened = TrialDirectory.open(trial)
@@ -63,8 +62,8 @@ def _compare(trial: TrialDirectory, row: Episode) -> dict[str, Any]:
     """How far the simulator is from the robot, by seconds since the start."""
     import numpy as np
 
-    from robo_eval.cli.physical import ROBOT_FILE
     from robo_eval.core.schedule import base_id_of, environment_keywords, schedule
+    from robo_eval.log.directory import ROBOT_FILE
     from robo_eval_robot.adapter import load_adapter
     from robo_eval_robot.config import read_robot
     from robo_eval_robot.replayed import motion_of

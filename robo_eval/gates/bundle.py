@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.gates.profile import source_of
-from robo_eval.gates.trial import PREFLIGHT
-from robo_eval.log.directory import PLAN
+from robo_eval.log.directory import PLAN, PREFLIGHT
 from robo_eval.log.evidence import NAMES
 from robo_eval.log.provenance import software
-from robo_eval.log.signing import default_key, open_key, write_bundle
+from robo_eval.log.signing import ASSESSMENT, default_key, open_key, write_bundle
 
 if TYPE_CHECKING:
     from robo_eval.gates.assessment import Assessment
     from robo_eval.log.directory import TrialDirectory
 
-FOLDER: Final = "assessment"
 _RESULT: Final = "assessment.json"
 _PROFILE: Final = "profile.toml"
 
@@ -58,7 +56,7 @@ def write_assessment(
     known = (PLAN, PREFLIGHT, *(f"{name}.csv" for name in NAMES))
     there = [name for name in known if (trial.path / name).exists()]
     who = write_bundle(
-        trial.path / FOLDER,
+        trial.path / ASSESSMENT,
         {
             _RESULT: json.dumps(as_json(found), indent=2, allow_nan=False).encode() + b"\n",
             _PROFILE: source_of(profile).read_bytes(),
@@ -75,4 +73,4 @@ def write_assessment(
             "head": "" if manifest is None else manifest.head,
         },
     )
-    return trial.path / FOLDER, who, place if is_new else None
+    return trial.path / ASSESSMENT, who, place if is_new else None

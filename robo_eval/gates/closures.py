@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.gates.draws import estimate_of_draws, jeffreys_draws, tallied
 
 if TYPE_CHECKING:
     from robo_eval.gates.audits import Status
@@ -41,16 +41,6 @@ class Expansion:
     gain: Estimate
     left: Estimate
     reason: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The result as JSON would have it."""
-        return {
-            "tool": self.tool,
-            "status": self.status,
-            "gain": self.gain.as_dict(),
-            "left": self.left.as_dict(),
-            "reason": self.reason,
-        }
 
 
 def expansions_of(
@@ -85,11 +75,8 @@ def expansions_of(
 def _expansion(
     tool: str, trials: list[ToolTrial], share_left: float, level: float, seed: int
 ) -> Expansion:
-    counts: dict[tuple[str, str], tuple[int, int]] = {}
-    for trial in trials:
-        done, tried = counts.get((trial.stage, trial.group), (0, 0))
-        counts[trial.stage, trial.group] = (done + trial.successes, tried + trial.episodes)
-    absent = [cell for cell in _NEEDED if not counts.get(cell, (0, 0))[1]]
+    counts = tallied(trials, lambda trial: (trial.stage, trial.group))
+    absent = [cell for cell in _NEEDED if cell not in counts]
     if absent:
         text = ", ".join(f"{stage}/{group}" for stage, group in absent)
         nothing = Estimate.missing(reason=f"no episodes of {text}", unit="ratio")
@@ -98,14 +85,11 @@ def _expansion(
             reason=f"{tool}: not played: {text}",
         )  # fmt: skip
     rng = np.random.default_rng(seed)
-    draws = {
-        cell: rng.beta(done + 0.5, tried - done + 0.5, size=_DRAWS)
-        for cell, (done, tried) in ((cell, counts[cell]) for cell in _NEEDED)
-    }
+    draws = {cell: jeffreys_draws(*counts[cell], _DRAWS, rng) for cell in _NEEDED}
     rates = {cell: counts[cell][0] / counts[cell][1] for cell in _NEEDED}
     n = sum(counts[cell][1] for cell in _NEEDED)
-    gain = _estimate(_gain(rates), _gain(draws), n, level)
-    left = _estimate(_left(rates), _left(draws), n, level)
+    gain = estimate_of_draws(_gain(rates), _gain(draws), n=n, level=level)
+    left = estimate_of_draws(_left(rates), _left(draws), n=n, level=level)
     helped = sorted({trial.installed_by for trial in trials if trial.installed_by != "policy"})
     problem = _problem(gain, left, share_left, helped)
     return Expansion(
@@ -121,14 +105,6 @@ def _gain(rates: Mapping[tuple[str, str], Any]) -> Any:  # noqa: ANN401 - number
 
 def _left(rates: Mapping[tuple[str, str], Any]) -> Any:  # noqa: ANN401 - numbers or arrays
     return rates["ablated", "needs"] - rates["before", "needs"]
-
-
-def _estimate(value: float, draws: NDArray[np.float64], n: int, level: float) -> Estimate:
-    low, high = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return Estimate(
-        value=value, low=min(float(low), value), high=max(float(high), value), level=level, n=n,
-        method="jeffreys_draws", unit="ratio",
-    )  # fmt: skip
 
 
 def _problem(gain: Estimate, left: Estimate, share_left: float, helped: list[str]) -> str:

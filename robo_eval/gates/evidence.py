@@ -17,9 +17,11 @@ from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.formulas.axes import FULL_DEPTH, HORIZON
 from robo_eval.gates.closures import expansions_of
+from robo_eval.gates.draws import percentile_ends, tallied
 from robo_eval.gates.improvement import Streak, streak_of, upkeep_of
 from robo_eval.gates.readings import Readings
 from robo_eval.gates.teams import sociality_of
+from robo_eval.log.evidence import Evidence
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
 
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from robo_eval.log.evidence import (
         Checkpoint,
         Declaration,
-        Evidence,
         TeamTrial,
         ToolTrial,
         ToolUse,
@@ -71,7 +72,8 @@ def readings_of(
         InputError: If a note names a policy that the trial does not have.
     """
     policies = list(dict.fromkeys(table["policy"]))
-    _check_names(evidence, policies)
+    noted = evidence or Evidence()
+    _check_names(noted, policies)
     found = []
     for policy in policies:
         robots = {one.side: one for one in summary.robots if one.policy == policy}
@@ -83,21 +85,21 @@ def readings_of(
             & (table["arm"] == Arm.MAIN.value)
             & table["quality"].notna()
         ]
-        points = _of_policy(evidence.checkpoints if evidence else None, policy, side)
-        uses = _of_policy(evidence.tools if evidence else None, policy, side)
+        points = _of_policy(noted.checkpoints, policy, side)
+        uses = _of_policy(noted.tools, policy, side)
         streaks = _streaks(points, profile)
         values = {**_axes(own, summary.config), **_shown(body)}
         if uses:
             values["tools"] = _tools(uses, summary.config.level)
         if streaks:
             values["kappa"] = _best(streaks)
-        added = _of_policy(evidence.expansion if evidence else None, policy, side)
+        added = _of_policy(noted.expansion, policy, side)
         if added:
             values["expansion"] = _expansion(added, profile, summary.config)
-        teams = _of_policy(evidence.teams if evidence else None, policy, side)
+        teams = _of_policy(noted.teams, policy, side)
         if teams:
             values["sociality"] = sociality_of(teams, level=summary.config.level)
-        values |= _declared(_of_policy(evidence.declarations if evidence else None, policy, side))
+        values |= _declared(_of_policy(noted.declarations, policy, side))
         if points:
             values["maintenance_days"] = _maintenance(points, profile)
         found.append(
@@ -115,9 +117,7 @@ def readings_of(
     return tuple(found)
 
 
-def _check_names(evidence: Evidence | None, policies: Sequence[str]) -> None:
-    if evidence is None:
-        return
+def _check_names(evidence: Evidence, policies: Sequence[str]) -> None:
     for kind in ("tools", "checkpoints", "expansion", "teams", "declarations"):
         for note in getattr(evidence, kind) or ():
             if note.policy is not None and note.policy not in policies:
@@ -245,9 +245,9 @@ def _world_model(p: np.ndarray, y: np.ndarray, config: MetricConfig) -> Estimate
     brier = ((p[at] - drawn) ** 2).mean(axis=1)
     reference = ((drawn.mean(axis=1, keepdims=True) - drawn) ** 2).mean(axis=1)
     skill = np.clip(1.0 - brier / np.maximum(reference, 1e-6), 0.0, 1.0)
-    low, high = np.quantile(skill, [(1.0 - config.level) / 2.0, (1.0 + config.level) / 2.0])
+    low, high = percentile_ends(skill, config.level)
     return Estimate(
-        value=value, low=float(low), high=float(high), level=config.level, n=len(p),
+        value=value, low=low, high=high, level=config.level, n=len(p),
         method="bootstrap", unit=_RATIO,
     )  # fmt: skip
 
@@ -257,12 +257,7 @@ def _world_model(p: np.ndarray, y: np.ndarray, config: MetricConfig) -> Estimate
 
 def _tools(uses: Sequence[ToolUse], level: float) -> Estimate:
     """Tool categories that succeed under mild drift: by their share, and by its exact interval."""
-    counts: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for use in uses:
-        if use.drift == _MILD:
-            done, tried = counts[use.category]
-            counts[use.category] = (done + use.successes, tried + use.episodes)
-    used = {name: count for name, count in counts.items() if count[1]}
+    used = tallied((use for use in uses if use.drift == _MILD), lambda use: use.category)
     if not used:
         reason = f"tools.csv has no line with drift {_MILD!r}"
         return Estimate.missing(reason=reason, unit="categories")

@@ -8,8 +8,8 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from robo_eval import formulas
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import checks
+from robo_eval.gates.draws import percentile_ends
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Checkpoint
@@ -46,10 +47,6 @@ class Streak:
     days: int
     of_days: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """The result as JSON would have it."""
-        return {"kappa": self.kappa.as_dict(), "days": self.days, "of_days": self.of_days}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
@@ -68,10 +65,6 @@ class Upkeep:
     missing_drifts: tuple[str, ...]
     patched: int
     reason: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The result as JSON would have it."""
-        return asdict(self)
 
 
 def kappa_estimate(
@@ -125,11 +118,11 @@ def kappa_estimate(
     if len(found) < resamples / 2:
         reason = "too few checkpoints between which something was spent"
         return Estimate(value=value, n=n, method="theil_sen", unit=_UNIT, reason=reason)
-    low, high = np.quantile(found, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    low, high = percentile_ends(found, level)
     return Estimate(
         value=value,
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         level=level,
         n=n,
         method="moving_block_bootstrap",

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from robo_eval import formulas
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import PENALTIES
+from robo_eval.gates.draws import JEFFREYS, estimate_of_draws, jeffreys_draws
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import TeamTrial
 
 _DRAWS: Final = 2_000
-_UNIT: Final = "ratio"
 
 
 def sociality_of(trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int = 0) -> Estimate:
@@ -46,7 +46,7 @@ def sociality_of(trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int 
     whole = {task: sizes for task, sizes in by_task.items() if 1 in sizes and len(sizes) > 1}
     if not whole:
         reason = "no task was played with one robot and with several"
-        return Estimate.missing(reason=reason, unit=_UNIT, method="jeffreys_draws")
+        return Estimate.missing(reason=reason, unit="ratio", method=JEFFREYS)
     solo = [_tally(sizes[1], "successes") for sizes in whole.values()]
     best = [_best({k: own for k, own in sizes.items() if k > 1}) for sizes in whole.values()]
     team = [_tally(own, "successes") for own in best]
@@ -63,11 +63,8 @@ def sociality_of(trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int 
         _axis(alone[i], together[i], {name: float(own[i]) for name, own in penalties.items()})
         for i in range(_DRAWS)
     ]
-    low, high = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return Estimate(
-        value=value, low=min(float(low), value), high=max(float(high), value), level=level,
-        n=sum(n for _, n in [*solo, *team]), method="jeffreys_draws", unit=_UNIT,
-    )  # fmt: skip
+    n = sum(n for _, n in [*solo, *team])
+    return estimate_of_draws(value, np.array(drawn), n=n, level=level)
 
 
 def _axis(
@@ -93,4 +90,4 @@ def _best(sizes: Mapping[int, Sequence[TeamTrial]]) -> Sequence[TeamTrial]:
 
 def _draws(counts: Sequence[tuple[int, int]], rng: np.random.Generator) -> NDArray[np.float64]:
     """Draws of each share, shape (draws, tasks)."""
-    return np.stack([rng.beta(k + 0.5, n - k + 0.5, size=_DRAWS) for k, n in counts], axis=1)
+    return np.stack([jeffreys_draws(k, n, _DRAWS, rng) for k, n in counts], axis=1)

@@ -14,10 +14,9 @@ from robo_eval.gates.assessment import Assessment, assess
 from robo_eval.gates.audits import Audit, Status
 from robo_eval.gates.evidence import readings_of
 from robo_eval.gates.profile import Profile, load_profile
+from robo_eval.log.directory import PREFLIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
     from robo_eval.log.directory import TrialDirectory
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.summary import TrialSummary
 
-PREFLIGHT: Final = "preflight.json"
 _UNPLAYED: Final = (EndReason.VOID.value, EndReason.LOST.value, EndReason.FAULT.value)
 
 
@@ -35,9 +33,6 @@ def assess_trial(
     *,
     policy: str | None = None,
     config: MetricConfig | None = None,
-    summary: TrialSummary | None = None,
-    frame: pd.DataFrame | None = None,
-    evidence: Mapping[str, Path] | None = None,
 ) -> tuple[Assessment, ...]:
     """Which level each policy of a trial has shown.
 
@@ -46,11 +41,6 @@ def assess_trial(
         profile: Name of a profile, path of one, or a profile.
         policy: Only this one.
         config: Settings of the metrics; those of the plan if none are given.
-        summary: What `analyse_trial` found of the same log and evidence, for callers that have
-            it: `config` is not read then.
-        frame: What `scored_frame(trial)` returned, for callers that have it.
-        evidence: Files to read instead of those in the trial directory, by kind; the same that
-            the summary was made with.
 
     Raises:
         InputError: If profile, log or evidence cannot be read, or there is no such policy.
@@ -60,16 +50,40 @@ def assess_trial(
     from robo_eval.log.evidence import read_evidence
 
     asked = profile if isinstance(profile, Profile) else load_profile(profile)
-    table = scored_frame(trial) if frame is None else frame
-    noted = read_evidence(trial.path, evidence)
+    table = scored_frame(trial)
+    noted = read_evidence(trial.path)
     names = list(dict.fromkeys(table["policy"]))
     if policy is not None and policy not in names:
         raise unknown_name("policy", policy, names)
-    if summary is None:
-        summary = analyse_trial(trial, config=config, frame=table, evidence=evidence)
-    audits = {name: audits_of(trial, summary, table, noted, str(name)) for name in names}
-    readings = readings_of(summary, table, asked, evidence=noted, audits=audits)
-    return tuple(assess(one, asked) for one in readings if policy in (None, one.policy))
+    summary = analyse_trial(trial, config=config, frame=table)
+    found = assess_summary(trial, summary, table, noted, asked)
+    return tuple(one for one in found if policy in (None, one.policy))
+
+
+def assess_summary(
+    trial: TrialDirectory,
+    summary: TrialSummary,
+    table: pd.DataFrame,
+    evidence: Evidence,
+    profile: str | Path | Profile = "robotics",
+) -> tuple[Assessment, ...]:
+    """`assess_trial` for callers that have analysed the trial already.
+
+    Args:
+        trial: The trial directory.
+        summary: What `analyse_trial` found of the same log and evidence.
+        table: What `scored_frame(trial)` returned.
+        evidence: What was noted beside the episodes.
+        profile: Name of a profile, path of one, or a profile.
+
+    Raises:
+        InputError: If the profile cannot be used, or a note names an unknown policy.
+    """
+    asked = profile if isinstance(profile, Profile) else load_profile(profile)
+    names = list(dict.fromkeys(table["policy"]))
+    audits = {name: audits_of(trial, summary, table, evidence, str(name)) for name in names}
+    readings = readings_of(summary, table, asked, evidence=evidence, audits=audits)
+    return tuple(assess(one, asked) for one in readings)
 
 
 def audits_of(

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 StrPath = str | os.PathLike[str]
 
 TRACES: Final = "traces"
+ROBOT_FILE: Final = "robot.yaml"
+"""Copy of the robot file, where a robot or twin was driven."""
+PREFLIGHT: Final = "preflight.json"
+"""What the last preflight of a robot found."""
 REPORT: Final = "report"
 
 

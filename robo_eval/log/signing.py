@@ -26,7 +26,8 @@ KEY_VARIABLE: Final = "ROBO_EVAL_KEY"
 """Environment variable that names the file of the key to sign with."""
 STATEMENT: Final = "statement.json"
 SIGNATURE: Final = "statement.sig"
-BUNDLES: Final = ("assessment",)
+ASSESSMENT: Final = "assessment"
+BUNDLES: Final = (ASSESSMENT,)
 """Folders of a trial directory that hold signed bundles."""
 FORMAT: Final = 1
 _SHOWN: Final = 16

@@ -15,7 +15,8 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm
-from robo_eval.gates.trial import assess_trial
+from robo_eval.gates.bundle import as_json
+from robo_eval.gates.trial import assess_summary
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.evidence import read_evidence
 from robo_eval.metrics.summary import TrialSummary
@@ -77,8 +78,7 @@ def build_report(
         "episodes.csv": csv_bytes(data.frame),
     }
     if report.autonomy is not None:
-        found = [one.as_dict() for one in assessments]
-        files["assessment.json"] = json_bytes({"assessments": found})
+        files["assessment.json"] = json_bytes(as_json(assessments))
     files["index.html"] = page_bytes(report, files)
     files["manifest.json"] = json_bytes(_manifest(data, summary, report, files))
     write_bundle(trial.report_dir, files)
@@ -108,7 +108,8 @@ def _assessments(
     """The autonomy level of each policy; none for a trial in simulation only."""
     if not summary.robots:
         return ()
-    if read_evidence(trial.path, evidence).sources != summary.evidence:
+    noted = read_evidence(trial.path, evidence)
+    if noted.sources != summary.evidence:
         # Gates must not read other incidents than the numbers beside them.
         _log.warning(
             "%s: the report leaves out autonomy levels: the summary was made with other files of"
@@ -116,7 +117,7 @@ def _assessments(
             trial.path,
         )
         return ()
-    return assess_trial(trial, summary=summary, frame=data.frame, evidence=evidence)
+    return assess_summary(trial, summary, data.frame, noted)
 
 
 def read_trial(trial: TrialDirectory) -> TrialData:

@@ -24,7 +24,7 @@ from robo_eval.core.schedule import (
 )
 from robo_eval.core.series import next_block
 from robo_eval.core.stop_signals import StopFlag, stop_signals
-from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.directory import PREFLIGHT, TrialDirectory
 from robo_eval.log.pausing import is_paused
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
@@ -48,8 +48,6 @@ from robo_eval_robot.terminal import Terminal
 
 Progress = Callable[[int, int, Episode], None]
 """Called after each row with episodes done, episodes planned, and the row."""
-PREFLIGHT_FILE: Final = "preflight.json"
-"""What the last preflight of a trial found."""
 _STATUS_S: Final = 0.2
 _POLL_S: Final = 0.1
 _PAUSE_S: Final = 0.5
@@ -238,7 +236,7 @@ class _Run:
                 self._link,
                 self._config,
                 TwinStagehand(self._link) if is_twin else self._staff.stagehand,
-                self._trial.path / PREFLIGHT_FILE,
+                self._trial.path / PREFLIGHT,
                 ask=None if is_twin or person is None else person.confirm,
                 check=self._check_alive,
             )
