@@ -177,7 +177,7 @@ def incidents_of(table: pd.DataFrame) -> str:
 
 def measure(source: Callable[[], pd.DataFrame]) -> dict[str, float]:
     """Seconds of each step for one log."""
-    from robo_eval.log.evidence import read_evidence
+    from robo_eval.log.evidence_read import read_evidence
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.frame import episodes_frame
     from robo_eval.metrics.summary import summary_of_table

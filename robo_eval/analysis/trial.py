@@ -49,7 +49,7 @@ def analyse_trial(
         TrialDirectoryError: If the log cannot be read.
     """
     from robo_eval.analysis.deviations import deviations_of, read_beside
-    from robo_eval.log.evidence import read_evidence
+    from robo_eval.log.evidence_read import read_evidence
     from robo_eval.metrics.summary import summary_of_table
 
     settings = config or MetricConfig.of(trial.plan.metrics)

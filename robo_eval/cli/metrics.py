@@ -99,7 +99,7 @@ def _of_table(
     evidence: Mapping[str, Path],
 ) -> TrialSummary:
     """The numbers of a table of episodes, in our columns or, with a map, in any."""
-    from robo_eval.log.evidence import read_evidence
+    from robo_eval.log.evidence_read import read_evidence
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.summary import summarise
 

@@ -84,7 +84,7 @@ class _Desk:
 
     def due(self) -> tuple[Case, ...]:
         """What is left to judge."""
-        from robo_eval.log.evidence import read_evidence
+        from robo_eval.log.evidence_read import read_evidence
 
         ratings = read_evidence(self._trial.path).ratings or ()
         return self._cases.due(ratings, self._rater)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from robo_eval import formulas
+from robo_eval.axes.draws import percentile_ends, tallied
+from robo_eval.axes.improvement import Streak, streak_of, upkeep_of
+from robo_eval.axes.teams import sociality_of
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.formulas.axes import FULL_DEPTH, HORIZON
 from robo_eval.gates.closures import expansions_of
-from robo_eval.gates.draws import percentile_ends, tallied
-from robo_eval.gates.improvement import Streak, streak_of, upkeep_of
 from robo_eval.gates.readings import Readings
-from robo_eval.gates.teams import sociality_of
 from robo_eval.log.evidence import Evidence
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.resampling import mean_interval, stratified_mean_interval

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from robo_eval.axes.improvement import Streak
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.gates.audits import Audit
-from robo_eval.gates.improvement import Streak
 
 QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
     {

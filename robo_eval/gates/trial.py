@@ -47,7 +47,7 @@ def assess_trial(
         TrialDirectoryError: If the log cannot be read.
     """
     from robo_eval.analysis.trial import analyse_trial, scored_frame
-    from robo_eval.log.evidence import read_evidence
+    from robo_eval.log.evidence_read import read_evidence
 
     asked = profile if isinstance(profile, Profile) else load_profile(profile)
     table = scored_frame(trial)

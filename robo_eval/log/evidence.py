@@ -6,30 +6,24 @@ computed. Files are read as they are; what writes them is elsewhere.
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
-import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
-from robo_eval.core.defaults import PENALTIES, SEVERITIES
-from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
-from robo_eval.core.names import unknown_name
 
+SIDES: Final = tuple(side.value for side in Side)
 PHYSICAL: Final = (Side.REAL.value, Side.TWIN.value)
 NAMES: Final = (
     "incidents", "faults", "repairs", "ratings", "pauses", "tools", "checkpoints", "expansion",
-    "teams", "declarations",
+    "teams", "retention", "retrieval", "revisions", "anchors", "experts", "probes", "declarations",
 )  # fmt: skip
 """Kinds of evidence; `NAME.csv` in a trial directory holds each."""
-_YES_OR_NO: Final = ("delivery", "domain_audit")
-DECLARED: Final = (*_YES_OR_NO, "cost_ratio")
+YES_OR_NO: Final = ("delivery", "domain_audit")
+"""Declarations that are yes or no."""
+DECLARED: Final = (
+    *YES_OR_NO, "cost_ratio", "throughput_ratio", "project_days", "milestone_2", "milestone_4",
+)  # fmt: skip
 """What people can vouch for."""
 
 
@@ -39,7 +33,8 @@ class _Noted:
 
     Attributes:
         line: Line of the file, for messages.
-        side: `real`, or `twin` for a stand-in behind ROS.
+        side: `real`, `twin` for a stand-in behind ROS, or `sim`, which only notes on a policy can
+            have.
         episode_id: The episode it belongs to, if that is known.
         policy: The policy that was running, if that is known.
     """
@@ -167,6 +162,7 @@ class Checkpoint(_Noted):
         resources: What it had spent on its own initiative until then; never falls.
         drift: Type of the drift that had set in since the checkpoint before, such as `payload`.
         human_patches: Changes that people made to it since the checkpoint before.
+        schema: By which rules resources were counted, such as a version or digest of them.
         utc_offset_s: Of the clock it was noted by, from UTC.
     """
 
@@ -176,6 +172,7 @@ class Checkpoint(_Noted):
     resources: float
     drift: str = ""
     human_patches: int = 0
+    schema: str = ""
     utc_offset_s: int = 0
 
     @property
@@ -231,6 +228,151 @@ class TeamTrial(_Noted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retention(_Noted):
+    """How much of what a policy was taught it still knew after so many days.
+
+    Attributes:
+        family: Kind of what was taught: places, objects, procedures.
+        lag_days: Days between teaching and asking.
+        trials: How often it was asked.
+        recalled: How often it still knew.
+    """
+
+    family: str
+    lag_days: float
+    trials: int
+    recalled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieval(_Noted):
+    """What a policy returned when it was asked for items, of each query the first `k`.
+
+    Attributes:
+        family: Kind of what was asked for.
+        k: Items asked for in each query.
+        queries: How many queries.
+        relevant: Items that were to be found, over all queries.
+        found: How many of them were among the first `k`.
+        returned: Items returned, over all queries, of each at most `k`.
+        verified: How many of those a person or a check confirmed.
+    """
+
+    family: str
+    k: int
+    queries: int
+    relevant: int
+    found: int
+    returned: int
+    verified: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision(_Noted):
+    """One change of a policy to itself, measured on the same held-out episodes in every arm.
+
+    Attributes:
+        revision: Its name.
+        time_ns: When, UTC.
+        diff: Where the change is kept, so that it can be audited.
+        holdout: What names the held-out episodes, such as the digest of their seeds.
+        resources_equal: Whether all arms had equal resources.
+        proposed_by: `policy`, or who proposed it.
+        edits: How many edits it has.
+        edits_by_policy: How many of them were applied without a person.
+        checks: How many checks decided on its acceptance.
+        checks_without_labels: How many of them needed no label of a person.
+        episodes: Episodes in each arm.
+        before: Successes before it.
+        after: Successes after it.
+        control_before: Successes of a frozen copy, at the time of `before`.
+        control_after: Successes of the same copy at the time of `after`.
+        ablated: Successes with the change taken back; None if that was not tried.
+    """
+
+    revision: str
+    time_ns: int
+    diff: str
+    holdout: str
+    resources_equal: bool
+    proposed_by: str
+    edits: int
+    edits_by_policy: int
+    checks: int
+    checks_without_labels: int
+    episodes: int
+    before: int
+    after: int
+    control_before: int
+    control_after: int
+    ablated: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor(_Noted):
+    """Raw values of an axis that count 0 and 1, frozen for the window.
+
+    Attributes:
+        axis: One of the ten.
+        baseline: Value of a strong feasible baseline, which counts 0.
+        expert: Value of an expert team or the ceiling, which counts 1; below the baseline where
+            lower is better.
+        scale: `linear`, or `log` to compare logarithms.
+        source: Where the two numbers come from.
+    """
+
+    axis: str
+    baseline: float
+    expert: float
+    scale: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expert(_Noted):
+    """How human professionals did in a task family, on the same battery.
+
+    Attributes:
+        family: Task family.
+        quality: Their mean quality, in [0, 1].
+        se: Its standard error.
+        n: Their episodes.
+        source: Where the numbers come from.
+    """
+
+    family: str
+    quality: float
+    se: float
+    n: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe(_Noted):
+    """One cognitive probe of a micro-battery, beside the median of people.
+
+    Attributes:
+        probe: Its name, such as `working_memory_span`.
+        ability: Broad ability of the Cattell-Horn-Carroll model it belongs to, such as `Gwm`.
+        n: How often it was given.
+        mean: Mean score.
+        sd: Standard deviation of the scores.
+        human_median: Median score of people.
+        human_n: How many people.
+        assisted: Whether tools were allowed.
+    """
+
+    probe: str
+    ability: str
+    n: int
+    mean: float
+    sd: float
+    human_median: float
+    human_n: int
+    assisted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration(_Noted):
     """Something a person vouches for that no log can show.
 
@@ -269,6 +411,12 @@ class Evidence:
         checkpoints: What a policy that learns could do over time.
         expansion: Episodes before, after and without new tools.
         teams: Episodes with one robot and with several.
+        retention: What was still known after so many days.
+        retrieval: What was returned on request.
+        revisions: Changes of a policy to itself.
+        anchors: Raw values of axes that count 0 and 1.
+        experts: How human professionals did.
+        probes: Cognitive probes.
         declarations: What people vouch for.
         sources: SHA-256 of each file that was read, by its path as given.
         files: Path of each file, by kind.
@@ -283,418 +431,12 @@ class Evidence:
     checkpoints: tuple[Checkpoint, ...] | None = None
     expansion: tuple[ToolTrial, ...] | None = None
     teams: tuple[TeamTrial, ...] | None = None
+    retention: tuple[Retention, ...] | None = None
+    retrieval: tuple[Retrieval, ...] | None = None
+    revisions: tuple[Revision, ...] | None = None
+    anchors: tuple[Anchor, ...] | None = None
+    experts: tuple[Expert, ...] | None = None
+    probes: tuple[Probe, ...] | None = None
     declarations: tuple[Declaration, ...] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-
-
-def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) -> Evidence:
-    """Read what lies beside the episodes of a trial.
-
-    Args:
-        folder: The trial directory, in which `NAME.csv` is read for each of `NAMES`. None where
-            there is none.
-        given: Files to read instead, by kind.
-
-    Raises:
-        InputError: If a given file is missing, a file is no CSV, lacks a column or has an unknown
-            one, or a cell holds what its column cannot; the message names file, line and column.
-    """
-    found: dict[str, Any] = {}
-    sources: dict[str, str] = {}
-    files: dict[str, str] = {}
-    for name in NAMES:
-        path = (given or {}).get(name)
-        if path is None:
-            if folder is None or not (folder / f"{name}.csv").exists():
-                continue
-            path = folder / f"{name}.csv"
-        data = _bytes_of(path, name)
-        found[name] = tuple(_READERS[name](_Line(path, *line)) for line in _lines(path, name, data))
-        sources[path.name] = hashlib.sha256(data).hexdigest()
-        files[name] = str(path)
-    evidence = Evidence(**found, sources=sources, files=files)
-    _check_unique(evidence)
-    return evidence
-
-
-def _bytes_of(path: Path, name: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as err:
-        raise InputError(f"{path}: no such file of {name}") from err
-    except OSError as err:
-        raise InputError(f"{path}: cannot be read: {err.strerror or err}") from err
-
-
-def _lines(path: Path, name: str, data: bytes) -> list[tuple[int, dict[str, str]]]:
-    """The lines of a CSV file: number and cells by column."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as err:
-        raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = [column.strip() for column in next(reader, [])]
-        _check_header(path, name, header)
-        lines = []
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            if len(cells) != len(header):
-                raise InputError(
-                    f"{path}: line {reader.line_num} has {len(cells)} cells; the header names"
-                    f" {len(header)}"
-                )
-            values = (cell.strip() for cell in cells)
-            lines.append((reader.line_num, dict(zip(header, values, strict=True))))
-    except csv.Error as err:
-        raise InputError(f"{path}: line {reader.line_num}: no CSV: {err}") from err
-    return lines
-
-
-def _check_header(path: Path, name: str, header: list[str]) -> None:
-    needed, others = _COLUMNS[name]
-    for column in header:
-        # Programs write pauses, and newer ones may say more of them.
-        if column not in (*needed, *others) and name != "pauses":
-            raise InputError(f"{path}: {unknown_name('column', column, (*needed, *others))}")
-        if header.count(column) > 1:
-            raise InputError(f"{path}: column {column!r} appears twice")
-    for column in needed:
-        if column not in header:
-            raise InputError(
-                f"{path}: column {column!r} is missing; {name} need {', '.join(needed)}"
-            )
-
-
-_Value = TypeVar("_Value")
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One line of a file, whose cells are read with messages that name them."""
-
-    path: Path
-    number: int
-    cells: dict[str, str]
-
-    def wrong(self, column: str, what: str) -> InputError:
-        given = self.cells.get(column, "")
-        return InputError(
-            f"{self.path}: line {self.number}, column {column!r}: {given!r:.60} {what}"
-        )
-
-    def text(self, column: str) -> str:
-        value = self.cells.get(column, "")
-        if not value:
-            raise self.wrong(column, "is empty; it needs a text")
-        return value
-
-    def optional(self, column: str) -> str | None:
-        return self.cells.get(column) or None
-
-    def word(self, column: str, valid: tuple[str, ...], default: str | None = None) -> str:
-        value = self.cells.get(column) or default
-        if value not in valid:
-            problem = unknown_name(column, self.cells.get(column, ""), valid)
-            raise InputError(f"{self.path}: line {self.number}, column {column!r}: {problem}")
-        return value
-
-    def truth(self, column: str, default: bool | None) -> bool | None:  # noqa: FBT001
-        value = self.cells.get(column, "").lower()
-        if not value:
-            return default
-        if value not in _TRUTHS:
-            raise self.wrong(column, "must be true or false")
-        return _TRUTHS[value]
-
-    def amount(self, column: str, default: _Value) -> float | _Value:
-        text = self.cells.get(column, "")
-        if not text:
-            return default
-        try:
-            value = float(text)
-        except ValueError:
-            raise self.wrong(column, "is not a number") from None
-        if not (math.isfinite(value) and value >= 0.0):
-            raise self.wrong(column, "must be a number of at least 0")
-        return value
-
-    def count(self, column: str, default: int | None = None) -> int:
-        text = self.cells.get(column, "")
-        if not text and default is not None:
-            return default
-        if not (text.isascii() and text.isdigit()):
-            raise self.wrong(column, "must be a whole number of at least 0")
-        return int(text)
-
-    def quantity(self, column: str, most: float = math.inf) -> float:
-        value = self.amount(column, None)
-        if value is None:
-            raise self.wrong(column, "is empty; it needs a number")
-        if value > most:
-            raise self.wrong(column, f"must be at most {most:g}")
-        return value
-
-    def time_ns(self, column: str) -> int | None:
-        text = self.cells.get(column, "")
-        if not text:
-            return None
-        try:
-            moment = datetime.fromisoformat(text)
-            since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-        except (ValueError, OverflowError):
-            moment = None
-        if moment is None or moment.tzinfo is None:
-            raise self.wrong(
-                column, "is no time with its zone; write it like 2026-03-01T09:30:00+00:00"
-            )
-        return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
-
-    def utc_offset_s(self, column: str) -> int:
-        """Of a time that `time_ns` has read."""
-        offset = datetime.fromisoformat(self.cells[column]).utcoffset()
-        return 0 if offset is None else int(offset.total_seconds())
-
-    def answers(self, column: str) -> dict[str, bool | None]:
-        """Steps with true, false or null, as a JSON object."""
-        text = self.cells.get(column, "")
-        try:
-            found: Any = json.loads(text or "{}")
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict) or not all(
-            answer is None or isinstance(answer, bool) for answer in found.values()
-        ):
-            raise self.wrong(column, 'must be a JSON object such as {"grasped": true}')
-        return found
-
-    @property
-    def noted(self) -> dict[str, Any]:
-        return {
-            "line": self.number,
-            "side": self.word("side", PHYSICAL, Side.REAL.value),
-            "episode_id": self.optional("episode_id"),
-            "policy": self.optional("policy"),
-        }
-
-    @property
-    def tally(self) -> dict[str, Any]:
-        """Episodes, and how many of them were successes."""
-        episodes, successes = self.count("episodes"), self.count("successes")
-        if successes > episodes:
-            raise self.wrong("successes", f"is more than the {episodes} episodes")
-        return {"episodes": episodes, "successes": successes}
-
-
-_TRUTHS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_COMMON: Final = ("side", "episode_id", "policy")
-_COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "incidents": (("incident_id", "severity"), (*_COMMON, "time", "description")),
-    "faults": (
-        ("fault", "recovered"),
-        (*_COMMON, "recovered_by", "recoverable", "injected", "duration_s", "description"),
-    ),
-    "repairs": (("hours",), (*_COMMON, "description")),
-    "pauses": (("time", "duration_s"), ("side", "before_episode_id", "operator", "asked_by")),
-    "tools": (("category", "episodes", "successes"), (*_COMMON, "drift", "description")),
-    "expansion": (
-        ("tool", "stage", "group", "episodes", "successes", "installed_by"),
-        (*_COMMON, "description"),
-    ),
-    "teams": (
-        ("task", "robots", "episodes", "successes"),
-        (*_COMMON, *PENALTIES, "description"),
-    ),
-    "declarations": (
-        ("what", "value", "n", "by", "time", "document"),
-        (*_COMMON, "low", "high", "description"),
-    ),
-    "checkpoints": (
-        ("time", "family", "capability", "resources"),
-        (*_COMMON, "drift", "human_patches", "description"),
-    ),
-    "ratings": (
-        ("episode_id", "rater", "success"),
-        ("side", "policy", "blind", "time", "milestones", "description"),
-    ),
-}
-"""Columns each file needs, and further ones it may have."""
-
-
-def _incident(line: _Line) -> Incident:
-    return Incident(
-        **line.noted,
-        incident_id=line.text("incident_id"),
-        severity=line.word("severity", SEVERITIES),
-        time_ns=line.time_ns("time"),
-        description=line.cells.get("description", ""),
-    )
-
-
-def _fault(line: _Line) -> Fault:
-    recovered = line.truth("recovered", None)
-    if recovered is None:
-        raise line.wrong("recovered", "must be true or false")
-    return Fault(
-        **line.noted,
-        fault=line.text("fault"),
-        recovered=recovered,
-        recovered_by=line.optional("recovered_by") or "robot",
-        recoverable=bool(line.truth("recoverable", True)),  # noqa: FBT003
-        injected=bool(line.truth("injected", False)),  # noqa: FBT003
-        duration_s=line.amount("duration_s", None),
-    )
-
-
-def _repair(line: _Line) -> Repair:
-    hours = line.amount("hours", None)
-    if hours is None:
-        raise line.wrong("hours", "must be a number of at least 0")
-    return Repair(**line.noted, hours=hours, description=line.cells.get("description", ""))
-
-
-def _rating(line: _Line) -> Rating:
-    line.text("episode_id")
-    return Rating(
-        **line.noted,
-        rater=line.text("rater"),
-        success=line.truth("success", None),
-        blind=bool(line.truth("blind", False)),  # noqa: FBT003
-        time_ns=line.time_ns("time"),
-        milestones=line.answers("milestones"),
-    )
-
-
-def _pause(line: _Line) -> Pause:
-    time_ns, seconds = line.time_ns("time"), line.amount("duration_s", None)
-    if time_ns is None or seconds is None:
-        column = "time" if time_ns is None else "duration_s"
-        raise line.wrong(column, "is empty; a pause has a time and a length")
-    return Pause(
-        line=line.number,
-        side=line.cells.get("side", ""),
-        time_ns=time_ns,
-        duration_s=seconds,
-        before_episode_id=line.optional("before_episode_id"),
-    )
-
-
-def _tool_use(line: _Line) -> ToolUse:
-    return ToolUse(
-        **line.noted,
-        **line.tally,
-        category=line.text("category"),
-        drift=line.cells.get("drift", ""),
-    )
-
-
-def _tool_trial(line: _Line) -> ToolTrial:
-    return ToolTrial(
-        **line.noted,
-        **line.tally,
-        tool=line.text("tool"),
-        stage=line.word("stage", ("before", "after", "ablated")),
-        group=line.word("group", ("needs", "control")),
-        installed_by=line.text("installed_by"),
-    )
-
-
-def _team_trial(line: _Line) -> TeamTrial:
-    tally = line.tally
-    found: dict[str, Any] = {name: line.count(name, default=0) for name in PENALTIES}
-    for name, count in found.items():
-        if count > tally["episodes"]:
-            raise line.wrong(name, f"is more than the {tally['episodes']} episodes")
-    robots = line.count("robots")
-    if robots < 1:
-        raise line.wrong("robots", "must be at least 1")
-    return TeamTrial(**line.noted, **tally, **found, task=line.text("task"), robots=robots)
-
-
-def _declaration(line: _Line) -> Declaration:
-    time_ns = line.time_ns("time")
-    if time_ns is None:
-        raise line.wrong("time", "is empty; a declaration has a time")
-    what, value = line.word("what", DECLARED), line.quantity("value")
-    low, high = line.amount("low", None), line.amount("high", None)
-    if what in _YES_OR_NO and value not in (0.0, 1.0):
-        raise line.wrong("value", "must be 1 for yes or 0 for no")
-    if what not in _YES_OR_NO and (low is None or high is None or not low <= value <= high):
-        raise line.wrong("value", "needs an interval around it, in the columns low and high")
-    return Declaration(
-        **line.noted,
-        what=what, value=value, low=low, high=high, n=line.count("n"), by=line.text("by"),
-        time_ns=time_ns, document=line.text("document"),
-    )  # fmt: skip
-
-
-def _checkpoint(line: _Line) -> Checkpoint:
-    time_ns = line.time_ns("time")
-    if time_ns is None:
-        raise line.wrong("time", "is empty; a checkpoint has a time")
-    return Checkpoint(
-        **line.noted,
-        time_ns=time_ns,
-        family=line.text("family"),
-        capability=line.quantity("capability", most=1.0),
-        resources=line.quantity("resources"),
-        drift=line.cells.get("drift", ""),
-        human_patches=line.count("human_patches", default=0),
-        utc_offset_s=line.utc_offset_s("time"),
-    )
-
-
-_READERS: Final[dict[str, Callable[[_Line], Any]]] = {
-    "incidents": _incident,
-    "faults": _fault,
-    "repairs": _repair,
-    "ratings": _rating,
-    "pauses": _pause,
-    "tools": _tool_use,
-    "checkpoints": _checkpoint,
-    "expansion": _tool_trial,
-    "teams": _team_trial,
-    "declarations": _declaration,
-}
-
-
-def _check_unique(evidence: Evidence) -> None:
-    seen: set[str] = set()
-    for incident in evidence.incidents or ():
-        if incident.incident_id in seen:
-            raise InputError(
-                f"{evidence.files['incidents']}: line {incident.line}, column 'incident_id':"
-                f" {incident.incident_id!r} appears twice; one event is one incident"
-            )
-        seen.add(incident.incident_id)
-    _check_checkpoints(evidence)
-    rated: set[tuple[str | None, str]] = set()
-    for rating in evidence.ratings or ():
-        key = (rating.episode_id, rating.rater)
-        if key in rated:
-            raise InputError(
-                f"{evidence.files['ratings']}: line {rating.line}, column 'rater':"
-                f" {rating.rater!r} rates episode {rating.episode_id!r} twice"
-            )
-        rated.add(key)
-
-
-def _check_checkpoints(evidence: Evidence) -> None:
-    last: dict[tuple[str, str | None, str], Checkpoint] = {}
-    for point in sorted(evidence.checkpoints or (), key=lambda one: one.time_ns):
-        key = (point.side, point.policy, point.family)
-        before = last.get(key)
-        where = f"{evidence.files.get('checkpoints')}: line {point.line}"
-        if before is not None and before.time_ns == point.time_ns:
-            raise InputError(
-                f"{where}, column 'time': family {point.family!r} has a checkpoint at that time"
-                f" already, in line {before.line}"
-            )
-        if before is not None and point.resources < before.resources:
-            raise InputError(
-                f"{where}, column 'resources': {point.resources:g} is less than the"
-                f" {before.resources:g} of line {before.line}; it is a running total"
-            )
-        last[key] = point

@@ -18,7 +18,7 @@ from robo_eval.core.kinds import Arm
 from robo_eval.gates.bundle import as_json
 from robo_eval.gates.trial import assess_summary
 from robo_eval.log.directory import PLAN, TrialDirectory
-from robo_eval.log.evidence import read_evidence
+from robo_eval.log.evidence_read import read_evidence
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.content import TrialData, make_report
 from robo_eval.report.embed import packed, plain

@@ -23,7 +23,8 @@ from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
 from robo_eval.core.second_rating import second_sample
 from robo_eval.log.directory import TrialDirectory
-from robo_eval.log.evidence import Rating, read_evidence
+from robo_eval.log.evidence import Rating
+from robo_eval.log.evidence_read import read_evidence
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
 

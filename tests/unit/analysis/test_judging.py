@@ -14,7 +14,8 @@ from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan, parse_plan
 from robo_eval.core.schedule import schedule
 from robo_eval.core.second_rating import second_sample
-from robo_eval.log.evidence import Rating, read_evidence
+from robo_eval.log.evidence import Rating
+from robo_eval.log.evidence_read import read_evidence
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.ratings import COLUMNS, append_rating, blind_links
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval.log.evidence import Checkpoint, ToolUse, read_evidence
+from robo_eval.log.evidence import Checkpoint, ToolUse
+from robo_eval.log.evidence_read import read_evidence
 
 TOOLS = "category,episodes,successes,drift\ngripper,20,18,mild\ncamera,10,10,mild\n"
 CHECKPOINTS = """time,family,capability,resources,drift,human_patches

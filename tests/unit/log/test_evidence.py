@@ -3,7 +3,7 @@
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval.log.evidence import read_evidence
+from robo_eval.log.evidence_read import read_evidence
 
 INCIDENTS = "incident_id,severity,time,side,episode_id,policy,description\n"
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from robo_eval.analysis.trial import analyse_trial
+from robo_eval.axes.improvement import Streak
 from robo_eval.cli.app import app
 from robo_eval.core.estimate import Estimate
 from robo_eval.gates import QUANTITIES, Audit, Readings, assess
-from robo_eval.gates.improvement import Streak
 from robo_eval.gates.profile import AUDITS, LEVELS
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.importer import import_csv

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.gates.teams import sociality_of
+from robo_eval.axes.teams import sociality_of
 from robo_eval.log.evidence import TeamTrial
 
 

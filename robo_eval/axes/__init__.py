@@ -1,0 +1,1 @@
+"""The ten axes of the AAI scale, with intervals: from episodes, events and evidence files."""

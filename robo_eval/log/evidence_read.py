@@ -1,0 +1,154 @@
+"""Reading what people and robots noted beside the episodes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+from robo_eval.log.evidence import NAMES, Checkpoint, Evidence
+from robo_eval.log.evidence_forms import COLUMNS, READERS
+from robo_eval.log.evidence_line import Line
+
+
+def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) -> Evidence:
+    """Read what lies beside the episodes of a trial.
+
+    Args:
+        folder: The trial directory, in which `NAME.csv` is read for each of `NAMES`. None where
+            there is none.
+        given: Files to read instead, by kind.
+
+    Raises:
+        InputError: If a given file is missing, a file is no CSV, lacks a column or has an unknown
+            one, or a cell holds what its column cannot; the message names file, line and column.
+    """
+    found: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    files: dict[str, str] = {}
+    for name in NAMES:
+        path = (given or {}).get(name)
+        if path is None:
+            if folder is None or not (folder / f"{name}.csv").exists():
+                continue
+            path = folder / f"{name}.csv"
+        data = _bytes_of(path, name)
+        found[name] = tuple(READERS[name](Line(path, *line)) for line in _lines(path, name, data))
+        sources[path.name] = hashlib.sha256(data).hexdigest()
+        files[name] = str(path)
+    evidence = Evidence(**found, sources=sources, files=files)
+    _check_unique(evidence)
+    return evidence
+
+
+def _bytes_of(path: Path, name: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as err:
+        raise InputError(f"{path}: no such file of {name}") from err
+    except OSError as err:
+        raise InputError(f"{path}: cannot be read: {err.strerror or err}") from err
+
+
+def _lines(path: Path, name: str, data: bytes) -> list[tuple[int, dict[str, str]]]:
+    """The lines of a CSV file: number and cells by column."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [column.strip() for column in next(reader, [])]
+        _check_header(path, name, header)
+        lines = []
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(header):
+                raise InputError(
+                    f"{path}: line {reader.line_num} has {len(cells)} cells; the header names"
+                    f" {len(header)}"
+                )
+            values = (cell.strip() for cell in cells)
+            lines.append((reader.line_num, dict(zip(header, values, strict=True))))
+    except csv.Error as err:
+        raise InputError(f"{path}: line {reader.line_num}: no CSV: {err}") from err
+    return lines
+
+
+def _check_header(path: Path, name: str, header: list[str]) -> None:
+    needed, others = COLUMNS[name]
+    for column in header:
+        # Programs write pauses, and newer ones may say more of them.
+        if column not in (*needed, *others) and name != "pauses":
+            raise InputError(f"{path}: {unknown_name('column', column, (*needed, *others))}")
+        if header.count(column) > 1:
+            raise InputError(f"{path}: column {column!r} appears twice")
+    for column in needed:
+        if column not in header:
+            raise InputError(
+                f"{path}: column {column!r} is missing; {name} need {', '.join(needed)}"
+            )
+
+
+def _check_unique(evidence: Evidence) -> None:
+    seen: set[str] = set()
+    for incident in evidence.incidents or ():
+        if incident.incident_id in seen:
+            raise InputError(
+                f"{evidence.files['incidents']}: line {incident.line}, column 'incident_id':"
+                f" {incident.incident_id!r} appears twice; one event is one incident"
+            )
+        seen.add(incident.incident_id)
+    _check_checkpoints(evidence)
+    _check_keys(evidence, "anchors", "axis")
+    _check_keys(evidence, "experts", "family")
+    _check_keys(evidence, "probes", "probe", "assisted")
+    _check_keys(evidence, "revisions", "revision")
+    _check_keys(evidence, "retention", "family", "lag_days")
+    rated: set[tuple[str | None, str]] = set()
+    for rating in evidence.ratings or ():
+        key = (rating.episode_id, rating.rater)
+        if key in rated:
+            raise InputError(
+                f"{evidence.files['ratings']}: line {rating.line}, column 'rater':"
+                f" {rating.rater!r} rates episode {rating.episode_id!r} twice"
+            )
+        rated.add(key)
+
+
+def _check_checkpoints(evidence: Evidence) -> None:
+    last: dict[tuple[str, str | None, str], Checkpoint] = {}
+    for point in sorted(evidence.checkpoints or (), key=lambda one: one.time_ns):
+        key = (point.side, point.policy, point.family)
+        before = last.get(key)
+        where = f"{evidence.files.get('checkpoints')}: line {point.line}"
+        if before is not None and before.time_ns == point.time_ns:
+            raise InputError(
+                f"{where}, column 'time': family {point.family!r} has a checkpoint at that time"
+                f" already, in line {before.line}"
+            )
+        if before is not None and point.resources < before.resources:
+            raise InputError(
+                f"{where}, column 'resources': {point.resources:g} is less than the"
+                f" {before.resources:g} of line {before.line}; it is a running total"
+            )
+        last[key] = point
+
+
+def _check_keys(evidence: Evidence, kind: str, *columns: str) -> None:
+    """Refuse what is said twice: of two lines nobody knows which one counts."""
+    seen: dict[tuple[object, ...], int] = {}
+    for note in getattr(evidence, kind) or ():
+        key = (note.side, note.policy, *(getattr(note, column) for column in columns))
+        if key in seen:
+            raise InputError(
+                f"{evidence.files[kind]}: line {note.line}, column {columns[0]!r}:"
+                f" {getattr(note, columns[0])!r} is in line {seen[key]} already"
+            )
+        seen[key] = note.line
