@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
@@ -61,9 +60,7 @@ class AxisSettings(Section):
         tool_success: Success under drift from which on a category counts (T).
         tool_drift: Magnitude of drift the headline is for (T).
         revision_scale: Gain, weighted by autonomy, that counts 1 (R).
-        propose: Weight of having proposed a revision (R).
-        implement: Weight of having applied its edits (R).
-        validate_share: Weight of having validated it (R).
+        revision_weights: Weights of having proposed a revision, applied it and validated it (R).
         positive_part: Whether a harmful revision counts 0 instead of subtracting (R).
         anchors: Raw values that count 0 and 1, by axis; of an axis that is not named 0 and 1, of $
             none: what is dear or cheap nobody can say for all.
@@ -80,9 +77,7 @@ class AxisSettings(Section):
     tool_success: Share = 0.5
     tool_drift: str = "mild"
     revision_scale: Positive = REVISION_SCALE
-    propose: Share = 1 / 3
-    implement: Share = 1 / 3
-    validate_share: Share = 1 / 3
+    revision_weights: tuple[Share, Share, Share] = (1 / 3, 1 / 3, 1 / 3)
     positive_part: Annotated[bool, Strict()] = False
     anchors: dict[str, AnchorSettings] = Field(default_factory=dict)
 
@@ -91,8 +86,8 @@ class AxisSettings(Section):
         for name in self.anchors:
             if name not in AXES:
                 raise ValueError(f"anchors: {unknown_name('axis', name, AXES)}")
-        if not math.isclose(self.propose + self.implement + self.validate_share, 1.0):
-            raise ValueError("propose: with implement and validate_share it must sum to 1")
+        if not any(self.revision_weights):
+            raise ValueError("revision_weights: are all 0; at least one must be above 0")
         return self
 
 
