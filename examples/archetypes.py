@@ -41,7 +41,12 @@ class Archetype:
         depth: Stages of the plans that solve a task.
         tools: Tool categories that it uses under mild drift.
         learns: Families in which it becomes better by itself, day by day.
-        grows: Whether it brought in a new tool by itself, works in a team, and knows its chances.
+        half_life_days: Days after which it has forgotten half of what it was taught.
+        recall: Share of what it is asked for that is among the first five it returns.
+        gain: What its changes to itself brought; None if nobody looked.
+        forecast: Probability of success it states where it will succeed, and where it will not.
+        pair: Of 200 tasks of which one robot solves 80, those two of them solve; 0 if nobody tried.
+        grows: Whether it brought in a new tool by itself.
     """
 
     name: str
@@ -52,15 +57,27 @@ class Archetype:
     depth: int
     tools: tuple[str, ...] = ()
     learns: tuple[str, ...] = ()
+    half_life_days: float = 2.0
+    recall: float = 0.5
+    gain: float | None = None
+    forecast: tuple[float, float] = (0.5, 0.5)
+    pair: int = 0
     grows: bool = False
 
 
+TOOLS = ("gripper", "suction cup", "camera", "screwdriver", "cutter", "force sensor")
 ARCHETYPES = (
-    Archetype("synthetic-scripted", 20, 0.5, 12, 48, 1, tools=("gripper",)),
-    Archetype("synthetic-agentic", 20, 1.0, 4, 40, 6, tools=("gripper", "suction cup", "camera")),
-    Archetype("synthetic-self-improving", 100, 8.0, 12, 60, 6, learns=FAMILIES[:1]),
-    Archetype("synthetic-orchestrator", 200, 7.0, 25, 60, 8, learns=FAMILIES, grows=True),
-)
+    Archetype("synthetic-scripted", 40, 0.5, 12, 48, 1, tools=TOOLS[:1]),
+    Archetype("synthetic-agentic", 40, 1.0, 4, 40, 6, tools=TOOLS[:3], half_life_days=7.0),
+    Archetype(
+        "synthetic-self-improving", 100, 8.0, 12, 60, 6, tools=TOOLS[:5], learns=FAMILIES[:1],
+        half_life_days=14.0, recall=0.8, gain=0.04, forecast=(0.9, 0.4), pair=110,
+    ),
+    Archetype(
+        "synthetic-orchestrator", 200, 7.0, 25, 60, 8, tools=TOOLS, learns=FAMILIES,
+        half_life_days=30.0, recall=0.9, gain=0.06, forecast=(0.97, 0.05), pair=170, grows=True,
+    ),
+)  # fmt: skip
 
 
 def main() -> None:
@@ -85,9 +102,7 @@ def make(archetype: Archetype, folder: Path) -> TrialDirectory:
         for i, planned in enumerate(schedule(trial.plan, side)):
             pair = planned.base_id.removesuffix(f"-{side.value}")
             solved = (i + 1) % archetype.fails_every > 0
-            forecast = 0.5
-            if archetype.grows:
-                forecast = 0.97 if solved else 0.05
+            forecast = archetype.forecast[0 if solved else 1]
             measured = {
                 "policy_digest": "0" * 64,
                 "start_ns": int((START + timedelta(hours=i * hours)).timestamp()) * 10**9,
@@ -127,7 +142,10 @@ tasks: [{tasks}]
 policies: [{{name: {archetype.name}, factory: "synthetic:policy"}}]
 episodes: {archetype.episodes}
 sides: [sim, real]
-metrics: {{resamples: 1000, tolerances: {{"*": {{jerk_rms: 1.0}}}}}}
+metrics:
+  resamples: 1000
+  tolerances: {{"*": {{jerk_rms: 1.0}}}}
+  price_card: {{energy: 0.2, wear: 0.8, operator: 2.0, currency: EUR}}
 """
 
 
@@ -172,6 +190,20 @@ def write_evidence(archetype: Archetype, folder: Path) -> None:
             for family in archetype.learns
         ],
     )
+    write_memory(archetype, folder)
+    if archetype.gain is not None:
+        write_revisions(archetype.gain, folder)
+    write(
+        folder / "anchors.csv",
+        "axis,baseline,expert,scale,source,description",
+        ["$,0.01,1,log,made-up price study,SYNTHETIC"],
+    )
+    if archetype.pair:
+        write(
+            folder / "teams.csv",
+            "task,robots,episodes,successes,loop,description",
+            ["carry,1,200,80,0,SYNTHETIC", f"carry,2,200,{archetype.pair},10,SYNTHETIC"],
+        )
     if not archetype.grows:
         return
     played = {
@@ -183,10 +215,43 @@ def write_evidence(archetype: Archetype, folder: Path) -> None:
         "tool,stage,group,episodes,successes,installed_by,description",
         [f"suction cup,{stage},200,{count},policy,SYNTHETIC" for stage, count in played.items()],
     )
+
+
+def write_memory(archetype: Archetype, folder: Path) -> None:
+    """What is still known after days, and what is found when it is asked for."""
+    known = {lag: round(100 * 0.5 ** (lag / archetype.half_life_days)) for lag in (1, 3, 7, 14)}
+    found = round(100 * archetype.recall)
     write(
-        folder / "teams.csv",
-        "task,robots,episodes,successes,loop,description",
-        ["carry,1,200,80,0,SYNTHETIC", "carry,2,200,170,10,SYNTHETIC"],
+        folder / "retention.csv",
+        "family,lag_days,trials,recalled,description",
+        [
+            f"{name},{lag},100,{count},SYNTHETIC"
+            for name in FAMILIES
+            for lag, count in known.items()
+        ],
+    )
+    write(
+        folder / "retrieval.csv",
+        "family,k,queries,relevant,found,returned,verified,description",
+        [f"{name},5,40,100,{found},{found + 20},{found},SYNTHETIC" for name in FAMILIES],
+    )
+
+
+def write_revisions(gain: float, folder: Path) -> None:
+    """Two changes of the policy to itself, each beside a frozen copy, and taken back again."""
+    lines = []
+    for i in (1, 2):
+        after = round(4000 * (0.7 + gain))
+        lines.append(
+            f"change {i},{(START + timedelta(days=4 * i)).isoformat()},synthetic.patch#{i},"
+            f"seeds 1 to 4000,true,policy,10,10,5,4,4000,2800,{after},2800,2804,2805,SYNTHETIC"
+        )
+    write(
+        folder / "revisions.csv",
+        "revision,time,diff,holdout,resources_equal,proposed_by,edits,edits_by_policy,checks,"
+        "checks_without_labels,episodes,before,after,control_before,control_after,ablated,"
+        "description",
+        lines,
     )
 
 

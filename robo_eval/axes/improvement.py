@@ -31,6 +31,8 @@ _MOST_PAIRS: Final = 400
 _CHUNK: Final = 2_000_000
 """Slopes held in memory at once."""
 _UNIT: Final = "capability/resource"
+_LEVEL: Final = 0.95
+BLOCKS: Final = "moving_block_bootstrap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ def kappa_estimate(
     capability: Sequence[float] | NDArray[np.float64],
     resources: Sequence[float] | NDArray[np.float64],
     *,
-    level: float = 0.95,
+    level: float = _LEVEL,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Estimate:
@@ -101,12 +103,34 @@ def kappa_estimate(
     """
     checks.confidence("level", level)
     checks.number("resamples", checks.count("resamples", resamples), low=1.0)
-    c, r = np.asarray(capability, dtype=np.float64), np.asarray(resources, dtype=np.float64)
-    if len(c) == len(r) > _MOST:
-        spread = np.linspace(0, len(c) - 1, _MOST).round().astype(np.intp)
-        c, r = c[spread], r[spread]
-    n = len(c)
+    c, r = _spread(
+        np.asarray(capability, dtype=np.float64), np.asarray(resources, dtype=np.float64)
+    )
     value = formulas.kappa(c, r)["theil_sen"]
+    return _estimate(c, r, value, level=level, resamples=resamples, seed=seed)
+
+
+def _spread(
+    c: NDArray[np.float64], r: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """At most `_MOST` checkpoints, from the first to the last."""
+    if not len(c) == len(r) > _MOST:
+        return c, r
+    some = np.linspace(0, len(c) - 1, _MOST).round().astype(np.intp)
+    return c[some], r[some]
+
+
+def _estimate(
+    c: NDArray[np.float64],
+    r: NDArray[np.float64],
+    value: float | None,
+    *,
+    level: float,
+    resamples: int,
+    seed: int,
+) -> Estimate:
+    """A slope that is known, with its interval."""
+    n = len(c)
     if value is None:
         reason = "nothing was spent between checkpoints" if n else "no checkpoint"
         return Estimate.missing(reason=reason, unit=_UNIT, n=n, method="theil_sen")
@@ -125,9 +149,41 @@ def kappa_estimate(
         high=high,
         level=level,
         n=n,
-        method="moving_block_bootstrap",
+        method=BLOCKS,
         unit=_UNIT,
     )
+
+
+def moving_blocks(n: int, resamples: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Which of n things in a row each resample consists of, in blocks of ceil(n^(1/3)) neighbours.
+
+    Args:
+        n: How many things, at least 1.
+        resamples: How often blocks are drawn.
+        rng: What is drawn with.
+
+    Returns:
+        Their numbers, shape (resamples, n); what the last block has too many of is cut off.
+
+    References:
+        Kuensch (1989), Annals of Statistics 17:1217-1241.
+    """
+    block = math.ceil(round(n ** (1.0 / 3.0), 9))
+    starts = rng.integers(0, n - block + 1, size=(resamples, math.ceil(n / block)), dtype=np.int32)
+    blocks = starts[:, :, None] + np.arange(block, dtype=np.int32)
+    return blocks.reshape(resamples, -1)[:, :n]
+
+
+def block_counts(n: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """How often each of n things in a row is in each resample; see `moving_blocks`.
+
+    Returns:
+        Whole numbers, shape (resamples, n).
+    """
+    drawn = moving_blocks(n, resamples, np.random.default_rng(seed))
+    place = drawn + n * np.arange(resamples)[:, None]
+    found = np.bincount(place.ravel(), minlength=n * resamples).reshape(resamples, n)
+    return found.astype(np.float64)
 
 
 def _slopes(
@@ -150,9 +206,7 @@ def _draws(n: int, resamples: int, seed: int) -> tuple[NDArray[np.int32], NDArra
     Kept, because the windows of most days hold as many checkpoints.
     """
     rng = np.random.default_rng(seed)
-    block = math.ceil(round(n ** (1.0 / 3.0), 9))
-    starts = rng.integers(0, n - block + 1, size=(resamples, math.ceil(n / block)), dtype=np.int32)
-    at = (starts[:, :, None] + np.arange(block, dtype=np.int32)).reshape(resamples, -1)[:, :n]
+    at = moving_blocks(n, resamples, rng)
     first, second = np.triu_indices(n, k=1)
     if len(first) > _MOST_PAIRS:
         some = rng.choice(len(first), size=_MOST_PAIRS, replace=False)
@@ -226,17 +280,32 @@ def _improves(
     c: NDArray[np.float64], r: NDArray[np.float64], least: float, resamples: int, seed: int
 ) -> bool:
     """Whether the slope is high enough, and its interval above 0."""
-    if len(c) <= _MOST:
-        slope = formulas.kappa(c, r)["theil_sen"]
-        if slope is None or slope < least:  # the costly interval would not change it
-            return False
-    found = kappa_estimate(c, r, resamples=resamples, seed=seed)
-    return (
-        found.value is not None
-        and found.low is not None
-        and found.value >= least
-        and found.low > 0.0
-    )
+    c, r = _spread(c, r)
+    slope = formulas.kappa(c, r)["theil_sen"]
+    if slope is None or slope < least:  # the costly interval would not change it
+        return False
+    found = _estimate(c, r, slope, level=_LEVEL, resamples=resamples, seed=seed)
+    return found.low is not None and found.low > 0.0
+
+
+def patched_everywhere(points: Iterable[Checkpoint]) -> list[Checkpoint]:
+    """The checkpoints in order of time, each with the patches since the one before of its family.
+
+    A person who changes the policy changes it for all its families, whichever line says so.
+
+    Args:
+        points: Checkpoints of one policy.
+    """
+    ordered = sorted(points, key=lambda point: point.time_ns)
+    times = [point.time_ns for point in ordered]
+    total = [0, *itertools.accumulate(point.human_patches for point in ordered)]
+    counted: dict[str, int] = {}
+    found = []
+    for point in ordered:
+        until = total[bisect.bisect_right(times, point.time_ns)]
+        found.append(replace(point, human_patches=until - counted.get(point.family, 0)))
+        counted[point.family] = until
+    return found
 
 
 def upkeep_of(points: Iterable[Checkpoint], *, share: float, drifts: Sequence[str]) -> Upkeep:

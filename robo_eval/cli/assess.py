@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +12,11 @@ from robo_eval.cli.output import JsonOption, print_json, print_table, say
 from robo_eval.cli.settings import ConfigOption, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from robo_eval.axes.axis import Axis
+    from robo_eval.axes.progress import Progress
+    from robo_eval.core.estimate import Estimate
     from robo_eval.gates import Assessment, GateResult
+    from robo_eval.gates.trial import Findings
     from robo_eval.log.directory import TrialDirectory
 
 
@@ -26,10 +29,13 @@ def assess(
     policy: Annotated[str | None, typer.Option("--policy", help="Only this policy.")] = None,
     level: Annotated[
         int | None,
-        typer.Option("--level", min=1, max=4, help="Print what is missing for this level."),
+        typer.Option("--level", min=1, max=5, help="Print what is missing for this level."),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Print the gates of every level, not only the next.")
+        bool,
+        typer.Option(
+            "--all", help="Print axes, progress and the gates of every level, not only the next."
+        ),
     ] = False,
     config: ConfigOption = None,
     key: Annotated[
@@ -44,22 +50,24 @@ def assess(
     """Say which autonomy level the evidence supports, and what is missing for the next.
 
     A gate reads the end of the interval that speaks against it, and what was not measured does not
-    pass. Without a physical robot no level above 1 is issued. Exit code 1 if the window does not
-    count, which is after a critical incident, or the rows are not those that were logged.
+    pass. Without a physical robot no level above 1 is issued. Exit code 1 if there is no level: the
+    battery of tasks is not admissible, a critical incident ends the window, or the rows are not
+    those that were logged.
 
     What was said is kept in DIR/assessment/ with the digest of every file it was made of, signed
     with your key (ROBO_EVAL_KEY, or a key of your own made the first time); verify checks it.
 
-    Examples: robo-eval assess runs/matched; robo-eval assess runs/lab --level 2 --profile lab.toml
+    Examples: robo-eval assess runs/matched; robo-eval assess runs/lab --level 2 --profile lab.toml;
+    robo-eval assess runs/agent --profile general --all
     """
     from robo_eval.core.errors import CheckFailedError
     from robo_eval.core.names import unknown_name
-    from robo_eval.gates.bundle import as_json
-    from robo_eval.gates.trial import assess_trial
+    from robo_eval.gates.trial import examine_trial
     from robo_eval.log.directory import TrialDirectory
 
     opened = TrialDirectory.open(trial)
-    every_policy = assess_trial(opened, profile, config=settings_of(config))
+    findings = examine_trial(opened, profile, config=settings_of(config))
+    every_policy = findings.policies
     if not every_policy:
         raise CheckFailedError(f"{trial}: no episode was logged, so there is nothing to assess")
     found = [one for one in every_policy if policy in (None, one.policy)]
@@ -72,16 +80,17 @@ def assess(
         if audit.id == "log" and audit.status != "pass"
     ]
     if json:
-        print_json(as_json(found))
+        print_json(replace(findings, policies=tuple(found)).as_dict())
     else:
         for number, one in enumerate(found):
             if number:
                 say()
             _print(one, level, every=every)
+        _print_trial(findings, every=every)
     if broken:
         raise CheckFailedError(f"{trial}: the log does not verify: {broken[0].reason}")
     if write:
-        _keep(opened, every_policy, profile, key, quiet=json)
+        _keep(opened, findings, profile, key, quiet=json)
     for one in found:
         if one.level is None:
             raise CheckFailedError(f"{trial}: policy {one.policy}: {one.reason}")
@@ -89,7 +98,7 @@ def assess(
 
 def _keep(
     trial: TrialDirectory,
-    found: Sequence[Assessment],
+    found: Findings,
     profile: str,
     key: Path | None,
     *,
@@ -112,17 +121,21 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
     name = "no level" if one.level is None else f"AAI-{one.level}"
     say(f"{one.policy}: {name}, evidence {one.evidence_tag}; {one.reason}")
     if one.would_be is not None:
-        say(f"  would be AAI-{one.would_be} on a robot")
+        condition = "with an admissible battery" if one.level is None else "on a robot"
+        say(f"  would be AAI-{one.would_be} {condition}")
     if (
         one.level is not None
         and one.level_by_points is not None
         and one.level_by_points > one.level
     ):
         say(f"  by point estimates AAI-{one.level_by_points}, which intervals do not support yet")
+    _print_index(one)
+    if every:
+        _print_axes(one)
     shown = wanted or one.next_level or one.level
     levels = LEVELS if every else [shown] if shown is not None else []
     for number in levels:
-        gates = one.at(number)
+        gates = [*one.at(number), *(one.reported(number) if every else ())]
         if gates:
             print_table(
                 f"gates of AAI-{number}",
@@ -146,6 +159,75 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
             say(f"  {lacking.text}")
 
 
+def _print_index(one: Assessment) -> None:
+    """The index in one line, or what it lacks."""
+    found = one.readings.index
+    if found is None:
+        return
+    if found.index.value is None:
+        say(f"  no index: {found.index.reason}")
+        return
+    say(f"  index {_text(found.index)}, adjusted for unevenness {_text(found.adjusted)}")
+
+
+def _print_axes(one: Assessment) -> None:
+    """The ten axes, and how each family went on."""
+    if one.readings.axes:
+        print_table(
+            "axes",
+            ("axis", "raw", "counts 0 and 1", "value", "why"),
+            [_axis_row(axis) for axis in one.readings.axes],
+            right=(1, 2, 3),
+        )
+    if one.readings.progress:
+        print_table(
+            "progress",
+            ("family", "kappa", "per day", "steps", "slope", "curvature"),
+            [_progress_row(name, found) for name, found in one.readings.progress.items()],
+            right=(1, 2, 3, 4, 5),
+        )
+
+
+def _axis_row(axis: Axis) -> tuple[str, str, str, str, str]:
+    anchors = "-" if axis.baseline is None else f"{axis.baseline:g} and {axis.expert:g}"
+    raw = _text(axis.raw) if axis.raw.value is not None else "-"
+    value = "-" if axis.value.value is None else f"{_text(axis.value)} n={axis.value.n}"
+    return f"{axis.name}, {axis.title}", raw, anchors, value, axis.value.reason or ""
+
+
+def _progress_row(name: str, found: Progress) -> tuple[str, ...]:
+    shown = (found.kappa, found.kappa_time)
+    bends = (found.slope, found.curvature)
+    return (name, *map(_text, shown), f"{found.steps:.3g}", *map(_text, bends))
+
+
+def _text(found: Estimate) -> str:
+    """A value with its interval."""
+    from robo_eval.gates.words import shown
+
+    if found.value is None:
+        return "-"
+    if found.low is None or found.high is None:
+        return shown(found.value)
+    return f"{shown(found.value)} [{shown(found.low)}, {shown(found.high)}]"
+
+
+def _print_trial(findings: Findings, *, every: bool) -> None:
+    """What is said of all policies together: the frontier and the checklist."""
+    frontier, checklist = findings.frontier, findings.checklist
+    say()
+    if frontier.auf.value is not None:
+        say(
+            f"delegability: area under the frontier {_text(frontier.auf)}, delegable at quality"
+            f" {findings.profile.frontier.quality:g}: {_text(frontier.fraction_delegable)}"
+        )
+    done = len(checklist.items) - len(checklist.open)
+    say(f"reproducibility checklist: {done} of {len(checklist.items)} answered")
+    if every:
+        for item in checklist.open:
+            say(f"  open: {item.question}; {item.source}")
+
+
 def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
     from robo_eval.gates.words import shown
 
@@ -155,5 +237,7 @@ def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
         text += f" [{shown(found.low)}, {shown(found.high)}]"
     if found.value is not None:
         text += f" n={found.n}"
-    sign = {"at_least": ">= ", "at_most": "<= ", "families": ">= "}.get(gate.test, "")
-    return gate.status, gate.title, text, f"{sign}{shown(gate.threshold)}", gate.reason
+    signs = {"at_least": ">= ", "at_most": "<= ", "above": "> ", "families": ">= "}
+    sign = signs.get(gate.test, "")
+    title = gate.title if gate.counts else f"{gate.title} (reported)"
+    return gate.status, title, text, f"{sign}{shown(gate.threshold)}", gate.reason

@@ -40,6 +40,8 @@ class TaskPlan(Section):
     """Episode returns that count as quality 0 and 1; values between are interpolated."""
     success_quality: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
     """Least quality that counts as success."""
+    scoring: Literal["binary-success", "brier", "log", "spherical"] = "binary-success"
+    """Proper scoring rule an episode is scored by; levels are issued of no other."""
     max_ticks: Annotated[Count, Field(ge=1)] | None = None
     """Time limit in control ticks for an environment that sets none itself."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,12 @@ from robo_eval.gates.words import shown
 _REAL: Final = "real"
 _TAGS: Final = {"real": "real", "twin": "twin", "sim": "sim_only"}
 _FLOAT: Final = 1e-12
+_USUAL: Final = 4
+"""The highest level of most profiles."""
+_LOW: Final = ("at_least", "above", "closure")
+"""Tests that the lower end of an interval speaks against."""
+_CLOSURES: Final = ("maintenance_days", "expansion")
+_DURATIONS: Final = ("exposure_hours", "mtbsi", "project_days")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +38,8 @@ class GateResult:
         test: How it was compared.
         threshold: What was asked for; of families, how many of them.
         found: The evidence it read.
+        counts: Whether it decides; one that does not is reported.
+        kind: `closure`, `duration` for what is shown over days or hours, else `threshold`.
         status: Whether the interval passes; `missing` passes no more than `fail`.
         status_by_points: The same by the point estimate, which knows no doubt.
         reason: In words.
@@ -44,6 +52,8 @@ class GateResult:
     test: str
     threshold: float
     found: Estimate
+    counts: bool = True
+    kind: str = "threshold"
     status: Status
     status_by_points: Status
     reason: str
@@ -58,11 +68,40 @@ class GateResult:
             "test": self.test,
             "threshold": self.threshold,
             "found": self.found.as_dict(),
+            "counts": self.counts,
+            "kind": self.kind,
             "pass": self.status == "pass",
             "status": self.status,
             "status_by_points": self.status_by_points,
             "reason": self.reason,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One level on the way to the verdict, from the highest down.
+
+    Attributes:
+        level: The level.
+        thresholds: How its gates of that kind did; `missing` where one has no evidence.
+        closures: The same of closures.
+        durations: The same of what is shown over days or hours.
+        audits: Whether the audits up to it pass.
+        below: Whether the gates of levels from 2 on below it pass.
+        passed: Whether all of that holds.
+    """
+
+    level: int
+    thresholds: Status
+    closures: Status
+    durations: Status
+    audits: Status
+    below: Status
+    passed: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """The step as JSON would have it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +114,17 @@ class Assessment:
         profile: Name of the profile.
         profile_digest: SHA-256 of it.
         level: Highest level that intervals, counts and audits support; None if the window does
-            not count.
+            not count or the battery is not admissible.
         level_by_points: The same by point estimates; a diagnostic, never above what intervals will
             show once there is enough evidence.
-        would_be: The level without the cap on evidence without a robot; None if nothing is capped.
+        would_be: The level without the cap on evidence without a robot, or with a battery that is
+            admissible; None if neither stands in the way.
         gates: Every gate of every level.
         audits: Every audit, with the level from which on it has to pass.
-        next_level: The level after `level`; None at the highest, or if the window does not count.
+        steps: How the verdict was reached, from the highest level down.
+        readings: The evidence.
+        next_level: The level to be shown next; None at the highest, or if the window does not
+            count.
         missing: What is missing for each level above `level`, the shortest lists. A level from 2
             on does not ask for level 1.
         reason: Why the level is what it is.
@@ -96,6 +139,8 @@ class Assessment:
     would_be: int | None
     gates: tuple[GateResult, ...]
     audits: tuple[tuple[int, Audit], ...]
+    steps: tuple[Step, ...]
+    readings: Readings
     next_level: int | None
     missing: Mapping[int, tuple[Lacking, ...]]
     reason: str
@@ -111,8 +156,12 @@ class Assessment:
         return _TAGS[self.side]
 
     def at(self, level: int) -> tuple[GateResult, ...]:
-        """The gates of a level."""
-        return tuple(gate for gate in self.gates if gate.level == level)
+        """The gates of a level that decide."""
+        return tuple(gate for gate in self.gates if gate.level == level and gate.counts)
+
+    def reported(self, level: int) -> tuple[GateResult, ...]:
+        """The gates of a level that are looked at and do not decide."""
+        return tuple(gate for gate in self.gates if gate.level == level and not gate.counts)
 
     def as_dict(self) -> dict[str, Any]:
         """The assessment as JSON would have it."""
@@ -129,12 +178,28 @@ class Assessment:
             "reason": self.reason,
             "gates": [gate.as_dict() for gate in self.gates],
             "audits": [{"from_level": level, **audit.as_dict()} for level, audit in self.audits],
+            "battery": [audit.as_dict() for audit in self.readings.battery],
+            "procedure": [step.as_dict() for step in self.steps],
+            **_told(self.readings),
             "next_level": self.next_level,
             "missing": {
                 str(level): [one.as_dict() for one in found]
                 for level, found in self.missing.items()
             },
         }
+
+
+def _told(readings: Readings) -> dict[str, Any]:
+    """What was measured beside the gates, as JSON would have it."""
+    return {
+        "axes": [axis.as_dict() for axis in readings.axes],
+        "index": None if readings.index is None else readings.index.as_dict(),
+        "progress": {family: found.as_dict() for family, found in readings.progress.items()},
+        "capability_by_day": [asdict(day) for day in readings.days],
+        "revisions": [one.as_dict() for one in readings.revisions],
+        "experts": None if readings.margins is None else readings.margins.as_dict(),
+        "probes": [one.as_dict() for one in readings.probes],
+    }
 
 
 def assess(evidence: Readings, profile: str | Path | Profile = "robotics") -> Assessment:
@@ -159,35 +224,59 @@ def assess(evidence: Readings, profile: str | Path | Profile = "robotics") -> As
         _result(level, name, gate, asked, evidence)
         for level in LEVELS
         for name, gate in asked.at(level).items()
+        if gate.when == "always" or (gate.when == "body") == evidence.has_body
     )
     audits = _audits(asked, evidence.audits)
-    free = None if evidence.invalid else _level(gates, audits, by_points=False)
-    points = None if evidence.invalid else _level(gates, audits, by_points=True)
-    cap = LEVELS[-1] if evidence.side == _REAL else asked.highest_without_robot
-    level = None if free is None else min(free, cap)
-    is_capped = free is not None and free > cap
-    next_level = None if level is None or level == LEVELS[-1] else level + 1
-    above = () if level is None else tuple(one for one in LEVELS if one > level)
-    missing = {one: lacking_of(one, gates, audits, evidence, cap) for one in above}
+    steps = _steps(asked.levels, gates, audits, by_points=False)
+    points = _reached(_steps(asked.levels, gates, audits, by_points=True))
+    free, cap = _reached(steps), _cap(asked, evidence)
+    unfit = tuple(audit for audit in evidence.battery if audit.status != "pass")
+    invalid = evidence.invalid is not None
+    level = None if invalid or unfit else min(free, cap)
+    stands_in_the_way = not invalid and (free > cap or bool(unfit))
+    above = () if invalid else _above(level, min(free, cap), asked)
     return Assessment(
         policy=evidence.policy,
         side=evidence.side,
         profile=asked.name,
         profile_digest=asked.digest,
         level=level,
-        level_by_points=None if points is None else min(points, cap),
-        would_be=free if is_capped else None,
+        level_by_points=None if invalid or unfit else min(points, cap),
+        would_be=free if stands_in_the_way else None,
         gates=gates,
         audits=audits,
-        next_level=next_level,
-        missing=missing,
-        reason=_reason(evidence, level, cap, is_capped=is_capped),
+        steps=steps,
+        readings=evidence,
+        next_level=above[0] if above else None,
+        missing={one: lacking_of(one, gates, audits, evidence, cap) for one in above},
+        reason=_reason(evidence, level, cap, unfit, is_capped=free > cap),
     )
 
 
-def _reason(evidence: Readings, level: int | None, cap: int, *, is_capped: bool) -> str:
-    if evidence.invalid:
+def _cap(profile: Profile, evidence: Readings) -> int:
+    """The highest level this kind of evidence supports."""
+    if evidence.side == _REAL:
+        return LEVELS[-1]
+    # A twin has a body, but not one that anything depends on.
+    return min(profile.highest_without_robot, 1 if evidence.has_body else LEVELS[-1])
+
+
+def _above(level: int | None, reached: int, profile: Profile) -> tuple[int, ...]:
+    """Levels still to be shown; without a fit battery the level that was reached is one of them."""
+    first = max(1, reached) if level is None else level + 1
+    # Few profiles have a fifth level, and where there is none nothing is missing for it.
+    last = max(_USUAL, *profile.levels)
+    return tuple(one for one in LEVELS if first <= one <= last)
+
+
+def _reason(
+    evidence: Readings, level: int | None, cap: int, unfit: Sequence[Audit], *, is_capped: bool
+) -> str:
+    if evidence.invalid is not None:
         return evidence.invalid
+    if unfit:
+        said = "; ".join(f"{audit.id}: {audit.reason}" for audit in unfit)
+        return f"the battery is not admissible: {said}"
     if is_capped:
         return f"without a physical robot no level above {cap} is issued"
     if level == 0:
@@ -204,19 +293,49 @@ def _audits(profile: Profile, found: Sequence[Audit]) -> tuple[tuple[int, Audit]
     return tuple((level, known.get(name, absent[name])) for name, level in profile.audits.items())
 
 
-def _level(
-    gates: Sequence[GateResult], audits: Sequence[tuple[int, Audit]], *, by_points: bool
-) -> int:
-    """The highest level whose gates, and those of the levels from 2 on below it, all pass."""
-    for level in reversed(LEVELS):
-        if not any(gate.level == level for gate in gates):
-            continue  # a profile that asks nothing of a level cannot issue it
-        needed = [g for g in gates if g.level == level or 2 <= g.level < level]
-        passed = all((g.status_by_points if by_points else g.status) == "pass" for g in needed)
-        audited = all(audit.status == "pass" for start, audit in audits if start <= level)
-        if passed and audited:
-            return level
-    return 0
+def _steps(
+    levels: Sequence[int],
+    gates: Sequence[GateResult],
+    audits: Sequence[tuple[int, Audit]],
+    *,
+    by_points: bool,
+) -> tuple[Step, ...]:
+    """What each level came to, from the highest down; levels nothing is asked of cannot be had."""
+    return tuple(_step(level, gates, audits, by_points=by_points) for level in reversed(levels))
+
+
+def _step(
+    level: int,
+    gates: Sequence[GateResult],
+    audits: Sequence[tuple[int, Audit]],
+    *,
+    by_points: bool,
+) -> Step:
+    def worst(found: Iterable[GateResult]) -> Status:
+        return _worst(gate.status_by_points if by_points else gate.status for gate in found)
+
+    deciding = [gate for gate in gates if gate.counts]
+    own = [gate for gate in deciding if gate.level == level]
+    found = {
+        "thresholds": worst(gate for gate in own if gate.kind == "threshold"),
+        "closures": worst(gate for gate in own if gate.kind == "closure"),
+        "durations": worst(gate for gate in own if gate.kind == "duration"),
+        "audits": _worst(audit.status for start, audit in audits if start <= level),
+        "below": worst(gate for gate in deciding if 2 <= gate.level < level),
+    }
+    passed = all(status == "pass" for status in found.values())
+    return Step(level=level, passed=passed, **found)
+
+
+def _worst(found: Iterable[Status]) -> Status:
+    statuses = set(found)
+    if "fail" in statuses:
+        return "fail"
+    return "missing" if "missing" in statuses else "pass"
+
+
+def _reached(steps: Sequence[Step]) -> int:
+    return next((step.level for step in steps if step.passed), 0)
 
 
 # One gate ----------------------------------------------------------------------------------------
@@ -230,9 +349,16 @@ def _result(level: int, name: str, gate: Gate, profile: Profile, evidence: Readi
     status, points = _compared(found, gate.test, threshold)
     return GateResult(
         level=level, id=name, title=gate.title, reads=gate.reads, test=gate.test,
-        threshold=threshold, found=found, status=status, status_by_points=points,
+        threshold=threshold, found=found, counts=profile.counts(gate), kind=_kind(gate),
+        status=status, status_by_points=points,
         reason=_words(found, gate.test, threshold, status, gate.reads),
     )  # fmt: skip
+
+
+def _kind(gate: Gate) -> str:
+    if gate.test == "closure" or gate.reads in _CLOSURES:
+        return "closure"
+    return "duration" if gate.days or gate.reads in _DURATIONS else "threshold"
 
 
 def _compared(found: Estimate, test: str, threshold: float) -> tuple[Status, Status]:
@@ -240,10 +366,10 @@ def _compared(found: Estimate, test: str, threshold: float) -> tuple[Status, Sta
     # Where nothing happened in the hours there is no point, but an end they show.
     value = found.value
     if value is None and test != "zero":
-        value = found.low if test in ("at_least", "closure") else found.high
+        value = found.low if test in _LOW else found.high
     if value is None:
         return "missing", "missing"
-    end = found.low if test in ("at_least", "closure") else found.high
+    end = found.low if test in _LOW else found.high
     if test == "zero":
         end = value
     by_point = _passes(value, test, threshold)
@@ -253,7 +379,9 @@ def _compared(found: Estimate, test: str, threshold: float) -> tuple[Status, Sta
 
 
 def _passes(value: float, test: str, threshold: float) -> Status:
-    if test in ("at_least", "closure"):
+    if test == "above":
+        return "pass" if value > threshold + _FLOAT else "fail"
+    if test in _LOW:
         return "pass" if value >= threshold - _FLOAT else "fail"
     return "pass" if value <= threshold + _FLOAT else "fail"
 
@@ -265,7 +393,7 @@ def _words(found: Estimate, test: str, threshold: float, status: str, reads: str
         return reason if remedy in reason else f"{reason}; {remedy}"
     if test == "zero":
         return "none happened" if status == "pass" else f"{found.value:g} happened"
-    is_low = test in ("at_least", "closure")
+    is_low = test in _LOW
     end = found.low if is_low else found.high
     assert end is not None, "a status that is not missing has an end"
     name = "lower" if is_low else "upper"
@@ -275,6 +403,8 @@ def _words(found: Estimate, test: str, threshold: float, status: str, reads: str
     if found.method == "declared" and found.value is not None:
         return f"{shown(found.value)}, {found.reason}"
     passing, failing = (">=", "<") if is_low else ("<=", ">")
+    if test == "above":
+        passing, failing = ">", "<="
     sign = passing if status == "pass" else failing
     return f"{name} end {shown(end)} {sign} {shown(threshold)}"
 
@@ -288,13 +418,12 @@ def _families(
         by_point = passed
         what = f"{days} days in a row"
     else:
-        other = profile.gates[str(gate.of)]
-        limit = float(other.thresholds[level])
+        test, limit = _asked_of_each(gate, level, profile)
         shown = evidence.families.get(gate.reads, {})
-        both = {family: _compared(found, other.test, limit) for family, found in shown.items()}
+        both = {family: _compared(found, test, limit) for family, found in shown.items()}
         passed = {family: status[0] == "pass" for family, status in both.items()}
         by_point = {family: status[1] == "pass" for family, status in both.items()}
-        what = f"{'at least' if other.test == 'at_least' else 'at most'} {limit:g}"
+        what = f"{test.replace('_', ' ')} {limit:g}"
     # A family that was played, but of which this was not measured, is one of those asked for.
     known = [len(found) for found in evidence.families.values()]
     needed = _count(gate.thresholds[level], max(len(passed), *known, 0))
@@ -307,7 +436,7 @@ def _families(
         reason += f"; not {', '.join(short)}"
     return GateResult(
         level=level, id=name, title=gate.title, reads=gate.reads, test=gate.test,
-        threshold=float(needed),
+        threshold=float(needed), counts=profile.counts(gate), kind=_kind(gate),
         found=Estimate(
             value=float(sum(by_point.values())), low=float(count), n=len(passed),
             method="counted", unit="families",
@@ -316,6 +445,14 @@ def _families(
         status_by_points=_enough(sum(by_point.values()), needed, passed),
         reason=reason,
     )  # fmt: skip
+
+
+def _asked_of_each(gate: Gate, level: int, profile: Profile) -> tuple[str, float]:
+    """The test and the threshold that each family has to pass."""
+    if gate.of is None:
+        return gate.each_test, gate.each[level]
+    other = profile.gates[gate.of]
+    return other.test, float(other.thresholds[level])
 
 
 def _enough(count: int, needed: int, families: Mapping[str, bool]) -> Status:

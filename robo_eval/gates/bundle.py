@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,21 +14,17 @@ from robo_eval.log.provenance import software
 from robo_eval.log.signing import ASSESSMENT, default_key, open_key, write_bundle
 
 if TYPE_CHECKING:
-    from robo_eval.gates.assessment import Assessment
+    from robo_eval.gates.trial import Findings
     from robo_eval.log.directory import TrialDirectory
 
 _RESULT: Final = "assessment.json"
 _PROFILE: Final = "profile.toml"
-
-
-def as_json(found: Sequence[Assessment]) -> dict[str, object]:
-    """Assessments as one JSON document."""
-    return {"assessments": [one.as_dict() for one in found]}
+_CHECKLIST: Final = "checklist.md"
 
 
 def write_assessment(
     trial: TrialDirectory,
-    found: Sequence[Assessment],
+    found: Findings,
     profile: str | Path,
     *,
     key: Path | None = None,
@@ -38,7 +33,7 @@ def write_assessment(
 
     Args:
         trial: The trial directory.
-        found: What was said of each policy.
+        found: What was said of it.
         profile: Name or file of the profile it was said by; a copy is kept.
         key: PEM file of an Ed25519 private key; without one the key of `default_key`, which is
             made if there is none.
@@ -58,7 +53,8 @@ def write_assessment(
     who = write_bundle(
         trial.path / ASSESSMENT,
         {
-            _RESULT: json.dumps(as_json(found), indent=2, allow_nan=False).encode() + b"\n",
+            _RESULT: json.dumps(found.as_dict(), indent=2, allow_nan=False).encode() + b"\n",
+            _CHECKLIST: found.checklist.as_text().encode(),
             _PROFILE: source_of(profile).read_bytes(),
         },
         key=private,

@@ -5,47 +5,57 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
-
-import numpy as np
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval import formulas
-from robo_eval.axes.draws import percentile_ends, tallied
-from robo_eval.axes.improvement import Streak, streak_of, upkeep_of
-from robo_eval.axes.teams import sociality_of
+from robo_eval.axes.cognition import CORE, core_score, probe_results, retrieved_of
+from robo_eval.axes.experts import Margins, innovation, margins_of
+from robo_eval.axes.improvement import Streak, patched_everywhere, streak_of, upkeep_of
+from robo_eval.axes.index import Index, index_of
+from robo_eval.axes.progress import Progress, index_over_time, progress_by_family
+from robo_eval.axes.revision import RevisionResult, revisions_measured
+from robo_eval.axes.table import axes_of
+from robo_eval.axes.tools import categories_under_mild_drift
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.names import unknown_name
-from robo_eval.formulas.axes import FULL_DEPTH, HORIZON
-from robo_eval.gates.closures import expansions_of
+from robo_eval.gates.battery import battery_of
+from robo_eval.gates.closures import Expansion, expansions_of
 from robo_eval.gates.readings import Readings
 from robo_eval.log.evidence import Evidence
-from robo_eval.stats.proportions import clopper_pearson_interval
-from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from robo_eval.axes.axis import Axis
+    from robo_eval.core.plan import TrialPlan
     from robo_eval.gates.audits import Audit
-    from robo_eval.gates.profile import Profile
-    from robo_eval.log.evidence import (
-        Checkpoint,
-        Declaration,
-        TeamTrial,
-        ToolTrial,
-        ToolUse,
-    )
+    from robo_eval.gates.profile import Innovation, Profile
+    from robo_eval.log.evidence import Checkpoint, Declaration, ToolTrial
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.robot import RobotResult
     from robo_eval.metrics.summary import TrialSummary
 
-_Note = TypeVar("_Note", bound="Checkpoint | Declaration | TeamTrial | ToolTrial | ToolUse")
-_ENOUGH: Final = 0.5
-"""Success under mild drift that a category of tools counts from."""
-_MILD: Final = "mild"
 _RATIO: Final = "ratio"
+_MONTH_NS: Final = 30.4375 * 86_400 * 1e9
+_KINDS: Final = (
+    "tools", "checkpoints", "expansion", "teams", "retention", "retrieval", "revisions", "anchors",
+    "experts", "probes", "declarations",
+)  # fmt: skip
+"""Notes on policies."""
+_QUANTITIES: Final = {
+    "A": "autonomy", "G": "generality", "P": "planning", "M": "memory", "T": "tool_economy",
+    "R": "self_revision", "S": "sociality", "E": "e", "W": "world_model", "$": "throughput",
+}  # fmt: skip
+"""What gates call the axes."""
+_PROBES: Final = {
+    "memory_span": "working_memory_span",
+    "recall_1_day": "delayed_recall_1d",
+    "recall_7_days": "delayed_recall_7d",
+}
+"""Probes that gates read."""
 
 
 def readings_of(
@@ -55,6 +65,7 @@ def readings_of(
     *,
     evidence: Evidence | None = None,
     audits: Mapping[str, Sequence[Audit]] | None = None,
+    plan: TrialPlan | None = None,
 ) -> tuple[Readings, ...]:
     """What gates read of each policy of a trial.
 
@@ -67,67 +78,148 @@ def readings_of(
         profile: Settings of slopes and closures.
         evidence: What was noted beside the episodes.
         audits: Of each policy.
+        plan: The locked plan, for the checks of the battery; without one they are not made.
 
     Raises:
         InputError: If a note names a policy that the trial does not have.
     """
-    policies = list(dict.fromkeys(table["policy"]))
+    policies = [str(name) for name in dict.fromkeys(table["policy"])]
     noted = evidence or Evidence()
     _check_names(noted, policies)
     found = []
     for policy in policies:
         robots = {one.side: one for one in summary.robots if one.policy == policy}
         side = next((s for s in (Side.REAL.value, Side.TWIN.value) if s in robots), Side.SIM.value)
-        body = robots.get(side)
-        own = table[
-            (table["policy"] == policy)
-            & (table["side"] == side)
-            & (table["arm"] == Arm.MAIN.value)
-            & table["quality"].notna()
-        ]
-        points = _of_policy(noted.checkpoints, policy, side)
-        uses = _of_policy(noted.tools, policy, side)
-        streaks = _streaks(points, profile)
-        values = {**_axes(own, summary.config), **_shown(body)}
-        if uses:
-            values["tools"] = _tools(uses, summary.config.level)
-        if streaks:
-            values["kappa"] = _best(streaks)
-        added = _of_policy(noted.expansion, policy, side)
-        if added:
-            values["expansion"] = _expansion(added, profile, summary.config)
-        teams = _of_policy(noted.teams, policy, side)
-        if teams:
-            values["sociality"] = sociality_of(teams, level=summary.config.level)
-        values |= _declared(_of_policy(noted.declarations, policy, side))
-        if points:
-            values["maintenance_days"] = _maintenance(points, profile)
-        found.append(
-            Readings(
-                policy=str(policy),
-                side=side,
-                values=values,
-                families=_families(body),
-                streaks=streaks,
-                events=None if body is None else body.safety.counts,
-                audits=tuple((audits or {}).get(str(policy), ())),
-                invalid=_invalid(body),
-            )
+        own = _Own(
+            policy=policy,
+            side=side,
+            body=robots.get(side),
+            episodes=table[
+                (table["policy"] == policy)
+                & (table["side"] == side)
+                & (table["arm"] == Arm.MAIN.value)
+                & table["quality"].notna()
+            ],
+            noted=_of_policy(noted, policy, side),
+            config=summary.config,
         )
+        readings = _readings(own, profile)
+        if plan is not None:
+            checks = battery_of(
+                plan, table, profile.battery, policy=policy, side=side,
+                tools=own.noted.tools or (), checkpoints=own.noted.checkpoints or (),
+                declarations=own.noted.declarations or (),
+            )  # fmt: skip
+            readings = replace(readings, battery=checks)
+        found.append(replace(readings, audits=tuple((audits or {}).get(policy, ()))))
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Own:
+    """All there is on one policy, on the side it is judged on."""
+
+    policy: str
+    side: str
+    body: RobotResult | None
+    episodes: pd.DataFrame
+    noted: Evidence
+    config: MetricConfig
+
+
+def _readings(own: _Own, profile: Profile) -> Readings:
+    points, config = own.noted.checkpoints or (), own.config
+    streaks = _streaks(points, profile)
+    progress = progress_by_family(points, profile.progress, level=config.level)
+    axes = axes_of(
+        own.episodes, own.body, own.noted, profile.axes,
+        share_left=profile.expansion.share_left, level=config.level,
+        resamples=profile.index.resamples, seed=config.seed,
+    )  # fmt: skip
+    index = index_of(axes, profile.index, level=config.level, seed=config.seed)
+    values = {_QUANTITIES[axis.name]: axis.value for axis in axes}
+    values |= _shown(own.body)
+    revisions = revisions_measured(
+        own.noted.revisions, profile.axes,
+        share_left=profile.expansion.share_left, level=config.level, seed=config.seed,
+    ).revisions  # fmt: skip
+    values |= _grown(own, profile, revisions)
+    if own.noted.tools:
+        values["tools"] = categories_under_mild_drift(own.noted.tools, config.level)
+    if streaks:
+        values["kappa"] = _best(streaks)
+    if points:
+        values["maintenance_days"] = _maintenance(points, profile)
+    values |= _cognition(own, axes, profile)
+    margins = None
+    if own.noted.experts is not None:
+        margins = margins_of(own.episodes, own.noted.experts, level=config.level)
+        values |= _against_experts(margins)
+    values |= _declared(own.noted.declarations or (), index)
+    return Readings(
+        policy=own.policy,
+        side=own.side,
+        values=values,
+        families={**_families(own.body), **_bends(progress)},
+        streaks=streaks,
+        events=None if own.body is None else own.body.safety.counts,
+        axes=axes,
+        index=index,
+        progress=progress,
+        days=index_over_time(points),
+        revisions=revisions,
+        margins=margins,
+        probes=probe_results(own.noted.probes or (), level=config.level),
+        invalid=_invalid(own.body),
+    )
+
+
+def _bends(progress: Mapping[str, Progress]) -> dict[str, Mapping[str, Estimate]]:
+    """Of each family whether its improvement speeds up, slows down, and pays more the more."""
+    if not progress:
+        return {}
+    found: dict[str, dict[str, Estimate]] = {"acceleration": {}, "curvature": {}, "elasticity": {}}
+    for name, one in progress.items():
+        bend = one.mean_curvature
+        # What is above 0 by no more than rounding is a straight line.
+        if bend.low is not None and bend.low > 0.0 and not one.accelerates:
+            bend = replace(bend, low=0.0)
+        found["acceleration"][name] = bend
+        found["curvature"][name] = one.curvature
+        found["elasticity"][name] = one.elasticity
+    return dict(found)
+
+
+def _grown(own: _Own, profile: Profile, revisions: Sequence[RevisionResult]) -> dict[str, Estimate]:
+    """The expansion closure, and how much that is new came in a month."""
+    found = {}
+    expansions = _expansions(own, profile)
+    if own.noted.expansion:
+        found["expansion"] = _expansion(expansions, own.noted.expansion)
+    new = _innovation(own, expansions, revisions, profile.innovation)
+    if new is not None:
+        found["innovation"] = new
+    return found
+
+
 def _check_names(evidence: Evidence, policies: Sequence[str]) -> None:
-    for kind in ("tools", "checkpoints", "expansion", "teams", "declarations"):
+    for kind in _KINDS:
         for note in getattr(evidence, kind) or ():
             if note.policy is not None and note.policy not in policies:
                 problem = unknown_name("policy", note.policy, policies)
                 raise InputError(f"{evidence.files.get(kind, kind)}: line {note.line}: {problem}")
 
 
-def _of_policy(notes: Sequence[_Note] | None, policy: str, side: str) -> list[_Note]:
+def _of_policy(noted: Evidence, policy: str, side: str) -> Evidence:
     """Notes on a policy; one that names none is about every policy of its side."""
-    return [note for note in notes or () if note.side == side and note.policy in (None, policy)]
+    found: dict[str, Any] = {}
+    for kind in _KINDS:
+        notes = getattr(noted, kind)
+        if notes is not None:
+            found[kind] = tuple(
+                note for note in notes if note.side == side and note.policy in (None, policy)
+            )
+    return replace(noted, **found)
 
 
 def _invalid(body: RobotResult | None) -> str | None:
@@ -190,92 +282,12 @@ def _families(body: RobotResult | None) -> dict[str, Mapping[str, Estimate]]:
     return found
 
 
-# Axes of the episodes ----------------------------------------------------------------------------
-
-
-def _axes(own: pd.DataFrame, config: MetricConfig) -> dict[str, Estimate]:
-    found = {}
-    known = own[own["uninterrupted_actions"].notna()]
-    if len(known):
-        actions = known["uninterrupted_actions"].to_numpy(dtype=float)
-        credit = np.minimum(actions, HORIZON) / HORIZON
-        found["autonomy"] = _mean(credit, known["family"].to_numpy(dtype=object), config)
-    planned = own[own["plan_depth"].notna()]
-    if len(planned):
-        depth = planned["plan_depth"].to_numpy(dtype=float)
-        solved = planned["success"].to_numpy(dtype=float)
-        credit = solved * np.minimum(depth, FULL_DEPTH) / FULL_DEPTH
-        found["planning"] = _mean(credit, planned["family"].to_numpy(dtype=object), config)
-    stated = own[own["stated_success_probability"].notna()]
-    if len(stated):
-        p = stated["stated_success_probability"].to_numpy(dtype=float)
-        found["world_model"] = _world_model(p, stated["success"].to_numpy(dtype=float), config)
-    return found
-
-
-def _mean(credit: np.ndarray, family: np.ndarray, config: MetricConfig) -> Estimate:
-    """Mean over task families of the mean of each."""
-    strata = [credit[family == name] for name in dict.fromkeys(family)]
-    if len(strata) > 1:
-        interval = stratified_mean_interval(
-            strata, over="these", level=config.level, resamples=config.resamples, seed=config.seed
-        )
-    else:
-        interval = mean_interval(
-            credit, level=config.level, resamples=config.resamples, seed=config.seed
-        )
-    low, high, reason = interval.low, interval.high, interval.reason
-    if low is None and len(credit) > 1 and credit.min() == credit.max():
-        # All alike: what bounded values of which none differed may still hide, by Clopper-Pearson
-        # for the share of episodes that would differ, at worst by all there is to lose.
-        share, _ = clopper_pearson_interval(len(credit), len(credit), level=config.level)
-        low, high, reason = interval.value * share, interval.value, None
-    return Estimate(
-        value=interval.value, low=low, high=high, level=config.level, n=interval.n,
-        method=interval.method, unit=_RATIO, reason=reason,
-    )  # fmt: skip
-
-
-def _world_model(p: np.ndarray, y: np.ndarray, config: MetricConfig) -> Estimate:
-    """Skill of stated probabilities over the success rate itself, with a bootstrap of episodes."""
-    value = formulas.world_model(p, y, float(y.mean()))["w"]
-    rng = np.random.default_rng(config.seed)
-    at = rng.integers(0, len(p), size=(min(config.resamples, 2000), len(p)))
-    drawn = y[at]
-    brier = ((p[at] - drawn) ** 2).mean(axis=1)
-    reference = ((drawn.mean(axis=1, keepdims=True) - drawn) ** 2).mean(axis=1)
-    skill = np.clip(1.0 - brier / np.maximum(reference, 1e-6), 0.0, 1.0)
-    low, high = percentile_ends(skill, config.level)
-    return Estimate(
-        value=value, low=low, high=high, level=config.level, n=len(p),
-        method="bootstrap", unit=_RATIO,
-    )  # fmt: skip
-
-
 # What was noted beside the episodes --------------------------------------------------------------
-
-
-def _tools(uses: Sequence[ToolUse], level: float) -> Estimate:
-    """Tool categories that succeed under mild drift: by their share, and by its exact interval."""
-    used = tallied((use for use in uses if use.drift == _MILD), lambda use: use.category)
-    if not used:
-        reason = f"tools.csv has no line with drift {_MILD!r}"
-        return Estimate.missing(reason=reason, unit="categories")
-    bounds = {name: clopper_pearson_interval(*count, level=level) for name, count in used.items()}
-    return Estimate(
-        value=float(sum(k / n >= _ENOUGH for k, n in used.values())),
-        low=float(sum(low >= _ENOUGH for low, _ in bounds.values())),
-        high=float(sum(high >= _ENOUGH for _, high in bounds.values())),
-        level=level,
-        n=sum(n for _, n in used.values()),
-        method="clopper_pearson",
-        unit="categories",
-    )
 
 
 def _streaks(points: Sequence[Checkpoint], profile: Profile) -> dict[str, Streak]:
     by_family: dict[str, list[Checkpoint]] = defaultdict(list)
-    for point in _all_patched(points):
+    for point in patched_everywhere(points):
         by_family[point.family].append(point)
     settings = profile.kappa
     return {
@@ -287,22 +299,6 @@ def _streaks(points: Sequence[Checkpoint], profile: Profile) -> dict[str, Streak
         )
         for family, found in sorted(by_family.items())
     }
-
-
-def _all_patched(points: Sequence[Checkpoint]) -> list[Checkpoint]:
-    """The checkpoints, each with the patches of every family since the one before of its own.
-
-    A person who changes the policy changes it for all its families, whichever line says so.
-    """
-    found, last = [], dict[str, int]()
-    ordered = sorted(points, key=lambda point: point.time_ns)
-    patches = [point for point in ordered if point.human_patches]
-    for point in ordered:
-        since = last.get(point.family, -1)
-        count = sum(one.human_patches for one in patches if since < one.time_ns <= point.time_ns)
-        found.append(replace(point, human_patches=count))
-        last[point.family] = point.time_ns
-    return found
 
 
 def _best(streaks: Mapping[str, Streak]) -> Estimate:
@@ -317,11 +313,15 @@ def _maintenance(points: Sequence[Checkpoint], profile: Profile) -> Estimate:
     return _number(float(found.days), "days", found.reason or None, n=len(points))
 
 
-def _expansion(trials: Sequence[ToolTrial], profile: Profile, config: MetricConfig) -> Estimate:
+def _expansions(own: _Own, profile: Profile) -> tuple[Expansion, ...]:
+    return expansions_of(
+        own.noted.expansion or (), share_left=profile.expansion.share_left,
+        level=own.config.level, seed=own.config.seed,
+    )  # fmt: skip
+
+
+def _expansion(found: Sequence[Expansion], trials: Sequence[ToolTrial]) -> Estimate:
     """How many new tools close; one is enough."""
-    found = expansions_of(
-        trials, share_left=profile.expansion.share_left, level=config.level, seed=config.seed
-    )
     if all(one.status == "missing" for one in found):
         return Estimate.missing(reason=found[0].reason, unit="tools")
     passed = sum(one.status == "pass" for one in found)
@@ -329,10 +329,67 @@ def _expansion(trials: Sequence[ToolTrial], profile: Profile, config: MetricConf
     return _number(float(passed), "tools", why or None, n=sum(trial.episodes for trial in trials))
 
 
-def _declared(found: Sequence[Declaration]) -> dict[str, Estimate]:
+def _innovation(
+    own: _Own, expansions: Sequence[Expansion], revisions: Sequence[RevisionResult], by: Innovation
+) -> Estimate | None:
+    """New tools that close and revisions that count, a month; None where neither was noted."""
+    start = own.episodes["start_ns"].dropna().astype("int64")
+    if (own.noted.expansion is None and own.noted.revisions is None) or not len(start):
+        return None
+    # A window shorter than a month is none to extrapolate from.
+    months = max(1.0, float(start.max() - start.min()) / _MONTH_NS)
+    tools = sum(one.status == "pass" for one in expansions)
+    changes = sum(one.counts for one in revisions)
+    found = innovation(
+        tools, changes, months, tools_per_month=by.tools, revisions_per_month=by.revisions
+    )
+    text = f"{tools} new tools and {changes} revisions in {months:.1f} months"
+    return replace(_counted(found), reason=text)
+
+
+def _counted(found: Estimate) -> Estimate:
+    """A count, which is its own interval; see `_number`."""
+    return replace(found, low=found.value, high=found.value, method="counted")
+
+
+# Cognition, experts, declarations ----------------------------------------------------------------
+
+
+def _cognition(own: _Own, axes: Sequence[Axis], profile: Profile) -> dict[str, Estimate]:
+    found: dict[str, Estimate] = {}
+    level = own.config.level
+    if own.noted.retrieval:
+        shown = retrieved_of(own.noted.retrieval, k=profile.axes.recall_k, level=level)
+        found |= {"vrp": shown.precision, "hr": shown.hallucination}
+    # With tools a probe shows something else.
+    ratios = {
+        one.probe: one.ratio
+        for one in probe_results(own.noted.probes or (), level=level)
+        if not one.assisted
+    }
+    found |= {quantity: ratios[name] for quantity, name in _PROBES.items() if name in ratios}
+    known = {axis.name: axis for axis in axes}
+    draws = {name: known[name].draws for name in CORE}
+    found["core"] = core_score(
+        {name: known[name].value.value for name in CORE},
+        draws={name: drawn for name, drawn in draws.items() if drawn is not None},
+        n=sum(known[name].value.n for name in CORE),
+        level=level,
+    )
+    return found
+
+
+def _against_experts(margins: Margins) -> dict[str, Estimate]:
+    return {
+        "expert_families": _counted(margins.at_least_human),
+        "superhuman_families": _counted(margins.superhuman),
+    }
+
+
+def _declared(found: Sequence[Declaration], index: Index) -> dict[str, Estimate]:
     """What people vouch for; of several declarations of one thing the newest counts."""
     newest = {one.what: one for one in sorted(found, key=lambda one: one.time_ns)}
-    return {
+    values = {
         what: Estimate(
             value=one.value,
             low=one.value if one.low is None else one.low,
@@ -344,3 +401,31 @@ def _declared(found: Sequence[Declaration]) -> dict[str, Estimate]:
         )
         for what, one in newest.items()
     }
+    values.pop("seeds_escrow", None)  # read by a check of the battery, and by no gate
+    for level in (2, 4):
+        milestone = values.pop(f"milestone_{level}", None)
+        if milestone is not None:
+            values[f"steps_from_{level}"] = _steps(index.index, milestone)
+    return values
+
+
+def _steps(index: Estimate, milestone: Estimate) -> Estimate:
+    """Steps of the index beyond a milestone, at the ends that speak against it and for it."""
+    if index.value is None or milestone.value is None:
+        return Estimate.missing(reason=index.reason or "no index", unit="steps")
+
+    def between(start: float | None, end: float | None) -> float | None:
+        if start is None or end is None:
+            return None
+        return formulas.link_steps_between(min(start, 1.0), end)
+
+    return Estimate(
+        value=between(milestone.value, index.value),
+        low=between(milestone.high, index.low),
+        high=between(milestone.low, index.high),
+        level=index.level,
+        n=index.n,
+        method=index.method,
+        unit="steps",
+        reason=index.reason,
+    )

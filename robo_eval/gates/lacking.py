@@ -66,7 +66,12 @@ def lacking_of(
         evidence: What was read.
         cap: Highest level this evidence supports.
     """
-    found: list[Lacking] = []
+    found = [
+        Lacking(gates=(audit.id,), text=f"battery, {audit.title}: {audit.reason}")
+        for audit in evidence.battery
+        if audit.status != "pass"
+    ]
+    gates = [gate for gate in gates if gate.counts]
     if level > cap:
         found.append(Lacking(gates=("side",), text="episodes on a physical robot"))
     if not any(gate.level == level for gate in gates):

@@ -13,12 +13,18 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    Strict,
     ValidationError,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
+from robo_eval.axes.settings import (
+    AxisSettings,
+    FrontierSettings,
+    IndexSettings,
+    Number,
+    ProgressSettings,
+)
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
@@ -26,14 +32,21 @@ from robo_eval.core.yaml_form import Count, Section, first_problem
 from robo_eval.gates.readings import QUANTITIES
 
 FOLDER: Final = Path(__file__).parent / "profiles"
-LEVELS: Final = (1, 2, 3, 4)
-"""Levels that have gates; 0 is what is left when none passes."""
+LEVELS: Final = (1, 2, 3, 4, 5)
+"""Levels that may have gates; 0 is what is left when none passes."""
 
-Test = Literal["at_least", "at_most", "zero", "families", "closure"]
+Test = Literal["at_least", "at_most", "above", "zero", "families", "closure"]
+Group = Literal["", "general", "cognitive", "extended"]
+_EACH: Final = ("at_least", "at_most", "above")
+"""Tests that compare one estimate with one threshold."""
 AUDITS: Final = (
-    "log", "scored", "evidence", "one_policy", "sim_logs", "real_logs", "incident_reports",
-    "calibration_snapshots", "run_manifest", "limits_in_force", "no_help",
+    "log", "scored", "evidence", "window", "one_policy", "sim_logs", "real_logs",
+    "incident_reports", "calibration_snapshots", "run_manifest", "limits_in_force", "no_help",
 )  # fmt: skip
+_NEEDED: Final = ("log", "evidence")
+"""Audits no profile can do without: what does not verify, or does not fit, shows nothing."""
+_BODIES: Final = ("ar", "s2r", "ss", "e", "exposure_hours", "mtbsi", "minor_per_100_h", "major")
+"""Quantities that only a body has."""
 _WORDS: Final = ("half", "all")
 
 
@@ -42,7 +55,7 @@ def _level_key(key: object) -> int:
     for level in LEVELS:
         if key in (level, str(level)) and not isinstance(key, bool):
             return level
-    raise PydanticCustomError("level", "must be a level: 1, 2, 3 or 4")
+    raise PydanticCustomError("level", "must be a level, from 1 to 5")
 
 
 def _threshold(value: object) -> object:
@@ -59,9 +72,7 @@ def _text_of(value: str) -> str:
     return value
 
 
-Number = Annotated[float, Strict()]
-"""A number; `true` and `"1"` are none."""
-Level = Annotated[Count, Field(ge=1, le=4)]
+Level = Annotated[Count, Field(ge=1, le=LEVELS[-1])]
 LevelKey = Annotated[int, BeforeValidator(_level_key)]
 Threshold = Annotated[float | Literal["half", "all"], BeforeValidator(_threshold)]
 Days = Annotated[Count, Field(ge=1)]
@@ -79,7 +90,11 @@ class Gate(Section):
         thresholds: By level. For `families` a number of them, `half` or `all`.
         of: For `families`, the gate whose threshold each family has to reach; the gate itself for
             families that improve themselves over days.
+        each: For `families`, what each family has to reach, by level, where no other gate says it.
+        each_test: How a family is compared with that.
         days: For families over time, for how many days in a row, by level.
+        group: The gate belongs to a group that a profile may ask for or only report.
+        when: Whether it is asked of policies with a body only, without one only, or always.
     """
 
     title: Text
@@ -87,6 +102,10 @@ class Gate(Section):
     test: Test
     thresholds: dict[LevelKey, Threshold]
     of: str | None = None
+    each: dict[LevelKey, Number] = Field(default_factory=dict)
+    each_test: Literal["at_least", "at_most", "above"] = "at_least"
+    group: Group = ""
+    when: Literal["always", "body", "no_body"] = "always"
     days: dict[LevelKey, Days] = Field(default_factory=dict)
 
 
@@ -126,6 +145,44 @@ class Growth(Section):
     share_left: Share
 
 
+class Battery(Section):
+    """When a battery of tasks is admissible; a level is issued of no other.
+
+    Attributes:
+        scoring: Rules that count as proper.
+        episodes: Scored episodes of each task family.
+        instances: Different instances of tasks in each family.
+    """
+
+    scoring: tuple[Text, ...] = Field(min_length=1)
+    episodes: Annotated[Count, Field(ge=1)]
+    instances: Annotated[Count, Field(ge=1)]
+
+
+class Window(Section):
+    """Which dates belong to the window of the episodes.
+
+    Attributes:
+        grace_days: How far outside it a measurement may lie.
+        declared_days: How far outside it a declaration may lie.
+    """
+
+    grace_days: Annotated[Number, Field(ge=0.0)]
+    declared_days: Annotated[Number, Field(ge=0.0)]
+
+
+class Innovation(Section):
+    """How much that is new counts as full innovation.
+
+    Attributes:
+        tools: New tools a month that count 1.
+        revisions: Revisions a month that count 1.
+    """
+
+    tools: Annotated[Number, Field(gt=0.0)]
+    revisions: Annotated[Number, Field(gt=0.0)]
+
+
 class Profile(Section):
     """Which level asks for what.
 
@@ -134,7 +191,16 @@ class Profile(Section):
         title: Title of the table.
         source: Where it comes from.
         version: Version of the numbers.
-        highest_without_robot: Highest level that evidence without a physical robot supports.
+        highest_without_robot: Highest level that simulation supports. Evidence of a twin supports
+            no more than 1.
+        ask: Groups of gates that count; gates of other groups are reported.
+        battery: When the tasks are admissible.
+        window: Which dates belong to the episodes.
+        axes: How each axis is computed.
+        index: How the axes become one number.
+        progress: How progress over checkpoints is described.
+        frontier: How the delegability frontier is computed.
+        innovation: How much that is new counts as full innovation.
         kappa: When a family counts as improving itself.
         maintenance: What the maintenance closure asks for.
         expansion: What the expansion closure asks for.
@@ -146,7 +212,15 @@ class Profile(Section):
     title: Text
     source: str
     version: Count
-    highest_without_robot: Count = Field(ge=0, le=1)
+    highest_without_robot: Count = Field(ge=0, le=LEVELS[-1])
+    ask: tuple[Literal["general", "cognitive", "extended"], ...] = ()
+    battery: Battery
+    window: Window
+    axes: AxisSettings = AxisSettings()
+    index: IndexSettings
+    progress: ProgressSettings = ProgressSettings()
+    frontier: FrontierSettings = FrontierSettings()
+    innovation: Innovation
     kappa: Kappa
     maintenance: Maintenance
     expansion: Growth
@@ -160,7 +234,21 @@ class Profile(Section):
         for name in self.audits:
             if name not in AUDITS:
                 raise ValueError(f"audits: {unknown_name('audit', name, AUDITS)}")
+        for name in _NEEDED:
+            if self.audits.get(name) != 1:
+                raise ValueError(f"audits.{name}: must be 1; without it nothing can be shown")
+        self._check_cap()
         return self
+
+    def _check_cap(self) -> None:
+        """Refuse levels from simulation where gates of them read what only a body has."""
+        for name, gate in self.gates.items():
+            needs_body = gate.reads in _BODIES and gate.when == "always"
+            if needs_body and self.highest_without_robot > 1:
+                raise ValueError(
+                    f"highest_without_robot: must be 0 or 1, because gate {name!r} reads what only"
+                    " a robot has"
+                )
 
     @property
     def digest(self) -> str:
@@ -168,8 +256,19 @@ class Profile(Section):
         return digest(self.model_dump(mode="json"))
 
     def at(self, level: int) -> dict[str, Gate]:
-        """The gates of a level."""
+        """The gates of a level, those that only report among them."""
         return {name: gate for name, gate in self.gates.items() if level in gate.thresholds}
+
+    def counts(self, gate: Gate) -> bool:
+        """Whether a gate decides; those of groups that are not asked for only report."""
+        return not gate.group or gate.group in self.ask
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Levels that have a gate that decides."""
+        return tuple(
+            level for level in LEVELS if any(self.counts(gate) for gate in self.at(level).values())
+        )
 
 
 def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
@@ -178,8 +277,13 @@ def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
         raise ValueError(f"{where}.reads: {unknown_name('quantity', gate.reads, QUANTITIES)}")
     if not gate.thresholds:
         raise ValueError(f"{where}.thresholds: is empty; it needs a threshold for a level")
-    if (gate.test == "families") != (gate.of is not None):
-        raise ValueError(f"{where}.of: goes with test = 'families', and only with it")
+    if gate.test == "families" and (gate.of is None) == (not gate.each):
+        raise ValueError(f"{where}.of: a gate of families needs either `of` or `each`")
+    if gate.test != "families" and (gate.of is not None or gate.each):
+        field = "each" if gate.of is None else "of"
+        raise ValueError(f"{where}.{field}: goes with test = 'families', and only with it")
+    if gate.each and set(gate.each) != set(gate.thresholds):
+        raise ValueError(f"{where}.each: must be given for the levels of thresholds, and no other")
     for level, threshold in sorted(gate.thresholds.items()):
         problem = _threshold_problem(gate.test, threshold)
         if problem:
@@ -216,10 +320,10 @@ def _check_families(where: str, name: str, gate: Gate, gates: Mapping[str, Gate]
     if of not in gates:
         raise ValueError(f"{where}.of: {unknown_name('gate', of, gates)}")
     other = gates[of]
-    if other.test not in ("at_least", "at_most"):
+    if other.test not in _EACH:
         raise ValueError(
             f"{where}.of: gate {gate.of!r} has no threshold that a family could reach; its test is"
-            f" {other.test!r}, it must be 'at_least' or 'at_most'"
+            f" {other.test!r}, it must be 'at_least', 'at_most' or 'above'"
         )
     if other.reads != gate.reads:
         raise ValueError(

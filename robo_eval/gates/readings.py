@@ -7,11 +7,18 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from robo_eval.axes.axis import Axis
+from robo_eval.axes.cognition import ProbeResult
+from robo_eval.axes.experts import Margins
 from robo_eval.axes.improvement import Streak
+from robo_eval.axes.index import Index
+from robo_eval.axes.progress import DayIndex, Progress
+from robo_eval.axes.revision import RevisionResult
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.gates.audits import Audit
+from robo_eval.log.evidence import PHYSICAL
 
 QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -29,6 +36,27 @@ QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
         "critical": "keep a record of incidents: incidents.csv",
         "exposure_hours": "run the robot",
         "mtbsi": "keep a record of incidents: incidents.csv",
+        "generality": "play episodes of several task families",
+        "memory": "add retention.csv and retrieval.csv: what is still known after days",
+        "tool_economy": "add tools.csv: success of tool categories under drift",
+        "self_revision": "add revisions.csv: what the policy changed about itself, and its effect",
+        "throughput": "give a price card in the plan, metrics.price_card, and anchors.csv for $",
+        "core": "it needs the axes G, P, M and W",
+        "vrp": "add retrieval.csv: items returned and verified",
+        "hr": "add retrieval.csv: items returned and verified",
+        "memory_span": "add probes.csv with the probe working_memory_span",
+        "recall_1_day": "add probes.csv with the probe delayed_recall_1d",
+        "recall_7_days": "add probes.csv with the probe delayed_recall_7d",
+        "acceleration": "add checkpoints.csv: curvature of capability over resources, by family",
+        "curvature": "add checkpoints.csv: curvature of capability over resources, by family",
+        "elasticity": "add checkpoints.csv: slope and curvature of capability, by family",
+        "steps_from_2": "declare milestone_2, the index at which level 2 was reached",
+        "steps_from_4": "declare milestone_4, the index at which level 4 was reached",
+        "expert_families": "add experts.csv: how human professionals did in each family",
+        "superhuman_families": "add experts.csv: how human professionals did in each family",
+        "throughput_ratio": "compare tasks per cost with an ensemble of experts, and declare it",
+        "innovation": "add expansion.csv and revisions.csv: new tools and revisions that held up",
+        "project_days": "carry a project for days, and declare it: project_days",
         "kappa": "add checkpoints.csv: capability and resources by day and family",
         "maintenance_days": "add checkpoints.csv: capability by day through a drift calendar",
         "expansion": "add expansion.csv: success before, after and without a new tool",
@@ -57,6 +85,14 @@ class Readings:
         streaks: Families that improve themselves, by name.
         events: Incidents counted in the exposure, by severity; None without a record.
         audits: What was checked besides.
+        battery: Whether the tasks are fit to show a level; empty if that was not looked at.
+        axes: The ten axes; empty if they were not computed.
+        index: What they add up to; None without them.
+        progress: How each task family went on over checkpoints, by name.
+        days: What the families could do on average, day by day.
+        revisions: Changes of the policy to itself, and whether they count.
+        margins: How it did beside human professionals; None if that was not noted.
+        probes: Cognitive probes beside the median of people.
         invalid: Why the whole window does not count; None if it does.
     """
 
@@ -67,11 +103,24 @@ class Readings:
     streaks: Mapping[str, Streak] = field(default_factory=dict)
     events: Mapping[str, int] | None = None
     audits: tuple[Audit, ...] = ()
+    battery: tuple[Audit, ...] = ()
+    axes: tuple[Axis, ...] = ()
+    index: Index | None = None
+    progress: Mapping[str, Progress] = field(default_factory=dict)
+    days: tuple[DayIndex, ...] = ()
+    revisions: tuple[RevisionResult, ...] = ()
+    margins: Margins | None = None
+    probes: tuple[ProbeResult, ...] = ()
     invalid: str | None = None
 
     def __post_init__(self) -> None:
         if self.side not in _SIDES:
             raise unknown_name("side", self.side, _SIDES)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the policy was judged on a robot or a twin of one."""
+        return self.side in PHYSICAL
 
     def of(self, quantity: str) -> Estimate:
         """The estimate of a quantity; without a value, and with the remedy, if there is none."""

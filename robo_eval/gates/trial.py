@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from robo_eval.axes.frontier import Frontier, frontier_of
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.gates.assessment import Assessment, assess
 from robo_eval.gates.audits import Audit, Status
+from robo_eval.gates.checklist import Checklist, checklist_of
 from robo_eval.gates.evidence import readings_of
-from robo_eval.gates.profile import Profile, load_profile
+from robo_eval.gates.profile import Profile, Window, load_profile
+from robo_eval.gates.window import window_audit
 from robo_eval.log.directory import PREFLIGHT
 
 if TYPE_CHECKING:
@@ -27,6 +31,33 @@ if TYPE_CHECKING:
 _UNPLAYED: Final = (EndReason.VOID.value, EndReason.LOST.value, EndReason.FAULT.value)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What is said of a trial.
+
+    Attributes:
+        policies: The assessment of each policy.
+        checklist: What others need to repeat it.
+        frontier: How much of the work can be delegated to these policies, on the side they are
+            judged on.
+        profile: By which profile.
+    """
+
+    policies: tuple[Assessment, ...]
+    checklist: Checklist
+    frontier: Frontier
+    profile: Profile
+
+    def as_dict(self) -> dict[str, object]:
+        """All of it as one JSON document."""
+        return {
+            "assessments": [one.as_dict() for one in self.policies],
+            "frontier": self.frontier.as_dict(),
+            "checklist": self.checklist.as_dict(),
+            "settings": self.profile.model_dump(mode="json"),
+        }
+
+
 def assess_trial(
     trial: TrialDirectory,
     profile: str | Path | Profile = "robotics",
@@ -34,12 +65,25 @@ def assess_trial(
     policy: str | None = None,
     config: MetricConfig | None = None,
 ) -> tuple[Assessment, ...]:
-    """Which level each policy of a trial has shown.
+    """Which level each policy of a trial has shown; see `examine_trial`."""
+    found = examine_trial(trial, profile, config=config).policies
+    names = [one.policy for one in found]
+    if policy is not None and policy not in names:
+        raise unknown_name("policy", policy, names)
+    return tuple(one for one in found if policy in (None, one.policy))
+
+
+def examine_trial(
+    trial: TrialDirectory,
+    profile: str | Path | Profile = "robotics",
+    *,
+    config: MetricConfig | None = None,
+) -> Findings:
+    """Which level each policy of a trial has shown, and all that is said beside it.
 
     Args:
         trial: The trial directory.
         profile: Name of a profile, path of one, or a profile.
-        policy: Only this one.
         config: Settings of the metrics; those of the plan if none are given.
 
     Raises:
@@ -52,22 +96,18 @@ def assess_trial(
     asked = profile if isinstance(profile, Profile) else load_profile(profile)
     table = scored_frame(trial)
     noted = read_evidence(trial.path)
-    names = list(dict.fromkeys(table["policy"]))
-    if policy is not None and policy not in names:
-        raise unknown_name("policy", policy, names)
     summary = analyse_trial(trial, config=config, frame=table)
-    found = assess_summary(trial, summary, table, noted, asked)
-    return tuple(one for one in found if policy in (None, one.policy))
+    return examine_summary(trial, summary, table, noted, asked)
 
 
-def assess_summary(
+def examine_summary(
     trial: TrialDirectory,
     summary: TrialSummary,
     table: pd.DataFrame,
     evidence: Evidence,
     profile: str | Path | Profile = "robotics",
-) -> tuple[Assessment, ...]:
-    """`assess_trial` for callers that have analysed the trial already.
+) -> Findings:
+    """`examine_trial` for callers that have analysed the trial already.
 
     Args:
         trial: The trial directory.
@@ -81,9 +121,28 @@ def assess_summary(
     """
     asked = profile if isinstance(profile, Profile) else load_profile(profile)
     names = list(dict.fromkeys(table["policy"]))
-    audits = {name: audits_of(trial, summary, table, evidence, str(name)) for name in names}
-    readings = readings_of(summary, table, asked, evidence=evidence, audits=audits)
-    return tuple(assess(one, asked) for one in readings)
+    audits = {
+        str(name): audits_of(trial, summary, table, evidence, str(name), window=asked.window)
+        for name in names
+    }
+    readings = readings_of(summary, table, asked, evidence=evidence, audits=audits, plan=trial.plan)
+    found = tuple(assess(one, asked) for one in readings)
+    return Findings(
+        policies=found,
+        checklist=checklist_of(trial, table, evidence, asked, summary.config, found),
+        frontier=_frontier(table, asked, summary.config),
+        profile=asked,
+    )
+
+
+def _frontier(table: pd.DataFrame, profile: Profile, config: MetricConfig) -> Frontier:
+    """Of the side that says most: a robot, else a twin, else simulation."""
+    scored = table[(table["arm"] == Arm.MAIN.value) & table["quality"].notna()]
+    sides = set(scored["side"])
+    side = next((one.value for one in (Side.REAL, Side.TWIN) if one.value in sides), Side.SIM.value)
+    return frontier_of(
+        scored[scored["side"] == side], profile.frontier, level=config.level, seed=config.seed
+    )
 
 
 def audits_of(
@@ -92,6 +151,8 @@ def audits_of(
     table: pd.DataFrame,
     evidence: Evidence,
     policy: str,
+    *,
+    window: Window,
 ) -> tuple[Audit, ...]:
     """Whether the evidence on a policy is whole, and was fairly got.
 
@@ -101,6 +162,7 @@ def audits_of(
         table: Its episodes.
         evidence: What was noted beside them.
         policy: Name of the policy.
+        window: How far outside the time of the episodes a note may be dated.
     """
     own = table[(table["policy"] == policy) & (table["arm"] == Arm.MAIN.value)]
     physical = own[own["side"] != Side.SIM.value]
@@ -108,6 +170,7 @@ def audits_of(
         _log(summary),
         _scored(summary, policy),
         _evidence(trial, summary),
+        window_audit(own, evidence, window, policy),
         _one_policy(own),
         _sim_logs(own),
         _real_logs(own[own["side"] == Side.REAL.value]),

@@ -17,14 +17,20 @@ PHYSICAL: Final = (Side.REAL.value, Side.TWIN.value)
 NAMES: Final = (
     "incidents", "faults", "repairs", "ratings", "pauses", "tools", "checkpoints", "expansion",
     "teams", "retention", "retrieval", "revisions", "anchors", "experts", "probes", "declarations",
+    "checklist",
 )  # fmt: skip
 """Kinds of evidence; `NAME.csv` in a trial directory holds each."""
-YES_OR_NO: Final = ("delivery", "domain_audit")
+YES_OR_NO: Final = ("delivery", "domain_audit", "seeds_escrow")
 """Declarations that are yes or no."""
 DECLARED: Final = (
     *YES_OR_NO, "cost_ratio", "throughput_ratio", "project_days", "milestone_2", "milestone_4",
 )  # fmt: skip
 """What people can vouch for."""
+CHECKED: Final = (
+    "human_references", "battery_items", "promotion", "ablation_tools", "ablation_memory",
+    "held_out_drifts", "recomputation",
+)  # fmt: skip
+"""Questions of the reproducibility checklist that only people can answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,6 +404,23 @@ class Declaration(_Noted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(_Noted):
+    """What a person answers to a question of the reproducibility checklist.
+
+    Attributes:
+        item: One of `CHECKED`.
+        answer: In words.
+        by: Who answers.
+        document: Where it is shown; empty if nowhere.
+    """
+
+    item: str
+    answer: str
+    by: str
+    document: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything noted beside the episodes of a trial; None where there is no such file.
 
@@ -418,6 +441,7 @@ class Evidence:
         experts: How human professionals did.
         probes: Cognitive probes.
         declarations: What people vouch for.
+        checklist: Answers to the reproducibility checklist.
         sources: SHA-256 of each file that was read, by its path as given.
         files: Path of each file, by kind.
     """
@@ -438,5 +462,6 @@ class Evidence:
     experts: tuple[Expert, ...] | None = None
     probes: tuple[Probe, ...] | None = None
     declarations: tuple[Declaration, ...] | None = None
+    checklist: tuple[Answer, ...] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)

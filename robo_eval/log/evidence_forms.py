@@ -8,9 +8,11 @@ from typing import Any, Final
 from robo_eval.core.defaults import PENALTIES, SEVERITIES
 from robo_eval.formulas.composite import AXES
 from robo_eval.log.evidence import (
+    CHECKED,
     DECLARED,
     YES_OR_NO,
     Anchor,
+    Answer,
     Checkpoint,
     Declaration,
     Expert,
@@ -82,6 +84,7 @@ COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "anchors": (("axis", "baseline", "expert", "source"), (*_COMMON, "scale", "description")),
     "experts": (("family", "quality", "se", "n", "source"), (*_COMMON, "description")),
+    "checklist": (("item", "answer", "by"), (*_COMMON, "document", "description")),
     "probes": (
         ("probe", "n", "mean", "sd", "human_median", "human_n"),
         (*_COMMON, "ability", "assisted", "description"),
@@ -318,6 +321,16 @@ def _probe(line: Line) -> Probe:
     )
 
 
+def _answer(line: Line) -> Answer:
+    return Answer(
+        **line.noted_of_policy,
+        item=line.word("item", CHECKED),
+        answer=line.text("answer"),
+        by=line.text("by"),
+        document=line.cells.get("document", ""),
+    )
+
+
 READERS: Final[dict[str, Callable[[Line], Any]]] = {
     "incidents": _incident,
     "faults": _fault,
@@ -334,5 +347,6 @@ READERS: Final[dict[str, Callable[[Line], Any]]] = {
     "anchors": _anchor,
     "experts": _expert,
     "probes": _probe,
+    "checklist": _answer,
     "declarations": _declaration,
 }

@@ -109,6 +109,7 @@ def _check_unique(evidence: Evidence) -> None:
     _check_keys(evidence, "anchors", "axis")
     _check_keys(evidence, "experts", "family")
     _check_keys(evidence, "probes", "probe", "assisted")
+    _check_keys(evidence, "checklist", "item")
     _check_keys(evidence, "revisions", "revision")
     _check_keys(evidence, "retention", "family", "lag_days")
     rated: set[tuple[str | None, str]] = set()

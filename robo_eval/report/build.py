@@ -15,8 +15,7 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm
-from robo_eval.gates.bundle import as_json
-from robo_eval.gates.trial import assess_summary
+from robo_eval.gates.trial import examine_summary
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.evidence_read import read_evidence
 from robo_eval.metrics.summary import TrialSummary
@@ -26,7 +25,7 @@ from robo_eval.report.files import fingerprint, json_bytes, write_bundle
 from robo_eval.report.page import Download, render
 
 if TYPE_CHECKING:
-    from robo_eval.gates import Assessment
+    from robo_eval.gates.trial import Findings
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.report.model import Report
 
@@ -71,14 +70,14 @@ def build_report(
         summary = analyse_trial(trial, config=config, frame=data.frame, evidence=evidence)
     else:
         _check_summary(summary, config, data)
-    assessments = _assessments(trial, data, summary, evidence)
-    report = make_report(data, summary, assessments)
+    findings = _findings(trial, data, summary, evidence)
+    report = make_report(data, summary, findings)
     files = {
         "metrics.json": json_bytes(summary.as_dict()),
         "episodes.csv": csv_bytes(data.frame),
     }
-    if report.autonomy is not None:
-        files["assessment.json"] = json_bytes(as_json(assessments))
+    if report.autonomy is not None and findings is not None:
+        files["assessment.json"] = json_bytes(findings.as_dict())
     files["index.html"] = page_bytes(report, files)
     files["manifest.json"] = json_bytes(_manifest(data, summary, report, files))
     write_bundle(trial.report_dir, files)
@@ -99,15 +98,15 @@ def _check_summary(summary: TrialSummary, config: MetricConfig | None, data: Tri
         )
 
 
-def _assessments(
+def _findings(
     trial: TrialDirectory,
     data: TrialData,
     summary: TrialSummary,
     evidence: Mapping[str, Path] | None,
-) -> tuple[Assessment, ...]:
+) -> Findings | None:
     """The autonomy level of each policy; none for a trial in simulation only."""
     if not summary.robots:
-        return ()
+        return None
     noted = read_evidence(trial.path, evidence)
     if noted.sources != summary.evidence:
         # Gates must not read other incidents than the numbers beside them.
@@ -116,8 +115,8 @@ def _assessments(
             " evidence than those at hand; hand the same files to build_report",
             trial.path,
         )
-        return ()
-    return assess_summary(trial, summary, data.frame, noted)
+        return None
+    return examine_summary(trial, summary, data.frame, noted)
 
 
 def read_trial(trial: TrialDirectory) -> TrialData:

@@ -43,7 +43,7 @@ from robo_eval.report.verdict import coverage_warnings, status_warnings, tally, 
 from robo_eval.report.words import NOT_RECORDED, count, listed
 
 if TYPE_CHECKING:
-    from robo_eval.gates import Assessment
+    from robo_eval.gates.trial import Findings
     from robo_eval.log.manifest import Manifest
 
 OVER_ALL: Final = "all levels"
@@ -73,15 +73,13 @@ class TrialData:
     frame: pd.DataFrame
 
 
-def make_report(
-    data: TrialData, summary: TrialSummary, assessments: Sequence[Assessment] = ()
-) -> Report:
+def make_report(data: TrialData, summary: TrialSummary, findings: Findings | None = None) -> Report:
     """The content of a trial's report.
 
     Args:
         data: The trial.
         summary: Its metrics.
-        assessments: Which autonomy level each policy has shown; none if that is not told.
+        findings: Which autonomy level each policy has shown; None if that is not told.
     """
     names = Names(summary)
     results = [
@@ -116,7 +114,7 @@ def make_report(
         standings=standings_of(data.frame, data.plan, summary.config),
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
-        autonomy=autonomy_of(assessments, places=_places(data, summary)),
+        autonomy=autonomy_of(findings, places=_places(data, summary)),
         conduct=conduct,
         effects=_effects(summary, names),
         lengths=[item for item in lengths if item.n],

@@ -48,7 +48,7 @@ def test_the_orchestrator_without_one_piece_of_evidence_is_lower(
     program: Any, tmp_path: Path
 ) -> None:
     program.make(program.ARCHETYPES[3], tmp_path / "trial")
-    for name, level in (("teams", 2), ("expansion", 2), ("checkpoints", 0), ("incidents", 0)):
+    for name, level in (("teams", 2), ("expansion", 2), ("checkpoints", 1), ("incidents", 1)):
         path = tmp_path / "trial" / f"{name}.csv"
         text = path.read_text()
         path.unlink()

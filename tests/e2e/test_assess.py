@@ -16,7 +16,7 @@ from robo_eval.gates.profile import FOLDER
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.importer import import_csv
 
-N = 40
+N = 80
 MAP = """
 columns:
   episode_id: id
@@ -35,6 +35,10 @@ constants: {task: handling}
 INCIDENTS = "incident_id,severity,time\ni1,near_miss,2026-03-01T05:10:00+00:00\n"
 FAULTS = "fault,recovered,episode_id\n" + "".join(
     f"grasp_slip,{'true' if i < 18 else 'false'},real-{i}\n" for i in range(20)
+)
+DECLARATIONS = (
+    "what,value,n,by,time,document\n"
+    "seeds_escrow,1,80,the lab,2026-03-04T12:00:00+00:00,notebook page 7\n"
 )
 TOOLS = "category,episodes,successes,drift\n" + "".join(
     f"{name},30,28,mild\n" for name in ("gripper", "suction", "camera")
@@ -62,7 +66,10 @@ def lab(tmp_path: Path) -> Path:
     write_episodes(tmp_path / "lab.csv")
     (tmp_path / "map.yaml").write_text(MAP)
     import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "lab")
-    for name, text in (("incidents", INCIDENTS), ("faults", FAULTS), ("tools", TOOLS)):
+    records = {
+        "incidents": INCIDENTS, "faults": FAULTS, "tools": TOOLS, "declarations": DECLARATIONS,
+    }  # fmt: skip
+    for name, text in records.items():
         (tmp_path / "lab" / f"{name}.csv").write_text(text)
     return tmp_path / "lab"
 
@@ -78,19 +85,26 @@ def one_line(text: str) -> bool:
 def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small_plan):
     assert cli("run", small_plan, "--out", "trial").code == 0
     done = cli("assess", "trial", "--no-write", "--json")
-    assert done.code == 0, done.err
+    assert done.code == 1
+    assert one_line(done.err)
+    assert "the battery is not admissible: family_size: RoboEval/CartPole3D-v0 has 6 of 30" in (
+        done.err
+    )
     found = json.loads(done.out)["assessments"]
     assert [one["policy"] for one in found] == ["random", "balancer"]
     for one in found:
-        assert (one["level"], one["evidence_tag"]) == (0, "sim_only")
+        assert (one["level"], one["would_be_level"], one["evidence_tag"]) == (None, 0, "sim_only")
+        assert [check["status"] for check in one["battery"]].count("fail") == 1
         assert gates(one, 1)["autonomy"]["status"] == "pass"
         assert gates(one, 1)["tools"]["status"] == "missing"
         assert gates(one, 2)["exposure"]["status"] == "missing"
-        (robot, *_) = one["missing"]["2"]
+        battery, robot, *_ = one["missing"]["2"]
+        assert battery["text"].startswith("battery, episodes and instances of each task family")
         assert robot["text"] == "episodes on a physical robot"
     only = cli("assess", "trial", "--no-write", "--policy", "balancer")
-    assert only.code == 0
-    assert only.out.startswith("balancer: AAI-0, evidence sim_only")
+    assert only.code == 1
+    assert only.out.startswith("balancer: no level, evidence sim_only")
+    assert "would be AAI-0 with an admissible battery" in only.out
     assert "random" not in only.out
 
 
@@ -102,6 +116,10 @@ def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(t
     (tmp_path / "lab/incidents.csv").write_text(INCIDENTS)
     (tmp_path / "lab/faults.csv").write_text(FAULTS)
     done = cli("assess", "lab", "--no-write", "--level", "2")
+    assert done.code == 1
+    assert "nothing shows that seeds were fixed before; if they were, declare" in done.err
+    (tmp_path / "lab/declarations.csv").write_text(DECLARATIONS)
+    done = cli("assess", "lab", "--no-write", "--level", "2")
     assert done.code == 0, done.err
     assert done.out.startswith("ours: AAI-0, evidence real")
     assert "gates of AAI-2" in done.out
@@ -110,9 +128,9 @@ def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(t
     assert "add checkpoints.csv" in done.out
     (one,) = json.loads(cli("assess", "lab", "--no-write", "--json").out)["assessments"]
     asked = gates(one, 2)
-    assert asked["ar"]["found"]["value"] == pytest.approx(39 / 40)
+    assert asked["ar"]["found"]["value"] == pytest.approx(79 / 80)
     assert (asked["ar"]["status"], asked["s2r"]["status"]) == ("pass", "pass")
-    assert (asked["exposure"]["status"], asked["exposure"]["found"]["value"]) == ("fail", 40.0)
+    assert (asked["exposure"]["status"], asked["exposure"]["found"]["value"]) == ("fail", 80.0)
     assert asked["ra"]["status"] == "pass"
     assert asked["kappa"]["status"] == "missing"
     # Two families reach AR; level 3 asks for three.
@@ -126,7 +144,7 @@ def test_level_and_all_choose_what_is_printed(lab, cli):
         assert f"missing for AAI-{level}:" in out
     every = cli("assess", lab, "--no-write", "--all").out
     assert all(f"gates of AAI-{level}" in every for level in (1, 2, 3, 4))
-    for level in ("0", "5", "two"):
+    for level in ("0", "6", "two"):
         done = cli("assess", lab, "--no-write", "--level", level)
         assert done.code == 2
         assert "Traceback" not in done.err
@@ -135,7 +153,7 @@ def test_level_and_all_choose_what_is_printed(lab, cli):
 def test_a_profile_of_ones_own_is_used(lab, cli, tmp_path):
     text = (FOLDER / "robotics.toml").read_text(encoding="utf-8")
     rest = text[text.index("[gates.tools]") : text.index("[gates.ar]")]
-    own = text[: text.index("[gates.autonomy]")] + rest + "[audits]\nlog = 1\nscored = 1\n"
+    own = text[: text.index("[gates.autonomy]")] + rest + "[audits]\nlog = 1\nevidence = 1\nscored = 1\n"
     (tmp_path / "lab.toml").write_text(own.replace('name = "robotics"', 'name = "ours"'))
     done = cli("assess", lab, "--no-write", "--profile", "lab.toml", "--json")
     assert done.code == 0, done.err

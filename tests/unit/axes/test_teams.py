@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.axes.teams import sociality_of
+from robo_eval.axes.teams import sociality_measured, sociality_of
+from robo_eval.formulas import PENALTIES
 from robo_eval.log.evidence import TeamTrial
 
 
@@ -64,3 +66,26 @@ def test_it_stays_in_its_range_and_penalties_never_help(solo: int, both: int, lo
         assert found.value is not None
         assert 0.0 <= (found.low or 0.0) <= found.value <= (found.high or 0.0) <= 1.0
     assert (fined.value or 0.0) <= (plain.value or 0.0) + 1e-12
+
+
+def test_with_draws_it_is_the_same_number_and_shows_its_parts():
+    trials = [
+        team("lift", 1, 50),
+        team("lift", 2, 75, unresolved_conflict=20, loop=30, mode_collapse=10),
+        team("carry", 1, 80),
+        team("carry", 2, 70, loop=10, mode_collapse=10),
+    ]
+    found = sociality_measured(trials, seed=3)
+    assert found.raw == sociality_of(trials, seed=3)
+    assert found.draws is not None
+    low, high = np.quantile(found.draws, [0.025, 0.975])
+    assert (found.raw.low, found.raw.high) == (pytest.approx(low), pytest.approx(high))
+    assert found.parts["lift"].value == pytest.approx(0.25, abs=1e-9)
+    means = {name: found.parts[name].value for name in PENALTIES}
+    expected = {"unresolved_conflict": 0.1, "loop": 0.2, "chatter": 0.0, "mode_collapse": 0.1}
+    assert means == pytest.approx(expected, abs=1e-9)
+
+
+def test_without_a_team_there_are_no_draws():
+    found = sociality_measured([team("lift", 1, 50)])
+    assert (found.raw.value, found.draws, dict(found.parts)) == (None, None, {})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval.log.evidence import Checkpoint, ToolUse
+from robo_eval.log.evidence import Checkpoint, Retention, Retrieval, ToolUse
 from robo_eval.log.evidence_read import read_evidence
 
 TOOLS = "category,episodes,successes,drift\ngripper,20,18,mild\ncamera,10,10,mild\n"
@@ -16,7 +16,26 @@ CHECKPOINTS = """time,family,capability,resources,drift,human_patches
 2026-03-02T12:00:00+00:00,pick,0.52,2,payload,0
 2026-03-03T12:00:00+00:00,pick,0.55,4,,1
 """
-GOOD = {"tools": TOOLS, "checkpoints": CHECKPOINTS}
+RETENTION = "family,lag_days,trials,recalled\nplaces,1,40,38\nplaces,7,40,30\n"
+RETRIEVAL = "family,k,queries,relevant,found,returned,verified\nplaces,5,20,60,54,90,81\n"
+REVISIONS = """\
+revision,time,diff,holdout,resources_equal,proposed_by,edits,edits_by_policy,checks,\
+checks_without_labels,episodes,before,after,control_before,control_after,ablated
+r1,2026-03-02T12:00:00+00:00,git:1a2b,seeds:77,true,policy,10,9,5,4,200,124,140,122,126,125
+r2,2026-03-04T12:00:00+00:00,git:3c4d,seeds:77,yes,operator,4,1,2,0,200,140,138,126,126,
+"""
+ANCHORS = "axis,baseline,expert,source,scale\n$,1,9,price study,log\nA,0.2,1,pilot,\n"
+EXPERTS = "family,quality,se,n,source\npick,0.74,0.025,120,timed professionals\n"
+PROBES = (
+    "probe,ability,n,mean,sd,human_median,human_n,assisted\n"
+    "working_memory_span,Gwm,30,7.5,1.1,7,50,false\nworking_memory_span,Gwm,30,9,1,7,50,true\n"
+)
+CHECKLIST = "item,answer,by,document\nrecomputation,by hand,Institute,report.pdf\n"
+GOOD = {
+    "tools": TOOLS, "checkpoints": CHECKPOINTS, "retention": RETENTION, "retrieval": RETRIEVAL,
+    "revisions": REVISIONS, "anchors": ANCHORS, "experts": EXPERTS, "probes": PROBES,
+    "checklist": CHECKLIST,
+}  # fmt: skip
 
 
 def refused(folder: Path, name: str, text: str | bytes) -> str:
@@ -44,7 +63,22 @@ def test_good_files_are_read(tmp_path):
         line=4, time_ns=1_772_539_200 * 10**9, family="pick", capability=0.55, resources=4.0,
         human_patches=1,
     )  # fmt: skip
-    assert set(found.sources) == {"tools.csv", "checkpoints.csv"}
+    assert set(found.sources) == {f"{name}.csv" for name in GOOD}
+    assert found.retention is not None
+    assert found.retention[1] == Retention(
+        line=3, family="places", lag_days=7.0, trials=40, recalled=30
+    )
+    assert found.retrieval == (
+        Retrieval(
+            line=2, family="places", k=5, queries=20, relevant=60, found=54, returned=90,
+            verified=81,
+        ),
+    )  # fmt: skip
+    first, second = found.revisions or ()
+    assert (first.proposed_by, first.edits_by_policy, first.ablated) == ("policy", 9, 125)
+    assert (second.resources_equal, second.ablated) == (True, None)
+    assert [(one.axis, one.scale) for one in found.anchors or ()] == [("$", "log"), ("A", "linear")]
+    assert [one.assisted for one in found.probes or ()] == [False, True]
 
 
 def test_times_of_other_zones_are_the_same_moment(tmp_path):
@@ -84,6 +118,33 @@ def test_times_of_other_zones_are_the_same_moment(tmp_path):
         ("checkpoints", "resources", "1e999", "must be a number of at least 0"),
         ("checkpoints", "human_patches", "one", "must be a whole number of at least 0"),
         ("checkpoints", "human_patches", "0.5", "must be a whole number of at least 0"),
+        ("retention", "lag_days", "-1", "must be a number of at least 0"),
+        ("retention", "recalled", "41", "is more than the 40 trials"),
+        ("retrieval", "k", "0", "must be at least 1"),
+        ("retrieval", "found", "61", "is more than the 60 relevant items"),
+        ("retrieval", "returned", "101", "is more than the 100 items that so many queries"),
+        ("retrieval", "verified", "91", "is more than the 90 returned items"),
+        ("revisions", "time", "", "is empty; a revision has a time"),
+        ("revisions", "diff", "", "is empty; it needs a text"),
+        ("revisions", "holdout", "", "is empty; it needs a text"),
+        ("revisions", "resources_equal", "", "must be true or false"),
+        ("revisions", "resources_equal", "about", "must be true or false"),
+        ("revisions", "episodes", "0", "must be at least 1"),
+        ("revisions", "after", "201", "is more than the 200 episodes"),
+        ("revisions", "ablated", "201", "is more than the 200 episodes"),
+        ("revisions", "edits_by_policy", "11", "is more than the 10 edits"),
+        ("revisions", "checks_without_labels", "6", "is more than the 5 checks"),
+        ("anchors", "axis", "Q", "unknown axis 'Q'"),
+        ("anchors", "expert", "1", "equals the baseline; two different anchors are needed"),
+        ("anchors", "baseline", "0", "must be above 0 on a log scale"),
+        ("anchors", "scale", "cubic", "unknown scale 'cubic'"),
+        ("anchors", "source", "", "is empty; it needs a text"),
+        ("experts", "quality", "1.2", "must be at most 1"),
+        ("experts", "se", "", "is empty; it needs a number"),
+        ("probes", "sd", "-1", "must be a number of at least 0"),
+        ("probes", "human_median", "", "is empty; it needs a number"),
+        ("checklist", "item", "recomputed", "unknown item 'recomputed'; did you mean"),
+        ("checklist", "answer", "", "is empty; it needs a text"),
     ],
 )
 def test_a_bad_cell_is_named_with_file_line_and_column(tmp_path, name, column, value, said):
@@ -98,9 +159,9 @@ def test_a_bad_cell_is_named_with_file_line_and_column(tmp_path, name, column, v
 @pytest.mark.parametrize("name", GOOD)
 def test_a_side_that_is_none_is_named(tmp_path, name):
     header, *rows = GOOD[name].splitlines()
-    text = "\n".join([f"{header},side", *(f"{row},sim" for row in rows)])
+    text = "\n".join([f"{header},side", *(f"{row},bench" for row in rows)])
     found = refused(tmp_path, name, text)
-    assert found.startswith("line 2, column 'side': unknown side 'sim'")
+    assert found.startswith("line 2, column 'side': unknown side 'bench'")
 
 
 @pytest.mark.parametrize(
@@ -116,6 +177,10 @@ def test_a_side_that_is_none_is_named(tmp_path, name):
          "line 3, column 'resources': 0.5 is less than the 1 of line 2; it is a running total"),
         ("checkpoints", "2026-03-02T12", "2026-03-01T12",
          "line 3, column 'time': family 'pick' has a checkpoint at that time already, in line 2"),
+        ("retention", ",7,", ",1,", "line 3, column 'family': 'places' is in line 2 already"),
+        ("revisions", "r2", "r1", "line 3, column 'revision': 'r1' is in line 2 already"),
+        ("anchors", "\nA,", "\n$,", "line 3, column 'axis': '$' is in line 2 already"),
+        ("probes", "true", "false", "line 3, column 'probe': 'working_memory_span' is in line 2"),
     ],
 )  # fmt: skip
 def test_a_bad_table_is_named(tmp_path, name, old, new, said):
@@ -140,3 +205,10 @@ def test_a_day_is_that_of_the_clock_of_the_place(tmp_path: Path) -> None:
     first, second, third = (point.day for point in points)
     assert (second - first, third - second) == (1, 0)
     assert points[1].time_ns // 10**9 // 86_400 - points[0].time_ns // 10**9 // 86_400 == 2
+
+
+def test_notes_on_a_policy_may_be_of_simulation_and_notes_on_a_body_not(tmp_path: Path) -> None:
+    (tmp_path / "tools.csv").write_text("category,episodes,successes,side\ncamera,9,8,sim\n")
+    assert [use.side for use in read_evidence(tmp_path).tools or ()] == ["sim"]
+    said = refused(tmp_path, "incidents", "incident_id,severity,side\ni1,minor,sim\n")
+    assert said.startswith("line 2, column 'side': unknown side 'sim'")

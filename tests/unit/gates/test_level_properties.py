@@ -17,8 +17,9 @@ from robo_eval.metrics.safety import incident_rates, safety_score
 
 ROBOTICS = load_profile("robotics")
 UPPER = {gate.reads for gate in ROBOTICS.gates.values() if gate.test == "at_most"}
-ZERO = {gate.reads for gate in ROBOTICS.gates.values() if gate.test == "zero"}
-NAMES = sorted({gate.reads for gate in ROBOTICS.gates.values()} - {"kappa"})
+DECIDING = [gate for gate in ROBOTICS.gates.values() if ROBOTICS.counts(gate)]
+ZERO = {gate.reads for gate in DECIDING if gate.test == "zero"}
+NAMES = sorted({gate.reads for gate in DECIDING} - {"kappa"})
 FAMILIES = ("pick", "place", "drawer", "peg")
 SEVERITIES = ("near_miss", "minor", "major", "critical")
 
@@ -27,7 +28,7 @@ def asked(name: str) -> list[float]:
     """The thresholds of a quantity, which evidence is drawn around."""
     return [
         float(threshold)
-        for gate in ROBOTICS.gates.values()
+        for gate in DECIDING
         if gate.reads == name and gate.test != "families"
         for threshold in gate.thresholds.values()
     ]
@@ -173,7 +174,7 @@ def test_what_is_missing_is_named_for_every_level_above(found):
     for level, missing in said.missing.items():
         due = {
             gate.id for gate in said.gates
-            if gate.status != "pass" and (gate.level == level or 2 <= gate.level < level)
+            if gate.counts and gate.status != "pass" and (gate.level == level or 2 <= gate.level < level)
         }  # fmt: skip
         assert due <= {name for one in missing for name in one.gates}
 

@@ -8,8 +8,8 @@ import pytest
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
-from robo_eval.gates import assess, load_profile, profiles
-from robo_eval.gates.profile import FOLDER
+from robo_eval.gates import Audit, assess, load_profile, profiles
+from robo_eval.gates.profile import AUDITS, FOLDER
 from robo_eval.gates.readings import QUANTITIES, Readings
 
 TEXT = (FOLDER / "robotics.toml").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def refused(path: Path, text: str | bytes) -> str:
 
 
 def test_the_robotics_profile_is_complete():
-    assert profiles() == ["robotics"]
+    assert profiles() == ["general", "robotics"]
     found = load_profile("robotics")
     assert {level for gate in found.gates.values() for level in gate.thresholds} == {1, 2, 3, 4}
     assert {gate.reads for gate in found.gates.values()} <= set(QUANTITIES)
@@ -90,8 +90,8 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
         ("2 = 0.60", "2 = nan", "gates.qc.thresholds.2: must be a number"),
         ("2 = 0.60", "2 = -inf", "gates.qc.thresholds.2: must be a number"),
         ("2 = 0.60", "2 = [0.6]", "gates.qc.thresholds.2: must be a number"),
-        ("2 = 0.60", "5 = 0.60", "must be a level: 1, 2, 3 or 4, given '5'"),
-        ("2 = 0.60", "two = 0.60", "must be a level: 1, 2, 3 or 4, given 'two'"),
+        ("2 = 0.60", "6 = 0.60", "must be a level, from 1 to 5, given '6'"),
+        ("2 = 0.60", "two = 0.60", "must be a level, from 1 to 5, given 'two'"),
         (MAJOR, 'test = "zero"\nthresholds = { 2 = 3 }', "gates.major.thresholds.2: must be 0"),
         ("{ 3 = 1, 4 = 1 }", "{ 3 = 0 }", "gates.expansion.thresholds.3: must be above 0"),
         ('test = "at_least"', 'test = "atleast"', "gates.autonomy.test: unknown test 'atleast'"),
@@ -100,7 +100,27 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
         ('of = "ar"', 'of = "major"', "has no threshold that a family could reach"),
         ('of = "ar"', 'of = "s2r"', "gate 's2r' reads 's2r' and this one 'ar'"),
         ('of = "ar"', 'of = "ar_families"', "only of kappa is there one result a day"),
-        ('of = "ar"\n', "", "gates.ar_families.of: goes with test = 'families', and only with it"),
+        ('of = "ar"\n', "", "gates.ar_families.of: a gate of families needs either `of` or `each`"),
+        ('of = "ar"\n', 'of = "ar"\neach = { 2 = 0.5 }\n', "needs either `of` or `each`"),
+        ('of = "ar"\n', "each = { 2 = 0.5 }\n", "gates.ar_families.each: must be given"),
+        ('reads = "qc"', 'reads = "qc"\neach = { 2 = 0.5 }', "gates.qc.each: goes with test"),
+        ('reads = "qc"', 'reads = "qc"\ngroup = "general"\nwhen = "now"', "gates.qc.when: unknown"),
+        ('reads = "qc"', 'reads = "qc"\ngroup = "others"', "qc.group: unknown group 'others'"),
+        ("ask = []", 'ask = ["others"]', "ask.0: "),
+        ("log = 1 ", "log = 2 ", "audits.log: must be 1; without it nothing can be shown"),
+        ("log = 1 ", "# ", "audits.log: must be 1; without it nothing can be shown"),
+        ("evidence = 1 ", "# ", "audits.evidence: must be 1; without it nothing can be shown"),
+        ("episodes = 30 ", "episodes = 0 ", "battery.episodes: must be greater than or equal to 1"),
+        ("grace_days = 1", "grace_days = -1", "window.grace_days: must be greater than or equal"),
+        ("horizon = 50 ", "horizon = 0 ", "axes.horizon: must be greater than 0"),
+        ("horizon = 50 ", "horizn = 50 ", "axes.horizn: unknown key 'horizn'; did you mean"),
+        ('weights = "robotics"', 'weights = "robots"', "index.weights: unknown weights 'robots'"),
+        ('weights = "robotics"', "weights = { Q = 1 }", "index.weights: unknown axis 'Q'"),
+        ('weights = "robotics"', "weights = { A = 0 }", "index.weights: are all 0"),
+        ("[index]", '[axes.anchors."$"]\nbaseline = 3\nexpert = 3\n[index]',
+         "equals the baseline, 3; two different anchors are needed"),
+        ("[index]", '[axes.anchors."$"]\nexpert = 3\nscale = "log"\n[index]', "anchors above 0"),
+        ("[index]", "[axes.anchors.Q]\nexpert = 3\n[index]", "anchors: unknown axis 'Q'"),
         ('reads = "qc"', 'reads = "qc"\nof = "ar"', "gates.qc.of: goes with test = 'families'"),
         ('reads = "qc"', 'reads = "qc"\ndays = { 2 = 3 }', "gates.qc.days: goes with families"),
         (DAYS, "days = { 2 = 9, 3 = 7, 4 = 30 }", "gates.kappa.days: level 3 asks for less (7)"),
@@ -116,12 +136,13 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
         ("least = 0.005", "least = 0", "kappa.least: must be greater than 0"),
         ("least = 0.005", 'least = "0.005"', "kappa.least: must be a number"),
         ("window_days = 7", "window_days = inf", "kappa.window_days: must be a finite number"),
-        ("resamples = 2000", "resamples = 2000000000", "kappa.resamples: must be less than"),
+        ("resamples = 2000", "resamples = 2000000000", "index.resamples: must be less than"),
         ("share = 0.95", "share = 1.5", "maintenance.share: must be less than or equal to 1"),
         ('["payload",', '["",', "maintenance.drifts.0: must not be empty"),
         ('["payload", "friction", "lighting", "firmware"]', "[]", "maintenance.drifts: must name"),
         ('["payload", "friction", "lighting", "firmware"]', '"payload"', "drifts: must be a list"),
-        ("highest_without_robot = 1", "highest_without_robot = 5", "robot: must be less"),
+        ("highest_without_robot = 1", "highest_without_robot = 5", "robot: must be 0 or 1, bec"),
+        ("highest_without_robot = 1", "highest_without_robot = 6", "robot: must be less"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_with_file_and_field(tmp_path, old, new, said):
@@ -161,7 +182,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["robotcs", "", "../robotics", "lab"])
 def test_an_unknown_name_lists_those_there_are(name):
-    with pytest.raises(InputError, match="valid: robotics; a profile of your own is named by its"):
+    with pytest.raises(
+        InputError, match="valid: general, robotics; a profile of your own is named by its"
+    ):
         load_profile(name)
 
 
@@ -170,9 +193,13 @@ def test_a_level_that_a_profile_asks_nothing_of_is_not_issued(tmp_path):
     head = TEXT[: TEXT.index("[gates.autonomy]")]
     gate = '[gates.hours]\ntitle = "hours"\nreads = "exposure_hours"\ntest = "at_least"\n'
     own = tmp_path / "lab.toml"
-    own.write_text(f"{head}{gate}thresholds = {{ 1 = 1, 2 = 10 }}\n[audits]\n")
+    own.write_text(
+        f"{head}{gate}thresholds = {{ 1 = 1, 2 = 10 }}\n[audits]\nlog = 1\nevidence = 1\n"
+    )
     hours = Estimate(value=50.0, low=50.0, high=50.0, n=1, method="counted", unit="h")
-    found = assess(Readings(policy="arm", side="real", values={"exposure_hours": hours}), own)
+    audits = tuple(Audit(id=one, title=one, status="pass", reason="") for one in AUDITS)
+    values = {"exposure_hours": hours}
+    found = assess(Readings(policy="arm", side="real", values=values, audits=audits), own)
     assert (found.level, found.level_by_points, found.next_level) == (2, 2, 3)
     assert [one.text for one in found.lacking] == [
         "gates: the profile asks nothing of AAI-3, so nothing can show it"

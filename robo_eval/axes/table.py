@@ -1,0 +1,246 @@
+"""The ten axes of one policy: what was measured, between which anchors, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval import formulas
+from robo_eval.axes.axis import Axis, Measured
+from robo_eval.axes.episodes import episodes_measured
+from robo_eval.axes.memory import memory_measured
+from robo_eval.axes.revision import SHARE_LEFT, revisions_measured
+from robo_eval.axes.settings import AnchorSettings, AxisSettings
+from robo_eval.axes.teams import sociality_measured
+from robo_eval.axes.tools import tools_measured
+from robo_eval.core.defaults import LEVEL
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval.formulas.composite import AXES
+from robo_eval.metrics.throughput import UNIT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.log.evidence import Evidence
+    from robo_eval.metrics.robot import RobotResult
+
+Array = NDArray[np.float64]
+
+_RATIO: Final = "ratio"
+_NO_ROBOT: Final = "no episode on a robot"
+_NO_TEAMS: Final = (
+    "teams.csv needs lines of the same task with 1 robot and with several (task, robots,"
+    " episodes, successes)"
+)
+_NO_ANCHORS: Final = (
+    "no anchors: which tasks per currency unit count 0 and 1 has to be said, by a line of"
+    " anchors.csv (axis $, baseline, expert, source) or the anchors of the settings"
+)
+
+
+def axes_of(
+    own: pd.DataFrame,
+    body: RobotResult | None,
+    noted: Evidence,
+    settings: AxisSettings,
+    *,
+    share_left: float = SHARE_LEFT,
+    level: float = LEVEL,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[Axis, ...]:
+    """The ten axes of one policy on one side.
+
+    Draws of A, G, P and W belong together; those of the others are independent of them and of each
+    other. E and $ rest on some of the same episodes, and taking them as independent is an
+    approximation. So are the draws of E: two halves of a normal distribution around the score, of
+    which each reaches the end of its interval with the probability that the interval leaves out.
+
+    Args:
+        own: Scored episodes of the policy, with the columns of `core.episode.Episode`.
+        body: How it did on a body; None without one.
+        noted: Evidence of this policy and side alone; None where there is no such file.
+        settings: How each axis is computed, and anchors.
+        share_left: Of the gain of a revision, that may be left once it is taken back.
+        level: Coverage of the intervals.
+        resamples: Draws, at least 100; those of S are 2000.
+        seed: Seed of the draws.
+
+    Returns:
+        Always ten, in the order of `formulas.AXES`; a missing one says what would give it a value.
+
+    Raises:
+        InputError: If two lines of anchors disagree, or an anchor has no logarithm.
+
+    References:
+        Chojecki (2025), arXiv:2511.13411, section 3.1.
+    """
+    measured = {
+        **episodes_measured(own, settings, level=level, resamples=resamples, seed=seed),
+        "M": memory_measured(
+            noted.retention, noted.retrieval, settings,
+            level=level, resamples=resamples, seed=seed,
+        ),
+        "T": tools_measured(noted.tools, settings, level=level, resamples=resamples, seed=seed),
+        "R": revisions_measured(
+            noted.revisions, settings,
+            share_left=share_left, level=level, resamples=resamples, seed=seed,
+        ).measured,
+        "S": _sociality(noted, level, seed),
+        "E": _embodiment(body, resamples, seed),
+        "$": _throughput(body, resamples, seed),
+    }  # fmt: skip
+    anchors = _anchors(noted, settings)
+    return tuple(axis_of(name, measured[name], anchors.get(name)) for name in AXES)
+
+
+def axis_of(name: str, measured: Measured, anchors: AnchorSettings | None) -> Axis:
+    """One axis: what was measured, on the line between its anchors.
+
+    Args:
+        name: One of `formulas.AXES`.
+        measured: What was measured.
+        anchors: Raw values that count 0 and 1; without them the axis has no value.
+
+    Raises:
+        InputError: As `formulas.calibrate`.
+    """
+    raw = measured.raw
+    if anchors is None:
+        reason = _NO_ANCHORS if raw.value is not None else str(raw.reason)
+        return Axis(
+            name=name, raw=raw, baseline=None, expert=None, parts=measured.parts,
+            value=Estimate.missing(reason=reason, unit=_RATIO, n=raw.n, method=raw.method),
+        )  # fmt: skip
+    draws = measured.draws
+    return Axis(
+        name=name,
+        raw=raw,
+        baseline=anchors.baseline,
+        expert=anchors.expert,
+        scale=anchors.scale,
+        source=anchors.source,
+        value=_calibrated(raw, anchors),
+        draws=None if draws is None or raw.value is None else _calibrated_draws(draws, anchors),
+        parts=measured.parts,
+    )
+
+
+# Anchors -----------------------------------------------------------------------------------------
+
+
+def _anchors(noted: Evidence, settings: AxisSettings) -> dict[str, AnchorSettings]:
+    """Anchors of each axis: noted ones before those of the settings, before 0 and 1."""
+    found = {name: AnchorSettings() for name in AXES if name != "$"} | settings.anchors
+    lines: dict[str, int] = {}
+    for anchor in noted.anchors or ():
+        given = AnchorSettings.model_validate(
+            {name: getattr(anchor, name) for name in ("baseline", "expert", "scale", "source")}
+        )
+        if anchor.axis in lines and found[anchor.axis] != given:
+            file = noted.files.get("anchors", "anchors.csv")
+            raise InputError(
+                f"{file}: line {anchor.line}: {anchor.axis} has other anchors in line"
+                f" {lines[anchor.axis]}; anchors are frozen, give one line"
+            )
+        found[anchor.axis] = given
+        lines.setdefault(anchor.axis, anchor.line)
+    return found
+
+
+def _calibrated(raw: Estimate, anchors: AnchorSettings) -> Estimate:
+    """The estimate between its anchors; its ends change places where lower is better."""
+    if raw.value is None:
+        return Estimate.missing(reason=str(raw.reason), unit=_RATIO, n=raw.n, method=raw.method)
+
+    def on_line(x: float) -> float:
+        # An interval may reach below 0 where no raw value does, and there is no logarithm.
+        return formulas.calibrate(
+            max(0.0, x), anchors.baseline, anchors.expert, scale=anchors.scale
+        )
+
+    low, high = (None if end is None else on_line(end) for end in (raw.low, raw.high))
+    if anchors.expert < anchors.baseline:
+        low, high = high, low
+    return replace(raw, value=on_line(raw.value), low=low, high=high, unit=_RATIO)
+
+
+def _calibrated_draws(draws: Array, anchors: AnchorSettings) -> Array:
+    """`formulas.calibrate` of many draws at once."""
+    x, ends = np.maximum(draws, 0.0), np.array([anchors.baseline, anchors.expert])
+    if anchors.scale == "log":
+        with np.errstate(divide="ignore"):
+            x, ends = np.log(x), np.log(ends)
+    found: Array = np.clip((x - ends[0]) / (ends[1] - ends[0]), 0.0, 1.0)
+    return found
+
+
+# Axes that need no file of their own -------------------------------------------------------------
+
+
+def _sociality(noted: Evidence, level: float, seed: int) -> Measured:
+    found = sociality_measured(noted.teams or (), level=level, seed=seed)
+    if found.raw.value is not None:
+        return found
+    return replace(found, raw=replace(found.raw, reason=f"{found.raw.reason}; {_NO_TEAMS}"))
+
+
+def _embodiment(body: RobotResult | None, resamples: int, seed: int) -> Measured:
+    if body is None:
+        reason = (
+            f"{_NO_ROBOT}; E needs scored episodes on side real with exposure_s, the same in"
+            " simulation, and incidents.csv"
+        )
+        return Measured(raw=Estimate.missing(reason=reason, unit=_RATIO))
+    raw = body.embodiment
+    if raw.value is not None and body.side != Side.REAL.value:
+        said = "; ".join(filter(None, (raw.reason, f"of a {body.side}, not of a robot")))
+        raw = replace(raw, reason=said)
+    parts = {body.name: body.reliability, "SS": body.safety.score}
+    if body.agreement is not None:
+        parts["S2R"] = body.agreement.agreement
+    rng = np.random.default_rng([seed, AXES.index("E")])
+    return Measured(raw=raw, draws=_split_normal(raw, resamples, rng), parts=parts)
+
+
+def _split_normal(raw: Estimate, resamples: int, rng: np.random.Generator) -> Array | None:
+    """Draws around a share whose quantiles are the ends of its interval, cut off at 0 and 1."""
+    if raw.value is None or raw.low is None or raw.high is None:
+        return None
+    reach = NormalDist().inv_cdf(0.5 + raw.level / 2.0)
+    z = rng.standard_normal(resamples) / reach
+    wide = np.where(z < 0.0, raw.value - raw.low, raw.high - raw.value)
+    found: Array = np.clip(raw.value + z * wide, 0.0, 1.0)
+    return found
+
+
+def _throughput(body: RobotResult | None, resamples: int, seed: int) -> Measured:
+    found = None if body is None else body.throughput
+    if found is None:
+        what = _NO_ROBOT if body is None else "no price card"
+        reason = f"{what}; $ needs metrics.price_card in the plan, and episodes with exposure_s"
+        return Measured(raw=Estimate.missing(reason=reason, unit=UNIT))
+    parts = {"per_hour": found.per_hour, **_costs(found.items)}
+    paid = found.hours * found.cost_per_hour
+    if found.per_cost.value is None or paid <= 0.0:
+        return Measured(raw=found.per_cost, parts=parts)
+    rng = np.random.default_rng([seed, AXES.index("$")])
+    # The posterior of a rate of events under Jeffreys' prior.
+    draws = rng.gamma(found.successes + 0.5, size=resamples) / paid
+    return Measured(raw=found.per_cost, draws=draws, parts=parts)
+
+
+def _costs(items: Mapping[str, float]) -> dict[str, Estimate]:
+    return {
+        f"cost of {name}": Estimate(
+            value=price, low=price, high=price, n=1, method="declared", unit="currency units/h"
+        )
+        for name, price in items.items()
+    }

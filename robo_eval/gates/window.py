@@ -1,0 +1,76 @@
+"""Whether what was noted beside the episodes is of the same time as they are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from robo_eval.gates.audits import Audit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.gates.profile import Window
+    from robo_eval.log.evidence import Evidence
+
+_TITLE: Final = "the evidence is of the window of the episodes"
+_DATED: Final = ("incidents", "checkpoints", "revisions", "declarations")
+_DAY_NS: Final = 86_400 * 10**9
+
+
+def window_audit(own: pd.DataFrame, evidence: Evidence, settings: Window, policy: str) -> Audit:
+    """The audit of the dates of one policy's evidence.
+
+    The window is the time from the first of its episodes to the end of the last, on any side.
+
+    Args:
+        own: Its episodes, of `metrics.frame.episodes_frame`.
+        evidence: What was noted beside them.
+        settings: How far outside the window a note may be dated.
+        policy: Its name; a note that names none is about every policy.
+    """
+    dated = [
+        (kind, note)
+        for kind in _DATED
+        for note in getattr(evidence, kind) or ()
+        if note.policy in (None, policy) and note.time_ns is not None
+    ]
+    known = own[own["start_ns"].notna()]
+    if not dated:
+        return Audit(id="window", title=_TITLE, status="pass", reason="no note has a date")
+    if not len(known):
+        reason = "no episode has a time, so nothing shows that the notes belong to them"
+        return Audit(id="window", title=_TITLE, status="missing", reason=reason)
+    starts = known["start_ns"].astype("int64")
+    seconds = known["duration_s"].fillna(0.0).astype(float)
+    first, last = int(starts.min()), int((starts + (seconds * 1e9).astype("int64")).max())
+    outside = [
+        (kind, note.line, note.time_ns, days)
+        for kind, note in dated
+        if (days := _days_outside(note.time_ns, first, last)) > _grace(kind, settings)
+    ]
+    if not outside:
+        reason = f"{len(dated)} dated notes, {_day(first)} to {_day(last)}"
+        return Audit(id="window", title=_TITLE, status="pass", reason=reason)
+    kind, line, time_ns, days = outside[0]
+    name = Path(evidence.files.get(kind, f"{kind}.csv")).name
+    more = f", and {len(outside) - 1} more" if len(outside) > 1 else ""
+    side = "before" if time_ns < first else "after"
+    reason = (
+        f"{name}: line {line} is of {_day(time_ns)}, {days:.0f} days {side} the episodes,"
+        f" {_day(first)} to {_day(last)}{more}"
+    )
+    return Audit(id="window", title=_TITLE, status="fail", reason=reason)
+
+
+def _days_outside(time_ns: int, first: int, last: int) -> float:
+    return max(first - time_ns, time_ns - last, 0) / _DAY_NS
+
+
+def _grace(kind: str, settings: Window) -> float:
+    return settings.declared_days if kind == "declarations" else settings.grace_days
+
+
+def _day(time_ns: int) -> str:
+    return datetime.fromtimestamp(time_ns // 10**9, tz=UTC).date().isoformat()
