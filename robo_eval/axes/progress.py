@@ -53,6 +53,9 @@ class Escape:
         spend_rate: Least resources per day between two days with checkpoints; None if unknown.
         resources: At most so many resources more; None where nothing bounds them.
         days: At most so many days more; None where nothing bounds them.
+        to_all: At most so many resources more until the capability is 1, if it goes on to grow by
+            eta (1 - c)^p, with p of the settings and eta from the lower end of the slope; None
+            where nothing bounds them.
     """
 
     target: float
@@ -60,6 +63,7 @@ class Escape:
     spend_rate: float | None
     resources: float | None
     days: float | None
+    to_all: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -588,15 +592,19 @@ def _escape(series: _Series, slope: Estimate, target: float, settings: ProgressS
     last = np.append(np.flatnonzero(np.diff(series.day)), len(series.day) - 1)
     spent = np.diff(series.r[last]) / np.diff(series.dates)
     least = float(spent.min()) if spent.size else None
-    bounds = formulas.escape_velocity(
-        float(series.c[-1]), target, slope.low or 0.0, least, settings.link
-    )
+    now, low = float(series.c[-1]), slope.low or 0.0
+    bounds = formulas.escape_velocity(now, target, low, least, settings.link)
+    # Capability per resource is the slope over the derivative of the link.
+    growth = low * (1.0 - now) * (now if settings.link == "logit" else 1.0)
+    p = settings.rate_exponent
+    eta = growth / (1.0 - now) ** p if now < 1.0 else 0.0
     return Escape(
         target=target,
         slope=slope.low,
         spend_rate=least,
         resources=bounds["resource_bound"],
         days=bounds["time_bound"],
+        to_all=formulas.rate_escape(now, eta, p),
     )
 
 

@@ -129,6 +129,7 @@ class ProgressSettings(Section):
         link: Scale on which slopes are compared.
         delta: Length of a step on it.
         tolerance: How much the slope may fall per unit of resource and still count as steady.
+        rate_exponent: How growth fades as the rest gets small, for the bound on reaching all of it.
         bandwidth: Resources to either side that a local fit reads; none for the whole window.
         resamples: Of the block bootstrap.
     """
@@ -136,6 +137,7 @@ class ProgressSettings(Section):
     link: Literal["surprisal", "logit"] = "surprisal"
     delta: Positive = DELTA
     tolerance: Annotated[Number, Field(ge=0.0)] = 0.01
+    rate_exponent: Annotated[Number, Field(gt=0.0, lt=1.0)] = 0.5
     bandwidth: Positive | None = None
     resamples: Annotated[Count, Field(ge=100, le=20_000)] = 2000
 

@@ -37,6 +37,10 @@ def assess(
             "--all", help="Print axes, progress and the gates of every level, not only the next."
         ),
     ] = False,
+    since: Annotated[
+        Path | None,
+        typer.Option("--since", help="An earlier trial, to compare what can be delegated."),
+    ] = None,
     config: ConfigOption = None,
     key: Annotated[
         Path | None,
@@ -66,7 +70,8 @@ def assess(
     from robo_eval.log.directory import TrialDirectory
 
     opened = TrialDirectory.open(trial)
-    findings = examine_trial(opened, profile, config=settings_of(config))
+    earlier = None if since is None else TrialDirectory.open(since)
+    findings = examine_trial(opened, profile, config=settings_of(config), since=earlier)
     every_policy = findings.policies
     if not every_policy:
         raise CheckFailedError(f"{trial}: no episode was logged, so there is nothing to assess")
@@ -221,6 +226,9 @@ def _print_trial(findings: Findings, *, every: bool) -> None:
             f"delegability: area under the frontier {_text(frontier.auf)}, delegable at quality"
             f" {findings.profile.frontier.quality:g}: {_text(frontier.fraction_delegable)}"
         )
+    if findings.shift is not None and findings.shift.auf.value is not None:
+        said = "nowhere below" if findings.shift.progress else "somewhere below"
+        say(f"since the earlier trial: area {_text(findings.shift.auf)}, {said} what it was")
     done = len(checklist.items) - len(checklist.open)
     say(f"reproducibility checklist: {done} of {len(checklist.items)} answered")
     if every:

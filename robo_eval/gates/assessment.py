@@ -199,6 +199,9 @@ def _told(readings: Readings) -> dict[str, Any]:
         "revisions": [one.as_dict() for one in readings.revisions],
         "experts": None if readings.margins is None else readings.margins.as_dict(),
         "probes": [one.as_dict() for one in readings.probes],
+        "crosswalk": {
+            axis: [one.as_dict() for one in found] for axis, found in readings.crosswalk.items()
+        },
     }
 
 

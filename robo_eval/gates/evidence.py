@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval import formulas
-from robo_eval.axes.cognition import CORE, core_score, probe_results, retrieved_of
+from robo_eval.axes.cognition import (
+    CORE,
+    core_score,
+    covered_abilities,
+    probe_results,
+    retrieved_of,
+)
 from robo_eval.axes.experts import Margins, innovation, margins_of
 from robo_eval.axes.improvement import Streak, patched_everywhere, streak_of, upkeep_of
 from robo_eval.axes.index import Index, index_of
@@ -170,6 +176,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         revisions=revisions,
         margins=margins,
         probes=probe_results(own.noted.probes or (), level=config.level),
+        crosswalk=covered_abilities(own.noted.probes or ()),
         invalid=_invalid(own.body),
     )
 

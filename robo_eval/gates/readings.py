@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from robo_eval.axes.axis import Axis
-from robo_eval.axes.cognition import ProbeResult
+from robo_eval.axes.cognition import Covered, ProbeResult
 from robo_eval.axes.experts import Margins
 from robo_eval.axes.improvement import Streak
 from robo_eval.axes.index import Index
@@ -93,6 +93,7 @@ class Readings:
         revisions: Changes of the policy to itself, and whether they count.
         margins: How it did beside human professionals; None if that was not noted.
         probes: Cognitive probes beside the median of people.
+        crosswalk: Abilities that each axis draws on, and the probes that cover them, by axis.
         invalid: Why the whole window does not count; None if it does.
     """
 
@@ -111,6 +112,7 @@ class Readings:
     revisions: tuple[RevisionResult, ...] = ()
     margins: Margins | None = None
     probes: tuple[ProbeResult, ...] = ()
+    crosswalk: Mapping[str, tuple[Covered, ...]] = field(default_factory=dict)
     invalid: str | None = None
 
     def __post_init__(self) -> None:

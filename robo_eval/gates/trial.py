@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.axes.frontier import Frontier, frontier_of
+from robo_eval.axes.frontier import Frontier, Shift, frontier_of, shift
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.names import unknown_name
@@ -41,18 +41,21 @@ class Findings:
         frontier: How much of the work can be delegated to these policies, on the side they are
             judged on.
         profile: By which profile.
+        shift: What became of the frontier since an earlier trial; None if none was compared.
     """
 
     policies: tuple[Assessment, ...]
     checklist: Checklist
     frontier: Frontier
     profile: Profile
+    shift: Shift | None = None
 
     def as_dict(self) -> dict[str, object]:
         """All of it as one JSON document."""
         return {
             "assessments": [one.as_dict() for one in self.policies],
             "frontier": self.frontier.as_dict(),
+            "shift": None if self.shift is None else self.shift.as_dict(),
             "checklist": self.checklist.as_dict(),
             "settings": self.profile.model_dump(mode="json"),
         }
@@ -78,11 +81,13 @@ def examine_trial(
     profile: str | Path | Profile = "robotics",
     *,
     config: MetricConfig | None = None,
+    since: TrialDirectory | None = None,
 ) -> Findings:
     """Which level each policy of a trial has shown, and all that is said beside it.
 
     Args:
         trial: The trial directory.
+        since: An earlier trial, to compare the delegability frontier with.
         profile: Name of a profile, path of one, or a profile.
         config: Settings of the metrics; those of the plan if none are given.
 
@@ -97,7 +102,12 @@ def examine_trial(
     table = scored_frame(trial)
     noted = read_evidence(trial.path)
     summary = analyse_trial(trial, config=config, frame=table)
-    return examine_summary(trial, summary, table, noted, asked)
+    found = examine_summary(trial, summary, table, noted, asked)
+    if since is None:
+        return found
+    earlier = _frontier(scored_frame(since), asked, summary.config)
+    change = shift(earlier, found.frontier, level=summary.config.level, seed=summary.config.seed)
+    return replace(found, shift=change)
 
 
 def examine_summary(

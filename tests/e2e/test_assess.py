@@ -153,7 +153,11 @@ def test_level_and_all_choose_what_is_printed(lab, cli):
 def test_a_profile_of_ones_own_is_used(lab, cli, tmp_path):
     text = (FOLDER / "robotics.toml").read_text(encoding="utf-8")
     rest = text[text.index("[gates.tools]") : text.index("[gates.ar]")]
-    own = text[: text.index("[gates.autonomy]")] + rest + "[audits]\nlog = 1\nevidence = 1\nscored = 1\n"
+    own = (
+        text[: text.index("[gates.autonomy]")]
+        + rest
+        + "[audits]\nlog = 1\nevidence = 1\nscored = 1\n"
+    )
     (tmp_path / "lab.toml").write_text(own.replace('name = "robotics"', 'name = "ours"'))
     done = cli("assess", lab, "--no-write", "--profile", "lab.toml", "--json")
     assert done.code == 0, done.err

@@ -173,9 +173,11 @@ def test_what_is_missing_is_named_for_every_level_above(found):
     assert all(said.missing.values())
     for level, missing in said.missing.items():
         due = {
-            gate.id for gate in said.gates
-            if gate.counts and gate.status != "pass" and (gate.level == level or 2 <= gate.level < level)
-        }  # fmt: skip
+            gate.id
+            for below in (level, *range(2, level))
+            for gate in said.at(below)
+            if gate.status != "pass"
+        }
         assert due <= {name for one in missing for name in one.gates}
 
 
