@@ -20,6 +20,7 @@ from robo_eval.axes.improvement import (
     kappa_estimate,
     patched_everywhere,
 )
+from robo_eval.axes.local_fits import quadratics
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import checks
@@ -34,8 +35,6 @@ _LEAST_DAYS: Final = 3
 """Days an interval needs. This project's choice."""
 _MOST_PLACES: Final = 1000
 """Checkpoints at which a local curvature is taken; of more, so many spread evenly over them."""
-_SINGULAR: Final = 1e-12
-"""Smallest variance, of numbers between -1 and 1, that is not taken for rounding."""
 _ROUNDING: Final = 1e-9
 """A bend that changes the link by less over the whole window is a straight line."""
 _FIT: Final = "local_quadratic"
@@ -313,80 +312,6 @@ def _is_above(found: Estimate, least: float) -> bool | None:
 # Slopes and curvatures ---------------------------------------------------------------------------
 
 
-def fit_sums(
-    x: NDArray[np.float64], y: NDArray[np.float64], day: NDArray[np.intp], days: int
-) -> NDArray[np.float64]:
-    """What a quadratic fit needs to know of the points of each day.
-
-    Args:
-        x: Places, best within [-1, 1], shape (n,).
-        y: Values, shape (n,).
-        day: Which day each belongs to, from 0 on, shape (n,).
-        days: How many days there are.
-
-    Returns:
-        Sums over each day of 1, x, x^2, x^3, x^4, y, xy and x^2 y, shape (days, 8).
-    """
-    columns = [*(x**power for power in range(5)), *(y * x**power for power in range(3))]
-    return np.stack([np.bincount(day, weights=one, minlength=days) for one in columns], axis=1)
-
-
-def fitted_quadratics(
-    sums: NDArray[np.float64], at: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Slope and curvature of a quadratic fit to each of many samples at once.
-
-    The normal equations are solved with polynomials orthogonal on the sample: of 1, u = x - mean
-    and v = u^2 - mean(u^2) - u mean(u^3) / mean(u^2) each coefficient is a quotient of two sums.
-
-    Args:
-        sums: Of the points of each sample, as `fit_sums` makes them, shape (samples, 8).
-        at: Where to take the derivatives.
-
-    Returns:
-        The same as `formulas.local_quadratic` of the points, shape (samples,) each; NaN where it
-        is None.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        _, m, s2, s3, s4, y, xy, xxy = (sums / sums[:, :1]).T
-        u2 = s2 - m * m
-        u3 = s3 - 3.0 * m * s2 + 2.0 * m**3
-        u4 = s4 - 4.0 * m * s3 + 6.0 * m * m * s2 - 3.0 * m**4
-        skew = u3 / u2
-        v2 = u4 - u2 * u2 - skew * u3
-        uy = xy - m * y
-        b2 = (xxy - 2.0 * m * xy + m * m * y - u2 * y - skew * uy) / v2
-        slope = uy / u2 - b2 * skew + 2.0 * b2 * (at - m)
-    sound = (sums[:, 0] >= MIN_POINTS) & (u2 > _SINGULAR) & (v2 > _SINGULAR)
-    return np.where(sound, slope, np.nan), np.where(sound, 2.0 * b2, np.nan)
-
-
-def _quadratics(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    day: NDArray[np.intp],
-    counts: NDArray[np.float64],
-    at: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Slope and curvature at a place, of each sample that counts each day so often.
-
-    Args:
-        x: Places in ascending order, shape (n,).
-        y: Values, shape (n,).
-        day: Day of each point, ascending, shape (n,).
-        counts: Shape (samples, days).
-        at: Where to take the derivatives.
-    """
-    middle = (x[0] + x[-1]) / 2.0
-    scale = (x[-1] - x[0]) / 2.0
-    if len(x) < 3 or scale <= 0.0 or not math.isfinite(scale):
-        return np.full(len(counts), np.nan), np.full(len(counts), np.nan)
-    first, last = int(day[0]), int(day[-1])
-    sums = fit_sums((x - middle) / scale, y - y.mean(), day - first, last - first + 1)
-    slope, curvature = fitted_quadratics(counts[:, first : last + 1] @ sums, (at - middle) / scale)
-    return slope / scale, curvature / scale / scale
-
-
 def _slopes(series: _Series, settings: ProgressSettings, seed: int) -> _Slopes:
     days = len(series.dates)
     whole = np.ones((1, days))
@@ -396,8 +321,8 @@ def _slopes(series: _Series, settings: ProgressSettings, seed: int) -> _Slopes:
         counts = np.concatenate([whole, block_counts(days, settings.resamples, seed)])
     x, day = series.r, series.day
     near = _window(x, len(x) - 1, settings.bandwidth)
-    slope, curvature = _quadratics(x[near], series.y[near], day[near], counts, float(x[-1]))
-    rate, change = _quadratics(series.t[near], x[near], day[near], counts, float(series.t[-1]))
+    slope, curvature = quadratics(x[near], series.y[near], day[near], counts, float(x[-1]))
+    rate, change = quadratics(series.t[near], x[near], day[near], counts, float(series.t[-1]))
     # The points themselves by the formula: its solution is the more exact one.
     for draws, place, value, at in (
         ((slope, curvature), x, series.y, x[-1]),
@@ -439,7 +364,7 @@ def _mean_curvature(
     total, weight = np.zeros(len(counts)), np.zeros(len(counts))
     for near, group in _grouped(places, x, bandwidth):
         # The curvature of a quadratic is the same wherever it is asked for.
-        _, found = _quadratics(x[near], series.y[near], series.day[near], counts, 0.0)
+        _, found = quadratics(x[near], series.y[near], series.day[near], counts, 0.0)
         often = counts[:, series.day[group]].sum(axis=1)
         has = np.isfinite(found)
         total += np.where(has, found * often, 0.0)

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.frontier import Cutpoint, Frontier, cutpoints, frontier_of, shift
+from robo_eval.axes.cutpoints import Cutpoint, cutpoints
+from robo_eval.axes.frontier import Frontier, frontier_of, shift
 from robo_eval.axes.settings import FrontierSettings
 from robo_eval.core.errors import InputError, ShapeError
 

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from robo_eval import formulas
 from robo_eval.axes.improvement import kappa_estimate, patched_everywhere
+from robo_eval.axes.local_fits import fit_sums, fitted_quadratics
 from robo_eval.axes.progress import (
     Progress,
-    fit_sums,
-    fitted_quadratics,
     index_over_time,
     progress_by_family,
     progress_of,
