@@ -60,6 +60,8 @@ class Upkeep:
         missing_drifts: Drifts that did not happen in the longest stretch.
         patched: Days on which people changed something, which starts the count anew.
         reason: What ended or spoilt it.
+        first_day: First of the days in a row, a number from 1970 on; None if there are none.
+        last_day: The last of them.
     """
 
     days: int
@@ -67,6 +69,8 @@ class Upkeep:
     missing_drifts: tuple[str, ...]
     patched: int
     reason: str
+    first_day: int | None = None
+    last_day: int | None = None
 
 
 def kappa_estimate(
@@ -344,18 +348,21 @@ def upkeep_of(points: Iterable[Checkpoint], *, share: float, drifts: Sequence[st
     }
     longest = _longest(kept)
     absent = tuple(d for d in drifts if d not in set().union(*(drifted[day] for day in longest)))
-    reasons = [f"no drift of {', '.join(absent)} in {len(longest)} days"] if absent else []
+    reasons = [f"no drift of {', '.join(absent)} in {_days(len(longest))}"] if absent else []
     if patched:
-        reasons.append(f"people changed something on {len(patched)} days")
+        reasons.append(f"people changed something on {_days(len(patched))}")
     fallen = sum(one < least for one in capability.values())
     if fallen:
-        reasons.append(f"below {share:g} of the first day on {fallen} days")
+        reasons.append(f"below {share:g} of the first day on {_days(fallen)}")
+    stretch = max(_drifting(kept, drifted, drifts), key=len, default=[])
     return Upkeep(
-        days=max(map(len, _drifting(kept, drifted, drifts)), default=0),
+        days=len(stretch),
         kept=len(longest),
         missing_drifts=absent,
         patched=len(patched),
         reason="; ".join(reasons + _gaps(by_day, len(whole_days), families)),
+        first_day=stretch[0] if stretch else None,
+        last_day=stretch[-1] if stretch else None,
     )
 
 
@@ -371,14 +378,18 @@ def _drifting(
 def _gaps(by_day: Mapping[int, Sequence[Checkpoint]], whole: int, families: set[str]) -> list[str]:
     """What is said of days that do not count."""
     empty = max(by_day) - min(by_day) + 1 - len(by_day)
-    reasons = [f"{empty} days without a checkpoint"] if empty else []
+    reasons = [f"{_days(empty)} without a checkpoint"] if empty else []
     if len(by_day) > whole:
         lacking = {
             name for found in by_day.values() for name in families - {p.family for p in found}
         }
         names = ", ".join(sorted(lacking))
-        reasons.append(f"{len(by_day) - whole} days on which a family has none ({names})")
+        reasons.append(f"{_days(len(by_day) - whole)} on which a family has none ({names})")
     return reasons
+
+
+def _days(n: int) -> str:
+    return f"{n} day{'s' * (n != 1)}"
 
 
 def _capability(points: Sequence[Checkpoint]) -> float:

@@ -154,8 +154,12 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         values["tools"] = categories_under_mild_drift(own.noted.tools, config.level)
     if streaks:
         values["kappa"] = _best(streaks)
+    upkeep = None
     if points:
-        values["maintenance_days"] = _maintenance(points, profile)
+        kept = profile.maintenance
+        upkeep = upkeep_of(points, share=kept.share, drifts=kept.drifts)
+        days, why = float(upkeep.days), upkeep.reason or None
+        values["maintenance_days"] = _number(days, "days", why, n=len(points))
     values |= _cognition(own, axes, profile)
     margins = None
     if own.noted.experts is not None:
@@ -173,6 +177,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         index=index,
         progress=progress,
         days=index_over_time(points),
+        upkeep=upkeep,
         revisions=revisions,
         margins=margins,
         probes=probe_results(own.noted.probes or (), level=config.level),
@@ -313,11 +318,6 @@ def _best(streaks: Mapping[str, Streak]) -> Estimate:
         return one.days, -math.inf if one.kappa.value is None else one.kappa.value
 
     return max(streaks.values(), key=rank).kappa
-
-
-def _maintenance(points: Sequence[Checkpoint], profile: Profile) -> Estimate:
-    found = upkeep_of(points, share=profile.maintenance.share, drifts=profile.maintenance.drifts)
-    return _number(float(found.days), "days", found.reason or None, n=len(points))
 
 
 def _expansions(own: _Own, profile: Profile) -> tuple[Expansion, ...]:

@@ -10,7 +10,7 @@ from typing import Final
 from robo_eval.axes.axis import Axis
 from robo_eval.axes.cognition import Covered, ProbeResult
 from robo_eval.axes.experts import Margins
-from robo_eval.axes.improvement import Streak
+from robo_eval.axes.improvement import Streak, Upkeep
 from robo_eval.axes.index import Index
 from robo_eval.axes.progress import DayIndex, Progress
 from robo_eval.axes.revision import RevisionResult
@@ -90,6 +90,7 @@ class Readings:
         index: What they add up to; None without them.
         progress: How each task family went on over checkpoints, by name.
         days: What the families could do on average, day by day.
+        upkeep: For how long it kept what it could do; None without checkpoints.
         revisions: Changes of the policy to itself, and whether they count.
         margins: How it did beside human professionals; None if that was not noted.
         probes: Cognitive probes beside the median of people.
@@ -109,6 +110,7 @@ class Readings:
     index: Index | None = None
     progress: Mapping[str, Progress] = field(default_factory=dict)
     days: tuple[DayIndex, ...] = ()
+    upkeep: Upkeep | None = None
     revisions: tuple[RevisionResult, ...] = ()
     margins: Margins | None = None
     probes: tuple[ProbeResult, ...] = ()

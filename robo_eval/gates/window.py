@@ -58,7 +58,7 @@ def window_audit(own: pd.DataFrame, evidence: Evidence, settings: Window, policy
     more = f", and {len(outside) - 1} more" if len(outside) > 1 else ""
     side = "before" if time_ns < first else "after"
     reason = (
-        f"{name}: line {line} is of {_day(time_ns)}, {days:.0f} days {side} the episodes,"
+        f"{name}: line {line} is of {_day(time_ns)}, {days:.1f} days {side} the episodes,"
         f" {_day(first)} to {_day(last)}{more}"
     )
     return Audit(id="window", title=_TITLE, status="fail", reason=reason)

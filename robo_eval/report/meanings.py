@@ -137,11 +137,42 @@ ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
     (
         "Autonomy level, gate, audit",
         (
-            "AAI-0 to AAI-4: what the evidence supports, not what the policy may be able to do. A "
+            "AAI-0 to AAI-5: what the evidence supports, not what the policy may be able to do. A "
             "gate compares one number with a threshold, by the end of its interval that speaks "
             "against it; an audit asks whether the evidence is whole and was fairly got. Which "
             "quantities a level asks for follows arXiv:2511.13411; every threshold was chosen by "
             "this project."
+        ),
+    ),
+    (
+        "Axis, anchors, index",
+        (
+            "Ten axes, each a measured value on the line between two anchors, of which one counts "
+            "0 and the other 1. The index is their weighted geometric mean: an axis of 0 makes it "
+            "0, and without an axis that is needed there is none. The adjusted index is lower the "
+            "less even the axes are; uniformity is 1 where all are alike. Which axes there are "
+            "follows arXiv:2511.13411; weights and anchors that no file gives were chosen by this "
+            "project."
+        ),
+    ),
+    (
+        "Checkpoint, coefficient of self-improvement",
+        (
+            "A checkpoint is what a policy can do in a task family on a day, and the resources it "
+            "has spent until then. Kappa of checkpoints is the Theil-Sen slope: capability gained "
+            "per unit of resource. What came before people last changed something does not count. "
+            "Slope, curvature, steps and score are taken on a scale on which a step near the top "
+            "is as long as one at the bottom; none of them changes a level."
+        ),
+    ),
+    (
+        "Delegability frontier",
+        (
+            "At a degree of autonomy a policy may be helped so often per episode, at 1 not at all. "
+            "The frontier is the best mean quality of the policies that stay within that, made "
+            "non-increasing; the area under it is its mean over autonomy, and a task may be "
+            "delegated where it reaches the quality asked for. The best of several policies looks "
+            "better than it is."
         ),
     ),
     (

@@ -11,7 +11,7 @@ from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
 from robo_eval.report.animation import Clip
 from robo_eval.report.conduct import Conduct
-from robo_eval.report.levels import Autonomy
+from robo_eval.report.levels_model import Autonomy
 from robo_eval.report.robot_model import Robot
 from robo_eval.report.standings import Standings
 from robo_eval.report.words import count, missing_words, thousands

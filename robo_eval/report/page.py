@@ -16,6 +16,8 @@ from markupsafe import Markup
 import robo_eval
 from robo_eval.report import figures, words
 from robo_eval.report.embed import packed_plotly, script_json, static
+from robo_eval.report.level_evidence import frontier_note
+from robo_eval.report.level_figures import level_charts
 from robo_eval.report.meanings import MEANINGS, ROBOT_MEANINGS
 from robo_eval.report.model import Cell, Report
 from robo_eval.report.robot_figures import robot_charts
@@ -83,6 +85,7 @@ def environment() -> jinja2.Environment:
         tone=tone,
         dash_array=_DASH_ARRAYS.__getitem__,
         colour_variable=_colour_variable,
+        frontier_note=frontier_note,
         software=robo_eval.__version__,
     )
     return env
@@ -135,7 +138,9 @@ def _charts(report: Report) -> dict[str, dict[str, go.Figure]]:
         if (figure := _both_forms(report, name))
     }
     wide, narrow = (
-        robot_charts(report.robots, report.policies, narrow=narrow) for narrow in (False, True)
+        robot_charts(report.robots, report.policies, narrow=narrow)
+        | level_charts(report.autonomy, report.policies, narrow=narrow)
+        for narrow in (False, True)
     )
     return charts | {name: {"wide": wide[name], "narrow": narrow[name]} for name in wide}
 

@@ -259,3 +259,52 @@ def lab_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         currency="EUR",
     )
     return build_report(trial, config=config)
+
+
+LEVELS_MAP = """
+columns:
+  episode_id: trial
+  side: where
+  quality: good
+  success: ok
+  pair_id: pair
+  policy: who
+  task: kind
+  interventions: helped
+  uninterrupted_actions: actions
+  plan_depth: depth
+"""
+HELPED = {"alone": (0.5, 0), "a-policy-with-a-long-name-that-is-helped": (0.9, 4)}
+"""Mean quality and interventions of each policy."""
+
+
+@pytest.fixture(scope="session")
+def levels_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of two policies with axes, checkpoints under drift, and a frontier that falls."""
+    from robo_eval.log.importer import import_csv
+    from robo_eval.report.build import build_report
+
+    folder = tmp_path_factory.mktemp("levels")
+    lines = ["trial,where,good,ok,pair,who,kind,helped,actions,depth"]
+    points = ["policy,time,family,capability,resources,drift,human_patches"]
+    drifts = {2: "payload", 5: "firmware of the controllers of the joints", 6: "lighting"}
+    for who, (quality, helped) in HELPED.items():
+        for kind in ("pick and place", "place in the upper drawer"):
+            for i in range(30):
+                key = f"{who}-{kind}-{i}"
+                tail = f"{key},{who},{kind}"
+                good = quality + 0.01 * (i % 5)
+                ok = int(i % 2 and not helped)
+                lines.append(f"r-{key},real,{good},{ok},{tail},{helped},{30 + i},6")
+                lines.append(f"s-{key},sim,{good},{i % 2},{tail},0,40,6")
+            points += [
+                f"{who},2026-03-{day + 1:02}T12:00:00+00:00,{kind},{0.4 + 0.02 * day},{2 * day},"
+                f"{drifts.get(day, '')},{int(day == 9)}"
+                for day in range(20)
+            ]
+    (folder / "lab.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "map.yaml").write_text(LEVELS_MAP, encoding="utf-8")
+    trial = import_csv(folder / "lab.csv", folder / "map.yaml", folder / "trial")
+    (trial.path / "checkpoints.csv").write_text("\n".join(points) + "\n", encoding="utf-8")
+    (trial.path / "incidents.csv").write_text("incident_id,severity\n", encoding="utf-8")
+    return build_report(trial)

@@ -268,7 +268,7 @@ def test_the_autonomy_level_is_readable_at_every_width_and_without_colour(
     assert opened.messages == []
     section = page.locator("#autonomy")
     assert section.locator("h2").inner_text() == "Autonomy level"
-    assert section.locator(".aai").all_inner_texts() == ["AAI-0", "AAI-0"]
+    assert section.locator(".aai").all_inner_texts() == ["no level", "no level"]
     assert section.locator(".tag").all_inner_texts() == ["evidence: real", "evidence: twin"]
     assert section.locator(".lacking li").first.is_visible()
     for details in section.locator("details").all():
@@ -283,6 +283,48 @@ def test_the_autonomy_level_is_readable_at_every_width_and_without_colour(
     assert {word for word, _ in lights} == {"pass", "fail", "missing"}
     assert all(is_drawn for _, is_drawn in lights)
     assert page.locator("nav a[href='#autonomy']").inner_text() == "Autonomy level"
+
+
+# Marks each chart of the levels must have: axes, days and drifts, or degrees of autonomy.
+LEVEL_CHARTS = {"axes": 8, "capability": 40, "frontier": 12}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", [390, 1300])
+def test_every_chart_of_the_levels_is_drawn_and_nothing_is_cut(
+    look: Look, levels_page: Path, width: int, scheme: str
+) -> None:
+    opened = look(levels_page, width=width, color_scheme=scheme)
+    page = opened.page
+    assert opened.messages == []
+    section = page.locator("#autonomy")
+    for details in section.locator("details").all():
+        details.evaluate("part => { part.open = true; }")
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate(CROSSING) == []
+    for box in section.locator(".scroll").all():
+        assert box.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    for name, least in LEVEL_CHARTS.items():
+        chart = section.locator(f".chart[data-figure={name}]")
+        drawn = chart.evaluate(MARKS)
+        assert drawn["paths"] >= least, (name, drawn)
+        assert drawn["cut"] == [], (name, drawn)
+        assert chart.get_attribute("aria-label")
+
+
+@pytest.mark.slow
+def test_on_paper_the_charts_of_the_levels_are_whole(look: Look, levels_page: Path) -> None:
+    page = look(levels_page).page
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 695, "height": 1000})
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_timeout(500)
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(OVERLAPS) == []
+    for name in LEVEL_CHARTS:
+        assert page.locator(f".chart[data-figure={name}]").evaluate(MARKS)["cut"] == []
 
 
 def test_a_trial_in_simulation_has_no_autonomy_level(wide: Any, page_file: Path) -> None:

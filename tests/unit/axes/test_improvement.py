@@ -268,7 +268,7 @@ def test_capability_may_fall_by_a_share_and_no_further():
     for capability, days in ((0.76, 9), (0.759, 8)):
         points = [*kept_days(8), at(8, capability)]
         assert upkeep(points).days == days
-    assert upkeep([*kept_days(8), at(8, 0.7)]).reason == "below 0.95 of the first day on 1 days"
+    assert upkeep([*kept_days(8), at(8, 0.7)]).reason == "below 0.95 of the first day on 1 day"
 
 
 def test_a_change_by_people_starts_the_count_anew():
@@ -277,7 +277,7 @@ def test_a_change_by_people_starts_the_count_anew():
     more = [at(9 + d, 0.8, drift=DRIFTS[d] if d < 4 else "") for d in range(10)]
     found = upkeep(patched + more)
     assert (found.days, found.kept) == (10, 10)
-    assert found.reason == "people changed something on 1 days"
+    assert found.reason == "people changed something on 1 day"
     early = [at(d, 0.8, drift=p.drift, human_patches=int(d == 3)) for d, p in
              enumerate(kept_days(8))]  # fmt: skip
     # Payload and friction came before it, and count no more.
@@ -291,14 +291,14 @@ def test_a_missing_day_ends_the_stretch():
     points = [p for p in kept_days(12) if p.time_ns != NOON + 8 * DAY]
     found = upkeep(points)
     assert (found.days, found.kept) == (8, 8)
-    assert found.reason == "1 days without a checkpoint"
+    assert found.reason == "1 day without a checkpoint"
 
 
 def test_the_last_checkpoint_of_a_day_is_its_capability():
     points = [*kept_days(8), at(5.2, 0.1), at(5.3, 0.8), at(6.2, 0.1)]
     found = upkeep(points)
     assert found.kept == 6
-    assert "on 1 days" in found.reason
+    assert "on 1 day" in found.reason
 
 
 def test_a_day_counts_only_with_every_family():
@@ -306,7 +306,7 @@ def test_a_day_counts_only_with_every_family():
     both = kept_days(8) + [at(d, 0.4, family="place") for d in range(8) if d != 5]
     found = upkeep(both, ["payload"])
     assert (found.days, found.kept) == (5, 5)
-    assert found.reason == "1 days on which a family has none (place)"
+    assert found.reason == "1 day on which a family has none (place)"
     full = [*both, at(5, 0.4, family="place")]
     assert upkeep(full, ["payload"]).days == 8
 

@@ -58,8 +58,8 @@ def test_notes_of_the_same_days_pass() -> None:
 @pytest.mark.parametrize(
     ("when", "said"),
     [
-        (ns(2, 8), "line 2 is of 2026-02-08, 30 days before the episodes, 2026-03-10"),
-        (ns(3, 21, 2), "line 2 is of 2026-03-21, 2 days after the episodes, 2026-03-10"),
+        (ns(2, 8), "line 2 is of 2026-02-08, 30.0 days before the episodes, 2026-03-10"),
+        (ns(3, 21, 2), "line 2 is of 2026-03-21, 2.0 days after the episodes, 2026-03-10"),
     ],
 )
 def test_a_checkpoint_of_another_window_is_named_with_its_file(when: int, said: str) -> None:

@@ -1,0 +1,499 @@
+"""What the charts of autonomy levels look like: axes, capability over time, delegation."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import plotly.graph_objects as go
+
+from robo_eval.axes.axis import Axis
+from robo_eval.axes.frontier import Bin, Frontier
+from robo_eval.axes.progress import Progress
+from robo_eval.report.figures import finish
+from robo_eval.report.level_words import amount, ends
+from robo_eval.report.levels_model import Autonomy, PolicyLevel
+from robo_eval.report.panels import (
+    Panels,
+    name_room,
+    name_room_over_rows,
+    panel_figure,
+    title_below,
+)
+from robo_eval.report.theme import FAINT, GRID, INK, MUTED, PAPER, Style, policy_style
+from robo_eval.report.words import count, interval_text, plain_text, shortened
+
+_LINE: Final = 16
+"""Height of a line of small text, pixels."""
+_MOST_KAPPAS: Final = 3
+"""Families whose coefficient is written on the picture; the table has all."""
+_ROW: Final = 19
+"""Height of the row of one drift, pixels."""
+_PATCHES: Final = "changed by people"
+_DAY_MS: Final = 86_400_000
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - plotly takes times without a zone
+
+
+def level_charts(
+    autonomy: Autonomy | None, policies: Sequence[str], *, narrow: bool = False
+) -> dict[str, go.Figure]:
+    """Every chart of the autonomy levels that has something to show, by its name.
+
+    Args:
+        autonomy: What the section shows; None if there is none.
+        policies: Names of the whole report, which set the styles.
+        narrow: Whether they are for a phone.
+    """
+    if autonomy is None:
+        return {}
+    style = level_styles(autonomy.policies, policies)
+    charts = {}
+    drawn = [one for one in autonomy.policies if one.has_axes]
+    if drawn:
+        charts["axes"] = axes_radar(drawn, style, narrow=narrow)
+    drawn = [one for one in autonomy.policies if one.has_days]
+    if drawn:
+        charts["capability"] = capability_days(drawn, style, narrow=narrow)
+    if autonomy.frontier is not None and autonomy.frontier.is_drawn:
+        charts["frontier"] = delegability_frontier(autonomy.frontier.found, style, narrow=narrow)
+    return charts
+
+
+def level_styles(levels: Sequence[PolicyLevel], policies: Sequence[str]) -> dict[str, Style]:
+    """The style of each policy, which is that of the same policy in the other charts.
+
+    Where a trial has several sides, the report names policies with their side.
+    """
+    found = {}
+    for index, one in enumerate(levels):
+        places = [
+            policies.index(name)
+            for name in (one.policy, f"{one.policy} ({one.side})")
+            if name in policies
+        ]
+        found[one.policy] = policy_style(places[0] if places else index)
+    return found
+
+
+# Axes --------------------------------------------------------------------------------------------
+
+
+def axes_radar(
+    levels: Sequence[PolicyLevel], style: Mapping[str, Style], *, narrow: bool = False
+) -> go.Figure:
+    """The ten axes on spokes, one panel for each policy; an axis without a value is a gap.
+
+    Args:
+        levels: Policies with enough axes.
+        style: By policy.
+        narrow: Whether it is for a phone.
+    """
+    columns = 1 if narrow else min(2, len(levels))
+    notes = [_without_value(one.axes_found, 40 if columns > 1 or narrow else 90) for one in levels]
+    below = _LINE * max(note.count("<br>") + bool(note) for note in notes) + 8
+    panels = Panels(
+        count=len(levels),
+        columns=columns,
+        height=250 if narrow else 280,
+        gap=below + 40,
+        bottom=below,
+        top=30 if len(levels) > 1 else 0,
+    )
+    figure = go.Figure()
+    inner = panels.rows * panels.height + (panels.rows - 1) * panels.gap
+    for index, one in enumerate(levels):
+        row, column = divmod(index, columns)
+        top = 1.0 - row * (panels.height + panels.gap) / inner
+        bottom = max(0.0, top - panels.height / inner)
+        left, width = column / columns, 1.0 / columns
+        # Room for the names beside the circle, which is round in whatever is left.
+        polar = _polar(one.axes_found, (left + 0.22 * width, left + 0.78 * width), (
+            bottom + 22 / inner, top - 22 / inner,
+        ))  # fmt: skip
+        key = f"polar{Panels.axis(index)}"
+        figure.update_layout({key: polar})
+        for trace in _spokes(one, style[one.policy]):
+            figure.add_trace(trace.update(subplot=key))
+        most = name_room(panels, narrow=narrow)
+        _write(
+            figure, f"<b>{plain_text(shortened(one.policy, most))}</b>" * (len(levels) > 1),
+            x=left, y=top, yshift=6, font={"size": 13, "color": style[one.policy].colour},
+        )  # fmt: skip
+        _write(
+            figure, notes[index], x=left + width / 2, y=bottom, xanchor="center", yanchor="top",
+            yshift=-4, font={"size": 11, "color": MUTED},
+        )  # fmt: skip
+    return finish(figure, height=panels.total, margin=panels.margins())
+
+
+def _write(figure: go.Figure, text: str, **place: Any) -> None:  # noqa: ANN401 - as plotly takes it
+    """A text in shares of the figure, by default standing on its place."""
+    if text:
+        placed = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
+        figure.add_annotation(text=text, **(placed | place))
+
+
+def _without_value(axes: Sequence[Axis], width: int) -> str:
+    """Names of the axes that are gaps, in lines of so many characters at most."""
+    names = ", ".join(axis.title for axis in axes if axis.value.value is None)
+    lines = textwrap.wrap(f"no value: {names}", width) if names else []
+    return "<br>".join(plain_text(line) for line in lines)
+
+
+def _polar(axes: Sequence[Axis], x: tuple[float, float], y: tuple[float, float]) -> dict[str, Any]:
+    angles = _angles(len(axes))
+    # The numbers stand between two spokes, where no name is.
+    between = 90.0 - 180.0 / len(axes)
+    return {
+        "domain": {"x": list(x), "y": list(y)},
+        "bgcolor": "rgba(0,0,0,0)",
+        "angularaxis": {
+            "tickvals": angles,
+            "ticktext": [axis.title for axis in axes],
+            "tickfont": {"size": 11.5, "color": INK},
+            "gridcolor": GRID,
+            "linecolor": FAINT,
+            # Unseen, to keep the names off the points at the rim.
+            "ticks": "outside",
+            "ticklen": 6,
+            "tickcolor": "rgba(0,0,0,0)",
+        },
+        "radialaxis": {
+            "range": [0, 1],
+            "angle": between,
+            # Counted from the spoke, so that the numbers stand upright.
+            "tickangle": between,
+            "tickvals": [0.5, 1],
+            "ticktext": ["0.5", "1"],
+            "tickfont": {"size": 10.5, "color": MUTED},
+            "gridcolor": GRID,
+            "showline": False,
+            "ticks": "",
+        },
+    }
+
+
+def _angles(axes: int) -> list[float]:
+    """Degrees of the spokes, from the top on clockwise."""
+    return [(90.0 - 360.0 * i / axes) % 360.0 for i in range(axes)]
+
+
+def _spokes(one: PolicyLevel, style: Style) -> list[go.Scatterpolar]:
+    """Intervals as bars on the spokes, and the values, joined where neighbours have one."""
+    axes, angles = one.axes_found, _angles(len(one.axes_found))
+    values = [axis.value.value for axis in axes]
+    bars_r: list[float | None] = []
+    bars_t: list[float | None] = []
+    for axis, angle in zip(axes, angles, strict=True):
+        if axis.value.low is not None and axis.value.high is not None:
+            bars_r += [axis.value.low, axis.value.high, None]
+            bars_t += [angle, angle, None]
+    bars = go.Scatterpolar(
+        r=bars_r, theta=bars_t, mode="lines", hoverinfo="skip", opacity=0.38,
+        line={"color": style.colour, "width": 8},
+    )  # fmt: skip
+    points = go.Scatterpolar(
+        r=[*values, values[0]],
+        theta=[*angles, angles[0]],
+        mode="lines+markers",
+        connectgaps=False,
+        # An area across a gap would say that there is a value.
+        fill="none" if None in values else "toself",
+        fillcolor=style.band,
+        line={"color": style.colour, "width": 2},
+        marker={
+            "size": 7, "symbol": style.symbol, "color": style.colour,
+            "line": {"width": 1, "color": PAPER},
+        },
+        cliponaxis=False,
+        customdata=[_axis_words(one.policy, axis) for axis in (*axes, axes[0])],
+        hovertemplate="%{customdata}<extra></extra>",
+    )  # fmt: skip
+    return [bars, points]
+
+
+def _axis_words(policy: str, axis: Axis) -> str:
+    found = interval_text(axis.value, digits=3)
+    return f"<b>{plain_text(policy)}</b>, {axis.name} {axis.title}<br>{plain_text(found)}"
+
+
+# Over time ---------------------------------------------------------------------------------------
+
+
+class _Scale(NamedTuple):
+    """Where things stand on the axis that capability shares with the rows of drifts.
+
+    Attributes:
+        low: Lowest capability shown.
+        high: Highest.
+        ticks: Capabilities with a number.
+        rows: Name of each row and its place, below `low`.
+        end: Lower end of the axis.
+    """
+
+    low: float
+    high: float
+    ticks: Sequence[float]
+    rows: Mapping[str, float]
+    end: float
+
+
+def capability_days(
+    levels: Sequence[PolicyLevel], style: Mapping[str, Style], *, narrow: bool = False
+) -> go.Figure:
+    """Mean capability of the task families by day, and below it when drifts set in.
+
+    Args:
+        levels: Policies with enough days.
+        style: By policy.
+        narrow: Whether it is for a phone.
+    """
+    columns = 1 if narrow else min(2, len(levels))
+    kappas = [_kappas(one.progress_found, 40 if columns > 1 else 48) for one in levels]
+    above = _LINE * max(len(lines) for lines in kappas)
+    height = 170 if narrow else 200
+    scale = _scale(levels, height)
+    panels = Panels(
+        count=len(levels),
+        columns=columns,
+        height=height + _ROW * len(scale.rows),
+        gap=above + 66,
+        bottom=52,
+        top=above + 26,
+    )
+    labels = [shortened(name, 17 if narrow or columns > 1 else 24) for name in scale.rows]
+    beside = 14 + 6.8 * max([4, *(len(label) for label in labels)])
+    figure = panel_figure(panels, spacing=0.05)
+    for index, one in enumerate(levels):
+        place, own = panels.place(index), style[one.policy]
+        _events(figure, one, scale, place)
+        figure.add_trace(_capability(one, own), **place)
+        # The first column has room beside it, where the rows have their names.
+        shift = 8 - beside if place["col"] == 1 else 0
+        most = 34 if columns == 1 else name_room_over_rows(panels, narrow=narrow)
+        name = plain_text(shortened(one.policy, most))
+        _head(figure, index, f"<b>{name}</b>", 13, own.colour, shift, _LINE * len(kappas[index]))
+        _head(figure, index, "<br>".join(kappas[index]), 11, MUTED, shift, 0)
+        title_below(figure, panels, index, "day")
+    figure.update_yaxes(
+        range=[scale.end, scale.high],
+        tickvals=[*scale.ticks, *scale.rows.values()],
+        ticktext=[*(f"{tick:g}" for tick in scale.ticks), *map(plain_text, labels)],
+        tickfont={"size": 11},
+        automargin=False,
+    )
+    figure.update_xaxes(**_dates(levels, 4 if narrow or columns > 1 else 9))
+    return finish(figure, height=panels.total, margin=panels.margins() | {"l": round(beside)})
+
+
+def _head(
+    figure: go.Figure, index: int, text: str, size: int, colour: str, shift: float, above: int
+) -> None:
+    """A text over a panel, some pixels to the side and above it."""
+    axis = Panels.axis(index)
+    _write(
+        figure, text, xref=f"x{axis} domain", yref=f"y{axis} domain", x=0, y=1, align="left",
+        xshift=shift, yshift=4 + above, font={"size": size, "color": colour},
+    )  # fmt: skip
+
+
+def _dates(levels: Sequence[PolicyLevel], most: int) -> dict[str, Any]:
+    """The axis of days: whole days at its ticks, and a little room at both ends."""
+    days = [day.day for one in levels for day in one.days_found]
+    first, last = min(days), max(days)
+    room = max(0.4, 0.03 * (last - first))
+    return {
+        "type": "date",
+        "range": [_moment(first - room), _moment(last + room)],
+        "tick0": _moment(first),
+        "dtick": _DAY_MS * max(1, math.ceil((last - first) / most)),
+        "tickformat": "%-d %b",
+        "tickfont": {"size": 11},
+    }
+
+
+def _moment(day: float) -> str:
+    """A day, and the time where it is not whole."""
+    when = _EPOCH + timedelta(days=day)
+    return when.date().isoformat() if day % 1 == 0 else when.isoformat(timespec="minutes")
+
+
+def _kappas(progress: Mapping[str, Progress], most: int) -> list[str]:
+    """The coefficient of each family that has one, a line each."""
+    known = {
+        family: found.kappa for family, found in progress.items() if found.kappa.value is not None
+    }
+    lines = []
+    for family, kappa in list(known.items())[:_MOST_KAPPAS]:
+        interval = ends(kappa)
+        text = f" {amount(kappa.value or 0.0)}" + (f" ({interval})" if interval else "")
+        lines.append(plain_text(f"κ {shortened(family, max(6, most - 2 - len(text)))}{text}"))
+    more = len(known) - _MOST_KAPPAS
+    return [*lines, f"and {count(more, 'more family', 'more families')}"] if more > 0 else lines
+
+
+def _scale(levels: Sequence[PolicyLevel], height: int) -> _Scale:
+    found = [day.capability for one in levels for day in one.days_found]
+    low = max(0.0, math.floor(10.0 * min(found) - 0.5) / 10.0)
+    high = min(1.0, math.ceil(10.0 * max(found) + 0.2) / 10.0)
+    low = min(low, high - 0.2)
+    step = next(one for one in (0.05, 0.1, 0.2, 0.25) if (high - low) / one <= 5.001)
+    ticks = [round(low + step * i, 3) for i in range(math.floor((high - low) / step + 1e-9) + 1)]
+    names = sorted({drift for one in levels for day in one.days_found for drift in day.drifts})
+    if any(day.human_patches for one in levels for day in one.days_found):
+        names.append(_PATCHES)
+    top = high + 0.04 * (high - low)
+    row = _ROW * (top - low) / height
+    rows = {name: low - row * (i + 0.9) for i, name in enumerate(names)}
+    return _Scale(low=low, high=top, ticks=ticks, rows=rows, end=low - row * (len(names) + 0.3))
+
+
+def _events(figure: go.Figure, one: PolicyLevel, scale: _Scale, place: Mapping[str, int]) -> None:
+    """A line and a mark where a drift sets in or people changed something."""
+    if one.kept is not None:
+        figure.add_shape(
+            type="rect", x0=_moment(one.kept.first), x1=_moment(one.kept.last), y0=scale.end,
+            y1=scale.high, fillcolor=GRID, opacity=0.75, line_width=0, layer="below", **place,
+        )  # fmt: skip
+    marks: dict[str, list[tuple[str, float, str]]] = {"triangle-up": [], "x": []}
+    for day in one.days_found:
+        when = _moment(day.day)
+        for drift in day.drifts:
+            words = f"{plain_text(drift)} sets in, {when}"
+            marks["triangle-up"].append((when, scale.rows[drift], words))
+        if day.human_patches:
+            words = f"{count(day.human_patches, 'change')} by people, {when}"
+            marks["x"].append((when, scale.rows[_PATCHES], words))
+    for symbol, found in marks.items():
+        dash = "dot" if symbol == "triangle-up" else "solid"
+        for when, y, _ in found:
+            line = {"color": MUTED, "width": 1, "dash": dash}
+            figure.add_shape(
+                type="line", x0=when, x1=when, y0=y, y1=scale.high, line=line, layer="between",
+                **place,
+            )  # fmt: skip
+        if found:
+            figure.add_trace(
+                go.Scatter(
+                    x=[when for when, _, _ in found],
+                    y=[y for _, y, _ in found],
+                    mode="markers",
+                    marker={"symbol": symbol, "size": 8, "color": MUTED},
+                    customdata=[words for _, _, words in found],
+                    hovertemplate="%{customdata}<extra></extra>",
+                ),
+                **place,
+            )
+
+
+def _capability(one: PolicyLevel, style: Style) -> go.Scatter:
+    days = one.days_found
+    return go.Scatter(
+        x=[_moment(day.day) for day in days],
+        y=[day.capability for day in days],
+        mode="lines+markers",
+        line={"color": style.colour, "width": 2},
+        marker={"size": 5, "symbol": style.symbol, "color": style.colour},
+        customdata=[
+            f"<b>{plain_text(one.policy)}</b>, {_moment(day.day)}<br>mean capability"
+            f" {amount(day.capability, 'ratio')} of {count(day.families, 'family', 'families')}"
+            for day in days
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+        cliponaxis=False,
+    )
+
+
+# Delegation --------------------------------------------------------------------------------------
+
+
+def delegability_frontier(
+    found: Frontier, style: Mapping[str, Style], *, narrow: bool = False
+) -> go.Figure:
+    """Best quality at each degree of autonomy with its band, and the fit that never rises.
+
+    Args:
+        found: The frontier.
+        style: By policy.
+        narrow: Whether it is for a phone.
+    """
+    figure = go.Figure()
+    bins = [one for one in found.bins if one.policy is not None and one.quality.value is not None]
+    half = 0.5 / len(found.bins)
+    names = list(dict.fromkeys(str(one.policy) for one in bins))
+    looks = {name: policy_style(index) for index, name in enumerate(names)} | dict(style)
+    for name in names:
+        own = [one for one in bins if one.policy == name]
+        figure.add_trace(_band(own, half, looks[name]))
+    figure.add_trace(
+        go.Scatter(
+            x=[x for one in bins for x in (one.demand - half, one.demand + half)],
+            y=[y for one in bins for y in (one.fitted, one.fitted)],
+            mode="lines",
+            name="fit that never rises",
+            line={"color": INK, "width": 1.75},
+            hoverinfo="skip",
+        )
+    )
+    for name in names:
+        own = [one for one in bins if one.policy == name]
+        figure.add_trace(_best(name, own, looks[name], most=18 if narrow else 40))
+    figure.add_hline(y=found.target, line={"color": MUTED, "width": 1.25, "dash": "dash"})
+    figure.add_annotation(
+        text=f"may be delegated from {amount(found.target)} on",
+        x=1, xref="paper", xanchor="right", y=found.target, yanchor="bottom",
+        font={"size": 11, "color": MUTED}, bgcolor=PAPER, borderpad=1, yshift=1,
+    )  # fmt: skip
+    figure.update_xaxes(title_text="degree of autonomy", range=[-0.01, 1.01], tickfont={"size": 11})
+    figure.update_yaxes(
+        title_text=None if narrow else "best mean quality",
+        range=[-0.02, 1.06], tickvals=[0, 0.25, 0.5, 0.75, 1],
+    )  # fmt: skip
+    finish(figure, height=300 if narrow else 320)
+    rows = len(names) + 1 if narrow else 1
+    figure.update_layout(
+        showlegend=True,
+        legend={
+            "orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
+            "itemclick": False, "itemdoubleclick": False, "itemwidth": 44,
+        },
+        margin_t=18 + 24 * rows,
+    )  # fmt: skip
+    return figure
+
+
+def _band(bins: Sequence[Bin], half: float, style: Style) -> go.Scatter:
+    """A box from the lower to the upper end over the width of each degree."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for one in bins:
+        low, high = one.quality.low, one.quality.high
+        if low is not None and high is not None:
+            left, right = one.demand - half, one.demand + half
+            x += [left, right, right, left, left, None]
+            y += [low, low, high, high, low, None]
+    return go.Scatter(
+        x=x, y=y, mode="lines", fill="toself", fillcolor=style.band, line={"width": 0},
+        hoverinfo="skip", showlegend=False,
+    )  # fmt: skip
+
+
+def _best(name: str, bins: Sequence[Bin], style: Style, *, most: int) -> go.Scatter:
+    return go.Scatter(
+        x=[one.demand for one in bins],
+        y=[one.quality.value for one in bins],
+        mode="markers",
+        name=plain_text(shortened(name, most)),
+        marker={"size": 8, "symbol": style.symbol, "color": style.colour},
+        customdata=[
+            f"<b>{plain_text(name)}</b>, autonomy {amount(one.demand)}: at most"
+            f" {amount(one.budget)} interventions per episode"
+            f"<br>mean quality {plain_text(interval_text(one.quality, digits=3))}"
+            for one in bins
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+        cliponaxis=False,
+    )

@@ -1,0 +1,311 @@
+"""Tests of the charts of autonomy levels, as data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from robo_eval.axes.axis import TITLES, Axis
+from robo_eval.axes.frontier import Frontier, frontier_of
+from robo_eval.axes.progress import DayIndex, Progress, progress_of
+from robo_eval.axes.settings import FrontierSettings, ProgressSettings
+from robo_eval.core.estimate import Estimate
+from robo_eval.log.evidence import Checkpoint
+from robo_eval.report.level_figures import level_charts, level_styles
+from robo_eval.report.levels_model import (
+    AuditTable,
+    Autonomy,
+    FormPart,
+    FrontierPart,
+    GateTable,
+    PolicyLevel,
+    Stretch,
+)
+from robo_eval.report.model import Report
+from robo_eval.report.page import render
+from robo_eval.report.theme import dark_colours, policy_style
+
+NAMES = ["axes", "capability", "frontier"]
+FIRST = 20_514
+"""2 March 2026."""
+
+
+def axes(**changed: float | None) -> tuple[Axis, ...]:
+    """Ten axes of 0.5 with intervals of 0.1 to both sides, but for what is changed."""
+    found = []
+    for name in TITLES:
+        value = changed.get(name, 0.5)
+        estimate = (
+            Estimate.missing(reason="not there", unit="ratio")
+            if value is None
+            else Estimate(
+                value=value, low=max(0.0, value - 0.1), high=min(1.0, value + 0.1), n=9,
+                method="bootstrap", unit="ratio",
+            )
+        )  # fmt: skip
+        found.append(Axis(name=name, raw=estimate, baseline=0.0, expert=1.0, value=estimate))
+    return tuple(found)
+
+
+def days(number: int = 15, patched: int | None = None) -> tuple[DayIndex, ...]:
+    drifts = {2: ("payload",), 5: ("friction", "lighting")}
+    return tuple(
+        DayIndex(
+            day=FIRST + i,
+            capability=0.5 + 0.02 * i,
+            families=3,
+            drifts=drifts.get(i, ()),
+            human_patches=2 * (i == patched),
+        )
+        for i in range(number)
+    )
+
+
+def progress(families: Sequence[str]) -> dict[str, Progress]:
+    found = progress_of(
+        [
+            Checkpoint(
+                line=i + 2,
+                policy=None,
+                side="real",
+                time_ns=(FIRST + i) * 86_400 * 10**9,
+                family="pick",
+                capability=0.4 + 0.02 * i,
+                resources=2.0 * i,
+            )
+            for i in range(9)
+        ],
+        ProgressSettings(resamples=100),
+    )
+    return {family: replace(found, family=family) for family in families}
+
+
+def level(policy: str = "ours", **changed: Any) -> PolicyLevel:
+    empty = GateTable(levels=(), rows=())
+    none = AuditTable(rows=(), passed="0 of 0 pass")
+    fields: dict[str, Any] = {
+        "policy": policy, "side": "real", "badge": "AAI-1", "is_valid": True, "tag": "real",
+        "found_where": "on the robot", "reason": "", "notes": (), "missing": None, "above": (),
+        "gates": empty, "reported": empty, "steps": (), "audits": none, "battery": none,
+        "axes": None, "progress": (), "axes_found": axes(), "days_found": days(),
+        "progress_found": progress(["pick"]),
+    }  # fmt: skip
+    return PolicyLevel(**(fields | changed))
+
+
+def frontier() -> Frontier:
+    """Helped often with 0.9, helped never with 0.5: the first up to autonomy 0.2."""
+    lines = [
+        (name, "pick", quality + more, often)
+        for name, quality, often in (("ours", 0.5, 0), ("theirs", 0.9, 4))
+        for more in (-0.05, 0.0, 0.0, 0.05)
+    ]
+    table = pd.DataFrame(lines, columns=["policy", "family", "quality", "interventions"])
+    return frontier_of(table, FrontierSettings(resamples=100))
+
+
+def autonomy(*levels: PolicyLevel) -> Autonomy:
+    return Autonomy(
+        policies=levels or (level("ours"), level("theirs")),
+        text=(),
+        axes_note="",
+        days_note="",
+        frontier=FrontierPart(found=frontier(), text=("words",), is_drawn=True),
+        form=FormPart(answered="", open=(), items=()),
+        profile_name="Profile",
+        profile_digest="0",
+        is_open=True,
+    )
+
+
+def charts(*levels: PolicyLevel, narrow: bool = False) -> dict[str, go.Figure]:
+    return level_charts(autonomy(*levels), ["ours", "theirs"], narrow=narrow)
+
+
+def texts(figure: go.Figure) -> list[str]:
+    return [str(note.text) for note in figure.layout.annotations]
+
+
+# All of them -------------------------------------------------------------------------------------
+
+
+def test_a_trial_without_levels_has_no_chart() -> None:
+    assert level_charts(None, ["ours"]) == {}
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_each_chart_is_drawn_and_a_phone_has_one_column(*, narrow: bool) -> None:
+    found = charts(narrow=narrow)
+    assert list(found) == NAMES
+    polar = [found["axes"].layout[key].domain.x for key in ("polar", "polar2")]
+    columns = {axis.domain for axis in found["capability"].select_xaxes()}
+    assert len(set(polar)) == len(columns) == (1 if narrow else 2)
+
+
+def test_what_is_too_little_to_draw_is_left_out() -> None:
+    few = dict.fromkeys(list(TITLES)[2:])
+    poor = level("ours", axes_found=axes(**few), days_found=days(1))
+    assert list(charts(poor)) == ["frontier"]
+    assert list(charts(poor, level("theirs"))) == NAMES
+    assert len(charts(poor, level("theirs"))["axes"].data) == 2
+    flat = replace(autonomy(poor), frontier=None)
+    assert level_charts(flat, ["ours"]) == {}
+
+
+def test_every_colour_has_a_dark_one() -> None:
+    known = set(dark_colours()) | {"rgba(0,0,0,0)"}
+    found = charts(level("ours", days_found=days(patched=4), kept=Stretch(first=FIRST, last=FIRST)))
+    for figure in found.values():
+        text = json.dumps(figure.to_plotly_json(), default=str)
+        used = set(re.findall(r"#[0-9a-f]{6}|rgba\([^)]*\)", text))
+        assert used <= known
+        assert used & set(dark_colours())
+
+
+def test_a_policy_looks_as_in_the_other_charts() -> None:
+    names = ["ours (sim)", "theirs (sim)", "ours (real)", "theirs (real)"]
+    found = level_styles([level("theirs"), level("ours")], names)
+    assert found == {"theirs": policy_style(3), "ours": policy_style(2)}
+    assert level_styles([level("theirs")], ["a", "theirs"])["theirs"] == policy_style(1)
+
+
+def test_names_with_markup_stay_text() -> None:
+    name = "<i>ours</i>"
+    for figure in charts(level(name), level("theirs")).values():
+        assert name not in json.dumps(figure.to_plotly_json(), default=str)
+
+
+def test_charts_stand_in_the_page_with_words_for_those_who_do_not_see_them(
+    make_report: Callable[..., Report],
+) -> None:
+    page = render(replace(make_report(), autonomy=autonomy()), [])
+    figures = json.loads(page.split('id="figures">')[1].split("</script>")[0])
+    for name in NAMES:
+        assert set(figures[name]) == {"wide", "narrow"}
+        (tag,) = re.findall(rf'<div class="chart" data-figure="{name}" [^>]*>', page)
+        assert 'role="img"' in tag
+        assert len(re.findall(r'aria-label="([^"]*)"', tag)[0]) > 60
+
+
+# Axes --------------------------------------------------------------------------------------------
+
+
+def test_axes_stand_on_their_spokes_with_their_intervals() -> None:
+    (one,) = [charts(level())["axes"]]
+    bars, points = one.data
+    assert list(points.r) == [0.5] * 11  # closed: the first stands at the end, too
+    assert points.theta[0] == points.theta[-1] == 90.0
+    assert len(set(points.theta)) == 10
+    assert list(bars.r[:3]) == [0.4, 0.6, None]
+    assert list(one.layout.polar.angularaxis.ticktext) == list(TITLES.values())
+    assert list(one.layout.polar.angularaxis.tickvals) == list(points.theta[:-1])
+    assert points.fill == "toself"
+    assert not texts(one)
+
+
+def test_an_axis_without_a_value_is_a_gap_with_its_name_and_no_zero() -> None:
+    one = charts(level(axes_found=axes(M=None, S=None)))["axes"]
+    bars, points = one.data
+    names = list(TITLES)
+    assert [points.r[names.index(name)] for name in "MS"] == [None, None]
+    assert points.connectgaps is False
+    assert points.fill == "none"  # an area across a gap would say that there is a value
+    assert len([r for r in bars.r if r is not None]) == 2 * 8
+    assert texts(one) == ["no value: memory, sociality"]
+    assert "not measured: not there" in points.customdata[names.index("M")]
+
+
+def test_a_gap_at_the_top_is_not_closed_over() -> None:
+    _, points = charts(level(axes_found=axes(A=None)))["axes"].data
+    assert points.r[0] is None
+    assert points.r[-1] is None
+
+
+# Over time ---------------------------------------------------------------------------------------
+
+
+def test_capability_stands_at_its_days_with_kappa_written_on_it() -> None:
+    one = charts(level())["capability"]
+    line = one.data[-1]
+    assert (line.x[0], line.x[-1]) == ("2026-03-02", "2026-03-16")
+    assert line.y[0] == 0.5
+    assert any(text.startswith("κ pick 0.01 (") for text in texts(one))
+
+
+def test_a_drift_has_a_row_with_its_name_and_a_line_at_its_day() -> None:
+    one = charts(level())["capability"]
+    rows = dict(zip(one.layout.yaxis.ticktext, one.layout.yaxis.tickvals, strict=True))
+    lowest = min(value for name, value in rows.items() if name[0].isdigit())
+    names = ["friction", "lighting", "payload"]
+    assert all(rows[name] < lowest for name in names)
+    lines = sorted((shape.x0, shape.y0) for shape in one.layout.shapes)
+    assert lines == sorted(
+        [
+            ("2026-03-04", rows["payload"]),
+            ("2026-03-07", rows["friction"]),
+            ("2026-03-07", rows["lighting"]),
+        ]
+    )
+    assert "changed by people" not in rows
+    assert one.layout.yaxis.range[0] < min(rows.values())
+
+
+def test_what_people_changed_is_marked_apart_from_drifts() -> None:
+    one = charts(level(days_found=days(patched=4)))["capability"]
+    assert "changed by people" in one.layout.yaxis.ticktext
+    solid = [shape for shape in one.layout.shapes if shape.line.dash == "solid"]
+    assert [shape.x0 for shape in solid] == ["2026-03-06"]
+    (marks,) = [trace for trace in one.data if trace.marker.symbol == "x"]
+    assert marks.customdata[0].startswith("2 changes by people")
+
+
+def test_days_on_which_capability_was_kept_up_are_shaded() -> None:
+    kept = Stretch(first=FIRST + 3, last=FIRST + 9)
+    shapes = charts(level(kept=kept))["capability"].layout.shapes
+    (band,) = [shape for shape in shapes if shape.type == "rect"]
+    assert (band.x0, band.x1) == ("2026-03-05", "2026-03-11")
+
+
+def test_of_many_families_some_have_their_kappa_on_the_picture() -> None:
+    many = progress([f"family {i}" for i in range(6)])
+    (text,) = [it for it in texts(charts(level(progress_found=many))["capability"]) if "κ" in it]
+    assert text.count("κ") == 3
+    assert text.endswith("and 3 more families")
+
+
+@pytest.mark.parametrize("capability", [0.0, 0.03, 0.5, 1.0])
+def test_every_capability_is_inside_the_picture(capability: float) -> None:
+    flat = tuple(replace(day, capability=capability) for day in days(3))
+    axis = charts(level(days_found=flat))["capability"].layout.yaxis
+    low, high = axis.range
+    ticks = [float(text) for text in axis.ticktext if text[0].isdigit()]
+    assert min(ticks) <= capability <= high
+    assert low < min(ticks)
+    assert 2 <= len(ticks) <= 7
+
+
+# Delegation --------------------------------------------------------------------------------------
+
+
+def test_the_frontier_has_dots_bands_fit_and_target() -> None:
+    one = charts()["frontier"]
+    by_name = {trace.name: trace for trace in one.data if trace.name}
+    assert set(by_name) == {"fit that never rises", "theirs", "ours"}
+    assert list(by_name["theirs"].x) == pytest.approx([0.05, 0.15])
+    assert list(by_name["theirs"].y) == pytest.approx([0.9, 0.9])
+    assert len(by_name["ours"].x) == 8
+    fit = by_name["fit that never rises"]
+    assert (fit.x[0], fit.x[-1]) == pytest.approx((0.0, 1.0))
+    assert all(first >= second for first, second in zip(fit.y, fit.y[1:], strict=False))
+    bands = [trace for trace in one.data if trace.fill == "toself"]
+    assert sum(trace.x.count(None) for trace in bands) == 10
+    (target,) = one.layout.shapes
+    assert (target.y0, target.y1) == (0.75, 0.75)
+    assert texts(one) == ["may be delegated from 0.75 on"]
