@@ -12,7 +12,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.gates.audits import Audit, Status
 from robo_eval.gates.lacking import Lacking, lacking_of
 from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
-from robo_eval.gates.readings import QUANTITIES, Readings
+from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, Readings
 from robo_eval.gates.words import shown
 
 _REAL: Final = "real"
@@ -393,7 +393,9 @@ def _words(found: Estimate, test: str, threshold: float, status: str, reads: str
     if status == "missing":
         remedy = QUANTITIES[reads]
         reason = found.reason or "no interval"
-        return reason if remedy in reason else f"{reason}; {remedy}"
+        # Axes without a value say themselves what would give them one.
+        is_told = found.value is None and reads in AXIS_QUANTITIES.values()
+        return reason if is_told or remedy in reason else f"{reason}; {remedy}"
     if test == "zero":
         return "none happened" if status == "pass" else f"{found.value:g} happened"
     is_low = test in _LOW

@@ -29,7 +29,7 @@ from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.closures import Expansion, expansions_of
-from robo_eval.gates.readings import Readings
+from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
 from robo_eval.log.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -51,11 +51,6 @@ _KINDS: Final = (
     "experts", "probes", "declarations",
 )  # fmt: skip
 """Notes on policies."""
-_QUANTITIES: Final = {
-    "A": "autonomy", "G": "generality", "P": "planning", "M": "memory", "T": "tool_economy",
-    "R": "self_revision", "S": "sociality", "E": "e", "W": "world_model", "$": "throughput",
-}  # fmt: skip
-"""What gates call the axes."""
 _PROBES: Final = {
     "memory_span": "working_memory_span",
     "recall_1_day": "delayed_recall_1d",
@@ -143,7 +138,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         resamples=profile.index.resamples, seed=config.seed,
     )  # fmt: skip
     index = index_of(axes, profile.index, level=config.level, seed=config.seed)
-    values = {_QUANTITIES[axis.name]: axis.value for axis in axes}
+    values = {AXIS_QUANTITIES[axis.name]: axis.value for axis in axes}
     values |= _shown(own.body)
     revisions = revisions_measured(
         own.noted.revisions, profile.axes,

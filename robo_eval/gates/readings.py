@@ -70,6 +70,13 @@ QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
 """Every quantity a gate may read, and what supplies it where it is missing."""
 
 
+AXIS_QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "A": "autonomy", "G": "generality", "P": "planning", "M": "memory", "T": "tool_economy",
+        "R": "self_revision", "S": "sociality", "E": "e", "W": "world_model", "$": "throughput",
+    }
+)  # fmt: skip
+"""What gates call the axes."""
 _SIDES: Final = tuple(side.value for side in Side)
 
 
