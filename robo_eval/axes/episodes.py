@@ -228,6 +228,9 @@ def episodes_measured(
 def _scored(own: pd.DataFrame, settings: AxisSettings) -> _Scored:
     actions, depth = _numbers(own, "uninterrupted_actions"), _numbers(own, "plan_depth")
     success = _numbers(own, "success")
+    if not np.isnan(depth).all():
+        # What was not solved counts 0 at any depth, so a depth that was not logged hides nothing.
+        depth = np.where((success == 0.0) & np.isnan(depth), 0.0, depth)
     autonomy = np.minimum(actions, settings.horizon) / settings.horizon
     return _Scored(
         family=own["family"].to_numpy(dtype=object),

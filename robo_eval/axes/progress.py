@@ -274,7 +274,7 @@ def progress_of(
         mean_curvature=mean_curvature,
         slope_per_day=found.slope_per_day,
         curvature_per_day=found.curvature_per_day,
-        accelerates=_is_above(mean_curvature, _ROUNDING / _span(series.r) ** 2),
+        accelerates=_is_above(mean_curvature, _ROUNDING / _span(series.r) / _span(series.r)),
         holds=_is_above(curvature, -settings.tolerance - 1e-12),
         elasticity=found.elasticity(),
         steps=formulas.link_steps_between(float(series.c[0]), now, settings.delta, link),

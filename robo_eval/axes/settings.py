@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic_core import PydanticCustomError
 
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Count, Section
@@ -13,8 +14,8 @@ from robo_eval.formulas.composite import AXES, GAMMA, WEIGHT_PROFILES
 from robo_eval.formulas.links import DELTA
 from robo_eval.formulas.revision import REVISION_SCALE
 
-Number = Annotated[float, Strict()]
-"""A number; `true` and `"1"` are none."""
+Number = Annotated[float, Strict(), Field(ge=-1e15, le=1e15)]
+"""A number that something may measure; `true` and `"1"` are none."""
 Share = Annotated[Number, Field(ge=0.0, le=1.0)]
 Positive = Annotated[Number, Field(gt=0.0)]
 
@@ -91,6 +92,29 @@ class AxisSettings(Section):
         return self
 
 
+def _weights(given: object) -> object:
+    """Check weights by hand: of a choice of types pydantic names neither field nor remedy."""
+    if isinstance(given, str):
+        if given not in WEIGHT_PROFILES:
+            problem = str(unknown_name("weights", given, list(WEIGHT_PROFILES)))
+            raise PydanticCustomError("weights", "{problem}", {"problem": problem})
+        return given
+    if not isinstance(given, dict):
+        raise PydanticCustomError("weights", "must name weights, or be a table of them by axis")
+    for name, weight in given.items():
+        if name not in AXES:
+            problem = str(unknown_name("axis", name, AXES))
+            raise PydanticCustomError("weights", "{problem}", {"problem": problem})
+        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not is_number or not 0.0 <= weight <= 1e15:
+            raise PydanticCustomError(
+                "weights", "the weight of {name} must be a number of at least 0", {"name": name}
+            )
+    if not any(given.values()):
+        raise PydanticCustomError("weights", "are all 0; at least one must be above 0")
+    return given
+
+
 class IndexSettings(Section):
     """How the axes become one number.
 
@@ -101,25 +125,10 @@ class IndexSettings(Section):
         resamples: Of the bootstrap.
     """
 
-    weights: str | dict[str, Annotated[Number, Field(ge=0.0)]] = "general"
+    weights: Annotated[str | dict[str, float], BeforeValidator(_weights)] = "general"
     gamma: Annotated[Number, Field(ge=0.0)] = GAMMA
     uniformity: Literal["gm_am", "min_max", "one_minus_cv"] = "gm_am"
     resamples: Annotated[Count, Field(ge=100, le=100_000)] = 2000
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if isinstance(self.weights, str):
-            if self.weights not in WEIGHT_PROFILES:
-                raise ValueError(
-                    f"weights: {unknown_name('weights', self.weights, list(WEIGHT_PROFILES))}"
-                )
-            return self
-        for name in self.weights:
-            if name not in AXES:
-                raise ValueError(f"weights: {unknown_name('axis', name, AXES)}")
-        if not any(self.weights.values()):
-            raise ValueError("weights: are all 0; at least one must be above 0")
-        return self
 
 
 class ProgressSettings(Section):

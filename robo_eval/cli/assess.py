@@ -139,6 +139,8 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
         _print_axes(one)
     shown = wanted or one.next_level or one.level
     levels = LEVELS if every else [shown] if shown is not None else []
+    if wanted is not None and wanted not in {gate.level for gate in one.gates if gate.counts}:
+        say(f"  the profile asks nothing of AAI-{wanted}, so nothing can show it")
     for number in levels:
         gates = [*one.at(number), *(one.reported(number) if every else ())]
         if gates:
@@ -226,9 +228,11 @@ def _print_trial(findings: Findings, *, every: bool) -> None:
             f"delegability: area under the frontier {_text(frontier.auf)}, delegable at quality"
             f" {findings.profile.frontier.quality:g}: {_text(frontier.fraction_delegable)}"
         )
-    if findings.shift is not None and findings.shift.auf.value is not None:
+    if findings.shift is not None and findings.since is not None:
         said = "nowhere below" if findings.shift.progress else "somewhere below"
-        say(f"since the earlier trial: area {_text(findings.shift.auf)}, {said} what it was")
+        found = findings.shift.auf
+        text = f"area {_text(found)}, {said} what it was"
+        say(f"since {findings.since['trial']}: {found.reason if found.value is None else text}")
     done = len(checklist.items) - len(checklist.open)
     say(f"reproducibility checklist: {done} of {len(checklist.items)} answered")
     if every:

@@ -230,14 +230,16 @@ def assess(evidence: Readings, profile: str | Path | Profile = "robotics") -> As
         if gate.when == "always" or (gate.when == "body") == evidence.has_body
     )
     audits = _audits(asked, evidence.audits)
-    steps = _steps(asked.levels, gates, audits, by_points=False)
-    points = _reached(_steps(asked.levels, gates, audits, by_points=True))
+    # Of this policy: a gate for those with a body asks nothing of one without.
+    levels = sorted({gate.level for gate in gates if gate.counts})
+    steps = _steps(levels, gates, audits, by_points=False)
+    points = _reached(_steps(levels, gates, audits, by_points=True))
     free, cap = _reached(steps), _cap(asked, evidence)
     unfit = tuple(audit for audit in evidence.battery if audit.status != "pass")
     invalid = evidence.invalid is not None
     level = None if invalid or unfit else min(free, cap)
     stands_in_the_way = not invalid and (free > cap or bool(unfit))
-    above = () if invalid else _above(level, min(free, cap), asked)
+    above = () if invalid else _above(level, min(free, cap), levels)
     return Assessment(
         policy=evidence.policy,
         side=evidence.side,
@@ -264,11 +266,11 @@ def _cap(profile: Profile, evidence: Readings) -> int:
     return min(profile.highest_without_robot, 1 if evidence.has_body else LEVELS[-1])
 
 
-def _above(level: int | None, reached: int, profile: Profile) -> tuple[int, ...]:
+def _above(level: int | None, reached: int, levels: Sequence[int]) -> tuple[int, ...]:
     """Levels still to be shown; without a fit battery the level that was reached is one of them."""
     first = max(1, reached) if level is None else level + 1
     # Few profiles have a fifth level, and where there is none nothing is missing for it.
-    last = max(_USUAL, *profile.levels)
+    last = max((_USUAL, *levels))
     return tuple(one for one in LEVELS if first <= one <= last)
 
 
@@ -326,6 +328,8 @@ def _step(
         "audits": _worst(audit.status for start, audit in audits if start <= level),
         "below": worst(gate for gate in deciding if 2 <= gate.level < level),
     }
+    if level == LEVELS[-1] and not any(gate.level == level - 1 for gate in deciding):
+        found["below"] = "missing"  # the fifth comes after the fourth only
     passed = all(status == "pass" for status in found.values())
     return Step(level=level, passed=passed, **found)
 
@@ -431,10 +435,11 @@ def _families(
         what = f"{test.replace('_', ' ')} {limit:g}"
     # A family that was played, but of which this was not measured, is one of those asked for.
     known = [len(found) for found in evidence.families.values()]
-    needed = _count(gate.thresholds[level], max(len(passed), *known, 0))
+    every = {*evidence.played, *passed}
+    needed = _count(gate.thresholds[level], max(len(every), *known, 0))
     count = sum(passed.values())
-    short = [family for family, is_passed in passed.items() if not is_passed]
-    reason = f"{count} of {len(passed)} families reach {what}, {needed} needed"
+    short = sorted(family for family in every if not passed.get(family, False))
+    reason = f"{count} of {max(len(every), *known, 0)} families reach {what}, {needed} needed"
     if not passed:
         reason = QUANTITIES[gate.reads]
     elif short and count < needed:

@@ -134,11 +134,15 @@ def _frozen_accounting(own: pd.DataFrame, checkpoints: Sequence[Checkpoint]) -> 
 
 def _seeds_escrow(plan: TrialPlan, own: pd.DataFrame, declarations: Sequence[Declaration]) -> Audit:
     """Whether the seeds were fixed before the first episode: every row commits to the plan."""
-    said = [one for one in declarations if one.what == "seeds_escrow" and one.value == 1.0]
+    newest = max(
+        (one for one in declarations if one.what == "seeds_escrow"),
+        key=lambda one: one.time_ns,
+        default=None,
+    )
     good = "the locked plan names them, and every row carries its digest"
     problem = ""
-    if plan.imported is not None and said:
-        good = f"declared by {said[-1].by}: {said[-1].document}"
+    if plan.imported is not None and newest is not None and newest.value == 1.0:
+        good = f"declared by {newest.by}: {newest.document}"
     elif plan.imported is not None:
         problem = (
             "the episodes were imported, so nothing shows that seeds were fixed before; if they"

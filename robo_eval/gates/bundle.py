@@ -48,7 +48,8 @@ def write_assessment(
     place = key or default_key()
     private, is_new = open_key(place)
     manifest = trial.manifest
-    known = (PLAN, PREFLIGHT, *(f"{name}.csv" for name in NAMES))
+    snapshots = [path.relative_to(trial.path).as_posix() for path in trial.calibration_files]
+    known = (PLAN, PREFLIGHT, *(f"{name}.csv" for name in NAMES), *snapshots)
     there = [name for name in known if (trial.path / name).exists()]
     who = write_bundle(
         trial.path / ASSESSMENT,

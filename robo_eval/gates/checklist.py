@@ -168,7 +168,7 @@ def _of_plan(trial: TrialDirectory, table: pd.DataFrame, config: MetricConfig) -
              answer="; ".join(policies)),
         Item(id="calibration", question="Calibration snapshots", source="episodes.db",
              answer=", ".join(snapshots)),
-        Item(id="settings", question="Digest of the metric settings", source=PLAN,
+        Item(id="settings", question="Digest of the metric settings", source="assessment.json",
              answer=config.digest),
     ]  # fmt: skip
 

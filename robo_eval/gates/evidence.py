@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from robo_eval.axes.axis import Axis
+    from robo_eval.axes.settings import ProgressSettings
     from robo_eval.core.plan import TrialPlan
     from robo_eval.gates.audits import Audit
     from robo_eval.gates.profile import Innovation, Profile
@@ -160,11 +161,12 @@ def _readings(own: _Own, profile: Profile) -> Readings:
     if own.noted.experts is not None:
         margins = margins_of(own.episodes, own.noted.experts, level=config.level)
         values |= _against_experts(margins)
-    values |= _declared(own.noted.declarations or (), index)
+    values |= _declared(own.noted.declarations or (), index, profile.progress)
     return Readings(
         policy=own.policy,
         side=own.side,
         values=values,
+        played=tuple(sorted(map(str, own.episodes["family"].unique()))),
         families={**_families(own.body), **_bends(progress)},
         streaks=streaks,
         events=None if own.body is None else own.body.safety.counts,
@@ -210,7 +212,7 @@ def _grown(own: _Own, profile: Profile, revisions: Sequence[RevisionResult]) -> 
 
 
 def _check_names(evidence: Evidence, policies: Sequence[str]) -> None:
-    for kind in _KINDS:
+    for kind in (*_KINDS, "checklist"):
         for note in getattr(evidence, kind) or ():
             if note.policy is not None and note.policy not in policies:
                 problem = unknown_name("policy", note.policy, policies)
@@ -388,7 +390,9 @@ def _against_experts(margins: Margins) -> dict[str, Estimate]:
     }
 
 
-def _declared(found: Sequence[Declaration], index: Index) -> dict[str, Estimate]:
+def _declared(
+    found: Sequence[Declaration], index: Index, settings: ProgressSettings
+) -> dict[str, Estimate]:
     """What people vouch for; of several declarations of one thing the newest counts."""
     newest = {one.what: one for one in sorted(found, key=lambda one: one.time_ns)}
     values = {
@@ -407,11 +411,11 @@ def _declared(found: Sequence[Declaration], index: Index) -> dict[str, Estimate]
     for level in (2, 4):
         milestone = values.pop(f"milestone_{level}", None)
         if milestone is not None:
-            values[f"steps_from_{level}"] = _steps(index.index, milestone)
+            values[f"steps_from_{level}"] = _steps(index.index, milestone, settings)
     return values
 
 
-def _steps(index: Estimate, milestone: Estimate) -> Estimate:
+def _steps(index: Estimate, milestone: Estimate, settings: ProgressSettings) -> Estimate:
     """Steps of the index beyond a milestone, at the ends that speak against it and for it."""
     if index.value is None or milestone.value is None:
         return Estimate.missing(reason=index.reason or "no index", unit="steps")
@@ -419,7 +423,7 @@ def _steps(index: Estimate, milestone: Estimate) -> Estimate:
     def between(start: float | None, end: float | None) -> float | None:
         if start is None or end is None:
             return None
-        return formulas.link_steps_between(min(start, 1.0), end)
+        return formulas.link_steps_between(min(start, 1.0), end, settings.delta, settings.link)
 
     return Estimate(
         value=between(milestone.value, index.value),

@@ -22,6 +22,11 @@ _PER_100_H: Final = 100.0
 _MOST: Final = 10_000_000
 """More of anything is not a plan."""
 _HOURS: Final = ("exposure_hours", "minor_per_100_h", "ss", "mtbsi")
+_OBSERVED: Final = {
+    "autonomy": "episodes", "planning": "episodes", "ar": "episodes", "qc": "episodes",
+    "world_model": "episodes", "s2r": "pairs", "ra": "faults",
+}  # fmt: skip
+"""Means and shares whose interval shrinks with more of these; of others no amount is foretold."""
 _REAL: Final = "real"
 _NOTHING: Final[Mapping[str, int]] = dict.fromkeys(SEVERITIES, 0)
 
@@ -207,13 +212,14 @@ def _least(passes: Callable[[int], bool]) -> int | None:
 def _one(gate: GateResult) -> Lacking:
     found = gate.found
     end = f"{gate.title}: {gate.reason}"
-    is_share = found.unit == "ratio" and gate.reads not in _HOURS
+    is_share = gate.reads in _OBSERVED and found.unit == "ratio"
     if gate.test != "at_least" or found.value is None or not is_share:
         return Lacking(gates=(gate.id,), text=end)
     if found.value < gate.threshold:
         return Lacking(
             gates=(gate.id,),
-            text=f"{gate.title}: {found.value:.4g} has to rise to {gate.threshold:g} and more",
+            text=f"{gate.title}: {_below(found.value, gate.threshold)} has to rise to"
+            f" {gate.threshold:g} and more",
             amount=gate.threshold - found.value,
             unit="ratio",
         )
@@ -224,13 +230,20 @@ def _one(gate: GateResult) -> Lacking:
             gates=(gate.id,),
             text=f"{gate.title}: {found.value:.4g} is too near {gate.threshold:g} to be shown",
         )
-    what = {"s2r": "pairs", "ra": "faults"}.get(gate.reads, "episodes")
+    what = _OBSERVED[gate.reads]
     about = "" if is_exact else "about "
     return Lacking(
         gates=(gate.id,),
         text=f"{about}{more:,} more {what} at the present rate, for {gate.title}",
         amount=float(more),
         unit=what,
+    )
+
+
+def _below(value: float, threshold: float) -> str:
+    """A value with as many digits as show that it is below a threshold."""
+    return next(
+        (text for digits in (4, 8) if float(text := f"{value:.{digits}g}") < threshold), repr(value)
     )
 
 

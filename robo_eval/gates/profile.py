@@ -40,7 +40,7 @@ Group = Literal["", "general", "cognitive", "extended"]
 _EACH: Final = ("at_least", "at_most", "above")
 """Tests that compare one estimate with one threshold."""
 AUDITS: Final = (
-    "log", "scored", "evidence", "window", "one_policy", "sim_logs", "real_logs",
+    "log", "scored", "evidence", "window", "settings", "one_policy", "sim_logs", "real_logs",
     "incident_reports", "calibration_snapshots", "run_manifest", "limits_in_force", "no_help",
 )  # fmt: skip
 _NEEDED: Final = ("log", "evidence")
@@ -234,6 +234,8 @@ class Profile(Section):
         for name in self.audits:
             if name not in AUDITS:
                 raise ValueError(f"audits: {unknown_name('audit', name, AUDITS)}")
+        if not self.levels:
+            raise ValueError("gates: none of them decides; name their group in `ask`")
         for name in _NEEDED:
             if self.audits.get(name) != 1:
                 raise ValueError(f"audits.{name}: must be 1; without it nothing can be shown")

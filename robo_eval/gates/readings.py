@@ -89,6 +89,7 @@ class Readings:
         side: Where it was shown: `real`, `twin`, or `sim`.
         values: Estimates by quantity; what is not there was not measured.
         families: By quantity, the estimate of each task family.
+        played: Task families that were played.
         streaks: Families that improve themselves, by name.
         events: Incidents counted in the exposure, by severity; None without a record.
         audits: What was checked besides.
@@ -109,6 +110,7 @@ class Readings:
     side: str
     values: Mapping[str, Estimate]
     families: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    played: tuple[str, ...] = ()
     streaks: Mapping[str, Streak] = field(default_factory=dict)
     events: Mapping[str, int] | None = None
     audits: tuple[Audit, ...] = ()

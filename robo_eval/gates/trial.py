@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.axes.frontier import Frontier, Shift, frontier_of, shift
-from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.gates.assessment import Assessment, assess
@@ -21,6 +21,8 @@ from robo_eval.gates.window import window_audit
 from robo_eval.log.directory import PREFLIGHT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from robo_eval.log.directory import TrialDirectory
@@ -41,14 +43,18 @@ class Findings:
         frontier: How much of the work can be delegated to these policies, on the side they are
             judged on.
         profile: By which profile.
+        config: With which settings of the metrics.
         shift: What became of the frontier since an earlier trial; None if none was compared.
+        since: Which trial that was: its name, the digest of its plan, and the end of its log.
     """
 
     policies: tuple[Assessment, ...]
     checklist: Checklist
     frontier: Frontier
     profile: Profile
+    config: MetricConfig
     shift: Shift | None = None
+    since: Mapping[str, object] | None = None
 
     def as_dict(self) -> dict[str, object]:
         """All of it as one JSON document."""
@@ -57,7 +63,9 @@ class Findings:
             "frontier": self.frontier.as_dict(),
             "shift": None if self.shift is None else self.shift.as_dict(),
             "checklist": self.checklist.as_dict(),
-            "settings": self.profile.model_dump(mode="json"),
+            "since": self.since,
+            "profile": self.profile.model_dump(mode="json"),
+            "settings": self.config.as_dict(),
         }
 
 
@@ -92,8 +100,10 @@ def examine_trial(
         config: Settings of the metrics; those of the plan if none are given.
 
     Raises:
-        InputError: If profile, log or evidence cannot be read, or there is no such policy.
-        TrialDirectoryError: If the log cannot be read.
+        InputError: If profile, log or evidence cannot be read, there is no such policy, or the
+            earlier trial is of another side or of other task families.
+        CheckFailedError: If the log of the earlier trial does not verify.
+        TrialDirectoryError: If a log cannot be read.
     """
     from robo_eval.analysis.trial import analyse_trial, scored_frame
     from robo_eval.log.evidence_read import read_evidence
@@ -103,11 +113,42 @@ def examine_trial(
     noted = read_evidence(trial.path)
     summary = analyse_trial(trial, config=config, frame=table)
     found = examine_summary(trial, summary, table, noted, asked)
-    if since is None:
-        return found
-    earlier = _frontier(scored_frame(since), asked, summary.config)
-    change = shift(earlier, found.frontier, level=summary.config.level, seed=summary.config.seed)
-    return replace(found, shift=change)
+    return found if since is None else _compared_with(since, found, table)
+
+
+def _compared_with(since: TrialDirectory, found: Findings, table: pd.DataFrame) -> Findings:
+    """The same, with what became of the frontier since an earlier trial."""
+    from robo_eval.analysis.trial import log_problem, scored_frame
+
+    problem = log_problem(since)
+    if problem is not None:
+        raise CheckFailedError(f"{since.path}: the log does not verify: {problem}")
+    config = found.config
+    before = scored_frame(since)
+    earlier, (first, second) = _judged(before), (_side(before), _side(table))
+    if first != second:
+        raise InputError(
+            f"{since.path}: its episodes are of side {first} and those of this trial of side"
+            f" {second}; compare trials of one side"
+        )
+    families = sorted(map(str, set(earlier["family"]) ^ set(_judged(table)["family"])))
+    if families and len(earlier):
+        raise InputError(
+            f"{since.path}: task family {families[0]!r} is in one of the trials only; compare"
+            " trials of the same families"
+        )
+    change = shift(
+        _frontier(before, found.profile, config), found.frontier,
+        level=config.level, seed=config.seed,
+    )  # fmt: skip
+    manifest = since.manifest
+    which: dict[str, object] = {
+        "trial": since.plan.name,
+        "plan_digest": since.plan_digest,
+        "rows": 0 if manifest is None else manifest.rows,
+        "head": "" if manifest is None else manifest.head,
+    }
+    return replace(found, shift=change, since=which)
 
 
 def examine_summary(
@@ -142,17 +183,24 @@ def examine_summary(
         checklist=checklist_of(trial, table, evidence, asked, summary.config, found),
         frontier=_frontier(table, asked, summary.config),
         profile=asked,
+        config=summary.config,
     )
 
 
 def _frontier(table: pd.DataFrame, profile: Profile, config: MetricConfig) -> Frontier:
-    """Of the side that says most: a robot, else a twin, else simulation."""
+    return frontier_of(_judged(table), profile.frontier, level=config.level, seed=config.seed)
+
+
+def _side(table: pd.DataFrame) -> str:
+    """The side that says most: a robot, else a twin, else simulation."""
+    sides = set(table["side"])
+    return next((one.value for one in (Side.REAL, Side.TWIN) if one.value in sides), Side.SIM.value)
+
+
+def _judged(table: pd.DataFrame) -> pd.DataFrame:
+    """Scored episodes of that side."""
     scored = table[(table["arm"] == Arm.MAIN.value) & table["quality"].notna()]
-    sides = set(scored["side"])
-    side = next((one.value for one in (Side.REAL, Side.TWIN) if one.value in sides), Side.SIM.value)
-    return frontier_of(
-        scored[scored["side"] == side], profile.frontier, level=config.level, seed=config.seed
-    )
+    return scored[scored["side"] == _side(scored)]
 
 
 def audits_of(
@@ -181,6 +229,7 @@ def audits_of(
         _scored(summary, policy),
         _evidence(trial, summary),
         window_audit(own, evidence, window, policy),
+        _settings(trial, summary.config),
         _one_policy(own),
         _sim_logs(own),
         _real_logs(own[own["side"] == Side.REAL.value]),
@@ -207,6 +256,22 @@ def _log(summary: TrialSummary) -> Audit:
     return _audit(
         "log", "the log verifies", passes=bool(summary.verified),
         good="the rows are those that were logged", bad=summary.log_problem or "not verified",
+    )  # fmt: skip
+
+
+def _settings(trial: TrialDirectory, config: MetricConfig) -> Audit:
+    """Whether metrics are computed as was agreed before: with others any gate could be passed."""
+    from robo_eval.metrics.config import MetricConfig as Config
+
+    good = f"those of the locked plan, {config.digest[:12]}"
+    if trial.plan.imported is not None:  # whose plan says what was found, and agrees on nothing
+        good = f"of an imported trial, {config.digest[:12]}"
+    agreed = Config.of(trial.plan.metrics).digest
+    return _audit(
+        "settings", "settings of the metrics were agreed before",
+        passes=trial.plan.imported is not None or config.digest == agreed, good=good,
+        bad=f"plan.yaml holds others ({agreed[:12]}) than those used ({config.digest[:12]});"
+        " leave out --config",
     )  # fmt: skip
 
 
@@ -270,8 +335,7 @@ def _real_logs(real: pd.DataFrame) -> Audit:
 
 def _calibration(trial: TrialDirectory, own: pd.DataFrame) -> Audit:
     named = sorted({str(name) for name in own["calibration"].dropna()})
-    folder = trial.path / "calibration"
-    files = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    files = [path.name for path in trial.calibration_files]
     return _audit(
         "calibration_snapshots", "calibration snapshots", passes=bool(named or files),
         good=", ".join((named or files)[:3]), kind="missing",

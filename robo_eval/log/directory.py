@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 StrPath = str | os.PathLike[str]
 
+CALIBRATION: Final = "calibration"
 TRACES: Final = "traces"
 ROBOT_FILE: Final = "robot.yaml"
 """Copy of the robot file, where a robot or twin was driven."""
@@ -182,6 +183,13 @@ class TrialDirectory:
     def traces_dir(self) -> Path:
         """Where traces are."""
         return self.path / TRACES
+
+    @property
+    def calibration_files(self) -> list[Path]:
+        """Calibration snapshots, in order of name; hidden files are none."""
+        folder = self.path / CALIBRATION
+        found = folder.iterdir() if folder.is_dir() else ()
+        return sorted(path for path in found if path.is_file() and path.name[0] != ".")
 
     @property
     def report_dir(self) -> Path:

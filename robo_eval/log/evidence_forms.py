@@ -31,6 +31,8 @@ from robo_eval.log.evidence import (
 )
 from robo_eval.log.evidence_line import Line
 
+_ANCHORED: Final = tuple(axis for axis in AXES if axis != "E")
+"""Axes that may have anchors: gates compare E as it is."""
 _COMMON: Final = ("side", "episode_id", "policy")
 COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "incidents": (("incident_id", "severity"), (*_COMMON, "time", "description")),
@@ -197,6 +199,8 @@ def _declaration(line: Line) -> Declaration:
     low, high = line.amount("low", None), line.amount("high", None)
     if what in YES_OR_NO and value not in (0.0, 1.0):
         raise line.wrong("value", "must be 1 for yes or 0 for no")
+    if what in YES_OR_NO and not (low is None and high is None):
+        raise line.wrong("low", "goes with a number; yes and no have no interval")
     if what not in YES_OR_NO and (low is None or high is None or not low <= value <= high):
         raise line.wrong("value", "needs an interval around it, in the columns low and high")
     return Declaration(
@@ -288,7 +292,7 @@ def _anchor(line: Line) -> Anchor:
             raise line.wrong(name, "has no logarithm; it must be above 0 on a log scale")
     return Anchor(
         **line.noted_of_policy,
-        axis=line.word("axis", AXES),
+        axis=line.word("axis", _ANCHORED),
         baseline=baseline,
         expert=expert,
         scale=scale,

@@ -18,6 +18,9 @@ _TRUTHS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": Fal
 
 
 _Value = TypeVar("_Value")
+_LARGEST: Final = 1e15
+"""No measurement is larger, and none smaller than its inverse."""
+_DIGITS: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class Line:
             raise self.wrong(column, "is not a number") from None
         if not (math.isfinite(value) and value >= 0.0):
             raise self.wrong(column, "must be a number of at least 0")
+        if value > _LARGEST or 0.0 < value < 1.0 / _LARGEST:
+            raise self.wrong(column, f"must be 0 or between {1.0 / _LARGEST:g} and {_LARGEST:g}")
         return value
 
     def count(self, column: str, default: int | None = None) -> int:
@@ -83,6 +88,8 @@ class Line:
             return default
         if not (text.isascii() and text.isdigit()):
             raise self.wrong(column, "must be a whole number of at least 0")
+        if len(text) > _DIGITS:
+            raise self.wrong(column, f"must have at most {_DIGITS} digits")
         return int(text)
 
     def quantity(self, column: str, most: float = math.inf) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import os
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,8 @@ def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) 
     for name in NAMES:
         path = (given or {}).get(name)
         if path is None:
-            if folder is None or not (folder / f"{name}.csv").exists():
+            # A link that leads nowhere is an error, not the absence of a file.
+            if folder is None or not os.path.lexists(folder / f"{name}.csv"):
                 continue
             path = folder / f"{name}.csv"
         data = _bytes_of(path, name)
@@ -144,12 +147,14 @@ def _check_checkpoints(evidence: Evidence) -> None:
 
 def _check_keys(evidence: Evidence, kind: str, *columns: str) -> None:
     """Refuse what is said twice: of two lines nobody knows which one counts."""
-    seen: dict[tuple[object, ...], int] = {}
+    seen: dict[tuple[object, ...], dict[str | None, int]] = defaultdict(dict)
     for note in getattr(evidence, kind) or ():
-        key = (note.side, note.policy, *(getattr(note, column) for column in columns))
-        if key in seen:
+        lines = seen[note.side, *(getattr(note, column) for column in columns)]
+        # A line without a policy is about every policy.
+        clash = [lines[one] for one in lines if None in (one, note.policy) or one == note.policy]
+        if clash:
             raise InputError(
                 f"{evidence.files[kind]}: line {note.line}, column {columns[0]!r}:"
-                f" {getattr(note, columns[0])!r} is in line {seen[key]} already"
+                f" {getattr(note, columns[0])!r} is in line {clash[0]} already"
             )
-        seen[key] = note.line
+        lines[note.policy] = note.line

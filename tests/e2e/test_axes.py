@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from robo_eval.gates.profile import FOLDER
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "archetypes.py"
 AXES = ["A", "G", "P", "M", "T", "R", "S", "E", "W", "$"]
@@ -175,6 +180,71 @@ def test_the_frontier_is_compared_with_an_earlier_trial(cli, trial, made):
     assert findings(cli, trial)["shift"] is None
     done = cli("assess", trial, "--no-write", "--since", trial.parent / "none")
     assert (done.code, len(done.err.strip().splitlines())) == (2, 1)
+
+
+def test_an_earlier_trial_that_does_not_verify_or_is_no_like_is_refused(
+    cli, trial, made, tmp_path, small_plan
+):
+    changed = tmp_path / "changed"
+    shutil.copytree(made, changed)
+    with closing(sqlite3.connect(changed / "episodes.db")) as database:
+        database.execute("UPDATE episodes SET quality = 0.5 WHERE sequence = 3")
+        database.commit()
+    done = cli("assess", trial, "--no-write", "--since", changed)
+    assert (done.code, len(done.err.strip().splitlines())) == (1, 1)
+    assert "the log does not verify" in done.err
+    assert cli("run", small_plan, "--out", "sim").code == 0
+    done = cli("assess", trial, "--no-write", "--since", "sim")
+    assert (done.code, len(done.err.strip().splitlines())) == (2, 1)
+    assert "its episodes are of side sim and those of this trial of side real" in done.err
+
+
+def test_other_settings_than_those_agreed_before_fail_an_audit(cli, trial, tmp_path):
+    """With a confidence of 1 % nearly every gate passes."""
+    (tmp_path / "easy.yaml").write_text(
+        "level: 0.01\nresamples: 1000\ntolerances: {'*': {jerk_rms: 1.0}}\n"
+        "price_card: {energy: 0.2, wear: 0.8, operator: 2.0, currency: EUR}\n"
+    )
+    found = findings(cli, trial, "--config", tmp_path / "easy.yaml")
+    (one,) = found["assessments"]
+    assert one["level"] == 0
+    (audit,) = [audit for audit in one["audits"] if audit["status"] != "pass"]
+    assert audit["id"] == "settings"
+    assert "leave out --config" in audit["reason"]
+    assert found["settings"]["level"] == 0.01
+    assert findings(cli, trial)["settings"]["level"] == 0.95
+
+
+def test_the_bundle_rests_on_calibration_snapshots(cli, trial):
+    (trial / "calibration").mkdir()
+    (trial / "calibration" / ".DS_Store").write_text("x")
+    (trial / "calibration" / "2026-03-01.yaml").write_text("mass: 1.0\n")
+    assert cli("assess", trial).code == 0
+    statement = json.loads((trial / "assessment" / "statement.json").read_text())
+    assert [name for name in statement["files"] if name.startswith("calibration/")] == [
+        "calibration/2026-03-01.yaml"
+    ]
+    assert cli("verify", trial).code == 0
+    (trial / "calibration" / "2026-03-01.yaml").unlink()
+    assert cli("verify", trial).code == 1
+
+
+def test_steps_of_milestones_have_the_length_of_the_profile(cli, trial, tmp_path):
+    (trial / "declarations.csv").write_text(
+        "what,value,low,high,n,by,time,document\n"
+        "milestone_2,0.5,0.5,0.5,300,the lab,2026-03-10T12:00:00+00:00,report.pdf\n"
+    )
+
+    def steps(*arguments: Any) -> float:
+        (one,) = findings(cli, trial, *arguments)["assessments"]
+        (gate,) = [g for g in one["gates"] if (g["id"], g["level"]) == ("steps", 3)]
+        return float(gate["found"]["value"])
+
+    own = (
+        (FOLDER / "robotics.toml").read_text().replace("delta = 0.6931471805599453", "delta = 1.0")
+    )
+    (tmp_path / "lab.toml").write_text(own)
+    assert steps("--profile", tmp_path / "lab.toml") == pytest.approx(steps() * math.log(2.0))
 
 
 def test_all_prints_axes_and_progress_in_words(cli, trial):

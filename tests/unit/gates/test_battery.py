@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from robo_eval.core.plan import TrialPlan, parse_plan
+from robo_eval.core.plan import ImportPlan, TrialPlan, parse_plan
 from robo_eval.gates import Audit, Readings, assess
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.profile import AUDITS, Battery
-from robo_eval.log.evidence import Checkpoint, ToolUse
+from robo_eval.log.evidence import Checkpoint, Declaration, ToolUse
 from robo_eval.metrics.frame import episodes_frame
 
 SETTINGS = Battery(scoring=("binary-success", "brier"), episodes=6, instances=3)
@@ -113,6 +113,19 @@ def test_a_rule_that_is_not_among_the_proper_ones_is_named() -> None:
     assert failing(checks(table(), other))["proper_scoring"] == (
         "RoboEval/CartPole3D-v0: log; declare tasks.scoring in the plan"
     )
+
+
+def test_of_declarations_about_the_seeds_of_an_import_the_newest_counts() -> None:
+    found = plan(imported=ImportPlan(file="lab.csv", sha256="0" * 64, rows=12))
+    first = Declaration(
+        line=2, what="seeds_escrow", value=1.0, low=None, high=None, n=12, by="lab", time_ns=1,
+        document="page 7",
+    )  # fmt: skip
+    later = replace(first, line=3, value=0.0, time_ns=2, document="page 8")
+    assert "declare seeds_escrow" in failing(checks(table(), found))["seeds_escrow"]
+    assert failing(checks(table(), found, declarations=[first])) == {}
+    assert "seeds_escrow" in failing(checks(table(), found, declarations=[first, later]))
+    assert "seeds_escrow" in failing(checks(table(), found, declarations=[later, first]))
 
 
 @pytest.mark.parametrize("status", ["fail", "missing"])

@@ -135,6 +135,10 @@ def test_times_of_other_zones_are_the_same_moment(tmp_path):
         ("revisions", "edits_by_policy", "11", "is more than the 10 edits"),
         ("revisions", "checks_without_labels", "6", "is more than the 5 checks"),
         ("anchors", "axis", "Q", "unknown axis 'Q'"),
+        ("anchors", "axis", "E", "unknown axis 'E'"),
+        ("anchors", "expert", "1e300", "must be 0 or between 1e-15 and 1e+15"),
+        ("probes", "human_median", "1e-300", "must be 0 or between 1e-15 and 1e+15"),
+        ("tools", "episodes", "1" * 5000, "must have at most 15 digits"),
         ("anchors", "expert", "1", "equals the baseline; two different anchors are needed"),
         ("anchors", "baseline", "0", "must be above 0 on a log scale"),
         ("anchors", "scale", "cubic", "unknown scale 'cubic'"),
@@ -212,3 +216,28 @@ def test_notes_on_a_policy_may_be_of_simulation_and_notes_on_a_body_not(tmp_path
     assert [use.side for use in read_evidence(tmp_path).tools or ()] == ["sim"]
     said = refused(tmp_path, "incidents", "incident_id,severity,side\ni1,minor,sim\n")
     assert said.startswith("line 2, column 'side': unknown side 'sim'")
+
+
+def test_a_line_for_every_policy_and_one_for_a_policy_contradict_each_other(tmp_path: Path) -> None:
+    """Which of them counts must not depend on their order."""
+    header = "probe,n,mean,sd,human_median,human_n,policy\n"
+    lines = ["working_memory_span,30,3,1,7,50,", "working_memory_span,30,9,1,7,50,arm"]
+    for order in (lines, lines[::-1]):
+        said = refused(tmp_path, "probes", header + "\n".join(order) + "\n")
+        assert said == "line 3, column 'probe': 'working_memory_span' is in line 2 already"
+    others = [lines[1], lines[1].replace("arm", "leg")]
+    (tmp_path / "probes.csv").write_text(header + "\n".join(others) + "\n")
+    assert len(read_evidence(tmp_path).probes or ()) == 2
+
+
+def test_yes_and_no_have_no_interval(tmp_path: Path) -> None:
+    header = "what,value,low,high,n,by,time,document\n"
+    line = "delivery,0,1,1,3,lab,2026-03-01T12:00:00+00:00,report.pdf\n"
+    said = refused(tmp_path, "declarations", header + line)
+    assert said.startswith("line 2, column 'low': '1' goes with a number; yes and no have no")
+
+
+def test_a_link_that_leads_nowhere_is_no_absent_file(tmp_path: Path) -> None:
+    (tmp_path / "tools.csv").symlink_to(tmp_path / "none.csv")
+    with pytest.raises(InputError, match=r"tools\.csv: no such file of tools"):
+        read_evidence(tmp_path)

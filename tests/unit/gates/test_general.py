@@ -108,6 +108,18 @@ def test_improvement_that_does_not_accelerate_surely_is_not_of_level_5():
     )  # fmt: skip
 
 
+def test_a_family_without_checkpoints_is_one_of_those_asked_for():
+    """Else leaving out the checkpoints of a bad family would raise the level."""
+    found = assess(replace(best(), played=(*FAMILIES, "drawer", "peg", "wipe")), GENERAL)
+    assert found.level == 3
+    (gate,) = [gate for gate in found.at(4) if gate.reads == "kappa"]
+    assert gate.reason == (
+        "2 of 5 families reach 30 days in a row, 3 needed; not drawer, peg, wipe"
+    )
+    (gate,) = [gate for gate in found.at(5) if gate.reads == "acceleration"]
+    assert gate.status == "fail"
+
+
 def test_cognitive_gates_only_report_where_they_are_not_asked_for():
     poor = best(vrp=sure(0.5))
     assert assess(poor, GENERAL).level == 1

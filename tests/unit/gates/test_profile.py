@@ -117,6 +117,11 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
         ('weights = "robotics"', 'weights = "robots"', "index.weights: unknown weights 'robots'"),
         ('weights = "robotics"', "weights = { Q = 1 }", "index.weights: unknown axis 'Q'"),
         ('weights = "robotics"', "weights = { A = 0 }", "index.weights: are all 0"),
+        ('weights = "robotics"', "weights = { A = -1 }", "weights: the weight of A must be a number"),
+        ('weights = "robotics"', "weights = { A = nan }", "weights: the weight of A must be a numb"),
+        ('weights = "robotics"', "weights = { A = 1e308 }", "weights: the weight of A must be a"),
+        ('weights = "robotics"', "weights = 3", "index.weights: must name weights, or be a table"),
+        ("gamma = 0.5", "gamma = 1e308", "index.gamma: must be less than or equal to"),
         ("[index]", '[axes.anchors."$"]\nbaseline = 3\nexpert = 3\n[index]',
          "equals the baseline, 3; two different anchors are needed"),
         ("[index]", '[axes.anchors."$"]\nexpert = 3\nscale = "log"\n[index]', "anchors above 0"),
@@ -204,3 +209,40 @@ def test_a_level_that_a_profile_asks_nothing_of_is_not_issued(tmp_path):
     assert [one.text for one in found.lacking] == [
         "gates: the profile asks nothing of AAI-3, so nothing can show it"
     ]
+
+
+def one_gate(path: Path, gate: str) -> Path:
+    """A profile with this gate alone."""
+    head = TEXT[: TEXT.index("[gates.autonomy]")]
+    title = '[gates.hours]\ntitle = "hours"\nreads = "autonomy"\ntest = "at_least"\n'
+    path.write_text(f"{head}{title}{gate}\n[audits]\nlog = 1\nevidence = 1\n")
+    return path
+
+
+def passing(side: str = "real") -> Readings:
+    audits = tuple(Audit(id=one, title=one, status="pass", reason="") for one in AUDITS)
+    sure = Estimate(value=1.0, low=1.0, high=1.0, n=9, method="counted", unit="ratio")
+    return Readings(policy="arm", side=side, values={"autonomy": sure}, audits=audits)
+
+
+def test_a_profile_of_which_no_gate_decides_is_refused(tmp_path):
+    own = one_gate(tmp_path / "lab.toml", 'group = "general"\nthresholds = { 1 = 0.5 }')
+    with pytest.raises(InputError, match="gates: none of them decides; name their group in `ask`"):
+        load_profile(own)
+
+
+def test_gates_that_do_not_apply_to_a_policy_give_it_no_level(tmp_path):
+    """Else all of none would pass."""
+    asked = 'when = "no_body"\nthresholds = { 1 = 0.5, 2 = 0.5, 3 = 0.5, 4 = 0.5 }'
+    own = one_gate(tmp_path / "lab.toml", asked)
+    found = assess(passing(), own)
+    assert (found.level, found.gates, found.steps) == (0, (), ())
+    assert assess(passing("sim"), own).would_be == 4
+
+
+def test_the_fifth_level_comes_after_the_fourth_only(tmp_path):
+    own = one_gate(tmp_path / "lab.toml", "thresholds = { 1 = 0.5, 5 = 0.5 }")
+    found = assess(passing(), own)
+    assert (found.level, found.steps[0].below) == (1, "missing")
+    whole = one_gate(tmp_path / "all.toml", "thresholds = { 4 = 0.5, 5 = 0.5 }")
+    assert assess(passing(), whole).level == 5

@@ -154,6 +154,17 @@ def test_tools_count_under_mild_drift_by_their_exact_interval():
     assert "no line with drift 'mild'" in str(none.reason)
 
 
+def test_a_failure_counts_0_whether_its_plan_depth_was_logged_or_not():
+    outcomes = [int(i % 2) for i in range(60)]
+    depths = [4.0 if ok else None for ok in outcomes]
+    some = read(episodes(outcomes, plan_depth=depths), None).of("planning")
+    every = read(episodes(outcomes, plan_depth=4), None).of("planning")
+    assert (some.value, some.n) == (0.25, 60)
+    assert (every.value, every.n) == (0.25, 60)
+    unknown = read(episodes([1] * 60, plan_depth=[8.0, None] * 30), None).of("planning")
+    assert (unknown.value, unknown.n) == (1.0, 30)
+
+
 def test_stated_probabilities_are_compared_with_the_rate_itself():
     outcomes = [int(i % 2) for i in range(200)]
     known = [0.95 if ok else 0.05 for ok in outcomes]

@@ -120,6 +120,7 @@ def findings(*readings: Readings, frontier: Frontier | None = None) -> Findings:
         checklist=FORM,
         frontier=frontier or helped(),
         profile=profile,
+        config=FAST,
     )
 
 
