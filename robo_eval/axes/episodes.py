@@ -119,6 +119,14 @@ def family_mean(
         # for the share of episodes that would differ, at worst by all there is to lose.
         share, _ = clopper_pearson_interval(len(credit), len(credit), level=level)
         low, high, reason = interval.value * share, interval.value, None
+    elif low is None and all(len(own) > 1 and own.min() == own.max() for own in strata):
+        # Each family alike in itself: the same bound for each, up to all there is to gain.
+        shares = [clopper_pearson_interval(len(s), len(s), level=level)[0] for s in strata]
+        ends = [
+            (s[0] * q, s[0] + (1.0 - s[0]) * (1.0 - q)) for s, q in zip(strata, shares, strict=True)
+        ]
+        low, high = (float(np.mean(end)) for end in zip(*ends, strict=True))
+        reason = None
     return Estimate(
         value=interval.value, low=low, high=high, level=level, n=interval.n,
         method=interval.method, unit=_RATIO, reason=reason,

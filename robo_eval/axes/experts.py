@@ -193,6 +193,9 @@ def _share(reached: list[bool], missing: tuple[str, ...]) -> Estimate:
     """A count over the families there are: no sample, and so without interval."""
     if not reached:
         return Estimate.missing(reason="no task family", unit="ratio", method="count")
+    if len(missing) == len(reached):
+        reason = f"not comparable: {', '.join(missing)}"
+        return Estimate.missing(reason=reason, unit="ratio", method="count")
     reason = f"not comparable: {', '.join(missing)}" if missing else "counted, not estimated"
     return Estimate(
         value=sum(reached) / len(reached), n=len(reached), method="count", unit="ratio",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+_NOT_TRIED: Final = "not ablated"
 SHARE_LEFT: Final = 0.20
 """Of a gain, that may be left once the change is taken back. This project's choice."""
 _RATIO: Final = "ratio"
@@ -153,7 +154,11 @@ def _measured(
         for name, some in (("revisions", events), ("counted", counted))
     }  # fmt: skip
     if not counted:
-        reason = f"none of {len(events)} revisions counts" if events else "no revision happened"
+        why = "; ".join(f"{one.result.revision}: {one.result.reason}" for one in events)
+        reason = f"no revision counts: {why}" if events else "no revision happened"
+        if any(one.result.reason.startswith(_NOT_TRIED) for one in events):
+            # Whether it counts was not tried, which is no measurement of 0.
+            return Measured(raw=Estimate.missing(reason=reason, unit=_RATIO), parts=parts)
         raw = Estimate(
             value=0.0, low=0.0, high=0.0, level=level, n=0, method="counted", unit=_RATIO,
             reason=reason,
@@ -270,7 +275,7 @@ def _not_taken_away(gain: float, left: Estimate | None, share_left: float) -> st
     if gain <= _ROUNDING:
         return ""
     if left is None:
-        return "not ablated: whether its gain goes when it is taken back was not tried"
+        return f"{_NOT_TRIED}: whether its gain goes when it is taken back was not tried"
     assert left.value is not None
     assert left.low is not None
     assert left.high is not None

@@ -225,7 +225,10 @@ def _throughput(body: RobotResult | None, resamples: int, seed: int) -> Measured
     found = None if body is None else body.throughput
     if found is None:
         what = _NO_ROBOT if body is None else "no price card"
-        reason = f"{what}; $ needs metrics.price_card in the plan, and episodes with exposure_s"
+        reason = (
+            f"{what}; $ needs metrics.price_card in the plan, or for an import in --config, and"
+            " episodes with exposure_s"
+        )
         return Measured(raw=Estimate.missing(reason=reason, unit=UNIT))
     parts = {"per_hour": found.per_hour, **_costs(found.items)}
     paid = found.hours * found.cost_per_hour

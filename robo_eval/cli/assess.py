@@ -150,6 +150,22 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
                 [_row(gate) for gate in gates],
                 right=(2, 3),
             )
+    _print_checks(one, every=every)
+    if shown is not None and shown in one.missing:
+        say(f"missing for AAI-{shown}:")
+        for lacking in one.missing[shown]:
+            say(f"  {lacking.text}")
+
+
+def _print_checks(one: Assessment, *, every: bool) -> None:
+    """The battery and the audits; in short those that do not pass."""
+    checks = one.readings.battery
+    if every and checks:
+        print_table(
+            "battery",
+            ("", "check", "why"),
+            [(check.status, check.title, check.reason) for check in checks],
+        )
     if every or any(audit.status != "pass" for _, audit in one.audits):
         print_table(
             "audits",
@@ -160,10 +176,6 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
                 if every or audit.status != "pass"
             ],
         )
-    if shown is not None and shown in one.missing:
-        say(f"missing for AAI-{shown}:")
-        for lacking in one.missing[shown]:
-            say(f"  {lacking.text}")
 
 
 def _print_index(one: Assessment) -> None:
@@ -197,7 +209,11 @@ def _print_axes(one: Assessment) -> None:
 
 def _axis_row(axis: Axis) -> tuple[str, str, str, str, str]:
     anchors = "-" if axis.baseline is None else f"{axis.baseline:g} and {axis.expert:g}"
+    if axis.scale == "log":
+        anchors += ", log"
     raw = _text(axis.raw) if axis.raw.value is not None else "-"
+    if axis.raw.value is not None and axis.raw.unit != "ratio":
+        raw += f" {axis.raw.unit}"
     value = "-" if axis.value.value is None else f"{_text(axis.value)} n={axis.value.n}"
     return f"{axis.name}, {axis.title}", raw, anchors, value, axis.value.reason or ""
 
@@ -225,19 +241,22 @@ def _print_trial(findings: Findings, *, every: bool) -> None:
     say()
     if frontier.auf.value is not None:
         say(
-            f"delegability: area under the frontier {_text(frontier.auf)}, delegable at quality"
-            f" {findings.profile.frontier.quality:g}: {_text(frontier.fraction_delegable)}"
+            f"delegability: area under the frontier {_text(frontier.auf)}, share of demands for"
+            f" autonomy with quality {findings.profile.frontier.quality:g}:"
+            f" {_text(frontier.fraction_delegable)}"
         )
     if findings.shift is not None and findings.since is not None:
         said = "nowhere below" if findings.shift.progress else "somewhere below"
         found = findings.shift.auf
-        text = f"area {_text(found)}, {said} what it was"
+        text = (
+            f"area {found.value or 0.0:+.4g} {_text(found).partition(' ')[2]}, {said} what it was"
+        )
         say(f"since {findings.since['trial']}: {found.reason if found.value is None else text}")
     done = len(checklist.items) - len(checklist.open)
     say(f"reproducibility checklist: {done} of {len(checklist.items)} answered")
     if every:
         for item in checklist.open:
-            say(f"  open: {item.question}; {item.source}")
+            say(f"  open: {item.question} ({item.id}, {item.source})")
 
 
 def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
@@ -247,7 +266,11 @@ def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
     text = "-" if found.value is None else shown(found.value)
     if found.low is not None and found.high is not None and found.low != found.high:
         text += f" [{shown(found.low)}, {shown(found.high)}]"
-    if found.value is not None:
+    if gate.test == "families" and found.low is not None:
+        text = f"{found.low:g} of {found.n}"
+    elif found.value is None and found.low is not None:
+        text = f"at least {shown(found.low)}"
+    elif found.value is not None and found.n and found.method not in ("counted", "declared"):
         text += f" n={found.n}"
     signs = {"at_least": ">= ", "at_most": "<= ", "above": "> ", "families": ">= "}
     sign = signs.get(gate.test, "")

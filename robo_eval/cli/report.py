@@ -27,6 +27,9 @@ def report(
         Path, typer.Argument(metavar="DIR", help="Trial directory, or a folder of trials.")
     ],
     *,
+    profile: Annotated[
+        str, typer.Option("--profile", "-p", help="Profile of the autonomy levels, or a file.")
+    ] = "robotics",
     config: ConfigOption = None,
     incidents: IncidentsOption = None,
     faults: FaultsOption = None,
@@ -58,7 +61,7 @@ def report(
         from robo_eval.report.build import build_report
 
         summary = analyse_trial(trial, config=settings_of(config), evidence=evidence)
-        page = build_report(trial, summary=summary, evidence=evidence)
+        page = build_report(trial, summary=summary, evidence=evidence, profile=profile)
     if json:
         print_json({"page": str(page)})
     else:

@@ -426,6 +426,7 @@ def _families(
         passed = {family: streak.days >= days for family, streak in evidence.streaks.items()}
         by_point = passed
         what = f"{days} days in a row"
+        reached = {family: f" ({streak.days})" for family, streak in evidence.streaks.items()}
     else:
         test, limit = _asked_of_each(gate, level, profile)
         shown = evidence.families.get(gate.reads, {})
@@ -433,6 +434,7 @@ def _families(
         passed = {family: status[0] == "pass" for family, status in both.items()}
         by_point = {family: status[1] == "pass" for family, status in both.items()}
         what = f"{test.replace('_', ' ')} {limit:g}"
+        reached = {}
     # A family that was played, but of which this was not measured, is one of those asked for.
     known = [len(found) for found in evidence.families.values()]
     every = {*evidence.played, *passed}
@@ -443,7 +445,7 @@ def _families(
     if not passed:
         reason = QUANTITIES[gate.reads]
     elif short and count < needed:
-        reason += f"; not {', '.join(short)}"
+        reason += f"; not {', '.join(family + reached.get(family, '') for family in short)}"
     return GateResult(
         level=level, id=name, title=gate.title, reads=gate.reads, test=gate.test,
         threshold=float(needed), counts=profile.counts(gate), kind=_kind(gate),

@@ -81,7 +81,7 @@ class Checklist:
         ]
         for item in self.items:
             mark = "x" if item.answer else " "
-            answer = item.answer or f"open; to be answered in {item.source}"
+            answer = item.answer or f"open ({item.id})"
             lines.append(f"- [{mark}] {item.question}: {answer} ({item.source})")
         return "\n".join(lines) + "\n"
 
@@ -157,6 +157,7 @@ def _of_plan(trial: TrialDirectory, table: pd.DataFrame, config: MetricConfig) -
     kind = "the same in every condition" if plan.seeds.shared else "different in each condition"
     policies = sorted(f"{name} {digest}" for name, digest in _pairs(table))
     snapshots = sorted(str(name) for name in table["calibration"].dropna().unique())
+    snapshots += [path.name for path in trial.calibration_files]
     return [
         Item(id="battery", question="Task families and scoring rules", source=PLAN,
              answer=f"{', '.join(families)}; {', '.join(rules)}"),
@@ -166,7 +167,7 @@ def _of_plan(trial: TrialDirectory, table: pd.DataFrame, config: MetricConfig) -
              answer=f"from {plan.seeds.first} on, {kind}"),
         Item(id="policies", question="Digests of the policies", source="episodes.db",
              answer="; ".join(policies)),
-        Item(id="calibration", question="Calibration snapshots", source="episodes.db",
+        Item(id="calibration", question="Calibration snapshots", source="calibration/",
              answer=", ".join(snapshots)),
         Item(id="settings", question="Digest of the metric settings", source="assessment.json",
              answer=config.digest),
@@ -191,7 +192,7 @@ def _of_profile(profile: Profile, assessments: Sequence[Assessment]) -> list[Ite
              answer=f"profile {profile.name}, version {profile.version}, {profile.digest}"),
         Item(id="weights", question="Weights of the index, gamma", source="profile.toml",
              answer=f"{named}; gamma {profile.index.gamma:g}"),
-        Item(id="equal_weights", question="The index with equal weights", source="assessment.json",
+        Item(id="equal_weights", question="The index with equal weights", source="the index",
              answer=compared),
     ]  # fmt: skip
 

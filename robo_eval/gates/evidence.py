@@ -139,7 +139,10 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         resamples=profile.index.resamples, seed=config.seed,
     )  # fmt: skip
     index = index_of(axes, profile.index, level=config.level, seed=config.seed)
-    values = {AXIS_QUANTITIES[axis.name]: axis.value for axis in axes}
+    # Raw: no anchors that a file names may move the threshold of a gate. $ has no other meaning.
+    values = {
+        AXIS_QUANTITIES[axis.name]: axis.value if axis.name == "$" else axis.raw for axis in axes
+    }
     values |= _shown(own.body)
     revisions = revisions_measured(
         own.noted.revisions, profile.axes,
@@ -159,6 +162,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
     values |= _cognition(own, axes, profile)
     margins = None
     if own.noted.experts is not None:
+        _check_families(own)
         margins = margins_of(own.episodes, own.noted.experts, level=config.level)
         values |= _against_experts(margins)
     values |= _declared(own.noted.declarations or (), index, profile.progress)
@@ -209,6 +213,16 @@ def _grown(own: _Own, profile: Profile, revisions: Sequence[RevisionResult]) -> 
     if new is not None:
         found["innovation"] = new
     return found
+
+
+def _check_families(own: _Own) -> None:
+    """Refuse an expert of a family nobody played, which is a misspelt one."""
+    played = sorted(map(str, own.episodes["family"].unique()))
+    for expert in own.noted.experts or ():
+        if expert.family not in played:
+            problem = unknown_name("family", expert.family, played)
+            where = own.noted.files.get("experts", "experts")
+            raise InputError(f"{where}: line {expert.line}, column 'family': {problem}")
 
 
 def _check_names(evidence: Evidence, policies: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ _MOST: Final = 10_000_000
 _HOURS: Final = ("exposure_hours", "minor_per_100_h", "ss", "mtbsi")
 _OBSERVED: Final = {
     "autonomy": "episodes", "planning": "episodes", "ar": "episodes", "qc": "episodes",
-    "world_model": "episodes", "s2r": "pairs", "ra": "faults",
+    "world_model": "episodes", "s2r": "pairs", "ra": "injected faults",
 }  # fmt: skip
 """Means and shares whose interval shrinks with more of these; of others no amount is foretold."""
 _REAL: Final = "real"
@@ -212,6 +212,11 @@ def _least(passes: Callable[[int], bool]) -> int | None:
 def _one(gate: GateResult) -> Lacking:
     found = gate.found
     end = f"{gate.title}: {gate.reason}"
+    if gate.reads == "e":
+        end += "; it follows from AR, SS and S2R"
+    if gate.test == "at_most" and found.value is not None and found.value > gate.threshold:
+        text = f"{gate.title}: {found.value:.4g} has to fall to {gate.threshold:g} and less"
+        return Lacking(gates=(gate.id,), text=text)
     is_share = gate.reads in _OBSERVED and found.unit == "ratio"
     if gate.test != "at_least" or found.value is None or not is_share:
         return Lacking(gates=(gate.id,), text=end)

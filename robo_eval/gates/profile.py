@@ -29,7 +29,7 @@ from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Count, Section, first_problem
-from robo_eval.gates.readings import QUANTITIES
+from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES
 
 FOLDER: Final = Path(__file__).parent / "profiles"
 LEVELS: Final = (1, 2, 3, 4, 5)
@@ -48,6 +48,13 @@ _NEEDED: Final = ("log", "evidence")
 _BODIES: Final = ("ar", "s2r", "ss", "e", "exposure_hours", "mtbsi", "minor_per_100_h", "major")
 """Quantities that only a body has."""
 _WORDS: Final = ("half", "all")
+
+
+_SHARES: Final = (
+    *AXIS_QUANTITIES.values(), "ar", "s2r", "ss", "ra", "qc", "core", "vrp", "hr",
+    "expert_families", "superhuman_families", "innovation",
+)  # fmt: skip
+"""Quantities between 0 and 1."""
 
 
 def _level_key(key: object) -> int:
@@ -287,7 +294,7 @@ def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
     if gate.each and set(gate.each) != set(gate.thresholds):
         raise ValueError(f"{where}.each: must be given for the levels of thresholds, and no other")
     for level, threshold in sorted(gate.thresholds.items()):
-        problem = _threshold_problem(gate.test, threshold)
+        problem = _threshold_problem(gate.reads, gate.test, threshold)
         if problem:
             raise ValueError(f"{where}.thresholds.{level}: {problem}, given {threshold!r}")
     if gate.of is not None:
@@ -296,13 +303,15 @@ def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
     _check_days(where, name, gate)
 
 
-def _threshold_problem(test: Test, threshold: float | str) -> str:
+def _threshold_problem(reads: str, test: Test, threshold: float | str) -> str:
     """What is wrong with a threshold for a test; empty if nothing."""
     if test == "families":
         is_count = isinstance(threshold, str) or (threshold >= 1 and threshold % 1 == 0)
         return "" if is_count else "must be a whole number of families from 1 on, 'half' or 'all'"
     if isinstance(threshold, str):
         return "must be a number; words are for families"
+    if reads in _SHARES and not 0.0 <= threshold <= 1.0:
+        return "must be from 0 to 1, which is where this lies"
     if test == "zero" and threshold != 0:
         return "must be 0, which is what test = 'zero' asks for"
     if test == "closure" and threshold <= 0:

@@ -30,7 +30,7 @@ QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
         "ss": "keep a record of incidents: incidents.csv, with column names alone if none happened",
         "e": "it needs AR, SS and S2R",
         "ra": "inject recoverable faults, and keep faults.csv",
-        "qc": "give tolerances in the plan: metrics.tolerances",
+        "qc": "give tolerances: metrics.tolerances of the plan, or for an import in --config",
         "minor_per_100_h": "keep a record of incidents: incidents.csv",
         "major": "keep a record of incidents: incidents.csv",
         "critical": "keep a record of incidents: incidents.csv",

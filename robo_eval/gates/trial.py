@@ -138,7 +138,7 @@ def _compared_with(since: TrialDirectory, found: Findings, table: pd.DataFrame) 
             " trials of the same families"
         )
     change = shift(
-        _frontier(before, found.profile, config), found.frontier,
+        _frontier(since, before, found.profile, config), found.frontier,
         level=config.level, seed=config.seed,
     )  # fmt: skip
     manifest = since.manifest
@@ -181,14 +181,18 @@ def examine_summary(
     return Findings(
         policies=found,
         checklist=checklist_of(trial, table, evidence, asked, summary.config, found),
-        frontier=_frontier(table, asked, summary.config),
+        frontier=_frontier(trial, table, asked, summary.config),
         profile=asked,
         config=summary.config,
     )
 
 
-def _frontier(table: pd.DataFrame, profile: Profile, config: MetricConfig) -> Frontier:
-    return frontier_of(_judged(table), profile.frontier, level=config.level, seed=config.seed)
+def _frontier(
+    trial: TrialDirectory, table: pd.DataFrame, profile: Profile, config: MetricConfig
+) -> Frontier:
+    # Who helped is not known: no episode shows what can be delegated.
+    known = table if _says_help(trial) else table.iloc[:0]
+    return frontier_of(_judged(known), profile.frontier, level=config.level, seed=config.seed)
 
 
 def _side(table: pd.DataFrame) -> str:
@@ -241,7 +245,7 @@ def audits_of(
         _calibration(trial, own),
         _manifest(trial),
         _limits(trial),
-        _help(physical if len(physical) else own),
+        _help(trial, physical if len(physical) else own),
     )  # fmt: skip
 
 
@@ -377,8 +381,22 @@ def _limits(trial: TrialDirectory) -> Audit:
     )  # fmt: skip
 
 
-def _help(played: pd.DataFrame) -> Audit:
+def _says_help(trial: TrialDirectory) -> bool:
+    """Whether the episodes say who helped; an import that maps no such column does not."""
+    known = trial.plan.imported
+    if known is None:
+        return True
+    parts = (known.column_map.get(name) or {} for name in ("columns", "constants"))
+    return any("interventions" in part for part in parts)
+
+
+def _help(trial: TrialDirectory, played: pd.DataFrame) -> Audit:
     """Whether people kept out of what is scored; that help makes no success is no excuse."""
+    if not _says_help(trial):
+        return Audit(
+            id="no_help", title="no teleoperation or human help", status="missing",
+            reason="the import maps no column interventions; map it, or a constant 0",
+        )  # fmt: skip
     scored = played[played["quality"].notna()]
     helped = scored[scored["interventions"] > 0]
     return _audit(

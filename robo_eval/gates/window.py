@@ -59,7 +59,7 @@ def window_audit(own: pd.DataFrame, evidence: Evidence, settings: Window, policy
     side = "before" if time_ns < first else "after"
     reason = (
         f"{name}: line {line} is of {_day(time_ns)}, {days:.1f} days {side} the episodes,"
-        f" {_day(first)} to {_day(last)}{more}"
+        f" {_day(first)} to {_day(last)}{more}; play episodes on those days, or leave the line out"
     )
     return Audit(id="window", title=_TITLE, status="fail", reason=reason)
 

@@ -162,7 +162,7 @@ def _tool_use(line: Line) -> ToolUse:
         **line.noted_of_policy,
         **line.tally,
         category=line.text("category"),
-        drift=line.cells.get("drift", ""),
+        drift=line.cells.get("drift", "").lower(),
     )
 
 
@@ -220,7 +220,7 @@ def _checkpoint(line: Line) -> Checkpoint:
         family=line.text("family"),
         capability=line.quantity("capability", most=1.0),
         resources=line.quantity("resources"),
-        drift=line.cells.get("drift", ""),
+        drift=line.cells.get("drift", "").lower(),
         human_patches=line.count("human_patches", default=0),
         schema=line.cells.get("schema", ""),
         utc_offset_s=line.utc_offset_s("time"),
@@ -278,6 +278,8 @@ def _revision(line: Line) -> Revision:
         if steps[part] > steps[whole]:
             raise line.wrong(part, f"is more than the {steps[whole]} {whole}")
     named = {name: line.text(name) for name in ("revision", "diff", "holdout", "proposed_by")}
+    if named["proposed_by"].lower() == "policy":
+        named["proposed_by"] = "policy"
     found: dict[str, Any] = {**line.noted_of_policy, **named, **steps, **arms}
     return Revision(**found, time_ns=time_ns, resources_equal=equal, episodes=episodes)
 
@@ -285,14 +287,19 @@ def _revision(line: Line) -> Revision:
 def _anchor(line: Line) -> Anchor:
     baseline, expert = line.quantity("baseline"), line.quantity("expert")
     scale = line.word("scale", ("linear", "log"), "linear")
+    axis = line.word("axis", _ANCHORED)
     if baseline == expert:
         raise line.wrong("expert", "equals the baseline; two different anchors are needed")
+    if baseline > expert:
+        raise line.wrong("expert", "is below the baseline; of every axis more is better")
+    if axis != "$" and expert > 1.0:
+        raise line.wrong("expert", f"must be at most 1; the raw value of {axis} is a share")
     for name, value in (("baseline", baseline), ("expert", expert)):
         if scale == "log" and value <= 0.0:
             raise line.wrong(name, "has no logarithm; it must be above 0 on a log scale")
     return Anchor(
         **line.noted_of_policy,
-        axis=line.word("axis", _ANCHORED),
+        axis=axis,
         baseline=baseline,
         expert=expert,
         scale=scale,

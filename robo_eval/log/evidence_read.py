@@ -86,6 +86,8 @@ def _lines(path: Path, name: str, data: bytes) -> list[tuple[int, dict[str, str]
 
 def _check_header(path: Path, name: str, header: list[str]) -> None:
     needed, others = COLUMNS[name]
+    if len(header) == 1 and ";" in header[0]:
+        raise InputError(f"{path}: its columns are divided by ';'; save it with commas")
     for column in header:
         # Programs write pauses, and newer ones may say more of them.
         if column not in (*needed, *others) and name != "pauses":

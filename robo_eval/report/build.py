@@ -43,6 +43,7 @@ def build_report(
     config: MetricConfig | None = None,
     summary: TrialSummary | None = None,
     evidence: Mapping[str, Path] | None = None,
+    profile: str | Path = "robotics",
 ) -> Path:
     """Write report/index.html, metrics.json, episodes.csv and manifest.json of a trial.
 
@@ -57,6 +58,7 @@ def build_report(
             a second time; not together with `config`.
         evidence: Files of incidents, faults, repairs and ratings to read instead of those in the
             trial directory, by kind; with `summary`, the files that it was made with.
+        profile: Which autonomy levels are told, by name or file.
 
     Returns:
         Path of index.html.
@@ -70,7 +72,7 @@ def build_report(
         summary = analyse_trial(trial, config=config, frame=data.frame, evidence=evidence)
     else:
         _check_summary(summary, config, data)
-    findings = _findings(trial, data, summary, evidence)
+    findings = _findings(trial, data, summary, evidence, profile)
     report = make_report(data, summary, findings)
     files = {
         "metrics.json": json_bytes(summary.as_dict()),
@@ -103,6 +105,7 @@ def _findings(
     data: TrialData,
     summary: TrialSummary,
     evidence: Mapping[str, Path] | None,
+    profile: str | Path,
 ) -> Findings | None:
     """The autonomy level of each policy; none for a trial in simulation only."""
     if not summary.robots:
@@ -116,7 +119,7 @@ def _findings(
             trial.path,
         )
         return None
-    return examine_summary(trial, summary, data.frame, noted)
+    return examine_summary(trial, summary, data.frame, noted, profile)
 
 
 def read_trial(trial: TrialDirectory) -> TrialData:

@@ -137,6 +137,20 @@ def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(t
     assert gates(one, 3)["ar_families"]["threshold"] == 3
 
 
+def test_an_import_that_does_not_say_who_helped_shows_nothing_about_help(lab, cli):
+    found = json.loads(cli("assess", lab, "--no-write", "--json").out)
+    (audit,) = [a for a in found["assessments"][0]["audits"] if a["id"] == "no_help"]
+    assert (audit["status"], audit["from_level"]) == ("missing", 2)
+    assert "map it, or a constant 0" in audit["reason"]
+    assert found["frontier"]["auf"]["value"] is None
+    (lab.parent / "map.yaml").write_text(MAP.replace("handling}", "handling, interventions: 0}"))
+    import_csv(lab.parent / "lab.csv", lab.parent / "map.yaml", lab.parent / "other")
+    found = json.loads(cli("assess", lab.parent / "other", "--no-write", "--json").out)
+    (audit,) = [a for a in found["assessments"][0]["audits"] if a["id"] == "no_help"]
+    assert audit["status"] == "pass"
+    assert found["frontier"]["auf"]["value"] == pytest.approx(79 / 80)
+
+
 def test_level_and_all_choose_what_is_printed(lab, cli):
     for level in (1, 2, 3, 4):
         out = cli("assess", lab, "--no-write", "--level", level).out

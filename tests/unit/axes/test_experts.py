@@ -86,7 +86,7 @@ def test_an_expert_without_episodes_is_none() -> None:
 def test_one_episode_shows_no_lead() -> None:
     found = margins_of(table({"pick": [1.0]}), [expert()])
     assert found.families[0].difference.reason == "1 episode; an interval needs 2"
-    assert (found.families[0].z, found.superhuman.value) == (None, 0.0)
+    assert (found.families[0].z, found.superhuman.value) == (None, None)
     assert found.missing == ("pick",)
 
 

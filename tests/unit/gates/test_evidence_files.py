@@ -16,6 +16,7 @@ CHECKPOINTS = """time,family,capability,resources,drift,human_patches
 2026-03-02T12:00:00+00:00,pick,0.52,2,payload,0
 2026-03-03T12:00:00+00:00,pick,0.55,4,,1
 """
+HEAD = "family,lag_days,trials,recalled"
 RETENTION = "family,lag_days,trials,recalled\nplaces,1,40,38\nplaces,7,40,30\n"
 RETRIEVAL = "family,k,queries,relevant,found,returned,verified\nplaces,5,20,60,54,90,81\n"
 REVISIONS = """\
@@ -136,6 +137,7 @@ def test_times_of_other_zones_are_the_same_moment(tmp_path):
         ("revisions", "checks_without_labels", "6", "is more than the 5 checks"),
         ("anchors", "axis", "Q", "unknown axis 'Q'"),
         ("anchors", "axis", "E", "unknown axis 'E'"),
+        ("anchors", "expert", "0.5", "is below the baseline; of every axis more is better"),
         ("anchors", "expert", "1e300", "must be 0 or between 1e-15 and 1e+15"),
         ("probes", "human_median", "1e-300", "must be 0 or between 1e-15 and 1e+15"),
         ("tools", "episodes", "1" * 5000, "must have at most 15 digits"),
@@ -184,6 +186,8 @@ def test_a_side_that_is_none_is_named(tmp_path, name):
         ("retention", ",7,", ",1,", "line 3, column 'family': 'places' is in line 2 already"),
         ("revisions", "r2", "r1", "line 3, column 'revision': 'r1' is in line 2 already"),
         ("anchors", "\nA,", "\n$,", "line 3, column 'axis': '$' is in line 2 already"),
+        ("anchors", "A,0.2,1,", "A,0.2,50,", "must be at most 1; the raw value of A is a share"),
+        ("retention", HEAD, HEAD.replace(",", ";"), "divided by ';'; save it with commas"),
         ("probes", "true", "false", "line 3, column 'probe': 'working_memory_span' is in line 2"),
     ],
 )  # fmt: skip
@@ -241,3 +245,11 @@ def test_a_link_that_leads_nowhere_is_no_absent_file(tmp_path: Path) -> None:
     (tmp_path / "tools.csv").symlink_to(tmp_path / "none.csv")
     with pytest.raises(InputError, match=r"tools\.csv: no such file of tools"):
         read_evidence(tmp_path)
+
+
+def test_drift_and_policy_may_be_written_with_capitals(tmp_path: Path) -> None:
+    (tmp_path / "tools.csv").write_text(TOOLS.replace("mild", "Mild"))
+    (tmp_path / "revisions.csv").write_text(REVISIONS.replace(",policy,", ",Policy,"))
+    found = read_evidence(tmp_path)
+    assert {use.drift for use in found.tools or ()} == {"mild"}
+    assert [one.proposed_by for one in found.revisions or ()] == ["policy", "operator"]

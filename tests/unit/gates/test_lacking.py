@@ -194,7 +194,7 @@ def test_the_episodes_that_are_promised_open_the_gate_and_no_fewer_do(n, share_o
         assert one.amount == pytest.approx(threshold - k / n)
         return
     assert one.amount is not None
-    assert one.unit == {"ar": "episodes", "ra": "faults"}[name]
+    assert one.unit == {"ar": "episodes", "ra": "injected faults"}[name]
     assert not one.text.startswith("about")
     more = int(one.amount)
 

@@ -15,7 +15,16 @@ from robo_eval.core.errors import InputError
 from robo_eval.gates import Audit, Readings, assess, load_profile
 from robo_eval.gates.evidence import readings_of
 from robo_eval.gates.profile import AUDITS
-from robo_eval.log.evidence import Checkpoint, Evidence, Fault, Incident, ToolTrial, ToolUse
+from robo_eval.log.evidence import (
+    Anchor,
+    Checkpoint,
+    Evidence,
+    Expert,
+    Fault,
+    Incident,
+    ToolTrial,
+    ToolUse,
+)
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import summarise
@@ -163,6 +172,33 @@ def test_a_failure_counts_0_whether_its_plan_depth_was_logged_or_not():
     assert (every.value, every.n) == (0.25, 60)
     unknown = read(episodes([1] * 60, plan_depth=[8.0, None] * 30), None).of("planning")
     assert (unknown.value, unknown.n) == (1.0, 30)
+
+
+def test_families_alike_in_themselves_but_not_among_themselves_have_an_interval():
+    """One always solves at depth 6, one never: more episodes would hardly show anything else."""
+    outcomes = [int(i < 30) for i in range(60)]
+    family = ["pick"] * 30 + ["drawer"] * 30
+    found = read(episodes(outcomes, plan_depth=6, family=family), None).of("planning")
+    assert found.value == pytest.approx(0.375)
+    # Clopper-Pearson of 30 of 30 is 0.8843: so much may be lost of 0.75, or gained on 0 and 0.25.
+    q = 0.025 ** (1 / 30)
+    assert found.low == pytest.approx(0.75 * q / 2)
+    assert found.high == pytest.approx((0.75 + 0.25 * (1 - q) + (1 - q)) / 2)
+
+
+def test_anchors_beside_the_episodes_shape_an_axis_and_no_gate():
+    low = Anchor(line=2, axis="P", baseline=0.0, expert=0.3, scale="linear", source="study")
+    table = episodes([1] * 40, plan_depth=[3.0, 4.0] * 20)
+    bare, found = read(table, Evidence()), read(table, Evidence(anchors=(low,)))
+    assert found.of("planning") == bare.of("planning")
+    axes = {axis.name: axis.value.value for axis in found.axes}
+    assert (axes["P"], found.of("planning").value) == (1.0, 0.4375)
+
+
+def test_an_expert_of_a_family_nobody_played_is_named():
+    expert = Expert(line=4, family="Pick", quality=0.7, se=0.02, n=50, source="s")
+    with pytest.raises(InputError, match=r"line 4, column 'family': unknown family 'Pick'; did"):
+        read(episodes([1, 0] * 20, family="pick"), Evidence(experts=(expert,)))
 
 
 def test_stated_probabilities_are_compared_with_the_rate_itself():

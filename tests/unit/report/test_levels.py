@@ -246,7 +246,7 @@ def test_what_was_not_measured_is_missing_with_its_remedy_once() -> None:
     control = row(found, "QC")
     assert (control.value, control.rests_on) == ("", "")
     assert {it.status for it in control.lights if it} == {"missing"}
-    assert control.reason == "give tolerances in the plan: metrics.tolerances"
+    assert control.reason == QUANTITIES["qc"]
     assert found.missing is not None
     assert all(len(set(it.items)) == len(it.items) for it in (found.missing, *found.above))
 
