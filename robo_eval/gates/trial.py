@@ -16,7 +16,8 @@ from robo_eval.gates.assessment import Assessment, assess
 from robo_eval.gates.audits import Audit, Status
 from robo_eval.gates.checklist import Checklist, checklist_of
 from robo_eval.gates.evidence import readings_of
-from robo_eval.gates.profile import Profile, Window, load_profile
+from robo_eval.gates.profile import Profile as LevelProfile
+from robo_eval.gates.profile import Window, load_profile
 from robo_eval.gates.window import window_audit
 from robo_eval.log.directory import PREFLIGHT
 
@@ -51,7 +52,7 @@ class Findings:
     policies: tuple[Assessment, ...]
     checklist: Checklist
     frontier: Frontier
-    profile: Profile
+    profile: LevelProfile
     config: MetricConfig
     shift: Shift | None = None
     since: Mapping[str, object] | None = None
@@ -71,7 +72,7 @@ class Findings:
 
 def assess_trial(
     trial: TrialDirectory,
-    profile: str | Path | Profile = "robotics",
+    profile: str | Path | LevelProfile = "robotics",
     *,
     policy: str | None = None,
     config: MetricConfig | None = None,
@@ -86,7 +87,7 @@ def assess_trial(
 
 def examine_trial(
     trial: TrialDirectory,
-    profile: str | Path | Profile = "robotics",
+    profile: str | Path | LevelProfile = "robotics",
     *,
     config: MetricConfig | None = None,
     since: TrialDirectory | None = None,
@@ -108,7 +109,7 @@ def examine_trial(
     from robo_eval.analysis.trial import analyse_trial, scored_frame
     from robo_eval.log.evidence_read import read_evidence
 
-    asked = profile if isinstance(profile, Profile) else load_profile(profile)
+    asked = profile if isinstance(profile, LevelProfile) else load_profile(profile)
     table = scored_frame(trial)
     noted = read_evidence(trial.path)
     summary = analyse_trial(trial, config=config, frame=table)
@@ -156,7 +157,7 @@ def examine_summary(
     summary: TrialSummary,
     table: pd.DataFrame,
     evidence: Evidence,
-    profile: str | Path | Profile = "robotics",
+    profile: str | Path | LevelProfile = "robotics",
 ) -> Findings:
     """`examine_trial` for callers that have analysed the trial already.
 
@@ -170,7 +171,7 @@ def examine_summary(
     Raises:
         InputError: If the profile cannot be used, or a note names an unknown policy.
     """
-    asked = profile if isinstance(profile, Profile) else load_profile(profile)
+    asked = profile if isinstance(profile, LevelProfile) else load_profile(profile)
     names = list(dict.fromkeys(table["policy"]))
     audits = {
         str(name): audits_of(trial, summary, table, evidence, str(name), window=asked.window)
@@ -188,7 +189,7 @@ def examine_summary(
 
 
 def _frontier(
-    trial: TrialDirectory, table: pd.DataFrame, profile: Profile, config: MetricConfig
+    trial: TrialDirectory, table: pd.DataFrame, profile: LevelProfile, config: MetricConfig
 ) -> Frontier:
     # Who helped is not known: no episode shows what can be delegated.
     known = table if _says_help(trial) else table.iloc[:0]
