@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import percentile_ends
+from robo_eval.axes.draws import EXACT, estimate_of_draws, exact_share
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import checks
-from robo_eval.stats.proportions import clopper_pearson_interval
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Probe, Retrieval
@@ -24,7 +23,6 @@ How = Literal["direct", "indirect"]
 
 CORE: Final = ("G", "P", "M", "W")
 """Axes of the core score."""
-EXACT: Final = "clopper_pearson"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,10 +180,7 @@ def _share(
     if value is None:
         reason = f"{missing}; {note}" if note else missing
         return Estimate.missing(reason=reason, unit="ratio", method=EXACT)
-    low, high = clopper_pearson_interval(hits, of, level=level)
-    return Estimate(
-        value=value, low=low, high=high, level=level, n=of, method=EXACT, unit="ratio", reason=note
-    )
+    return replace(exact_share(hits, of, level), value=value, reason=note)
 
 
 def probe_results(probes: Iterable[Probe], *, level: float = 0.95) -> tuple[ProbeResult, ...]:
@@ -318,11 +313,7 @@ def core_score(
     if not found.size:
         reason = "no draws of every axis"
         return Estimate(value=value, n=n, method="geometric_mean", unit="ratio", reason=reason)
-    low, high = percentile_ends(found, level)
-    return Estimate(
-        value=value, low=min(low, value), high=max(high, value), level=level, n=n,
-        method="percentile", unit="ratio",
-    )  # fmt: skip
+    return estimate_of_draws(value, found, n=n, level=level, method="percentile")
 
 
 def _core(values: Sequence[float | None]) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.stats.proportions import clopper_pearson_interval
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import ToolTrial, ToolUse
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 _Key = TypeVar("_Key", bound=Hashable)
 _Note = TypeVar("_Note", "ToolTrial", "ToolUse")
 
-JEFFREYS = "jeffreys_draws"
+JEFFREYS: Final = "jeffreys_draws"
+EXACT: Final = "clopper_pearson"
 
 
 def tallied(notes: Iterable[_Note], key: Callable[[_Note], _Key]) -> dict[_Key, tuple[int, int]]:
@@ -43,11 +45,43 @@ def percentile_ends(draws: NDArray[np.float64], level: float) -> tuple[float, fl
 
 
 def estimate_of_draws(
-    value: float, draws: NDArray[np.float64], *, n: int, level: float
+    value: float,
+    draws: NDArray[np.float64],
+    *,
+    n: int,
+    level: float,
+    method: str = JEFFREYS,
+    unit: str = "ratio",
 ) -> Estimate:
-    """A ratio with the interval of its draws, widened to hold the value itself."""
+    """A value with the interval of its draws, widened to hold the value itself."""
     low, high = percentile_ends(draws, level)
     return Estimate(
         value=value, low=min(low, value), high=max(high, value), level=level, n=n,
-        method=JEFFREYS, unit="ratio",
+        method=method, unit=unit,
     )  # fmt: skip
+
+
+def left_problem(left: Estimate, allowed: float, share_left: float) -> str:
+    """Why taking a change back does not take its gain away; empty if it does.
+
+    Args:
+        left: What is left of the gain without the change.
+        allowed: How much may be left.
+        share_left: The same as a share of the gain, for the message.
+    """
+    assert left.value is not None
+    assert left.low is not None
+    assert left.high is not None
+    if not left.low <= 0.0 <= left.high:
+        return f"{left} is left of the gain without it, which is not 0"
+    if left.value > allowed:
+        return f"{left.value:.3f} is left without it, more than {share_left:.0%} of the gain"
+    return ""
+
+
+def exact_share(successes: int, n: int, level: float) -> Estimate:
+    """A share of so many with the exact interval of Clopper and Pearson."""
+    low, high = clopper_pearson_interval(successes, n, level=level)
+    return Estimate(
+        value=successes / n, low=low, high=high, level=level, n=n, method=EXACT, unit="ratio"
+    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from robo_eval import formulas
 from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import percentile_ends
+from robo_eval.axes.draws import exact_share, percentile_ends
 from robo_eval.axes.settings import AxisSettings
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
@@ -289,11 +289,7 @@ def _conduct(own: pd.DataFrame, level: float) -> dict[str, Estimate]:
     counts = counts[~np.isnan(counts)]
     if len(counts):
         alone = int((counts == 0.0).sum())
-        low, high = clopper_pearson_interval(alone, len(counts), level=level)
-        found["no_intervention"] = Estimate(
-            value=alone / len(counts), low=low, high=high, level=level, n=len(counts),
-            method="clopper_pearson", unit=_RATIO,
-        )  # fmt: skip
+        found["no_intervention"] = exact_share(alone, len(counts), level)
     actions = _numbers(own, "uninterrupted_actions")
     actions = actions[~np.isnan(actions)]
     if len(actions):

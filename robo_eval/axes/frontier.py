@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import percentile_ends
+from robo_eval.axes.draws import estimate_of_draws
 from robo_eval.axes.improvement import BLOCKS, block_counts
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
@@ -436,11 +436,7 @@ class _Intervals(NamedTuple):
             reason = "all episodes are alike"
         if reason:
             return Estimate(value=value, n=n, method="none", unit="ratio", reason=reason)
-        low, high = percentile_ends(found, self.level)
-        return Estimate(
-            value=value, low=min(low, value), high=max(high, value), level=self.level, n=n,
-            method=self.method, unit="ratio",
-        )  # fmt: skip
+        return estimate_of_draws(value, found, n=n, level=self.level, method=self.method)
 
 
 # Comparing ---------------------------------------------------------------------------------------

@@ -312,6 +312,14 @@ def patched_everywhere(points: Iterable[Checkpoint]) -> list[Checkpoint]:
     return found
 
 
+def patched_by_family(points: Iterable[Checkpoint]) -> dict[str, list[Checkpoint]]:
+    """The same, by task family, in order of name."""
+    by_family: dict[str, list[Checkpoint]] = defaultdict(list)
+    for point in patched_everywhere(points):
+        by_family[point.family].append(point)
+    return dict(sorted(by_family.items()))
+
+
 def upkeep_of(points: Iterable[Checkpoint], *, share: float, drifts: Sequence[str]) -> Upkeep:
     """For how many days in a row a policy kept what it could do on the first.
 

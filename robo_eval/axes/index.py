@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -339,7 +339,7 @@ def _estimate(
             value=value, n=n, method="none", unit=_RATIO,
             reason=f"no interval of {', '.join(silent)}",
         )  # fmt: skip
-    return replace(estimate_of_draws(value, draws, n=n, level=level), method=BOOTSTRAP)
+    return estimate_of_draws(value, draws, n=n, level=level, method=BOOTSTRAP)
 
 
 def _delta(found: _Axes, weights: Weights, value: float | None, n: int) -> Estimate:

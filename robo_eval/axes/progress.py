@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import percentile_ends
+from robo_eval.axes.draws import estimate_of_draws
 from robo_eval.axes.improvement import (
     BLOCKS,
     block_counts,
     kappa_estimate,
-    patched_everywhere,
+    patched_by_family,
 )
 from robo_eval.axes.local_fits import quadratics
 from robo_eval.core.errors import InputError
@@ -199,12 +199,9 @@ def progress_by_family(
     Returns:
         By family, in order of name.
     """
-    by_family: dict[str, list[Checkpoint]] = defaultdict(list)
-    for point in patched_everywhere(points):
-        by_family[point.family].append(point)
     return {
         family: progress_of(found, settings, target=target, level=level, seed=seed)
-        for family, found in sorted(by_family.items())
+        for family, found in patched_by_family(points).items()
     }
 
 
@@ -466,11 +463,9 @@ class _Estimates:
         elif len(found) < len(draws[1:]) / 2:
             why = why or "too few resamples determine it"
         else:
-            low, high = percentile_ends(found, self._level)
-            return Estimate(
-                value=value, low=min(low, value), high=max(high, value), level=self._level,
-                n=self._n, method=BLOCKS, unit=unit,
-            )  # fmt: skip
+            return estimate_of_draws(
+                value, found, n=self._n, level=self._level, method=BLOCKS, unit=unit
+            )
         return Estimate(value=value, n=self._n, method=_FIT, unit=unit, reason=why)
 
     def _missing(self, reason: str, unit: str) -> Estimate:

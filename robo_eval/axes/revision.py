@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from robo_eval import formulas
 from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, jeffreys_draws
+from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, jeffreys_draws, left_problem
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
@@ -276,11 +276,4 @@ def _not_taken_away(gain: float, left: Estimate | None, share_left: float) -> st
         return ""
     if left is None:
         return f"{_NOT_TRIED}: whether its gain goes when it is taken back was not tried"
-    assert left.value is not None
-    assert left.low is not None
-    assert left.high is not None
-    if not left.low <= 0.0 <= left.high:
-        return f"{left} is left of the gain without it, which is not 0"
-    if left.value > share_left * gain + _ROUNDING:
-        return f"{left.value:.3f} is left without it, more than {share_left:.0%} of the gain"
-    return ""
+    return left_problem(left, share_left * gain + _ROUNDING, share_left)

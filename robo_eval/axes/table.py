@@ -14,7 +14,6 @@ from robo_eval import formulas
 from robo_eval.axes.axis import Axis, Measured
 from robo_eval.axes.episodes import episodes_measured
 from robo_eval.axes.memory import memory_measured
-from robo_eval.axes.revision import SHARE_LEFT, revisions_measured
 from robo_eval.axes.settings import AnchorSettings, AxisSettings
 from robo_eval.axes.teams import sociality_measured
 from robo_eval.axes.tools import tools_measured
@@ -51,7 +50,7 @@ def axes_of(
     noted: Evidence,
     settings: AxisSettings,
     *,
-    share_left: float = SHARE_LEFT,
+    revision: Measured,
     level: float = LEVEL,
     resamples: int = 2000,
     seed: int = 0,
@@ -68,7 +67,7 @@ def axes_of(
         body: How it did on a body; None without one.
         noted: Evidence of this policy and side alone; None where there is no such file.
         settings: How each axis is computed, and anchors.
-        share_left: Of the gain of a revision, that may be left once it is taken back.
+        revision: The axis R, of `revision.revisions_measured`.
         level: Coverage of the intervals.
         resamples: Draws, at least 100; those of S are 2000.
         seed: Seed of the draws.
@@ -89,10 +88,7 @@ def axes_of(
             level=level, resamples=resamples, seed=seed,
         ),
         "T": tools_measured(noted.tools, settings, level=level, resamples=resamples, seed=seed),
-        "R": revisions_measured(
-            noted.revisions, settings,
-            share_left=share_left, level=level, resamples=resamples, seed=seed,
-        ).measured,
+        "R": revision,
         "S": _sociality(noted, level, seed),
         "E": _embodiment(body, resamples, seed),
         "$": _throughput(body, resamples, seed),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from robo_eval import formulas
 from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, jeffreys_draws, tallied
+from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, exact_share, jeffreys_draws, tallied
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
@@ -110,7 +110,7 @@ def tools_measured(
     raw, draws = found[drift]
     used = by_drift[drift]
     categories = {"categories": _passing(used, settings.tool_success, level)}
-    shares = {f"success of {name}": _share(*count, level) for name, count in used.items()}
+    shares = {f"success of {name}": exact_share(*count, level) for name, count in used.items()}
     return Measured(raw=raw, draws=draws, parts=categories | shares | parts)
 
 
@@ -132,11 +132,3 @@ def _at(
     size = passing / np.maximum(passing + settings.tool_prior, 1e-300)
     draws = size * (episodes @ drawn / total)
     return estimate_of_draws(value or 0.0, draws, n=int(total), level=level), draws
-
-
-def _share(successes: int, episodes: int, level: float) -> Estimate:
-    low, high = clopper_pearson_interval(successes, episodes, level=level)
-    return Estimate(
-        value=successes / episodes, low=low, high=high, level=level, n=episodes,
-        method="clopper_pearson", unit=_RATIO,
-    )  # fmt: skip

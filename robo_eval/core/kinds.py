@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import StrEnum
 
 
@@ -11,6 +12,11 @@ class Side(StrEnum):
     SIM = "sim"
     TWIN = "twin"
     REAL = "real"
+
+
+def strongest_side(sides: Container[str]) -> Side:
+    """The side whose episodes say most: a robot, else a twin, else simulation."""
+    return next((side for side in (Side.REAL, Side.TWIN) if side.value in sides), Side.SIM)
 
 
 class Difficulty(StrEnum):

@@ -27,3 +27,20 @@ class Audit:
     def as_dict(self) -> dict[str, Any]:
         """The check as JSON would have it."""
         return asdict(self)
+
+
+def audit(
+    name: str, title: str, *, passes: bool, good: str, bad: str, kind: Status = "fail"
+) -> Audit:
+    """A check with what is said if it passes and if it does not.
+
+    Args:
+        name: Name in profiles.
+        title: What is checked.
+        passes: How it went.
+        good: Reason if it passes.
+        bad: Reason if it does not.
+        kind: Status if it does not.
+    """
+    status: Status = "pass" if passes else kind
+    return Audit(id=name, title=title, status=status, reason=good if passes else bad)

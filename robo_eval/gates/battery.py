@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.kinds import Arm
-from robo_eval.gates.audits import Audit
+from robo_eval.gates.audits import Audit, audit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,10 +69,10 @@ def _proper_scoring(plan: TrialPlan, settings: Battery) -> Audit:
         if task.scoring not in settings.scoring
     ]
     rules = sorted({task.scoring for task in plan.tasks})
-    return _audit(
-        "proper_scoring", "proper scoring rules",
+    return audit(
+        "proper_scoring", "proper scoring rules", passes=not wrong,
         good=", ".join(rules),
-        bad=f"{_few(wrong)}; declare tasks.scoring in the plan" if wrong else "",
+        bad=f"{_few(wrong)}; declare tasks.scoring in the plan",
     )  # fmt: skip
 
 
@@ -86,8 +86,8 @@ def _family_size(plan: TrialPlan, scored: pd.DataFrame, settings: Battery) -> Au
             short.append(f"{family} has {len(own)} of {settings.episodes} scored episodes")
         elif instances < settings.instances:
             short.append(f"{family} has {instances} of {settings.instances} instances")
-    return _audit(
-        "family_size", "episodes and instances of each task family",
+    return audit(
+        "family_size", "episodes and instances of each task family", passes=not short,
         good=f"at least {settings.episodes} episodes of {settings.instances} instances each",
         bad=_few(short),
     )  # fmt: skip
@@ -110,9 +110,9 @@ def _drift_support(plan: TrialPlan, scored: pd.DataFrame, tools: Sequence[ToolUs
     for use in tools:
         drifts[use.drift] = drifts.get(use.drift, 0) + use.episodes
     absent += [f"no use of tools under drift {name!r}" for name, n in drifts.items() if not n]
-    return _audit(
+    return audit(
         "drift_support", "every declared condition and drift was drawn",
-        good="each has episodes", bad=_few(absent),
+        passes=not absent, good="each has episodes", bad=_few(absent),
     )  # fmt: skip
 
 
@@ -125,8 +125,8 @@ def _frozen_accounting(own: pd.DataFrame, checkpoints: Sequence[Checkpoint]) -> 
         problems.append(f"checkpoints.csv counts resources by {_few(schemas)}")
     if plans > 1:
         problems.append(f"episodes.db has rows of {plans} plans, which hold the price card")
-    return _audit(
-        "frozen_accounting", "one way of counting resources",
+    return audit(
+        "frozen_accounting", "one way of counting resources", passes=not problems,
         good=f"schema {schemas[0]}" if schemas else "one plan with its price card",
         bad="; ".join(problems),
     )  # fmt: skip
@@ -150,16 +150,12 @@ def _seeds_escrow(plan: TrialPlan, own: pd.DataFrame, declarations: Sequence[Dec
         )
     elif own["seed"].isna().any():
         problem = f"{int(own['seed'].isna().sum())} episodes have no seed"
-    return _audit(
+    return audit(
         "seeds_escrow", "seeds fixed before the window",
-        good=good, bad=problem,
+        passes=not problem, good=good, bad=problem,
     )  # fmt: skip
 
 
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _FIRST} more" if len(names) > _FIRST else ""
     return f"{'; '.join(names[:_FIRST])}{more}"
-
-
-def _audit(name: str, title: str, *, good: str, bad: str) -> Audit:
-    return Audit(id=name, title=title, status="fail" if bad else "pass", reason=bad or good)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from robo_eval.axes.draws import estimate_of_draws, jeffreys_draws, tallied
+from robo_eval.axes.draws import estimate_of_draws, jeffreys_draws, left_problem, tallied
 from robo_eval.core.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -111,15 +111,8 @@ def _problem(gain: Estimate, left: Estimate, share_left: float, helped: list[str
     """Why a closure fails; empty if it does not."""
     assert gain.value is not None
     assert gain.low is not None
-    assert left.value is not None
-    assert left.low is not None
-    assert left.high is not None
     if helped:
         return f"brought in by {', '.join(helped)}, not by the policy itself"
     if gain.low <= 0.0:
         return f"gain {gain}: its lower end is not above 0"
-    if not left.low <= 0.0 <= left.high:
-        return f"{left} is left of the gain without it, which is not 0"
-    if left.value > share_left * gain.value:
-        return f"{left.value:.3f} is left without it, more than {share_left:.0%} of the gain"
-    return ""
+    return left_problem(left, share_left * gain.value, share_left)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +16,7 @@ from robo_eval.axes.cognition import (
     retrieved_of,
 )
 from robo_eval.axes.experts import Margins, innovation, margins_of
-from robo_eval.axes.improvement import Streak, patched_everywhere, streak_of, upkeep_of
+from robo_eval.axes.improvement import Streak, patched_by_family, streak_of, upkeep_of
 from robo_eval.axes.index import Index, index_of
 from robo_eval.axes.progress import Progress, index_over_time, progress_by_family
 from robo_eval.axes.revision import RevisionResult, revisions_measured
@@ -25,7 +24,7 @@ from robo_eval.axes.table import axes_of
 from robo_eval.axes.tools import categories_under_mild_drift
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Arm, Side
+from robo_eval.core.kinds import Arm, Side, strongest_side
 from robo_eval.core.names import unknown_name
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.closures import Expansion, expansions_of
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from robo_eval.axes.axis import Axis
+    from robo_eval.axes.cognition import ProbeResult
     from robo_eval.axes.settings import ProgressSettings
     from robo_eval.core.plan import TrialPlan
     from robo_eval.gates.audits import Audit
@@ -91,7 +91,7 @@ def readings_of(
     found = []
     for policy in policies:
         robots = {one.side: one for one in summary.robots if one.policy == policy}
-        side = next((s for s in (Side.REAL.value, Side.TWIN.value) if s in robots), Side.SIM.value)
+        side = strongest_side(robots).value
         own = _Own(
             policy=policy,
             side=side,
@@ -128,14 +128,24 @@ class _Own:
     noted: Evidence
     config: MetricConfig
 
+    @property
+    def played(self) -> tuple[str, ...]:
+        """Task families that were played, in order of name."""
+        return tuple(sorted(map(str, self.episodes["family"].unique())))
+
 
 def _readings(own: _Own, profile: Profile) -> Readings:
     points, config = own.noted.checkpoints or (), own.config
     streaks = _streaks(points, profile)
     progress = progress_by_family(points, profile.progress, level=config.level)
+    changes = revisions_measured(
+        own.noted.revisions, profile.axes,
+        share_left=profile.expansion.share_left, level=config.level,
+        resamples=profile.index.resamples, seed=config.seed,
+    )  # fmt: skip
     axes = axes_of(
         own.episodes, own.body, own.noted, profile.axes,
-        share_left=profile.expansion.share_left, level=config.level,
+        revision=changes.measured, level=config.level,
         resamples=profile.index.resamples, seed=config.seed,
     )  # fmt: skip
     index = index_of(axes, profile.index, level=config.level, seed=config.seed)
@@ -144,11 +154,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         AXIS_QUANTITIES[axis.name]: axis.value if axis.name == "$" else axis.raw for axis in axes
     }
     values |= _shown(own.body)
-    revisions = revisions_measured(
-        own.noted.revisions, profile.axes,
-        share_left=profile.expansion.share_left, level=config.level, seed=config.seed,
-    ).revisions  # fmt: skip
-    values |= _grown(own, profile, revisions)
+    values |= _grown(own, profile, changes.revisions)
     if own.noted.tools:
         values["tools"] = categories_under_mild_drift(own.noted.tools, config.level)
     if streaks:
@@ -159,7 +165,8 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         upkeep = upkeep_of(points, share=kept.share, drifts=kept.drifts)
         days, why = float(upkeep.days), upkeep.reason or None
         values["maintenance_days"] = _number(days, "days", why, n=len(points))
-    values |= _cognition(own, axes, profile)
+    probes = probe_results(own.noted.probes or (), level=config.level)
+    values |= _cognition(own, axes, probes, profile)
     margins = None
     if own.noted.experts is not None:
         _check_families(own)
@@ -170,7 +177,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         policy=own.policy,
         side=own.side,
         values=values,
-        played=tuple(sorted(map(str, own.episodes["family"].unique()))),
+        played=own.played,
         families={**_families(own.body), **_bends(progress)},
         streaks=streaks,
         events=None if own.body is None else own.body.safety.counts,
@@ -179,9 +186,9 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         progress=progress,
         days=index_over_time(points),
         upkeep=upkeep,
-        revisions=revisions,
+        revisions=changes.revisions,
         margins=margins,
-        probes=probe_results(own.noted.probes or (), level=config.level),
+        probes=probes,
         crosswalk=covered_abilities(own.noted.probes or ()),
         invalid=_invalid(own.body),
     )
@@ -217,7 +224,7 @@ def _grown(own: _Own, profile: Profile, revisions: Sequence[RevisionResult]) -> 
 
 def _check_families(own: _Own) -> None:
     """Refuse an expert of a family nobody played, which is a misspelt one."""
-    played = sorted(map(str, own.episodes["family"].unique()))
+    played = own.played
     for expert in own.noted.experts or ():
         if expert.family not in played:
             problem = unknown_name("family", expert.family, played)
@@ -309,9 +316,6 @@ def _families(body: RobotResult | None) -> dict[str, Mapping[str, Estimate]]:
 
 
 def _streaks(points: Sequence[Checkpoint], profile: Profile) -> dict[str, Streak]:
-    by_family: dict[str, list[Checkpoint]] = defaultdict(list)
-    for point in patched_everywhere(points):
-        by_family[point.family].append(point)
     settings = profile.kappa
     return {
         family: streak_of(
@@ -320,7 +324,7 @@ def _streaks(points: Sequence[Checkpoint], profile: Profile) -> dict[str, Streak
             window_days=settings.window_days,
             resamples=settings.resamples,
         )
-        for family, found in sorted(by_family.items())
+        for family, found in patched_by_family(points).items()
     }
 
 
@@ -373,18 +377,16 @@ def _counted(found: Estimate) -> Estimate:
 # Cognition, experts, declarations ----------------------------------------------------------------
 
 
-def _cognition(own: _Own, axes: Sequence[Axis], profile: Profile) -> dict[str, Estimate]:
+def _cognition(
+    own: _Own, axes: Sequence[Axis], probes: Sequence[ProbeResult], profile: Profile
+) -> dict[str, Estimate]:
     found: dict[str, Estimate] = {}
     level = own.config.level
     if own.noted.retrieval:
         shown = retrieved_of(own.noted.retrieval, k=profile.axes.recall_k, level=level)
         found |= {"vrp": shown.precision, "hr": shown.hallucination}
     # With tools a probe shows something else.
-    ratios = {
-        one.probe: one.ratio
-        for one in probe_results(own.noted.probes or (), level=level)
-        if not one.assisted
-    }
+    ratios = {one.probe: one.ratio for one in probes if not one.assisted}
     found |= {quantity: ratios[name] for quantity, name in _PROBES.items() if name in ratios}
     known = {axis.name: axis for axis in axes}
     draws = {name: known[name].draws for name in CORE}

@@ -241,7 +241,7 @@ class Profile(Section):
         for name in self.audits:
             if name not in AUDITS:
                 raise ValueError(f"audits: {unknown_name('audit', name, AUDITS)}")
-        if not self.levels:
+        if not any(self.counts(gate) for gate in self.gates.values()):
             raise ValueError("gates: none of them decides; name their group in `ask`")
         for name in _NEEDED:
             if self.audits.get(name) != 1:
@@ -271,13 +271,6 @@ class Profile(Section):
     def counts(self, gate: Gate) -> bool:
         """Whether a gate decides; those of groups that are not asked for only report."""
         return not gate.group or gate.group in self.ask
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """Levels that have a gate that decides."""
-        return tuple(
-            level for level in LEVELS if any(self.counts(gate) for gate in self.at(level).values())
-        )
 
 
 def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:

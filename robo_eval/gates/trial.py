@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.axes.frontier import Frontier, Shift, frontier_of, shift
 from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
-from robo_eval.core.kinds import Arm, EndReason, Side
+from robo_eval.core.kinds import Arm, EndReason, Side, strongest_side
 from robo_eval.core.names import unknown_name
 from robo_eval.gates.assessment import Assessment, assess
-from robo_eval.gates.audits import Audit, Status
+from robo_eval.gates.audits import Audit, audit
 from robo_eval.gates.checklist import Checklist, checklist_of
 from robo_eval.gates.evidence import readings_of
 from robo_eval.gates.profile import Profile as LevelProfile
@@ -126,7 +126,8 @@ def _compared_with(since: TrialDirectory, found: Findings, table: pd.DataFrame) 
         raise CheckFailedError(f"{since.path}: the log does not verify: {problem}")
     config = found.config
     before = scored_frame(since)
-    earlier, (first, second) = _judged(before), (_side(before), _side(table))
+    earlier = _judged(before)
+    first, second = (strongest_side(set(one["side"])).value for one in (before, table))
     if first != second:
         raise InputError(
             f"{since.path}: its episodes are of side {first} and those of this trial of side"
@@ -196,16 +197,10 @@ def _frontier(
     return frontier_of(_judged(known), profile.frontier, level=config.level, seed=config.seed)
 
 
-def _side(table: pd.DataFrame) -> str:
-    """The side that says most: a robot, else a twin, else simulation."""
-    sides = set(table["side"])
-    return next((one.value for one in (Side.REAL, Side.TWIN) if one.value in sides), Side.SIM.value)
-
-
 def _judged(table: pd.DataFrame) -> pd.DataFrame:
     """Scored episodes of that side."""
     scored = table[(table["arm"] == Arm.MAIN.value) & table["quality"].notna()]
-    return scored[scored["side"] == _side(scored)]
+    return scored[scored["side"] == strongest_side(set(scored["side"])).value]
 
 
 def audits_of(
@@ -238,7 +233,7 @@ def audits_of(
         _one_policy(own),
         _sim_logs(own),
         _real_logs(own[own["side"] == Side.REAL.value]),
-        _audit(
+        audit(
             "incident_reports", "incident reports", passes=evidence.incidents is not None,
             good=f"{len(evidence.incidents or ())} incidents on record",
             bad="no incidents.csv; column names alone say that nothing happened", kind="missing",
@@ -250,15 +245,8 @@ def audits_of(
     )  # fmt: skip
 
 
-def _audit(
-    name: str, title: str, *, passes: bool, good: str, bad: str, kind: Status = "fail"
-) -> Audit:
-    status: Status = "pass" if passes else kind
-    return Audit(id=name, title=title, status=status, reason=good if passes else bad)
-
-
 def _log(summary: TrialSummary) -> Audit:
-    return _audit(
+    return audit(
         "log", "the log verifies", passes=bool(summary.verified),
         good="the rows are those that were logged", bad=summary.log_problem or "not verified",
     )  # fmt: skip
@@ -272,7 +260,7 @@ def _settings(trial: TrialDirectory, config: MetricConfig) -> Audit:
     if trial.plan.imported is not None:  # whose plan says what was found, and agrees on nothing
         good = f"of an imported trial, {config.digest[:12]}"
     agreed = Config.of(trial.plan.metrics).digest
-    return _audit(
+    return audit(
         "settings", "settings of the metrics were agreed before",
         passes=trial.plan.imported is not None or config.digest == agreed, good=good,
         bad=f"plan.yaml holds others ({agreed[:12]}) than those used ({config.digest[:12]});"
@@ -286,7 +274,7 @@ def _scored(summary: TrialSummary, policy: str) -> Audit:
         f"side {one.side}: {one.coverage.scored} of {one.coverage.expected} episodes"
         for one in short
     )
-    return _audit(
+    return audit(
         "scored", "enough episodes have a score", passes=not short,
         good=f"at least {summary.config.min_coverage:.0%} on every side", bad=text,
     )  # fmt: skip
@@ -297,7 +285,7 @@ def _evidence(trial: TrialDirectory, summary: TrialSummary) -> Audit:
     # Results are passed on; where the trial lies on this machine is not for others.
     where = "" if first is None else first.where.removeprefix(f"{trial.path}{os.sep}")
     more = f", and {len(summary.findings) - 1} more" if len(summary.findings) > 1 else ""
-    return _audit(
+    return audit(
         "evidence", "the evidence fits the episodes", passes=first is None,
         good="no finding", bad="" if first is None else f"{where}: {first.text}{more}",
     )  # fmt: skip
@@ -308,7 +296,7 @@ def _one_policy(own: pd.DataFrame) -> Audit:
     what = [f"{digests} versions of the policy"] if digests > 1 else []
     what += [f"{plans} plans"] if plans > 1 else []
     first = own.drop_duplicates(["plan_digest", "policy_digest"])["episode_id"]
-    return _audit(
+    return audit(
         "one_policy", "one version of policy and plan", passes=not what,
         good="one digest of each",
         bad=f"{' and '.join(what)} in episodes.db, from {', from '.join(first[:3])} on",
@@ -317,7 +305,7 @@ def _one_policy(own: pd.DataFrame) -> Audit:
 
 def _sim_logs(own: pd.DataFrame) -> Audit:
     n = int(((own["side"] == Side.SIM.value) & own["quality"].notna()).sum())
-    return _audit(
+    return audit(
         "sim_logs", "simulation logs", passes=n > 0, kind="missing",
         good=f"{n} scored episodes", bad="no scored episode in simulation",
     )  # fmt: skip
@@ -331,7 +319,7 @@ def _real_logs(real: pd.DataFrame) -> Audit:
             id="real_logs", title=title, status="missing", reason="no episode on a physical robot"
         )
     bare = int(played["trace_uri"].isna().sum())
-    return _audit(
+    return audit(
         "real_logs", title, passes=bare == 0,
         good=f"{len(played)} episodes, each with its recording",
         bad=f"{bare} of {len(played)} episodes have no recording",
@@ -341,7 +329,7 @@ def _real_logs(real: pd.DataFrame) -> Audit:
 def _calibration(trial: TrialDirectory, own: pd.DataFrame) -> Audit:
     named = sorted({str(name) for name in own["calibration"].dropna()})
     files = [path.name for path in trial.calibration_files]
-    return _audit(
+    return audit(
         "calibration_snapshots", "calibration snapshots", passes=bool(named or files),
         good=", ".join((named or files)[:3]), kind="missing",
         bad="no episode names one, and calibration/ holds none",
@@ -356,7 +344,7 @@ def _manifest(trial: TrialDirectory) -> Audit:
         return Audit(id=name, title=title, status="fail", reason=str(err))
     if manifest is None:
         return Audit(id=name, title=title, status="missing", reason="manifest.json is missing")
-    return _audit(
+    return audit(
         name, title, passes=manifest.status == "complete",
         good=f"complete, {manifest.rows} rows", bad=f"the trial is {manifest.status}",
     )  # fmt: skip
@@ -376,7 +364,7 @@ def _limits(trial: TrialDirectory) -> Audit:
         return Audit(id=name, title=title, status="fail", reason=f"{PREFLIGHT}: {err}")
     problem = found.get("problem") if isinstance(found, dict) else "is no JSON object"
     passed = isinstance(found, dict) and found.get("passed") is True
-    return _audit(
+    return audit(
         name, title, passes=passed, good="the preflight passed",
         bad=f"{PREFLIGHT}: {problem or 'does not say that it passed'}",
     )  # fmt: skip
@@ -400,7 +388,7 @@ def _help(trial: TrialDirectory, played: pd.DataFrame) -> Audit:
         )  # fmt: skip
     scored = played[played["quality"].notna()]
     helped = scored[scored["interventions"] > 0]
-    return _audit(
+    return audit(
         "no_help", "no teleoperation or human help", passes=not len(helped),
         good="none in a scored episode",
         bad=f"{len(helped)} of {len(scored)} scored episodes, the first"

@@ -215,10 +215,11 @@ def episode_lengths(
         tickvals=[0, 0.25, 0.5, 0.75, 1],
     )
     figure = finish(figure, height=300 if narrow else 340)
-    return _legend_on_top(figure, rows=-(-len(lengths) // 2) if narrow else 1)
+    return legend_on_top(figure, rows=-(-len(lengths) // 2) if narrow else 1)
 
 
-def _legend_on_top(figure: go.Figure, *, rows: int) -> go.Figure:
+def legend_on_top(figure: go.Figure, *, rows: int) -> go.Figure:
+    """The figure with its legend above, and room for so many rows of it."""
     figure.update_layout(
         showlegend=True,
         legend={
@@ -424,7 +425,7 @@ def spread_capability(
     entries = len(curves) + len(shapes)
     rows = entries if narrow else -(-entries // 4)
     figure = finish(figure, height=(300 if narrow else 390) + 24 * rows)
-    return _legend_on_top(figure, rows=rows)
+    return legend_on_top(figure, rows=rows)
 
 
 def _agent_point(curve: AgentCurve, style: Style) -> go.Scatter:

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from robo_eval.axes.axis import Axis
 from robo_eval.axes.frontier import Bin, Frontier
 from robo_eval.axes.progress import Progress
-from robo_eval.report.figures import finish
+from robo_eval.report.figures import finish, legend_on_top
 from robo_eval.report.level_words import amount, ends
 from robo_eval.report.levels_model import Autonomy, PolicyLevel
 from robo_eval.report.panels import (
@@ -454,15 +454,7 @@ def delegability_frontier(
     )  # fmt: skip
     finish(figure, height=300 if narrow else 320)
     rows = len(names) + 1 if narrow else 1
-    figure.update_layout(
-        showlegend=True,
-        legend={
-            "orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
-            "itemclick": False, "itemdoubleclick": False, "itemwidth": 44,
-        },
-        margin_t=18 + 24 * rows,
-    )  # fmt: skip
-    return figure
+    return legend_on_top(figure, rows=rows)
 
 
 def _band(bins: Sequence[Bin], half: float, style: Style) -> go.Scatter:

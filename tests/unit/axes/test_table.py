@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from robo_eval import formulas
 from robo_eval.axes.axis import Axis, Measured
 from robo_eval.axes.episodes import EPISODE_AXES
+from robo_eval.axes.revision import revisions_measured
 from robo_eval.axes.settings import AnchorSettings, AxisSettings
 from robo_eval.axes.table import axes_of, axis_of
 from robo_eval.core.errors import InputError
@@ -89,11 +90,19 @@ def anchor(axis: str, baseline: float, expert: float, **changed: Any) -> Anchor:
     return Anchor(axis=axis, baseline=baseline, expert=expert, **given)
 
 
+def revised(evidence: Evidence | None, settings: AxisSettings, resamples: int = 300) -> Measured:
+    noted = None if evidence is None else evidence.revisions
+    return revisions_measured(noted, settings, resamples=resamples).measured
+
+
 def table(
     body: RobotResult | None = None, evidence: Evidence | None = None, **settings: Any
 ) -> dict[str, Axis]:
     own = episodes_frame(episodes())
-    found = axes_of(own, body, evidence or Evidence(), AxisSettings(**settings), resamples=300)
+    found = axes_of(
+        own, body, evidence or Evidence(), AxisSettings(**settings), resamples=300,
+        revision=revised(evidence, AxisSettings(**settings)),
+    )  # fmt: skip
     assert tuple(axis.name for axis in found) == AXES
     return {axis.name: axis for axis in found}
 
@@ -127,7 +136,7 @@ def test_with_everything_all_ten_axes_have_a_value_an_interval_and_draws():
 
 def test_with_nothing_every_missing_axis_says_which_file_or_column_it_needs():
     empty = episodes_frame(episodes(1)).iloc[:0]
-    found = axes_of(empty, None, Evidence(), AxisSettings())
+    found = axes_of(empty, None, Evidence(), AxisSettings(), revision=revised(None, AxisSettings()))
     assert tuple(axis.name for axis in found) == AXES
     needs = {
         "A": "uninterrupted_actions", "G": "quality", "P": "plan_depth", "M": "retention.csv",
@@ -205,9 +214,11 @@ def test_embodiment_is_that_of_the_robot_and_its_draws_have_its_ends():
         ),
     )
     own = episodes_frame(episodes())
-    found = {
-        axis.name: axis for axis in axes_of(own, body, Evidence(), AxisSettings(), resamples=20_000)
-    }["E"]
+    every = axes_of(
+        own, body, Evidence(), AxisSettings(), resamples=20_000,
+        revision=revised(None, AxisSettings(), 20_000),
+    )  # fmt: skip
+    found = {axis.name: axis for axis in every}["E"]
     assert found.raw == body.embodiment
     assert set(found.parts) == {"AR", "SS", "S2R"}
     assert found.draws is not None
