@@ -41,8 +41,8 @@ _MEANINGS: Final = (
     ("malformed", f"is damaged; {_COPY}"),
     ("not a database", f"is not an SQLite database; {_COPY}"),
     ("unable to open", "cannot be opened; check that file and folder are readable"),
-    ("no such table", f"has no table of episodes; {_COPY}"),
-    ("no such column", f"has not the columns of an episode log; {_COPY}"),
+    ("no such table", f"has not the tables it should have; {_COPY}"),
+    ("no such column", f"has not the columns it should have; {_COPY}"),
 )
 
 
@@ -61,13 +61,18 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except (SQLAlchemyError, sqlite3.Error) as err:
         # SQLAlchemy's own errors have several lines.
-        text = " ".join(str(err.orig if isinstance(err, DBAPIError) else err).split())
-        meaning = next((say for key, say in _MEANINGS if key in text.lower()), text)
-        raise TrialDirectoryError(f"{path}: {meaning}") from err
+        cause = err.orig if isinstance(err, DBAPIError) else err
+        raise TrialDirectoryError(f"{path}: {meaning_of(cause)}") from err
+
+
+def meaning_of(err: BaseException | None) -> str:
+    """What an error of SQLite means, in one line."""
+    text = " ".join(str(err).split())
+    return next((say for key, say in _MEANINGS if key in text.lower()), text)
 
 
 def check_file(path: Path) -> None:
-    """Refuse what cannot be an episode database, before SQLite touches it.
+    """Refuse what cannot be such a database, before SQLite touches it.
 
     Raises:
         TrialDirectoryError: If the file is missing, empty, cut short or something else.
@@ -91,13 +96,16 @@ def check_file(path: Path) -> None:
         raise TrialDirectoryError(f"{path}: is cut short: {size} of {expected} bytes; {_COPY}")
 
 
-def connect(path: Path, *, durable: bool = True, read_only: bool = False) -> Connection:
-    """Open an existing episode database of any schema version.
+def connect(
+    path: Path, *, durable: bool = True, read_only: bool = False, busy_s: float = _BUSY_S
+) -> Connection:
+    """Open an existing database of any schema version.
 
     Args:
         path: The database file.
         durable: Whether commits must survive a power cut, not only a killed process.
         read_only: Refuse writing; works on write-protected media as well.
+        busy_s: How long a writer waits for another one.
 
     Raises:
         TrialDirectoryError: If it is missing, damaged, locked or no database.
@@ -114,7 +122,14 @@ def connect(path: Path, *, durable: bool = True, read_only: bool = False) -> Con
             uri = f"file:{quote(str(path.absolute()))}?immutable=1"
 
     def open_file() -> sqlite3.Connection:
-        return sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
+        return sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=busy_s,
+            isolation_level=None,
+            # Whoever shares a connection between threads lets one of them in at a time.
+            check_same_thread=False,
+        )
 
     engine = create_engine(
         "sqlite://", creator=open_file, poolclass=StaticPool, isolation_level="AUTOCOMMIT"

@@ -45,8 +45,8 @@ DAMAGE = {
     "text": (lambda file: file.write_text("not a database" * 99), "not an SQLite database"),
     "header only": (lambda file: os.truncate(file, 100), "cut short"),
     "half": (lambda file: os.truncate(file, 8000), "cut short"),
-    "another database": (other_tables, "no table of episodes"),
-    "table dropped": (edit("drop table episodes"), "no table of episodes"),
+    "another database": (other_tables, "has not the tables"),
+    "table dropped": (edit("drop table episodes"), "has not the tables"),
     "version dropped": (edit("delete from alembic_version"), "schema version cannot be read"),
     "version nonsense": (
         edit("update alembic_version set version_num = 'x'"),

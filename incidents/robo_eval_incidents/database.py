@@ -1,0 +1,369 @@
+"""The one place that opens the database of an incident log: SQLite by path, PostgreSQL by URL."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, create_engine, make_url
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+from sqlalchemy.sql import ClauseElement
+
+from robo_eval.core.errors import InputError, MissingExtraError, TrialDirectoryError
+from robo_eval.log import database as files
+from robo_eval.log.files import explained, part_of, sync_folder
+from robo_eval_incidents.schema import CURRENT, METADATA, VERSION_TABLE
+
+_Result = TypeVar("_Result")
+
+_BUSY_S: Final = 30.0
+"""How long a writer waits for the others."""
+_PATIENCE_S: Final = 20.0
+"""How long a server that went away is asked again."""
+_CREATE_LOCK: Final = 7_302_411
+"""Advisory lock under which PostgreSQL tables are made: a number of our own."""
+_DRIVER: Final = "postgresql+psycopg"
+_LOST: Final = (
+    "server closed the connection", "connection refused", "terminating connection",
+    "the database system is", "connection is closed", "connection is lost", "connection reset",
+    "consuming input failed", "connection has been closed", "could not receive data",
+    "no such file or directory", "another command is already in progress",
+)  # fmt: skip
+"""What PostgreSQL's client says when the server went away, or is just coming up."""
+
+
+class IncidentLogError(InputError):
+    """An incident log cannot be read or written; nothing was changed."""
+
+
+class LostServerError(IncidentLogError):
+    """The database server went away; whether the last record arrived is not known."""
+
+
+class Database:
+    """A database with the tables of an incident log, used by one thread at a time.
+
+    Args:
+        target: Path of an SQLite file, or a URL that begins with `postgresql://`.
+        read_only: Refuse writing; an SQLite file may then be on write-protected media.
+
+    Raises:
+        IncidentLogError: If it is missing, damaged, of another schema, or cannot be reached.
+        MissingExtraError: If PostgreSQL's driver is not installed.
+    """
+
+    def __init__(self, target: str | Path, *, read_only: bool = False) -> None:
+        self._target = target
+        self.is_server = is_url(target)
+        self.name: Final = shown(target)
+        self.read_only: Final = read_only
+        self._lock = threading.RLock()
+        self._connection: Connection | None = None
+        try:
+            self._check_version()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None for a server."""
+        return None if self.is_server else Path(self._target)
+
+    def close(self) -> None:
+        """Close the connection; what was committed stays."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                try:
+                    files.close(connection)
+                except SQLAlchemyError:
+                    # The server went away first.
+                    connection.engine.dispose()
+
+    # Transactions ------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One state of the database, whoever writes meanwhile."""
+        with self._transaction("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction: after it ended its changes survive a power cut; on any error none is made.
+
+        Raises:
+            IncidentLogError: If the database cannot be written.
+        """
+        if self.read_only:
+            raise IncidentLogError(f"{self.name}: was opened for reading only")
+        with self._transaction("BEGIN IMMEDIATE", "BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin_file: str, begin_server: str) -> Iterator[Connection]:
+        with self._lock, self._translated():
+            connection = self._connected()
+            driver: Any = connection.connection.driver_connection
+            driver.execute(begin_server if self.is_server else begin_file)
+            try:
+                yield connection
+                driver.execute("COMMIT")
+            except BaseException:
+                self._roll_back(driver)
+                raise
+
+    def _roll_back(self, driver: Any) -> None:  # noqa: ANN401 - of either driver
+        # SQLite ends the transaction itself after some errors, such as a full disk; a server may
+        # be gone.
+        if self.is_server:
+            try:
+                driver.execute("ROLLBACK")
+            except driver_errors():
+                self.close()
+        elif driver.in_transaction:
+            driver.execute("ROLLBACK")
+
+    def persistently(self, work: Callable[[], _Result]) -> _Result:
+        """Do something again while the server is away, for a while.
+
+        Args:
+            work: May be done several times, with the effect of once.
+        """
+        deadline = time.monotonic() + _PATIENCE_S
+        wait_s = 0.05
+        while True:
+            try:
+                return work()
+            except LostServerError:
+                self.close()
+                if time.monotonic() + wait_s > deadline:
+                    raise
+            time.sleep(wait_s)
+            wait_s = min(2.0 * wait_s, 1.0)
+
+    # Connecting --------------------------------------------------------------------------------
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = (
+                _connect_server(str(self._target)) if self.is_server else self._connect_file()
+            )
+        return self._connection
+
+    def _connect_file(self) -> Connection:
+        path = Path(self._target)
+        return files.connect(path, durable=True, read_only=self.read_only, busy_s=_BUSY_S)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        with translated(self.name, is_server=self.is_server):
+            yield
+
+    def _check_version(self) -> None:
+        def read() -> str | None:
+            with self.reading() as connection:
+                return version_of(connection)
+
+        found = self.persistently(read) if self.is_server else read()
+        if found is None:
+            raise IncidentLogError(
+                f"{self.name}: is no incident log; `robo-eval incidents init` makes one"
+            )
+        if not found.isdigit() or int(found) > int(CURRENT):
+            raise IncidentLogError(
+                f"{self.name}: has schema version {found[:20]}, which is newer than this program's"
+                f" {CURRENT}; install a newer robo-eval to use it"
+            )
+        if int(found) < int(CURRENT):
+            raise IncidentLogError(
+                f"{self.name}: has schema version {found}, this program works with {CURRENT};"
+                " upgrade it with: robo-eval incidents migrate"
+            )
+
+
+def is_url(target: str | Path) -> bool:
+    """Whether a log is named by URL, not by path."""
+    return isinstance(target, str) and "://" in target
+
+
+def shown(target: str | Path) -> str:
+    """What a log is called in messages: never with a password."""
+    if not is_url(target):
+        return str(target)
+    try:
+        return make_url(str(target)).render_as_string(hide_password=True)
+    except ArgumentError:
+        return "the URL"
+
+
+@contextmanager
+def translated(name: str, *, is_server: bool) -> Iterator[None]:
+    """Turn errors of a database into one line that names it.
+
+    Raises:
+        IncidentLogError: In place of any database error of the body.
+    """
+    try:
+        yield
+    except TrialDirectoryError as err:
+        raise IncidentLogError(str(err)) from err
+    except driver_errors() as err:
+        cause: BaseException | None = getattr(err, "orig", None) or err
+        if not is_server:
+            raise IncidentLogError(f"{name}: {files.meaning_of(cause)}") from err
+        text = " ".join(str(cause).split())
+        if any(part in text.lower() for part in _LOST):
+            raise LostServerError(f"{name}: cannot be reached: {text:.200}") from err
+        raise IncidentLogError(f"{name}: {text:.300}") from err
+
+
+@cache
+def driver_errors() -> tuple[type[Exception], ...]:
+    """What drivers raise, of those that are installed."""
+    try:
+        import psycopg
+    except ImportError:
+        return (SQLAlchemyError, sqlite3.Error)
+    return (SQLAlchemyError, sqlite3.Error, psycopg.Error)
+
+
+def is_conflict(err: BaseException) -> bool:
+    """Whether a driver says that something is there already."""
+    return type(err).__name__ in {"IntegrityError", "UniqueViolation"}
+
+
+def _connect_server(target: str) -> Connection:
+    try:
+        url = make_url(target)
+    except ArgumentError as err:
+        raise IncidentLogError(
+            "the URL of the incident log cannot be read; it looks like"
+            " postgresql://user@host/database"
+        ) from err
+    if url.get_backend_name() != "postgresql":
+        raise IncidentLogError(
+            f"{url.get_backend_name()}: an incident log is an SQLite file, given by path, or in"
+            " PostgreSQL, given as postgresql://user@host/database"
+        )
+    try:
+        engine = create_engine(
+            url.set(drivername=_DRIVER),
+            isolation_level="AUTOCOMMIT",
+            poolclass=NullPool,
+            # Acknowledged is what would survive a power cut, whatever the server's default is.
+            connect_args={"options": "-c synchronous_commit=on", "connect_timeout": 10},
+        )
+    except (ImportError, NoSuchModuleError) as err:
+        raise MissingExtraError(
+            "PostgreSQL's driver is not installed; pip install 'robo-eval[postgres]'"
+        ) from err
+    return engine.connect()
+
+
+def version_of(connection: Connection) -> str | None:
+    """Schema version of a database; None if it is no incident log."""
+    inspector_sql = (
+        "SELECT to_regclass('records') IS NOT NULL AND to_regclass('alembic_version') IS NOT NULL"
+        if connection.dialect.name == "postgresql"
+        else "SELECT count(*) = 2 FROM sqlite_schema"
+        " WHERE type = 'table' AND name IN ('records', 'alembic_version')"
+    )
+    if not connection.exec_driver_sql(inspector_sql).scalar():
+        return None
+    found = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608
+    row = found.first()
+    return None if row is None else str(row[0])
+
+
+def create(target: str | Path, meta: dict[str, str]) -> None:
+    """Make the tables of an incident log.
+
+    Args:
+        target: Path of a file that is not there, or URL of a database without these tables.
+        meta: What is kept in the table `meta`.
+
+    Raises:
+        IncidentLogError: If there is a log already, or it cannot be written.
+    """
+    if is_url(target):
+        _create_on_server(str(target), meta)
+        return
+    path = Path(target)
+    if path.exists():
+        raise IncidentLogError(f"{path}: is there already")
+    part = part_of(path)
+    with translated(str(path), is_server=False), explained(path, "cannot be created"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(part))
+            with engine.begin() as connection:
+                _create_tables(connection, meta)
+            with engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            engine.dispose()
+            _take_name(part, path)
+            sync_folder(path.parent)
+        except FileExistsError as err:
+            raise IncidentLogError(f"{path}: is there already") from err
+        finally:
+            for leftover in path.parent.glob(f"{part.name}*"):
+                leftover.unlink()
+
+
+def _take_name(part: Path, path: Path) -> None:
+    """Give a file its name; of two who do so at once, one is refused."""
+    try:
+        path.hardlink_to(part)
+    except FileExistsError:
+        raise
+    except OSError:  # some file systems have no links
+        part.replace(path)
+
+
+def _create_on_server(target: str, meta: dict[str, str]) -> None:
+    name = shown(target)
+    with translated(name, is_server=True):
+        connection = _connect_server(target)
+        try:
+            connection.exec_driver_sql("BEGIN")
+            # Two who create it at once would otherwise meet in the middle.
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK})")
+            if version_of(connection) is not None:
+                raise IncidentLogError(f"{name}: there is an incident log already")
+            _create_tables(connection, meta)
+            connection.exec_driver_sql("COMMIT")
+        finally:
+            files.close(connection)
+
+
+def _create_tables(connection: Connection, meta: dict[str, str]) -> None:
+    METADATA.create_all(connection)
+    connection.exec_driver_sql(
+        f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+    )
+    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{CURRENT}')")  # noqa: S608
+    table = METADATA.tables["meta"]
+    connection.execute(
+        table.insert(), [{"name": name, "value": value} for name, value in meta.items()]
+    )
+
+
+def text_of(statement: ClauseElement, *, is_server: bool) -> str:
+    """The SQL of a statement as its driver takes it, with named parameters.
+
+    Statements by way of SQLAlchemy cost several times what SQLite needs for them; those on the
+    way of every record are compiled once and handed to the driver.
+    """
+    module: Any = postgresql if is_server else sqlite
+    dialect = module.dialect(paramstyle="pyformat" if is_server else "named")
+    return str(statement.compile(dialect=dialect))

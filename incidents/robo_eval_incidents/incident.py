@@ -1,0 +1,260 @@
+"""How an incident stands: what its report says after everything that was recorded since."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents.bodies import (
+    Action,
+    Attachment,
+    Closure,
+    Correction,
+    Effectiveness,
+    Evidence,
+    Reclassification,
+    Report,
+    Review,
+    plain,
+)
+from robo_eval_incidents.record import Record
+from robo_eval_incidents.taxonomy import Category, Severity, Status, worst
+from robo_eval_incidents.text import person_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A corrective action, and whether it helped.
+
+    Attributes:
+        record: The record of the action.
+        action: What is to be done.
+        checks: Records of checks of its effectiveness, oldest first.
+    """
+
+    record: Record
+    action: Action
+    checks: tuple[Record, ...] = ()
+
+    @property
+    def is_effective(self) -> bool | None:
+        """What the last check found; None if nobody checked."""
+        body = self.checks[-1].body if self.checks else None
+        return body.is_effective if isinstance(body, Effectiveness) else None
+
+
+@dataclass(slots=True)
+class Incident:
+    """An incident as it stands.
+
+    Attributes:
+        record: The record of its report.
+        report: The report with its corrections; severity and category are those of now.
+        records: All its records, oldest first, the report included.
+        severity: How bad it is.
+        counted_severity: How bad it counts: a milder one counts once it is reviewed.
+        highest_severity: The worst it ever was.
+        category: What kind of event it is.
+        evidence: All evidence, oldest first.
+        reviews: Records of reviews since it was last changed.
+        reviewers: Who stands behind the last verdict, reporter included.
+        verdict: The last verdict since it was last changed; None if there is none.
+        measures: Corrective actions.
+        is_closed: Whether it was closed.
+    """
+
+    record: Record
+    report: Report
+    records: list[Record]
+    severity: Severity
+    counted_severity: Severity
+    highest_severity: Severity
+    category: Category
+    evidence: list[Evidence]
+    changed_by: str | None
+    """Who reported it or changed it last; None if a rule did."""
+    reviews: list[Record] = field(default_factory=list)
+    measures: dict[str, Measure] = field(default_factory=dict)
+    is_closed: bool = False
+
+    @property
+    def incident_id(self) -> str:
+        """Its id."""
+        return self.record.record_id
+
+    @property
+    def name(self) -> str:
+        """What people call it: station and number."""
+        return f"{self.record.station}/{self.record.sequence}"
+
+    @property
+    def people_needed(self) -> int:
+        """How many people have to stand behind a verdict."""
+        return 2 if self.highest_severity.needs_two_people else 1
+
+    @property
+    def verdict(self) -> str | None:
+        """The last verdict since it was last changed."""
+        body = self.reviews[-1].body if self.reviews else None
+        return body.verdict if isinstance(body, Review) else None
+
+    @property
+    def reviewers(self) -> tuple[str, ...]:
+        """Who stands behind the last verdict.
+
+        Whoever reported an incident, or changed it last, stands behind its being one, and not
+        behind its being none.
+        """
+        names = {
+            person_key(record.by): record.by
+            for record in self.reviews
+            if isinstance(record.body, Review) and record.body.verdict == self.verdict
+        }
+        if self.verdict == "confirmed" and self.changed_by is not None:
+            names.setdefault(person_key(self.changed_by), self.changed_by)
+        return tuple(names.values())
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether enough people stand behind a verdict."""
+        return self.verdict is not None and len(self.reviewers) >= self.people_needed
+
+    @property
+    def status(self) -> Status:
+        """How far it has got."""
+        if self.is_closed:
+            return Status.CLOSED
+        if not self.is_reviewed:
+            is_draft = self.report.rule is not None and self.changed_by is None
+            return Status.DRAFT if is_draft and not self.reviews else Status.REPORTED
+        if self.verdict == "dismissed":
+            return Status.DISMISSED
+        is_open = any(not measure.is_effective for measure in self.measures.values())
+        return Status.ACTING if is_open else Status.CONFIRMED
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts: all do but those that were dismissed."""
+        return self.status is not Status.DISMISSED
+
+    # How it comes to stand so ------------------------------------------------------------------
+
+    @classmethod
+    def begun(cls, record: Record) -> Incident:
+        """An incident of which only the report is known."""
+        report = record.body
+        assert isinstance(report, Report)
+        return cls(
+            record=record,
+            report=report,
+            records=[record],
+            severity=report.severity,
+            counted_severity=report.severity,
+            highest_severity=report.severity,
+            category=report.category,
+            evidence=list(report.evidence),
+            changed_by=None if report.rule is not None else record.by,
+        )
+
+    def take(self, record: Record) -> None:
+        """Let one more record tell on it."""
+        body = record.body
+        self.records.append(record)
+        match body:
+            case Correction():
+                self.report = corrected(self.report, body.fields)
+                self._changed(record)
+            case Reclassification():
+                self.severity, self.category = body.severity, body.category
+                self.counted_severity = worst(self.counted_severity, body.severity)
+                self.highest_severity = worst(self.highest_severity, body.severity)
+                self.report = corrected(
+                    self.report, {"severity": body.severity, "category": body.category}
+                )
+                self._changed(record)
+            case Attachment():
+                self.evidence += body.evidence
+            case Review():
+                self.reviews.append(record)
+                if self.is_reviewed:
+                    self.counted_severity = self.severity
+            case Action():
+                self.measures[record.record_id] = Measure(record=record, action=body)
+                self.is_closed = False
+            case Effectiveness():
+                self._checked(record, body)
+            case Closure():
+                self.is_closed = True
+            case _:
+                pass
+
+    def _changed(self, record: Record) -> None:
+        self.changed_by = record.by
+        self.reviews.clear()
+        self.is_closed = False
+
+    def _checked(self, record: Record, body: Effectiveness) -> None:
+        measure = self.measures.get(body.action_id)
+        if measure is not None:
+            self.measures[body.action_id] = Measure(
+                record=measure.record, action=measure.action, checks=(*measure.checks, record)
+            )
+            self.is_closed = self.is_closed and body.is_effective
+
+
+def corrected(report: Report, fields: dict[str, Any]) -> Report:
+    """A report with other values in some fields.
+
+    Raises:
+        ValidationError: If a value is none the field takes.
+    """
+    return Report.model_validate({**plain(report), **fields})
+
+
+def incident_of(records: Sequence[Record]) -> Incident | None:
+    """The incident that some records are about; None while its report has not arrived.
+
+    Args:
+        records: All records of one incident, in any order.
+    """
+    ordered = in_order(records)
+    first = next((one for one in ordered if isinstance(one.body, Report)), None)
+    if first is None:
+        return None
+    found = Incident.begun(first)
+    for record in ordered:
+        if record is not first:
+            found.take(record)
+    return found
+
+
+def incidents_of(records: Iterable[Record]) -> list[Incident]:
+    """All incidents of some records, by when they happened."""
+    by_incident: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        if record.incident_id is not None:
+            by_incident[record.incident_id].append(record)
+    found = [incident for own in by_incident.values() if (incident := incident_of(own))]
+    return sorted(found, key=lambda one: (one.report.happened_ns, one.incident_id))
+
+
+def in_order(records: Sequence[Record]) -> list[Record]:
+    """Records by when they were written.
+
+    Within a station the chain says what came first, whatever its clock said.
+    """
+    latest: dict[str, int] = {}
+    keys: dict[str, tuple[int, str, int]] = {}
+    for record in sorted(records, key=lambda one: (one.station, one.sequence)):
+        time_ns = max(record.at.time_ns, latest.get(record.station, 0))
+        latest[record.station] = time_ns
+        keys[record.record_id] = (time_ns, record.station, record.sequence)
+    return sorted(records, key=lambda one: keys[one.record_id])
+
+
+def unknown_incident(name: str) -> InputError:
+    """That there is no such incident."""
+    return InputError(f"no incident {name!r:.80} in this log; `robo-eval incidents list` has them")

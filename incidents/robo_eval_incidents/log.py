@@ -1,0 +1,485 @@
+"""The log: records are appended to the chain of a station, and read back."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from sqlalchemy import Connection, bindparam, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from robo_eval.core.errors import InputError
+from robo_eval.log.provenance import software
+from robo_eval_incidents import workflow
+from robo_eval_incidents.bodies import Body, Opened, Report, Review, plain
+from robo_eval_incidents.database import (
+    Database,
+    IncidentLogError,
+    create,
+    driver_errors,
+    is_conflict,
+    is_url,
+    text_of,
+)
+from robo_eval_incidents.incident import Incident, incident_of, incidents_of, unknown_incident
+from robo_eval_incidents.record import (
+    GENESIS,
+    Entry,
+    Instant,
+    Record,
+    content_digest,
+    new_id,
+    now,
+    record_of,
+)
+from robo_eval_incidents.schema import META, RECORDS, STATIONS
+from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.text import name_of
+
+DATABASE: Final = "incidents.db"
+"""Name of the incident log in a trial directory."""
+EVIDENCE: Final = "incidents"
+"""Folder beside a log file in which pieces of traces are kept."""
+STATION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a station may be called."""
+_NUMBERED: Final = re.compile(r"(?P<station>[^/]+)/(?P<sequence>[0-9]{1,15})")
+_ID: Final = re.compile(r"[0-9a-f-]{8,36}")
+_PAGE: Final = 2_000
+_TRIES: Final = 20
+
+_RECORD: Final = ("station", "sequence", "record_id", "about", "content", "sha256")
+_HEAD: Final = ("sequence", "sha256", "time_ns", "monotonic_ns", "boot_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """How far a station has got.
+
+    Attributes:
+        sequence: Number of its newest record.
+        sha256: Digest of that record.
+        at: When it was written.
+    """
+
+    sequence: int
+    sha256: str
+    at: Instant
+
+
+class IncidentLog:
+    """An open incident log.
+
+    Args:
+        target: Path of an SQLite file, or URL of a PostgreSQL database.
+        station: As whom to write; None for the log's own station.
+        read_only: Refuse writing.
+
+    Raises:
+        IncidentLogError: If it is missing, damaged, of another schema, or cannot be reached.
+    """
+
+    def __init__(
+        self, target: str | Path, *, station: str | None = None, read_only: bool = False
+    ) -> None:
+        self.database: Final = Database(target, read_only=read_only)
+        self.name: Final = self.database.name
+        self._statements: Final = _Statements(is_server=self.database.is_server)
+        try:
+            self.meta: Final = self._read_meta()
+            self.station: Final = station_name(station or self.meta.get("station") or "unnamed")
+            self._is_named = bool(station or self.meta.get("station"))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database; what was appended stays."""
+        self.database.close()
+
+    @property
+    def evidence_folder(self) -> Path | None:
+        """What evidence is relative to; None for a log on a server."""
+        path = self.database.path
+        return None if path is None else path.parent
+
+    def _read_meta(self) -> dict[str, str]:
+        with self.database.reading() as connection:
+            return {row.name: row.value for row in connection.execute(select(META))}
+
+    # Writing -----------------------------------------------------------------------------------
+
+    def file(
+        self,
+        body: Body,
+        *,
+        by: str,
+        via: Via,
+        incident_id: str | None = None,
+        record_id: str | None = None,
+    ) -> Record:
+        """Record what somebody says; after this returned, it survives a power cut.
+
+        Args:
+            body: What they say.
+            by: Who.
+            via: By which door.
+            incident_id: Incident it is about, for all but a report and what is about none.
+            record_id: Id of the record; a new one if none is given. The same id twice is one
+                record.
+
+        Returns:
+            The record, with its place in the chain.
+
+        Raises:
+            RefusedError: If it may not follow what is recorded. Nothing was added.
+            InputError: If a name is none, or there is no such incident. Nothing was added.
+            IncidentLogError: If the database cannot be written. Nothing was added, unless a
+                server went away for good in that moment.
+        """
+        return self.append(
+            Entry(
+                body=body,
+                by=by,
+                via=via,
+                incident_id=incident_id,
+                record_id=record_id or new_id(),
+            )
+        )
+
+    def append(self, entry: Entry) -> Record:
+        """Record an entry; see `file`."""
+        if not self._is_named:
+            raise InputError(
+                f"{self.name}: say which station writes, by --station or ROBO_EVAL_STATION;"
+                " several stations share this log"
+            )
+        entry = _checked(entry)
+        if not self.database.is_server:
+            return self._append(entry)
+        return self.database.persistently(lambda: self._append(entry))
+
+    def _append(self, entry: Entry) -> Record:
+        for _ in range(_TRIES):
+            try:
+                with self.database.writing() as connection:
+                    return self._add(connection, entry)
+            except _ConflictError:
+                found = self.find(entry.record_id)
+                if found is not None:
+                    return _same(found, entry)
+                # Another process has just begun the same chain.
+        raise IncidentLogError(f"{self.name}: others write all the time; try again")
+
+    def _add(self, connection: Connection, entry: Entry) -> Record:
+        driver: Any = connection.connection.driver_connection
+        head = self._head(driver)
+        if head is None:
+            head = self._put(driver, None, _opening())[1]
+        if entry.incident_id is not None:
+            self._check_follows(connection, entry)
+        return self._put(driver, head, entry)[0]
+
+    def _check_follows(self, connection: Connection, entry: Entry) -> None:
+        incident_id = str(entry.incident_id)
+        incident = incident_of(self._about(connection, incident_id))
+        if incident is None:
+            raise unknown_incident(incident_id)
+        if any(record.record_id == entry.record_id for record in incident.records):
+            raise _ConflictError
+        other = entry.body.duplicate_of if isinstance(entry.body, Review) else None
+        if other is not None and incident_of(self._about(connection, other)) is None:
+            raise unknown_incident(other)
+        workflow.check(incident, entry.body, entry.by)
+
+    def _head(self, driver: Any) -> Head | None:  # noqa: ANN401 - of either driver
+        row = driver.execute(self._statements.read_head, {"station": self.station}).fetchone()
+        return None if row is None else _head_of(row)
+
+    def _put(self, driver: Any, head: Head | None, entry: Entry) -> tuple[Record, Head]:  # noqa: ANN401
+        at = now()
+        record = Record(
+            station=self.station,
+            sequence=1 if head is None else head.sequence + 1,
+            previous_sha256=GENESIS if head is None else head.sha256,
+            record_id=entry.record_id,
+            incident_id=entry.record_id if isinstance(entry.body, Report) else entry.incident_id,
+            at=at,
+            clock_step_ns=0 if head is None else at.step_since(head.at),
+            by=entry.by,
+            via=entry.via,
+            body=entry.body,
+        )
+        content = record.content()
+        sha256 = content_digest(content)
+        try:
+            driver.execute(self._statements.insert_record, row_of(record, content, sha256))
+        except driver_errors() as err:
+            if is_conflict(err):
+                raise _ConflictError from err
+            raise
+        new = Head(sequence=record.sequence, sha256=sha256, at=at)
+        driver.execute(self._statements.put_head, head_row(self.station, new))
+        return record, new
+
+    # Reading -----------------------------------------------------------------------------------
+
+    def heads(self) -> dict[str, Head]:
+        """How far each station has got, by name."""
+        with self.database.reading() as connection:
+            return heads_of(connection)
+
+    def records(self, *, station: str | None = None, after: int = 0) -> Iterator[Record]:
+        """Records in the order in which they arrived here, or those of a station in its own.
+
+        Args:
+            station: Only those of one station.
+            after: Begin after this number: of the station, or of arrival.
+
+        Raises:
+            InputError: If a stored record is none; the message names it.
+        """
+        for number, content in self.contents(station=station, after=after):
+            yield record_of(content, where=f"{self.name}: record {number}")
+
+    def contents(self, *, station: str | None = None, after: int = 0) -> Iterator[tuple[int, str]]:
+        """Canonical forms of records with their numbers; see `records`."""
+        order = RECORDS.c.number if station is None else RECORDS.c.sequence
+        query = select(order, RECORDS.c.content).order_by(order).limit(_PAGE)
+        if station is not None:
+            query = query.where(RECORDS.c.station == station)
+        while True:
+            with self.database.reading() as connection:
+                rows = connection.execute(query.where(order > after)).fetchall()
+            for number, content in rows:
+                after = number
+                yield number, content
+            if len(rows) < _PAGE:
+                return
+
+    def find(self, record_id: str) -> Record | None:
+        """The record with an id; None if there is none."""
+        with self.database.reading() as connection:
+            content = connection.execute(
+                select(RECORDS.c.content).where(RECORDS.c.record_id == record_id)
+            ).scalar()
+        return None if content is None else self._record(content)
+
+    def incident(self, name: str) -> Incident:
+        """An incident as it stands.
+
+        Args:
+            name: Its id, the beginning of its id (8 characters or more), or `STATION/NUMBER`.
+
+        Raises:
+            InputError: If there is none, or several begin so.
+        """
+        with self.database.reading() as connection:
+            found = incident_of(self._about(connection, self._id_of(connection, name)))
+        if found is None:
+            raise unknown_incident(name)
+        return found
+
+    def incidents(self) -> list[Incident]:
+        """All incidents as they stand, by when they happened."""
+        return incidents_of(self.records())
+
+    def _id_of(self, connection: Connection, name: str) -> str:
+        query = select(RECORDS.c.record_id).limit(2)
+        if numbered := _NUMBERED.fullmatch(name):
+            query = query.where(
+                RECORDS.c.station == numbered["station"],
+                RECORDS.c.sequence == int(numbered["sequence"]),
+            )
+        elif _ID.fullmatch(name):
+            query = query.where(RECORDS.c.record_id >= name, RECORDS.c.record_id < name + "g")
+        else:
+            raise unknown_incident(name)
+        found = connection.execute(query).scalars().all()
+        if len(found) > 1:
+            raise InputError(f"several incidents begin with {name!r}; give more of the id")
+        if not found:
+            raise unknown_incident(name)
+        return str(found[0])
+
+    def _about(self, connection: Connection, incident_id: str) -> list[Record]:
+        """All records of an incident, its report first."""
+        contents = select(RECORDS.c.content)
+        first = connection.execute(contents.where(RECORDS.c.record_id == incident_id))
+        others = connection.execute(contents.where(RECORDS.c.about == incident_id))
+        return [self._record(row[0]) for rows in (first, others) for row in rows]
+
+    def _record(self, content: str) -> Record:
+        return record_of(content, where=self.name)
+
+
+class _ConflictError(Exception):
+    """A record with this id, or at this place of the chain, is there already."""
+
+
+class _Statements:
+    """What is run for every record, compiled once."""
+
+    def __init__(self, *, is_server: bool) -> None:
+        insert: Any = postgresql.insert if is_server else sqlite.insert
+        put = insert(STATIONS).values({name: bindparam(name) for name in ("station", *_HEAD)})
+        put = put.on_conflict_do_update(
+            index_elements=["station"], set_={name: put.excluded[name] for name in _HEAD}
+        )
+        self.insert_record: Final = text_of(
+            insert(RECORDS).values({name: bindparam(name) for name in _RECORD}),
+            is_server=is_server,
+        )
+        self.put_head: Final = text_of(put, is_server=is_server)
+        self.read_head: Final = text_of(
+            select(*(STATIONS.c[name] for name in _HEAD))
+            .where(STATIONS.c.station == bindparam("station"))
+            .with_for_update(),
+            is_server=is_server,
+        )
+
+
+def open_log(
+    target: str | Path,
+    *,
+    station: str | None = None,
+    read_only: bool = False,
+    make: bool = False,
+) -> IncidentLog:
+    """Open an incident log.
+
+    Args:
+        target: Path of an SQLite file, a trial directory or other folder that holds
+            `incidents.db`, or URL of a PostgreSQL database.
+        station: As whom to write; None for the log's own station.
+        read_only: Refuse writing.
+        make: Make the log if it is not there.
+
+    Raises:
+        IncidentLogError: If it is missing, damaged, of another schema, or cannot be reached.
+    """
+    found: str | Path = target if is_url(target) else Path(target)
+    if isinstance(found, Path):
+        found = found / DATABASE if found.is_dir() else found
+        if make and not found.exists():
+            make_log(found, station=station)
+        elif not found.exists():
+            raise IncidentLogError(
+                f"{found}: no such incident log; `robo-eval incidents init` makes one"
+            )
+    return IncidentLog(found, station=station, read_only=read_only)
+
+
+def make_log(target: str | Path, *, station: str | None = None) -> None:
+    """Make an empty incident log.
+
+    Args:
+        target: Path of a file that is not there, or URL of a PostgreSQL database.
+        station: Its own station. A file has one in any case, named after this machine and a
+            random number, so that files of two machines can be merged; a server has none.
+
+    Raises:
+        IncidentLogError: If there is one, or it cannot be written.
+    """
+    meta = {"log_id": new_id()}
+    if station is not None:
+        meta["station"] = station_name(station)
+    elif not is_url(target):
+        host = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname().split(".")[0]).strip("-")
+        meta["station"] = f"{host[:40] or 'station'}-{secrets.token_hex(3)}"
+    create(target, meta)
+
+
+def station_name(name: str) -> str:
+    """A station's name.
+
+    Raises:
+        InputError: If it is none.
+    """
+    if not STATION.fullmatch(name):
+        raise InputError(
+            f"station {name!r:.80}: a name has letters, digits, dots, dashes and underscores, 64 at"
+            " most, and begins with a letter or digit"
+        )
+    return name
+
+
+def heads_of(connection: Connection) -> dict[str, Head]:
+    """How far each station has got, by name."""
+    query = select(STATIONS.c.station, *(STATIONS.c[name] for name in _HEAD))
+    rows = connection.execute(query.order_by(STATIONS.c.station))
+    return {row[0]: _head_of(row[1:]) for row in rows}
+
+
+def _head_of(row: Any) -> Head:  # noqa: ANN401 - a row of either driver
+    sequence, sha256, time_ns, monotonic_ns, boot_id = row
+    at = Instant(time_ns=time_ns, monotonic_ns=monotonic_ns, boot_id=boot_id)
+    return Head(sequence=sequence, sha256=sha256, at=at)
+
+
+def head_row(station: str, head: Head) -> dict[str, Any]:
+    """The row of a station's newest record."""
+    return {
+        "station": station,
+        "sequence": head.sequence,
+        "sha256": head.sha256,
+        "time_ns": head.at.time_ns,
+        "monotonic_ns": head.at.monotonic_ns,
+        "boot_id": head.at.boot_id,
+    }
+
+
+def row_of(record: Record, content: str, sha256: str) -> dict[str, Any]:
+    """The row of a record."""
+    is_about = record.incident_id is not None and record.incident_id != record.record_id
+    return {
+        "station": record.station,
+        "sequence": record.sequence,
+        "record_id": record.record_id,
+        "about": record.incident_id if is_about else None,
+        "content": content,
+        "sha256": sha256,
+    }
+
+
+def _opening() -> Entry:
+    body = Opened(software=software())
+    return Entry(body=body, by="robo-eval", via=Via.RULE, record_id=new_id())
+
+
+def _checked(entry: Entry) -> Entry:
+    by = name_of(entry.by, "by")
+    if entry.body.about_incident != (entry.incident_id is not None):
+        word = "needs" if entry.body.about_incident else "has no"
+        raise InputError(f"a record of kind {entry.body.kind!r} {word} incident_id")
+    return Entry(
+        body=entry.body,
+        by=by,
+        via=entry.via,
+        incident_id=entry.incident_id,
+        record_id=entry.record_id,
+    )
+
+
+def _same(found: Record, entry: Entry) -> Record:
+    if (found.by, found.kind, plain(found.body)) != (entry.by, entry.body.kind, plain(entry.body)):
+        raise InputError(
+            f"record {entry.record_id} is in the log already and says something else; give a new id"
+        )
+    return found

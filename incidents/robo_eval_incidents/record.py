@@ -1,0 +1,224 @@
+"""One record of the log, and the text over which its digest is taken."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import time
+import uuid
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from robo_eval.core.canonical import canonical_json
+from robo_eval.core.errors import InputError
+from robo_eval.core.yaml_form import first_problem
+from robo_eval_incidents.bodies import BODIES, Body, plain
+from robo_eval_incidents.taxonomy import Via
+
+GENESIS: Final = "0" * 64
+"""What the first record of a station names as the digest of the one before it."""
+FORM: Final = 1
+"""Canonical form new records are written in; older ones keep theirs."""
+MOST_BYTES: Final = 200_000
+"""No record is longer."""
+CLOCK_SLACK_NS: Final = 2_000_000_000
+"""A wall clock may drift so far from the steady one between two records without a remark."""
+
+# Goes on while the machine sleeps, where there is such a clock.
+_STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What somebody wants to have recorded.
+
+    Attributes:
+        body: What it says.
+        by: Who says it: a person's name, or that of a program.
+        via: By which door it comes in.
+        incident_id: Incident it is about; None for a record of its own.
+        record_id: Its id. Appending an entry twice, because nobody answered the first time, adds
+            one record.
+    """
+
+    body: Body
+    by: str
+    via: Via
+    incident_id: str | None = None
+    record_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """A moment by both clocks of a machine.
+
+    Attributes:
+        time_ns: Wall clock, UTC, ns since 1970.
+        monotonic_ns: Steady clock, ns since the machine was started.
+        boot_id: Which start of the machine that was.
+    """
+
+    time_ns: int
+    monotonic_ns: int
+    boot_id: str
+
+    def step_since(self, before: Instant) -> int:
+        """By how much the wall clock was set since an earlier moment, ns; 0 if it went on.
+
+        After a restart only a clock that is behind is noticed.
+        """
+        ahead = self.time_ns - before.time_ns
+        if self.boot_id == before.boot_id:
+            ahead -= self.monotonic_ns - before.monotonic_ns
+        elif ahead > 0:
+            return 0
+        return ahead if abs(ahead) > CLOCK_SLACK_NS else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record.
+
+    Attributes:
+        station: Whose chain it is in.
+        sequence: Its place there, from 1 on.
+        previous_sha256: Digest of the record before it.
+        record_id: Its id.
+        incident_id: Incident it is about: its own id for a report, None if it is about none.
+        at: When it was written.
+        clock_step_ns: By how much the wall clock was set since the station's record before.
+        by: Who wrote it.
+        via: By which door.
+        body: What it says.
+        form: Canonical form.
+    """
+
+    station: str
+    sequence: int
+    previous_sha256: str
+    record_id: str
+    incident_id: str | None
+    at: Instant
+    clock_step_ns: int
+    by: str
+    via: Via
+    body: Body
+    form: int = FORM
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return self.body.kind
+
+    def content(self) -> str:
+        """The canonical form: JSON of all fields, keys sorted, no spaces, UTF-8.
+
+        Raises:
+            InputError: If it is too long, or a text has no bytes.
+        """
+        values: dict[str, Any] = {
+            "body": plain(self.body),
+            "boot_id": self.at.boot_id,
+            "by": self.by,
+            "clock_step_ns": self.clock_step_ns,
+            "form": self.form,
+            "incident_id": self.incident_id,
+            "kind": self.kind,
+            "monotonic_ns": self.at.monotonic_ns,
+            "previous_sha256": self.previous_sha256,
+            "record_id": self.record_id,
+            "sequence": self.sequence,
+            "station": self.station,
+            "time_ns": self.at.time_ns,
+            "via": self.via.value,
+        }
+        data = canonical_json(values)
+        if len(data) > MOST_BYTES:
+            raise InputError(
+                f"the record has {len(data):,} bytes; {MOST_BYTES:,} are the most: keep long texts"
+                " and tables in a file of evidence"
+            )
+        return data.decode()
+
+
+def content_digest(content: str) -> str:
+    """SHA-256 of a canonical form, as 64 hexadecimal digits."""
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def record_of(content: str, *, where: str) -> Record:
+    """The record of a canonical form.
+
+    Args:
+        content: The text.
+        where: What holds it, for messages.
+
+    Raises:
+        InputError: If it is no record; the message names field and place.
+    """
+    try:
+        values = json.loads(content)
+        body = BODIES[values["kind"]]
+    except (ValueError, TypeError, KeyError, RecursionError) as err:
+        raise InputError(f"{where}: is no record of an incident log: {err!r:.80}") from err
+    if values.get("form") != FORM:
+        raise InputError(
+            f"{where}: is of form {values.get('form')!r:.20}, this program reads {FORM}; install a"
+            " newer robo-eval"
+        )
+    try:
+        return Record(
+            station=values["station"],
+            sequence=values["sequence"],
+            previous_sha256=values["previous_sha256"],
+            record_id=values["record_id"],
+            incident_id=values["incident_id"],
+            at=Instant(
+                time_ns=values["time_ns"],
+                monotonic_ns=values["monotonic_ns"],
+                boot_id=values["boot_id"],
+            ),
+            clock_step_ns=values["clock_step_ns"],
+            by=values["by"],
+            via=Via(values["via"]),
+            body=body.model_validate(values["body"]),
+        )
+    except ValidationError as err:
+        raise InputError(f"{where}, body: {first_problem(err, body)}") from err
+    except (KeyError, ValueError) as err:
+        raise InputError(f"{where}: is no record of an incident log: {err!r:.80}") from err
+
+
+def new_id() -> str:
+    """An id for a record: a UUID of version 7, whose beginning is the time.
+
+    References:
+        RFC 9562, section 5.7.
+    """
+    value = time.time_ns() // 1_000_000 << 80 | secrets.randbits(80)
+    value &= ~(0xF << 76 | 0x3 << 62)
+    return str(uuid.UUID(int=value | 0x7 << 76 | 0x2 << 62))
+
+
+def now() -> Instant:
+    """This moment."""
+    return Instant(
+        time_ns=time.time_ns(),
+        monotonic_ns=time.clock_gettime_ns(_STEADY),
+        boot_id=_boot_id(os.getpid()),
+    )
+
+
+@cache
+def _boot_id(pid: int) -> str:
+    """What names this start of the machine; of the process where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return f"process-{pid}-{time.time_ns()}"
