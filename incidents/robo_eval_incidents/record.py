@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import time
-import uuid
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -203,7 +202,8 @@ def new_id() -> str:
     """
     value = time.time_ns() // 1_000_000 << 80 | secrets.randbits(80)
     value &= ~(0xF << 76 | 0x3 << 62)
-    return str(uuid.UUID(int=value | 0x7 << 76 | 0x2 << 62))
+    text = f"{value | 0x7 << 76 | 0x2 << 62:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def now() -> Instant:

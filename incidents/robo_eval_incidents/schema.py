@@ -64,6 +64,7 @@ CHECKPOINTS: Final = Table(
     "checkpoints",
     METADATA,
     Column("number", _NUMBER, primary_key=True),
+    Column("sha256", Text, nullable=False, unique=True),
     Column("content", Text, nullable=False),
     Column("signature", Text, nullable=False),
     Column("stamp", Text),
@@ -101,9 +102,9 @@ PAGE: Final = Table(
 """How each incident stands: what pages and lists are read from. Made from the records, and made
 anew from them whenever it is behind; no result depends on it."""
 
-Index("page_by_time", PAGE.c.happened_ns)
+Index("page_by_time", PAGE.c.happened_ns, PAGE.c.incident_id)
 for _column in ("severity", "status", "robot", "side", "category"):
-    Index(f"page_by_{_column}", PAGE.c[_column], PAGE.c.happened_ns)
+    Index(f"page_by_{_column}", PAGE.c[_column], PAGE.c.happened_ns, PAGE.c.incident_id)
 
 PAGED: Final = Table(
     "paged",

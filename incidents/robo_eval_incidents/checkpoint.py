@@ -1,0 +1,324 @@
+"""Checkpoints: signed statements of how far each station had got, to be kept elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import select
+
+from robo_eval.core.canonical import canonical_json
+from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.log.files import explained, write_atomically
+from robo_eval.log.signing import fingerprint
+from robo_eval_incidents.log import Head, IncidentLog, heads_of
+from robo_eval_incidents.record import GENESIS, content_digest, now
+from robo_eval_incidents.schema import CHECKPOINTS
+from robo_eval_incidents.text import name_of
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+FORM: Final = 1
+_LEAF: Final = b"\x00"
+_NODE: Final = b"\x01"
+_STAMP_S: Final = 20
+_MOST_BYTES: Final = 50_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint.
+
+    Attributes:
+        content: Its canonical form, over which the signature is.
+        signature: Ed25519 signature, base64.
+        stamp: RFC 3161 time-stamp token over the content, base64; None if nobody stamped it.
+    """
+
+    content: str
+    signature: str
+    stamp: str | None = None
+
+    @property
+    def sha256(self) -> str:
+        """Digest of its content."""
+        return content_digest(self.content)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What it says."""
+        found = json.loads(self.content)
+        if not isinstance(found, dict):
+            raise ValueError("is no JSON object")
+        return found
+
+    @property
+    def heads(self) -> dict[str, tuple[int, str]]:
+        """How far each station had got: number and digest of its newest record."""
+        return {
+            str(name): (int(head["sequence"]), str(head["sha256"]))
+            for name, head in self.values["heads"].items()
+        }
+
+    @property
+    def signer(self) -> str:
+        """Fingerprint of the key it names."""
+        return fingerprint(base64.b64decode(self.values["public_key"]))
+
+    def problems(self) -> list[str]:
+        """What is wrong with it by itself: its signature, its root."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        try:
+            values, heads = self.values, self.heads
+            public = base64.b64decode(values["public_key"], validate=True)
+            signature = base64.b64decode(self.signature, validate=True)
+            Ed25519PublicKey.from_public_bytes(public).verify(signature, self.content.encode())
+        except InvalidSignature:
+            return ["was changed: its signature is not over these bytes"]
+        except (ValueError, KeyError, TypeError, AttributeError) as err:
+            return [f"is no checkpoint with its signature: {err!r:.80}"]
+        if values.get("merkle_root") != merkle_root(heads):
+            return ["names a root that is not the one of its stations"]
+        return []
+
+
+def merkle_root(heads: Mapping[str, tuple[int, str]]) -> str:
+    """Root of the Merkle tree over the newest records of all stations, by their names.
+
+    Args:
+        heads: Number and digest of the newest record, by station.
+
+    References:
+        RFC 6962, section 2.1 (the shape of the tree, and the prefixes of leaves and nodes).
+
+    Example:
+        >>> merkle_root({})[:16]
+        'e3b0c44298fc1c14'
+    """
+    leaves = [
+        hashlib.sha256(_LEAF + canonical_json([name, *heads[name]])).digest()
+        for name in sorted(heads)
+    ]
+    return _root(leaves).hex()
+
+
+def _root(leaves: Sequence[bytes]) -> bytes:
+    if not leaves:
+        return hashlib.sha256(b"").digest()
+    if len(leaves) == 1:
+        return leaves[0]
+    # The largest power of two that is less than their number.
+    split = 1 << (len(leaves) - 1).bit_length() - 1
+    return hashlib.sha256(_NODE + _root(leaves[:split]) + _root(leaves[split:])).digest()
+
+
+def make_checkpoint(log: IncidentLog, key: Ed25519PrivateKey, *, by: str) -> Checkpoint:
+    """State how far each station has got, sign it, and keep it in the log.
+
+    Args:
+        log: The log.
+        key: Who signs.
+        by: Who asked for it.
+
+    Returns:
+        The checkpoint; write it to a file and keep that elsewhere.
+
+    Raises:
+        InputError: If `by` is no name.
+        IncidentLogError: If the log cannot be written.
+    """
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    by = name_of(by, "by")
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    with log.database.writing() as connection:
+        before = connection.execute(
+            select(CHECKPOINTS.c.sha256).order_by(CHECKPOINTS.c.number.desc()).limit(1)
+        ).scalar()
+        heads = {name: _head(head) for name, head in heads_of(connection).items()}
+        content = canonical_json(
+            {
+                "by": by,
+                "form": FORM,
+                "heads": {
+                    name: {"sequence": sequence, "sha256": sha256}
+                    for name, (sequence, sha256) in heads.items()
+                },
+                "log_id": log.meta.get("log_id", ""),
+                "merkle_root": merkle_root(heads),
+                "previous_sha256": before or GENESIS,
+                "public_key": base64.b64encode(public).decode(),
+                "time_ns": now().time_ns,
+            }
+        ).decode()
+        signature = base64.b64encode(key.sign(content.encode())).decode()
+        found = Checkpoint(content=content, signature=signature)
+        connection.execute(
+            CHECKPOINTS.insert().values(
+                sha256=found.sha256, content=content, signature=signature, stamp=None
+            )
+        )
+    return found
+
+
+def _head(head: Head) -> tuple[int, str]:
+    return head.sequence, head.sha256
+
+
+def checkpoints_of(log: IncidentLog) -> list[Checkpoint]:
+    """The checkpoints a log keeps of itself, oldest first."""
+    with log.database.reading() as connection:
+        rows = connection.execute(select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)).all()
+    return [
+        Checkpoint(content=row.content, signature=row.signature, stamp=row.stamp) for row in rows
+    ]
+
+
+def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
+    """Write a checkpoint to a file of its own.
+
+    Raises:
+        TrialDirectoryError: If it cannot be written.
+    """
+    data = {"checkpoint": checkpoint.content, "signature": checkpoint.signature}
+    if checkpoint.stamp is not None:
+        data["stamp"] = checkpoint.stamp
+    write_atomically(path, json.dumps(data, indent=2).encode() + b"\n")
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint from a file.
+
+    Raises:
+        InputError: If it is none; whether its signature holds is `Checkpoint.problems`.
+        TrialDirectoryError: If it cannot be read.
+    """
+    with explained(path, "cannot be read"):
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path}: is no checkpoint of an incident log: it is too long")
+        data = path.read_bytes()
+    try:
+        values = json.loads(data)
+        content, signature = values["checkpoint"], values["signature"]
+        stamp = values.get("stamp")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+        raise InputError(f"{path}: is no checkpoint of an incident log: {err!r:.80}") from err
+    if not (isinstance(content, str) and isinstance(signature, str)):
+        raise InputError(f"{path}: is no checkpoint of an incident log: a field is no text")
+    return Checkpoint(
+        content=content, signature=signature, stamp=None if stamp is None else str(stamp)
+    )
+
+
+# Time stamps -----------------------------------------------------------------------------------
+
+
+def stamp(log: IncidentLog, checkpoint: Checkpoint, url: str) -> Checkpoint:
+    """Have a time-stamping authority confirm when a checkpoint was there.
+
+    Args:
+        log: The log that keeps the checkpoint.
+        checkpoint: The checkpoint.
+        url: Where the authority answers, `http://` or `https://`.
+
+    Returns:
+        The checkpoint with its stamp.
+
+    Raises:
+        InputError: If the authority cannot be reached, or does not stamp it.
+        MissingExtraError: If the library for it is not installed.
+    """
+    from urllib.error import URLError
+    from urllib.request import Request, urlopen
+
+    client = _client()
+    if not url.startswith(("http://", "https://")):
+        raise InputError(f"stamp URL {url!r:.200}: begins with http:// or https://")
+    asked = client.TimestampRequestBuilder().data(checkpoint.content.encode()).build()
+    request = Request(  # noqa: S310 - of the two schemes only
+        url, data=asked.as_bytes(), headers={"Content-Type": "application/timestamp-query"}
+    )
+    try:
+        with urlopen(request, timeout=_STAMP_S) as answer:  # noqa: S310
+            token = answer.read(1_000_000)
+        response = client.decode_timestamp_response(token)
+    except (OSError, URLError, ValueError) as err:
+        raise InputError(f"{url}: does not stamp: {err}; the checkpoint itself is kept") from err
+    problem = _stamp_problem(response, checkpoint.content)
+    if problem is not None:
+        raise InputError(f"{url}: {problem}; the checkpoint itself is kept")
+    found = Checkpoint(
+        content=checkpoint.content,
+        signature=checkpoint.signature,
+        stamp=base64.b64encode(token).decode(),
+    )
+    with log.database.writing() as connection:
+        connection.execute(
+            CHECKPOINTS.update()
+            .where(CHECKPOINTS.c.sha256 == checkpoint.sha256)
+            .values(stamp=found.stamp)
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StampCheck:
+    """What a time stamp says.
+
+    Attributes:
+        time: When, by the authority's clock, ISO 8601; None if it is no stamp of this content.
+        problem: What is wrong with it; None if nothing is.
+    """
+
+    time: str | None
+    problem: str | None
+
+
+def check_stamp(checkpoint: Checkpoint) -> StampCheck | None:
+    """Whether a stamp is over this checkpoint; None if there is no stamp.
+
+    Whether the authority's signature is to be trusted is for its certificates to say:
+    `openssl ts -verify` checks that.
+
+    Raises:
+        MissingExtraError: If the library for it is not installed.
+    """
+    if checkpoint.stamp is None:
+        return None
+    client = _client()
+    try:
+        response = client.decode_timestamp_response(base64.b64decode(checkpoint.stamp))
+    except ValueError as err:
+        return StampCheck(time=None, problem=f"its time stamp cannot be read: {err}")
+    problem = _stamp_problem(response, checkpoint.content)
+    if problem is not None:
+        return StampCheck(time=None, problem=f"its time stamp: {problem}")
+    return StampCheck(time=response.tst_info.gen_time.isoformat(), problem=None)
+
+
+def _stamp_problem(response: Any, content: str) -> str | None:  # noqa: ANN401 - untyped library
+    if response.status not in (0, 1):
+        return f"was refused with status {response.status}"
+    imprint = response.tst_info.message_imprint
+    digest = {32: hashlib.sha256, 48: hashlib.sha384, 64: hashlib.sha512}.get(len(imprint.message))
+    if digest is None or digest(content.encode()).digest() != imprint.message:
+        return "is over something else"
+    return None
+
+
+def _client() -> Any:  # noqa: ANN401 - a module
+    try:
+        import rfc3161_client
+    except ImportError as err:
+        raise MissingExtraError(
+            "the library for time stamps is not installed; pip install 'robo-eval[stamp]'"
+        ) from err
+    return rfc3161_client

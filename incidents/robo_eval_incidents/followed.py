@@ -1,0 +1,316 @@
+"""The tables that lists are read from: made from the records, and made to follow them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sqlalchemy import Column, Connection, Table, create_engine, delete, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents.bodies import Exposure, plain
+from robo_eval_incidents.incident import Incident, incident_of
+from robo_eval_incidents.log import IncidentLog, heads_of
+from robo_eval_incidents.record import Record, record_of
+from robo_eval_incidents.schema import EXPOSED, METADATA, PAGE, PAGED, RECORDS
+from robo_eval_incidents.taxonomy import Status
+
+_BATCH: Final = 2_000
+"""Records that are taken into the tables at once."""
+_CHUNK: Final = 400
+"""Names in one query."""
+_SHOWN: Final = 300
+"""Characters of a description in a list."""
+_FOLLOW_LOCK: Final = 7_302_412
+"""Advisory lock under which the tables are brought up to date: a number of our own."""
+
+
+@contextmanager
+def followed(log: IncidentLog) -> Iterator[Connection]:
+    """A connection on which the tables are as new as the records."""
+    if log.database.read_only:
+        with _in_memory(log) as connection:
+            yield connection
+        return
+    while _is_behind(log):
+        with log.database.writing() as connection:
+            if log.database.is_server:
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_FOLLOW_LOCK})")
+            _follow(connection, log)
+    with log.database.reading() as connection:
+        yield connection
+
+
+@contextmanager
+def _in_memory(log: IncidentLog) -> Iterator[Connection]:
+    """Tables of its own, for a log that cannot be written."""
+    engine = create_engine("sqlite://")
+    METADATA.create_all(engine)
+    with engine.connect() as connection:
+        by_incident: dict[str, list[Record]] = defaultdict(list)
+        for record in log.records():
+            if record.incident_id is not None:
+                by_incident[record.incident_id].append(record)
+            elif isinstance(record.body, Exposure):
+                row = _exposed_row(record.record_id, plain(record.body))
+                connection.execute(EXPOSED.insert(), row)
+        found = (incident_of(own) for own in by_incident.values())
+        rows = [_page_row(incident) for incident in found if incident is not None]
+        if rows:
+            connection.execute(PAGE.insert(), rows)
+        yield connection
+    engine.dispose()
+
+
+def _is_behind(log: IncidentLog) -> bool:
+    with log.database.reading() as connection:
+        heads = {name: head.sequence for name, head in heads_of(connection).items()}
+        return heads != _paged(connection)
+
+
+def _paged(connection: Connection) -> dict[str, int]:
+    return {row.station: row.sequence for row in connection.execute(select(PAGED))}
+
+
+def _follow(connection: Connection, log: IncidentLog) -> None:
+    """Take in the next records of each station."""
+    heads, paged = heads_of(connection), _paged(connection)
+    if any(
+        number > (heads[name].sequence if name in heads else 0) for name, number in paged.items()
+    ):
+        # The records are those of an older copy: nothing here can be relied on.
+        for table in (PAGE, EXPOSED, PAGED):
+            connection.execute(delete(table))
+        paged = {}
+    changed: set[str] = set()
+    for station, head in heads.items():
+        after = paged.get(station, 0)
+        if head.sequence > after:
+            new = _next_records(connection, log, station, after)
+            changed.update(record.incident_id for record in new if record.incident_id is not None)
+            hours = [
+                _exposed_row(record.record_id, plain(record.body))
+                for record in new
+                if isinstance(record.body, Exposure)
+            ]
+            _put(connection, EXPOSED, hours)
+            _put(connection, PAGED, [{"station": station, "sequence": new[-1].sequence}])
+    _put(connection, PAGE, _rows_of(connection, log.name, sorted(changed)))
+
+
+def _next_records(
+    connection: Connection, log: IncidentLog, station: str, after: int
+) -> list[Record]:
+    query = (
+        select(RECORDS.c.sequence, RECORDS.c.content)
+        .where(RECORDS.c.station == station, RECORDS.c.sequence > after)
+        .order_by(RECORDS.c.sequence)
+        .limit(_BATCH)
+    )
+    found = [
+        record_of(content, where=f"{log.name}: {station}/{sequence}")
+        for sequence, content in connection.execute(query)
+    ]
+    if not found:
+        raise InputError(
+            f"{log.name}: records of station {station} are missing after {after}; `robo-eval"
+            " verify` says more"
+        )
+    return found
+
+
+def _rows_of(connection: Connection, name: str, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """How incidents stand; those whose report has not arrived are left out."""
+    rows = []
+    for start in range(0, len(ids), _CHUNK):
+        chunk = ids[start : start + _CHUNK]
+        records: dict[str, list[Record]] = defaultdict(list)
+        for column in (RECORDS.c.record_id, RECORDS.c.about):
+            query = select(RECORDS.c.content).where(column.in_(chunk))
+            for content in connection.execute(query).scalars():
+                record = record_of(content, where=name)
+                records[str(record.incident_id)].append(record)
+        found = (incident_of(own) for own in records.values())
+        rows += [_page_row(incident) for incident in found if incident is not None]
+    return rows
+
+
+def _put(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) -> None:
+    rows = list(rows)
+    if not rows:
+        return
+    insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(table)
+    keys = [column.name for column in table.primary_key]
+    statement = statement.on_conflict_do_update(
+        index_elements=keys,
+        set_={name: statement.excluded[name] for name in table.columns.keys() if name not in keys},  # noqa: SIM118
+    )
+    connection.execute(statement, rows)
+
+
+def _page_row(incident: Incident) -> dict[str, Any]:
+    return _row(
+        incident.record,
+        plain(incident.report),
+        severity=incident.severity.value,
+        counted_severity=incident.counted_severity.value,
+        category=incident.category.value,
+        status=incident.status.value,
+        counts=incident.counts,
+    )
+
+
+def _first_row(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of an incident of which there is only the report, from what that says."""
+    body = values["body"]
+    return _row(
+        values,
+        body,
+        severity=body["severity"],
+        counted_severity=body["severity"],
+        category=body["category"],
+        status=(Status.DRAFT if body.get("rule") is not None else Status.REPORTED).value,
+        counts=True,
+    )
+
+
+def _row(
+    record: Record | Mapping[str, Any], body: Mapping[str, Any], **state: str | bool
+) -> dict[str, Any]:
+    frame = (
+        record
+        if isinstance(record, Mapping)
+        else {
+            "record_id": record.record_id,
+            "station": record.station,
+            "sequence": record.sequence,
+            "by": record.by,
+        }
+    )
+    return {
+        "incident_id": frame["record_id"],
+        "station": frame["station"],
+        "sequence": frame["sequence"],
+        "happened_ns": body["happened_ns"],
+        "robot": body["robot"],
+        "side": body["side"],
+        "engagement": body["engagement"],
+        "episode_id": body.get("episode_id"),
+        "policy": body.get("policy"),
+        "by": frame["by"],
+        "description": body["description"][:_SHOWN],
+        **state,
+    }
+
+
+def _exposed_row(record_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "record_id": record_id,
+        "robot": body["robot"],
+        "side": body["side"],
+        "mode": body["mode"],
+        "task": body["task"],
+        "policy": body.get("policy"),
+        "episode_id": body.get("episode_id"),
+        "trial": body.get("trial"),
+        "start_ns": body["start_ns"],
+        "end_ns": body["start_ns"] + round(body["seconds"] * 1e9),
+    }
+
+
+# Looking whether they do -----------------------------------------------------------------------
+
+
+def differences(connection: Connection, name: str) -> Iterator[str]:
+    """Where the tables say something else than the records they have followed.
+
+    Args:
+        connection: A transaction on the log.
+        name: Of the log, for messages.
+    """
+    paged = _paged(connection)
+    heads = {station: head.sequence for station, head in heads_of(connection).items()}
+    if any(number > heads.get(station, 0) for station, number in paged.items()):
+        return  # of another copy of the log; the next list makes them anew
+    changed, newer = _touched(connection, paged)
+    shown = 0
+    for record, row in _beside(connection, PAGE, PAGE.c.incident_id, '"kind":"report"'):
+        if record["sequence"] > paged.get(record["station"], 0):
+            continue
+        shown += 1
+        wanted = _first_row(record)
+        if record["record_id"] not in changed | newer and wanted != row:
+            yield _difference(record, wanted, row)
+    hours = 0
+    for record, row in _beside(connection, EXPOSED, EXPOSED.c.record_id, '"kind":"exposure"'):
+        if record["sequence"] > paged.get(record["station"], 0):
+            continue
+        hours += 1
+        wanted = _exposed_row(record["record_id"], record["body"])
+        if wanted != row:
+            yield _difference(record, wanted, row)
+    yield from _changed_differences(connection, name, sorted(changed - newer))
+    for table, count in ((PAGE, shown), (EXPOSED, hours)):
+        found = connection.execute(select(func.count()).select_from(table)).scalar()
+        if found != count:
+            yield f"table {table.name!r} lists {found} where the records have {count}"
+
+
+def _touched(connection: Connection, paged: Mapping[str, int]) -> tuple[set[str], set[str]]:
+    """Incidents that something was recorded about: what was followed, and what was not yet."""
+    changed: set[str] = set()
+    newer: set[str] = set()
+    query = select(RECORDS.c.about, RECORDS.c.station, RECORDS.c.sequence)
+    for about, station, sequence in connection.execute(query.where(RECORDS.c.about.isnot(None))):
+        (changed if sequence <= paged.get(station, 0) else newer).add(about)
+    return changed, newer
+
+
+def _beside(
+    connection: Connection,
+    table: Table,
+    key: Column[str],
+    kind: str,
+) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """What records of a kind say, each with its row of a table; None if it has none."""
+    after = 0
+    query = (
+        select(RECORDS.c.number, RECORDS.c.content, table)
+        .join(table, key == RECORDS.c.record_id, isouter=True)
+        .where(RECORDS.c.content.contains(kind))
+        .order_by(RECORDS.c.number)
+        .limit(_BATCH)
+    )
+    names = list(table.columns.keys())
+    while rows := connection.execute(query.where(RECORDS.c.number > after)).fetchall():
+        for number, content, *cells in rows:
+            after = number
+            values = json.loads(content)
+            if f'"kind":"{values["kind"]}"' == kind:
+                yield values, dict(zip(names, cells, strict=True)) if cells[0] is not None else None
+
+
+def _changed_differences(connection: Connection, name: str, ids: Sequence[str]) -> Iterator[str]:
+    for start in range(0, len(ids), _CHUNK):
+        chunk = ids[start : start + _CHUNK]
+        query = select(PAGE).where(PAGE.c.incident_id.in_(chunk))
+        rows = {row["incident_id"]: dict(row) for row in connection.execute(query).mappings()}
+        for wanted in _rows_of(connection, name, chunk):
+            row = rows.get(wanted["incident_id"])
+            if row != wanted:
+                yield _difference(wanted, wanted, row)
+
+
+def _difference(
+    record: Mapping[str, Any], wanted: Mapping[str, Any], row: Mapping[str, Any] | None
+) -> str:
+    place = f"{record['station']}/{record['sequence']}"
+    if row is None:
+        return f"{place}: is left out of the lists"
+    names = [name for name in wanted if wanted[name] != row[name]]
+    return f"{place}: the lists show another {', '.join(names)} than the records say"

@@ -1,0 +1,1 @@
+"""Alembic's scripts: one file per schema version of the incident log."""

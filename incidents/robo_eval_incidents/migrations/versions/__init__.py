@@ -1,0 +1,1 @@
+"""The steps from one schema version to the next."""
