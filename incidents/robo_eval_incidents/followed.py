@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Table, create_engine, delete, func, select
+from sqlalchemy import Column, Connection, Table, create_engine, delete, exists, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from robo_eval.core.errors import InputError
@@ -17,7 +17,7 @@ from robo_eval_incidents.incident import Incident, incident_of
 from robo_eval_incidents.log import IncidentLog, heads_of
 from robo_eval_incidents.record import Record, record_of
 from robo_eval_incidents.schema import EXPOSED, METADATA, PAGE, PAGED, RECORDS
-from robo_eval_incidents.taxonomy import Status
+from robo_eval_incidents.taxonomy import Status, Via
 
 _BATCH: Final = 2_000
 """Records that are taken into the tables at once."""
@@ -25,6 +25,8 @@ _CHUNK: Final = 400
 """Names in one query."""
 _SHOWN: Final = 300
 """Characters of a description in a list."""
+_SOME: Final = 100
+"""Rows that are named before it is enough."""
 _FOLLOW_LOCK: Final = 7_302_412
 """Advisory lock under which the tables are brought up to date: a number of our own."""
 
@@ -174,7 +176,7 @@ def _first_row(values: Mapping[str, Any]) -> dict[str, Any]:
         severity=body["severity"],
         counted_severity=body["severity"],
         category=body["category"],
-        status=(Status.DRAFT if body.get("rule") is not None else Status.REPORTED).value,
+        status=(Status.DRAFT if values["via"] == Via.RULE else Status.REPORTED).value,
         counts=True,
     )
 
@@ -238,37 +240,59 @@ def differences(connection: Connection, name: str) -> Iterator[str]:
     if any(number > heads.get(station, 0) for station, number in paged.items()):
         return  # of another copy of the log; the next list makes them anew
     changed, newer = _touched(connection, paged)
-    shown = 0
+    told = changed | newer
     for record, row in _beside(connection, PAGE, PAGE.c.incident_id, '"kind":"report"'):
-        if record["sequence"] > paged.get(record["station"], 0):
-            continue
-        shown += 1
-        wanted = _first_row(record)
-        if record["record_id"] not in changed | newer and wanted != row:
-            yield _difference(record, wanted, row)
-    hours = 0
-    for record, row in _beside(connection, EXPOSED, EXPOSED.c.record_id, '"kind":"exposure"'):
-        if record["sequence"] > paged.get(record["station"], 0):
-            continue
-        hours += 1
-        wanted = _exposed_row(record["record_id"], record["body"])
-        if wanted != row:
-            yield _difference(record, wanted, row)
+        is_followed = record["sequence"] <= paged.get(record["station"], 0)
+        if is_followed and record["record_id"] not in told:
+            wanted = _first_row(record)
+            if wanted != row:
+                yield _difference(record, wanted, row)
     yield from _changed_differences(connection, name, sorted(changed - newer))
-    for table, count in ((PAGE, shown), (EXPOSED, hours)):
-        found = connection.execute(select(func.count()).select_from(table)).scalar()
-        if found != count:
-            yield f"table {table.name!r} lists {found} where the records have {count}"
+    yield from _hours_differences(connection, paged, changed)
+    for key, kind in ((PAGE.c.incident_id, "report"), (EXPOSED.c.record_id, "exposure")):
+        for unknown in _unfounded(connection, key, kind):
+            yield f"the lists show {unknown}, of which there is no {kind}"
 
 
 def _touched(connection: Connection, paged: Mapping[str, int]) -> tuple[set[str], set[str]]:
-    """Incidents that something was recorded about: what was followed, and what was not yet."""
+    """What is told by more than one record: all of them followed, and some of them not yet."""
+    columns = (RECORDS.c.about, RECORDS.c.station, RECORDS.c.sequence)
+    ids = select(RECORDS.c.record_id).group_by(RECORDS.c.record_id).having(func.count() > 1)
     changed: set[str] = set()
     newer: set[str] = set()
-    query = select(RECORDS.c.about, RECORDS.c.station, RECORDS.c.sequence)
-    for about, station, sequence in connection.execute(query.where(RECORDS.c.about.isnot(None))):
-        (changed if sequence <= paged.get(station, 0) else newer).add(about)
+    for query in (
+        select(*columns).where(RECORDS.c.about.isnot(None)),
+        select(RECORDS.c.record_id, *columns[1:]).where(RECORDS.c.record_id.in_(ids)),
+    ):
+        for told, station, sequence in connection.execute(query):
+            (changed if sequence <= paged.get(station, 0) else newer).add(told)
     return changed, newer
+
+
+def _hours_differences(
+    connection: Connection, paged: Mapping[str, int], several: set[str]
+) -> Iterator[str]:
+    """As `differences`, for exposure; `several` are what several stations may have recorded."""
+    wrong: dict[str, str] = {}
+    right: set[str] = set()
+    for record, row in _beside(connection, EXPOSED, EXPOSED.c.record_id, '"kind":"exposure"'):
+        if record["sequence"] > paged.get(record["station"], 0):
+            continue
+        wanted = _exposed_row(record["record_id"], record["body"])
+        if wanted == row:
+            right.add(record["record_id"])
+        elif record["record_id"] in several:
+            wrong[record["record_id"]] = _difference(record, wanted, row)
+        else:
+            yield _difference(record, wanted, row)
+    # Of an episode that two stations recorded, either may be listed.
+    yield from (what for record_id, what in wrong.items() if record_id not in right)
+
+
+def _unfounded(connection: Connection, key: Column[str], kind: str) -> Iterator[str]:
+    is_kind = RECORDS.c.content.contains(f'"kind":"{kind}"')
+    found = exists().where(RECORDS.c.record_id == key, is_kind)
+    yield from connection.execute(select(key).where(~found).limit(_SOME)).scalars()
 
 
 def _beside(

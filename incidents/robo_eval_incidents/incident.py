@@ -21,7 +21,7 @@ from robo_eval_incidents.bodies import (
     plain,
 )
 from robo_eval_incidents.record import Record
-from robo_eval_incidents.taxonomy import Category, Severity, Status, worst
+from robo_eval_incidents.taxonomy import Category, Severity, Status, Via, worst
 from robo_eval_incidents.text import person_key
 
 
@@ -128,8 +128,8 @@ class Incident:
         if self.is_closed:
             return Status.CLOSED
         if not self.is_reviewed:
-            is_draft = self.report.rule is not None and self.changed_by is None
-            return Status.DRAFT if is_draft and not self.reviews else Status.REPORTED
+            is_draft = self.changed_by is None and not self.reviews
+            return Status.DRAFT if is_draft else Status.REPORTED
         if self.verdict == "dismissed":
             return Status.DISMISSED
         is_open = any(not measure.is_effective for measure in self.measures.values())
@@ -156,7 +156,7 @@ class Incident:
             highest_severity=report.severity,
             category=report.category,
             evidence=list(report.evidence),
-            changed_by=None if report.rule is not None else record.by,
+            changed_by=None if record.via is Via.RULE else record.by,
         )
 
     def take(self, record: Record) -> None:
@@ -176,7 +176,9 @@ class Incident:
                 )
                 self._changed(record)
             case Attachment():
-                self.evidence += body.evidence
+                self._take_evidence(body.evidence)
+            case Report():
+                self._reported_again(record, body)
             case Review():
                 self.reviews.append(record)
                 if self.is_reviewed:
@@ -191,8 +193,19 @@ class Incident:
             case _:
                 pass
 
+    def _take_evidence(self, evidence: Iterable[Evidence]) -> None:
+        self.evidence += [piece for piece in evidence if piece not in self.evidence]
+
+    def _reported_again(self, record: Record, report: Report) -> None:
+        """Another station, offline, has drafted the same event: it is one, at its worst."""
+        self._take_evidence(report.evidence)
+        if report.severity.rank > self.highest_severity.rank:
+            self.severity = self.counted_severity = self.highest_severity = report.severity
+            self.report = corrected(self.report, {"severity": report.severity})
+            self._changed(record)
+
     def _changed(self, record: Record) -> None:
-        self.changed_by = record.by
+        self.changed_by = None if record.via is Via.RULE else record.by
         self.reviews.clear()
         self.is_closed = False
 

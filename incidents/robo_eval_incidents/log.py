@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Text, bindparam, exists, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from robo_eval.core.errors import InputError
@@ -30,6 +30,7 @@ from robo_eval_incidents.database import (
 from robo_eval_incidents.incident import Incident, incident_of, incidents_of, unknown_incident
 from robo_eval_incidents.record import (
     GENESIS,
+    STATION,
     Entry,
     Instant,
     Record,
@@ -46,8 +47,6 @@ DATABASE: Final = "incidents.db"
 """Name of the incident log in a trial directory."""
 EVIDENCE: Final = "incidents"
 """Folder beside a log file in which pieces of traces are kept."""
-STATION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""What a station may be called."""
 _NUMBERED: Final = re.compile(r"(?P<station>[^/]+)/(?P<sequence>[0-9]{1,15})")
 _ID: Final = re.compile(r"[0-9a-f-]{8,36}")
 _PAGE: Final = 2_000
@@ -229,14 +228,22 @@ class IncidentLog:
         content = record.content()
         sha256 = content_digest(content)
         try:
-            driver.execute(self._statements.insert_record, row_of(record, content, sha256))
+            done = driver.execute(self._statements.insert_record, row_of(record, content, sha256))
         except driver_errors() as err:
             if is_conflict(err):
                 raise _ConflictError from err
             raise
+        if not done.rowcount:
+            raise _ConflictError
         new = Head(sequence=record.sequence, sha256=sha256, at=at)
         driver.execute(self._statements.put_head, head_row(self.station, new))
         return record, new
+
+    def put_heads(self, connection: Connection, heads: Mapping[str, Head]) -> None:
+        """Note newest records that came with others of their chains, in the same transaction."""
+        driver: Any = connection.connection.driver_connection
+        for station, head in heads.items():
+            driver.execute(self._statements.put_head, head_row(station, head))
 
     # Reading -----------------------------------------------------------------------------------
 
@@ -274,11 +281,10 @@ class IncidentLog:
                 return
 
     def find(self, record_id: str) -> Record | None:
-        """The record with an id; None if there is none."""
+        """The record with an id, the one that arrived first; None if there is none."""
+        query = select(RECORDS.c.content).where(RECORDS.c.record_id == record_id)
         with self.database.reading() as connection:
-            content = connection.execute(
-                select(RECORDS.c.content).where(RECORDS.c.record_id == record_id)
-            ).scalar()
+            content = connection.execute(query.order_by(RECORDS.c.number).limit(1)).scalar()
         return None if content is None else self._record(content)
 
     def incident(self, name: str) -> Incident:
@@ -301,7 +307,7 @@ class IncidentLog:
         return incidents_of(self.records())
 
     def _id_of(self, connection: Connection, name: str) -> str:
-        query = select(RECORDS.c.record_id).limit(2)
+        query = select(RECORDS.c.record_id).distinct().limit(2)
         if numbered := _NUMBERED.fullmatch(name):
             query = query.where(
                 RECORDS.c.station == numbered["station"],
@@ -342,9 +348,10 @@ class _Statements:
         put = put.on_conflict_do_update(
             index_elements=["station"], set_={name: put.excluded[name] for name in _HEAD}
         )
+        cells = (bindparam(name, type_=RECORDS.c[name].type) for name in _RECORD)
+        is_new = ~exists().where(RECORDS.c.record_id == bindparam("record_id", type_=Text))
         self.insert_record: Final = text_of(
-            insert(RECORDS).values({name: bindparam(name) for name in _RECORD}),
-            is_server=is_server,
+            insert(RECORDS).from_select(_RECORD, select(*cells).where(is_new)), is_server=is_server
         )
         self.put_head: Final = text_of(put, is_server=is_server)
         self.read_head: Final = text_of(

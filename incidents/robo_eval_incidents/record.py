@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import ValidationError
+from pydantic import Field, Strict, ValidationError, model_validator
 
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
-from robo_eval.core.yaml_form import first_problem
-from robo_eval_incidents.bodies import BODIES, Body, plain
+from robo_eval.core.yaml_form import Section, first_problem
+from robo_eval_incidents.bodies import BODIES, LATEST_NS, Body, Ns, RecordId, Report, Sha256, plain
 from robo_eval_incidents.taxonomy import Via
 
+STATION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a station may be called."""
 GENESIS: Final = "0" * 64
 """What the first record of a station names as the digest of the one before it."""
 FORM: Final = 1
@@ -163,35 +166,61 @@ def record_of(content: str, *, where: str) -> Record:
     """
     try:
         values = json.loads(content)
-        body = BODIES[values["kind"]]
-    except (ValueError, TypeError, KeyError, RecursionError) as err:
+        body, form = BODIES[values["kind"]], values.get("form")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
         raise InputError(f"{where}: is no record of an incident log: {err!r:.80}") from err
-    if values.get("form") != FORM:
+    if form != FORM:
         raise InputError(
-            f"{where}: is of form {values.get('form')!r:.20}, this program reads {FORM}; install a"
-            " newer robo-eval"
+            f"{where}: is of form {form!r:.20}, this program reads {FORM}; install a newer"
+            " robo-eval"
         )
     try:
-        return Record(
-            station=values["station"],
-            sequence=values["sequence"],
-            previous_sha256=values["previous_sha256"],
-            record_id=values["record_id"],
-            incident_id=values["incident_id"],
-            at=Instant(
-                time_ns=values["time_ns"],
-                monotonic_ns=values["monotonic_ns"],
-                boot_id=values["boot_id"],
-            ),
-            clock_step_ns=values["clock_step_ns"],
-            by=values["by"],
-            via=Via(values["via"]),
-            body=body.model_validate(values["body"]),
-        )
+        frame = _Frame.model_validate(values)
+    except ValidationError as err:
+        raise InputError(f"{where}: {first_problem(err, _Frame)}") from err
+    try:
+        said = body.model_validate(frame.body)
     except ValidationError as err:
         raise InputError(f"{where}, body: {first_problem(err, body)}") from err
-    except (KeyError, ValueError) as err:
-        raise InputError(f"{where}: is no record of an incident log: {err!r:.80}") from err
+    return Record(
+        station=frame.station,
+        sequence=frame.sequence,
+        previous_sha256=frame.previous_sha256,
+        record_id=frame.record_id,
+        incident_id=frame.incident_id,
+        at=Instant(time_ns=frame.time_ns, monotonic_ns=frame.monotonic_ns, boot_id=frame.boot_id),
+        clock_step_ns=frame.clock_step_ns,
+        by=frame.by,
+        via=Via(frame.via),
+        body=said,
+    )
+
+
+class _Frame(Section):
+    """What every record has, whatever it says."""
+
+    body: dict[str, Any]
+    boot_id: Annotated[str, Field(max_length=100)]
+    by: Annotated[str, Field(min_length=1, max_length=200)]
+    clock_step_ns: Annotated[int, Strict()]
+    form: int
+    incident_id: RecordId | None
+    kind: str
+    monotonic_ns: Ns
+    previous_sha256: Sha256
+    record_id: RecordId
+    sequence: Annotated[int, Strict(), Field(ge=1, le=LATEST_NS)]
+    station: Annotated[str, Field(pattern=f"^{STATION.pattern}$")]
+    time_ns: Ns
+    via: Via
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.kind == Report.kind and self.incident_id != self.record_id:
+            raise ValueError("incident_id: a report is about the incident of its own id")
+        if BODIES[self.kind].about_incident and self.incident_id is None:
+            raise ValueError(f"incident_id: a record of kind {self.kind!r} is about an incident")
+        return self
 
 
 def new_id() -> str:

@@ -31,15 +31,17 @@ RECORDS: Final = Table(
     Column("number", _NUMBER, primary_key=True),
     Column("station", Text, nullable=False),
     Column("sequence", BigInteger, nullable=False),
-    Column("record_id", Text, nullable=False, unique=True),
+    Column("record_id", Text, nullable=False),
     Column("about", Text),
     Column("content", Text, nullable=False),
     Column("sha256", Text, nullable=False),
     UniqueConstraint("station", "sequence", name="records_chain"),
+    UniqueConstraint("record_id", "station", name="records_id"),
 )
 """Every record, never changed. `content` is its canonical form and `sha256` the digest of that;
 the other columns repeat parts of it, to find it by. `about` is the incident a record other than
-its report is about; `number` is the order of arrival in this database."""
+its report is about; `number` is the order of arrival in this database. Two stations that were
+offline may have drafted the same event under the same `record_id`; no station has one twice."""
 
 Index(
     "records_about",

@@ -145,7 +145,8 @@ class _Check:
     found: dict[tuple[str, int], str] = field(default_factory=dict)
     """Digests of the records that checkpoints name."""
     reports: set[str] = field(default_factory=set)
-    others: set[str] = field(default_factory=set)
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    """Records by station and id; several stations may have drafted one event under one id."""
     about: set[str] = field(default_factory=set)
     steps: int = 0
     """Records that were written after somebody set the clock."""
@@ -231,9 +232,11 @@ class _Check:
         if form != FORM or kind not in BODIES:
             self.problem(f"{name}: is of form {form!r:.20} and kind {kind!r:.40}", number)
         self._check_place(station, sequence, previous, name, number)
-        if record_id in self.reports or record_id in self.others:
+        if (station, record_id) in self.seen:
             self.problem(f"{name}: record {record_id} is there twice", number)
-        (self.reports if kind == "report" else self.others).add(record_id)
+        self.seen.add((station, record_id))
+        if kind == "report":
+            self.reports.add(record_id)
         if about is not None:
             self.about.add(about)
         self.steps += bool(values.get("clock_step_ns"))

@@ -31,7 +31,7 @@ _BUSY_S: Final = 5.0
 _COPIED: Final = "robo_eval_copied"
 _COPIES: Final = 5
 """How often copying a database that somebody else writes to is tried."""
-_COPY: Final = "restore it from a copy of the trial directory"
+_COPY: Final = "restore it from a copy"
 
 _MEANINGS: Final = (
     ("database or disk is full", "the disk is full; free some space, nothing logged is lost"),

@@ -34,10 +34,11 @@ def _chain() -> None:
         sa.Column("number", _NUMBER, primary_key=True),
         *_texts("station"),
         *_numbers("sequence"),
-        sa.Column("record_id", sa.Text, nullable=False, unique=True),
+        *_texts("record_id"),
         *_texts("about", nullable=True),
         *_texts("content", "sha256"),
         sa.UniqueConstraint("station", "sequence", name="records_chain"),
+        sa.UniqueConstraint("record_id", "station", name="records_id"),
     )
     op.create_index(
         "records_about",

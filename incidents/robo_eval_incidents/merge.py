@@ -1,0 +1,308 @@
+"""Bringing together the chains of stations that were apart."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import select
+
+from robo_eval.core.errors import InputError
+from robo_eval.log.files import explained, part_of, sync_folder
+from robo_eval_incidents.bodies import Attachment, Evidence, Report
+from robo_eval_incidents.database import is_url
+from robo_eval_incidents.log import EVIDENCE, Head, IncidentLog, heads_of, open_log, row_of
+from robo_eval_incidents.record import GENESIS, MOST_BYTES, Record, content_digest, record_of
+from robo_eval_incidents.schema import RECORDS
+
+EXPORT_SUFFIX: Final = ".jsonl"
+"""Ending of a file of exported records."""
+_BATCH: Final = 2_000
+_LIKE_JSON: Final = b"{"
+
+
+@dataclass(slots=True, kw_only=True)
+class Merged:
+    """What a merge brought.
+
+    Attributes:
+        added: Records that were new here, by station; a station of which none was is left out.
+        known: Records that were here already.
+        files: Pieces of evidence that were copied, relative to the folder of the log.
+        left: Pieces of evidence that the source names and that could not be copied, with the
+            reason.
+    """
+
+    added: dict[str, int] = field(default_factory=dict)
+    known: int = 0
+    files: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+
+def export_records(log: IncidentLog) -> Iterator[str]:
+    """Every record in its canonical form, one a line, station by station in the order of its chain.
+
+    Such a file can be merged, and checked by any program that knows SHA-256.
+    """
+    for station in log.heads():
+        for _, content in log.contents(station=station):
+            yield content + "\n"
+
+
+def merge(source: str | Path, into: IncidentLog) -> Merged:
+    """Take in the records of another log; every chain stays as it is.
+
+    May be done again at any time, after a crash as well: what is here already is left alone.
+
+    Args:
+        source: Path or URL of a log, a folder that holds `incidents.db`, or a file that
+            `export_records` wrote.
+        into: The log to add to.
+
+    Returns:
+        What was new.
+
+    Raises:
+        InputError: If a record of the source does not follow the one before it, or the source and
+            this log hold different records of the same station and number. Of the station it
+            names, nothing was added from there on.
+        IncidentLogError: If one of them cannot be read or written.
+    """
+    if not is_url(source) and _is_export(Path(source)):
+        merging = _Merge(into=into, name=str(source), folder=Path(source).parent)
+        return merging.run(_lines(Path(source)))
+    with open_log(source, read_only=True) as log:
+        if log.database.path is not None and log.database.path == into.database.path:
+            raise InputError(f"{log.name}: is the log to merge into")
+        merging = _Merge(into=into, name=log.name, folder=log.evidence_folder)
+        return merging.run(_contents(log, into.heads()))
+
+
+def _is_export(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with explained(path, "cannot be read"), path.open("rb") as file:
+        return path.suffix == EXPORT_SUFFIX or file.read(1) == _LIKE_JSON
+
+
+def _contents(log: IncidentLog, known: Mapping[str, Head]) -> Iterator[tuple[str, str]]:
+    """Records of a log from the newest one that both have; each with what to call it."""
+    for station, head in log.heads().items():
+        both = min(head.sequence, known[station].sequence) if station in known else 0
+        for sequence, content in log.contents(station=station, after=max(both - 1, 0)):
+            yield f"{log.name}: {station}/{sequence}", content
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    with explained(path, "cannot be read"), path.open("rb") as file:
+        number = 0
+        while line := file.readline(MOST_BYTES + 2):
+            number += 1
+            where = f"{path}, line {number}"
+            if not line.endswith(b"\n"):
+                raise InputError(f"{where}: ends in the middle of a record; export it again")
+            try:
+                yield where, line.decode().rstrip("\n")
+            except UnicodeDecodeError as err:
+                raise InputError(f"{where}: is no UTF-8 text") from err
+
+
+@dataclass(slots=True, kw_only=True)
+class _Merge:
+    """One merge.
+
+    Attributes:
+        into: The log to add to.
+        name: What the source is called.
+        folder: What its evidence is relative to; None if it has none.
+    """
+
+    into: IncidentLog
+    name: str
+    folder: Path | None
+    merged: Merged = field(default_factory=Merged)
+    last: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Number and digest of the newest record of the source seen, by station."""
+    here: dict[str, Head] = field(default_factory=dict)
+    """How far each station has got here."""
+    waiting: list[tuple[Record, str, str]] = field(default_factory=list)
+    """Records to be added, each with canonical form and digest."""
+
+    def run(self, contents: Iterable[tuple[str, str]]) -> Merged:
+        """Take in records."""
+        self.here = self.into.heads()
+        try:
+            for where, content in contents:
+                self._take(where, content)
+        finally:
+            # What came before a bad record is sound, and goes in.
+            self._add()
+        self._check_ends()
+        return self.merged
+
+    def _take(self, where: str, content: str) -> None:
+        record = record_of(content, where=where)
+        if record.content() != content:
+            raise InputError(f"{where}: is not in its canonical form")
+        sha256 = content_digest(content)
+        station = record.station
+        self._check_place(where, record)
+        head = self.here.get(station)
+        here = 0 if head is None else head.sequence
+        if record.sequence <= here:
+            if record.sequence == here and head is not None and head.sha256 != sha256:
+                raise _fork(where, station, here)
+            self.merged.known += 1
+        else:
+            self.waiting.append((record, content, sha256))
+            self._copy_evidence(record)
+        self.last[station] = (record.sequence, sha256)
+        if len(self.waiting) >= _BATCH:
+            self._add()
+
+    def _check_place(self, where: str, record: Record) -> None:
+        """That a record follows the one before it, or one that is here."""
+        station, before = record.station, record.sequence - 1
+        if station in self.last:
+            sequence, sha256 = self.last[station]
+            if sequence != before:
+                raise InputError(
+                    f"{where}: follows {station}/{sequence}; records are missing or were moved"
+                )
+        elif before == 0:
+            sha256 = GENESIS
+        else:
+            stored = self._digest_here(station, before)
+            if stored is None:
+                raise InputError(
+                    f"{where}: the records of station {station} before it are not here; merge"
+                    " those first"
+                )
+            sha256 = stored
+        if record.previous_sha256 != sha256:
+            if station in self.last:
+                raise InputError(f"{where}: does not follow the record before it")
+            raise _fork(where, station, before)
+
+    def _check_ends(self) -> None:
+        """That a source which is behind holds the records that are here."""
+        for station, (sequence, sha256) in self.last.items():
+            head = self.here.get(station)
+            if head is None or sequence >= head.sequence:
+                continue
+            if self._digest_here(station, sequence) != sha256:
+                raise _fork(self.name, station, sequence)
+
+    def _digest_here(self, station: str, sequence: int) -> str | None:
+        query = select(RECORDS.c.sha256).where(
+            RECORDS.c.station == station, RECORDS.c.sequence == sequence
+        )
+        with self.into.database.reading() as connection:
+            return connection.execute(query).scalar()
+
+    # Adding ------------------------------------------------------------------------------------
+
+    def _add(self) -> None:
+        """Commit what waits, each station's head with its records."""
+        if not self.waiting:
+            return
+        self.into.database.persistently(self._commit)
+        for record, _, sha256 in self.waiting:
+            station = record.station
+            self.merged.added[station] = self.merged.added.get(station, 0) + 1
+            self.here[station] = Head(sequence=record.sequence, sha256=sha256, at=record.at)
+        self.waiting.clear()
+
+    def _commit(self) -> None:
+        with self.into.database.writing() as connection:
+            heads = heads_of(connection)
+            new = [
+                one for one in self.waiting
+                if one[0].station not in heads or one[0].sequence > heads[one[0].station].sequence
+            ]  # fmt: skip
+            self._check_still(heads, new)
+            if new:
+                connection.execute(RECORDS.insert(), [row_of(*one) for one in new])
+            newest = {
+                record.station: Head(sequence=record.sequence, sha256=sha256, at=record.at)
+                for record, _, sha256 in new
+            }
+            self.into.put_heads(connection, newest)
+
+    def _check_still(self, heads: Mapping[str, Head], new: list[tuple[Record, str, str]]) -> None:
+        """That nobody has added other records to these chains meanwhile."""
+        last = {station: head.sha256 for station, head in heads.items()}
+        for record, _, sha256 in new:
+            if record.previous_sha256 != last.get(record.station, GENESIS):
+                raise _fork(self.name, record.station, record.sequence)
+            last[record.station] = sha256
+
+    # Evidence ----------------------------------------------------------------------------------
+
+    def _copy_evidence(self, record: Record) -> None:
+        """Copy pieces of traces before the record that names them is committed."""
+        body = record.body
+        if not isinstance(body, Report | Attachment):
+            return
+        for evidence in body.evidence:
+            if Path(evidence.uri).parts[0] != EVIDENCE:
+                continue  # a whole trace: it stays in its trial
+            problem = self._copy(evidence)
+            if problem is None:
+                self.merged.files.append(evidence.uri)
+            elif problem:
+                self.merged.left.append(f"{evidence.uri}: {problem}")
+
+    def _copy(self, evidence: Evidence) -> str | None:
+        """Copy one file; why it was not, empty if there was no need."""
+        target_folder = self.into.evidence_folder
+        if target_folder is None:
+            return f"a log on a server keeps no files; it stays in {self.folder}"
+        if self.folder is None:
+            return "the source keeps no files"
+        source, target = self.folder / evidence.uri, target_folder / evidence.uri
+        if target.exists():
+            return ""
+        if not source.resolve().is_relative_to(self.folder.resolve()):
+            return "leads out of the folder of evidence"
+        if not source.is_file():
+            return f"is not in {self.folder}"
+        return copy_checked(source, target, evidence.sha256)
+
+
+def copy_checked(source: Path, target: Path, sha256: str | None) -> str | None:
+    """Copy a file whole or not at all; says why if it is not the one that was recorded.
+
+    Raises:
+        TrialDirectoryError: If it cannot be read or written.
+    """
+    part = part_of(target)
+    digest = hashlib.sha256()
+    with explained(target, "cannot be written"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with source.open("rb") as reader, part.open("wb") as writer:
+                while chunk := reader.read(1 << 20):
+                    digest.update(chunk)
+                    writer.write(chunk)
+                writer.flush()
+                os.fsync(writer.fileno())
+            if sha256 is not None and digest.hexdigest() != sha256:
+                return "was changed: it is not the file that was recorded"
+            part.replace(target)
+            sync_folder(target.parent)
+        finally:
+            part.unlink(missing_ok=True)
+    return None
+
+
+def _fork(where: str, station: str, sequence: int) -> InputError:
+    return InputError(
+        f"{where}: station {station} forks at {sequence} or before: the logs hold different"
+        " records. Two machines wrote as one station, or one of the logs was changed; `robo-eval"
+        " verify` on both, with checkpoints kept elsewhere, tells which"
+    )

@@ -1,0 +1,297 @@
+"""Appending to the log, reading it back, and what happens when the machine does not go along."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from robo_eval_incidents import open_log
+from robo_eval_incidents import record as record_module
+from robo_eval_incidents.bodies import Review
+from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.log import make_log
+from robo_eval_incidents.record import GENESIS, Entry, content_digest, new_id, record_of
+from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.verify import verify_log
+
+from robo_eval.core.errors import InputError
+
+
+def test_each_record_commits_to_the_one_before(log, report, nil, say):
+    say(log, report())
+    say(log, nil(1))
+    say(log, report(severity="minor"))
+    contents = [content for _, content in log.contents(station="cell-1")]
+    records = [record_of(content, where="here") for content in contents]
+    assert [record.kind for record in records] == ["opened", "report", "nil", "report"]
+    assert [record.sequence for record in records] == [1, 2, 3, 4]
+    digests = [GENESIS, *(content_digest(content) for content in contents)]
+    assert [record.previous_sha256 for record in records] == digests[:-1]
+    assert log.heads()["cell-1"].sha256 == digests[-1]
+
+
+def test_a_record_is_stored_as_the_text_its_digest_is_over(log, report, say):
+    record = say(log, report(description="Öl auf dem Boden — “nass”"))
+    stored = dict(log.contents())[2]
+    assert stored == record.content()
+    assert stored == json.dumps(
+        json.loads(stored), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    assert record_of(stored, where="here") == record
+
+
+def test_the_same_entry_twice_is_one_record(log, report):
+    entry = Entry(body=report(), by="Operator A", via=Via.API, record_id=new_id())
+    assert log.append(entry) == log.append(entry)
+    assert log.heads()["cell-1"].sequence == 2
+    other = Entry(
+        body=report(robot="franka"), by="Operator A", via=Via.API, record_id=entry.record_id
+    )
+    with pytest.raises(InputError, match="says something else"):
+        log.append(other)
+    assert log.heads()["cell-1"].sequence == 2
+
+
+def test_the_same_review_twice_is_one_record(log, report, say):
+    about = say(log, report()).record_id
+    entry = Entry(
+        body=Review(verdict="confirmed", note="seen"),
+        by="Reviewer B",
+        via=Via.WEB,
+        incident_id=about,
+        record_id=new_id(),
+    )
+    assert log.append(entry) == log.append(entry)
+    assert len(log.incident(about).reviews) == 1
+
+
+def test_an_incident_is_found_by_id_beginning_and_number(log, report, say):
+    first, second = say(log, report()), say(log, report())
+    assert log.incident(first.record_id).incident_id == first.record_id
+    assert log.incident("cell-1/3").incident_id == second.record_id
+    for name in ("cell-1/9", "nothing", "0" * 8, "%", "' OR 1=1 --"):
+        with pytest.raises(InputError, match="no incident"):
+            log.incident(name)
+    assert first.record_id[:8] == second.record_id[:8], "ids of one minute begin alike"
+    with pytest.raises(InputError, match="several incidents"):
+        log.incident(first.record_id[:8])
+
+
+def test_threads_of_one_program_share_a_log(log, nil, say):
+    def work(number):
+        for place in range(25):
+            say(log, nil(100 * number + place))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert log.heads()["cell-1"].sequence == 101
+    assert verify_log(log.database.path).ok
+
+
+_WRITER = """
+import sys
+from robo_eval_incidents import open_log
+from robo_eval_incidents.bodies import Nil
+from robo_eval_incidents.taxonomy import Via
+
+path, station, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with open_log(path, station=station) as log:
+    for number in range(count):
+        record = log.file(Nil(start_ns=number, end_ns=number + 1), by="Operator A", via=Via.CLI)
+        print(record.record_id, flush=True)
+"""
+
+
+def _write(path, station, count):
+    command = [sys.executable, "-c", _WRITER, str(path), station, str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_write_one_chain(log, path):
+    writers = [_write(path, "cell-1", 60) for _ in range(2)]
+    acknowledged = [line for writer in writers for line in writer.communicate()[0].split()]
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert len(acknowledged) == len(set(acknowledged)) == 120
+    assert {record.record_id for record in log.records()} >= set(acknowledged)
+    found = verify_log(path)
+    assert found.ok, found.problems
+    assert found.records == 121
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.01, 0.1])
+def test_what_was_acknowledged_survives_a_kill(log, path, wait_s):
+    writer = _write(path, "cell-1", 100_000)
+    acknowledged = [writer.stdout.readline().strip() for _ in range(20)]
+    time.sleep(wait_s)
+    writer.kill()
+    acknowledged += writer.communicate()[0].splitlines()[:-1]
+    assert {record.record_id for record in log.records()} >= set(acknowledged)
+    found = verify_log(path)
+    assert found.ok, found.problems
+
+
+# Clocks ----------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_goes_backwards_is_noted_and_moves_nothing(log, report, say, monkeypatch):
+    say(log, report())
+    real = record_module.time.time_ns
+    monkeypatch.setattr(record_module.time, "time_ns", lambda: real() - 3_600 * 10**9)
+    back = say(log, report(description="an hour earlier, says the clock"))
+    assert back.clock_step_ns == pytest.approx(-3_600 * 10**9, abs=10**8)
+    monkeypatch.undo()
+    forth = say(log, report(description="set right"))
+    assert forth.clock_step_ns == pytest.approx(3_600 * 10**9, abs=10**8)
+    assert [record.sequence for record in log.records()] == [1, 2, 3, 4]
+    found = verify_log(log.database.path)
+    assert found.ok
+    assert any("the clock was set before 2 records" in note for note in found.notes)
+
+
+def test_what_was_said_later_counts_later_whatever_the_clock_said(log, report, say, monkeypatch):
+    about = say(log, report(severity="minor")).record_id
+    real = record_module.time.time_ns
+    monkeypatch.setattr(record_module.time, "time_ns", lambda: real() - 86_400 * 10**9)
+    say(log, Review(verdict="confirmed", note="seen"), by="B", incident_id=about)
+    assert log.incident(about).verdict == "confirmed"
+
+
+# Storage that does not go along ----------------------------------------------------------------
+
+
+def test_a_database_for_reading_refuses_records(path, log, report, say):
+    say(log, report())
+    with open_log(path, read_only=True) as other:
+        with pytest.raises(IncidentLogError, match=r"incidents\.db: was opened for reading only"):
+            say(other, report())
+        assert len(other.incidents()) == 1
+
+
+@contextmanager
+def _as_nobody() -> Iterator[None]:
+    """Without the privileges by which root writes whatever the mode says."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_write_protected_media_can_be_read_and_are_named_when_written(report, say):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "incidents.db"
+        with open_log(path, station="cell-1", make=True) as log:
+            about = say(log, report()).record_id
+        path.chmod(0o444)
+        folder.chmod(0o555)
+        before = path.read_bytes()
+        with _as_nobody():
+            with pytest.raises(IncidentLogError, match="is read-only") as caught:
+                open_log(path)
+            with open_log(path, read_only=True) as log:
+                assert log.incident(about).name == "cell-1/2"
+            assert verify_log(path).ok
+        assert str(caught.value).startswith(f"{path}: ")
+        assert "\n" not in str(caught.value)
+        assert path.read_bytes() == before
+        folder.chmod(0o755)
+
+
+def test_a_full_disk_loses_nothing_and_says_so(log, path, report, say):
+    before = say(log, report())
+    with log.database.reading() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+    # SQLite's own limit fails in the way a full disk does: SQLITE_FULL in the middle of a commit.
+    with log.database.reading() as connection:
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(IncidentLogError, match=r"incidents\.db: .*full"):
+        for _ in range(50):
+            say(log, report(description="x" * 7_000))
+    count = log.heads()["cell-1"].sequence
+    with log.database.reading() as connection:
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 10_000}")
+    assert say(log, report()).sequence == count + 1
+    assert log.incident(before.record_id)
+    assert verify_log(path).ok
+
+
+def test_a_newer_schema_is_refused_in_one_line(log, path, tamper):
+    log.close()
+    tamper("UPDATE alembic_version SET version_num = '0999'")
+    with pytest.raises(IncidentLogError, match=r"0999, which is newer .* install a newer"):
+        open_log(path)
+
+
+def test_an_older_schema_names_the_remedy(log, path, tamper):
+    log.close()
+    tamper("UPDATE alembic_version SET version_num = '0000'")
+    with pytest.raises(IncidentLogError, match="robo-eval incidents migrate"):
+        open_log(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"severity,what\nminor,oil\n", "not an SQLite database|not a database|damaged"),
+        (b"SQLite format 3\x00" + b"\xff" * 200, "is cut short"),
+    ],
+)
+def test_a_file_that_is_no_log_is_refused(tmp_path, content, said):
+    path = tmp_path / "other.db"
+    path.write_bytes(content)
+    with pytest.raises(IncidentLogError, match=said) as caught:
+        open_log(path)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_refused(tmp_path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE records (id INTEGER)")
+    connection.close()
+    with pytest.raises(IncidentLogError, match="is no incident log"):
+        open_log(path)
+
+
+def test_a_log_is_not_made_over_another(log, path):
+    with pytest.raises(IncidentLogError, match="is there already"):
+        make_log(path)
+
+
+def test_a_missing_log_names_the_remedy(tmp_path):
+    with pytest.raises(IncidentLogError, match="robo-eval incidents init"):
+        open_log(tmp_path / "none.db")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 65, "-x", "a/b", "a\nb"])
+def test_stations_are_named_plainly(path, name):
+    with pytest.raises(InputError, match="station"):
+        open_log(path, station=name or " ", make=True)
+    assert not path.exists()
+
+
+def test_two_machines_make_logs_of_different_stations(tmp_path):
+    stations = set()
+    for name in ("a", "b"):
+        with open_log(tmp_path / name / "incidents.db", make=True) as opened:
+            stations.add(opened.station)
+    assert len(stations) == 2
