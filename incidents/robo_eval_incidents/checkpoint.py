@@ -61,10 +61,7 @@ class Checkpoint:
     @property
     def heads(self) -> dict[str, tuple[int, str]]:
         """How far each station had got: number and digest of its newest record."""
-        return {
-            str(name): (int(head["sequence"]), str(head["sha256"]))
-            for name, head in self.values["heads"].items()
-        }
+        return heads_stated(self.values["heads"])
 
     @property
     def signer(self) -> str:
@@ -88,6 +85,24 @@ class Checkpoint:
         if values.get("merkle_root") != merkle_root(heads):
             return ["names a root that is not the one of its stations"]
         return []
+
+
+def plain_heads(heads: Mapping[str, tuple[int, str]]) -> dict[str, dict[str, Any]]:
+    """Number and digest of the newest record of each station, as JSON has them."""
+    return {
+        name: {"sequence": sequence, "sha256": sha256} for name, (sequence, sha256) in heads.items()
+    }
+
+
+def heads_stated(values: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
+    """Number and digest of the newest record of each station, of `plain_heads`.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: If they are none.
+    """
+    return {
+        str(name): (int(head["sequence"]), str(head["sha256"])) for name, head in values.items()
+    }
 
 
 def merkle_root(heads: Mapping[str, tuple[int, str]]) -> str:
@@ -148,10 +163,7 @@ def make_checkpoint(log: IncidentLog, key: Ed25519PrivateKey, *, by: str) -> Che
             {
                 "by": by,
                 "form": FORM,
-                "heads": {
-                    name: {"sequence": sequence, "sha256": sha256}
-                    for name, (sequence, sha256) in heads.items()
-                },
+                "heads": plain_heads(heads),
                 "log_id": log.meta.get("log_id", ""),
                 "merkle_root": merkle_root(heads),
                 "previous_sha256": before or GENESIS,

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from sqlalchemy import select
 
+from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.log.files import explained, part_of, sync_folder
 from robo_eval_incidents.bodies import Attachment, Evidence, Report
-from robo_eval_incidents.database import is_url
+from robo_eval_incidents.checkpoint import heads_stated, plain_heads
+from robo_eval_incidents.database import IncidentLogError, is_url
 from robo_eval_incidents.log import EVIDENCE, Head, IncidentLog, heads_of, open_log, row_of
-from robo_eval_incidents.record import GENESIS, MOST_BYTES, Record, content_digest, record_of
+from robo_eval_incidents.record import FORM, GENESIS, MOST_BYTES, Record, content_digest, record_of
 from robo_eval_incidents.schema import RECORDS
 
 EXPORT_SUFFIX: Final = ".jsonl"
 """Ending of a file of exported records."""
+_KIND: Final = "export"
 _BATCH: Final = 2_000
 _LIKE_JSON: Final = b"{"
 
@@ -44,12 +48,18 @@ class Merged:
 
 
 def export_records(log: IncidentLog) -> Iterator[str]:
-    """Every record in its canonical form, one a line, station by station in the order of its chain.
+    """Lines of a file that can be merged, and checked by any program that knows SHA-256.
 
-    Such a file can be merged, and checked by any program that knows SHA-256.
+    The first line says how far each station had got. Each further one is a record in its canonical
+    form, station by station in the order of its chain.
     """
-    for station in log.heads():
-        for _, content in log.contents(station=station):
+    heads = {name: (head.sequence, head.sha256) for name, head in log.heads().items()}
+    first = {"form": FORM, "heads": plain_heads(heads), "kind": _KIND, "log_id": log.meta["log_id"]}
+    yield canonical_json(first).decode() + "\n"
+    for station, (last, _) in heads.items():
+        for sequence, content in log.contents(station=station):
+            if sequence > last:
+                break  # came meanwhile
             yield content + "\n"
 
 
@@ -73,13 +83,29 @@ def merge(source: str | Path, into: IncidentLog) -> Merged:
         IncidentLogError: If one of them cannot be read or written.
     """
     if not is_url(source) and _is_export(Path(source)):
-        merging = _Merge(into=into, name=str(source), folder=Path(source).parent)
-        return merging.run(_lines(Path(source)))
+        return _merge_export(Path(source), into)
     with open_log(source, read_only=True) as log:
         if log.database.path is not None and log.database.path == into.database.path:
             raise InputError(f"{log.name}: is the log to merge into")
-        merging = _Merge(into=into, name=log.name, folder=log.evidence_folder)
-        return merging.run(_contents(log, into.heads()))
+        stated = {name: (head.sequence, head.sha256) for name, head in log.heads().items()}
+        merging = _Merge(into=into, name=log.name, folder=log.evidence_folder, stated=stated)
+        return merging.run(_contents(log, stated, into.heads()))
+
+
+def _merge_export(path: Path, into: IncidentLog) -> Merged:
+    lines = _lines(path)
+    where, first = next(lines, (f"{path}, line 1", ""))
+    try:
+        values = json.loads(first)
+        if (values["kind"], values["form"]) != (_KIND, FORM):
+            raise ValueError("its kind or form is another one")
+        stated = heads_stated(values["heads"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+        raise InputError(
+            f"{where}: is not how an export begins; `robo-eval incidents export` writes one:"
+            f" {err!r:.80}"
+        ) from err
+    return _Merge(into=into, name=str(path), folder=path.parent, stated=stated).run(lines)
 
 
 def _is_export(path: Path) -> bool:
@@ -89,11 +115,15 @@ def _is_export(path: Path) -> bool:
         return path.suffix == EXPORT_SUFFIX or file.read(1) == _LIKE_JSON
 
 
-def _contents(log: IncidentLog, known: Mapping[str, Head]) -> Iterator[tuple[str, str]]:
+def _contents(
+    log: IncidentLog, stated: Mapping[str, tuple[int, str]], known: Mapping[str, Head]
+) -> Iterator[tuple[str, str]]:
     """Records of a log from the newest one that both have; each with what to call it."""
-    for station, head in log.heads().items():
-        both = min(head.sequence, known[station].sequence) if station in known else 0
+    for station, (last, _) in stated.items():
+        both = min(last, known[station].sequence) if station in known else 0
         for sequence, content in log.contents(station=station, after=max(both - 1, 0)):
+            if sequence > last:
+                break  # came meanwhile
             yield f"{log.name}: {station}/{sequence}", content
 
 
@@ -111,6 +141,10 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                 raise InputError(f"{where}: is no UTF-8 text") from err
 
 
+_New: TypeAlias = tuple[Record, str, str]
+"""A record that is not here yet, with its canonical form and digest."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Merge:
     """One merge.
@@ -119,18 +153,22 @@ class _Merge:
         into: The log to add to.
         name: What the source is called.
         folder: What its evidence is relative to; None if it has none.
+        stated: How far it says its stations have got.
     """
 
     into: IncidentLog
     name: str
     folder: Path | None
+    stated: Mapping[str, tuple[int, str]]
     merged: Merged = field(default_factory=Merged)
     last: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Number and digest of the newest record of the source seen, by station."""
     here: dict[str, Head] = field(default_factory=dict)
     """How far each station has got here."""
-    waiting: list[tuple[Record, str, str]] = field(default_factory=list)
-    """Records to be added, each with canonical form and digest."""
+    newest: dict[str, _New] = field(default_factory=dict)
+    """New records that no other has confirmed yet, by station."""
+    waiting: list[_New] = field(default_factory=list)
+    """New records that are sound: the next one names their digest, or the source states it."""
 
     def run(self, contents: Iterable[tuple[str, str]]) -> Merged:
         """Take in records."""
@@ -138,9 +176,13 @@ class _Merge:
         try:
             for where, content in contents:
                 self._take(where, content)
-        finally:
-            # What came before a bad record is sound, and goes in.
+        except IncidentLogError:
+            raise
+        except InputError:
+            # What came before is sound, and goes in.
             self._add()
+            raise
+        self._add()
         self._check_ends()
         return self.merged
 
@@ -158,9 +200,17 @@ class _Merge:
                 raise _fork(where, station, here)
             self.merged.known += 1
         else:
-            self.waiting.append((record, content, sha256))
-            self._copy_evidence(record)
+            if station in self.newest:
+                self._confirm(station)
+            self.newest[station] = (record, content, sha256)
         self.last[station] = (record.sequence, sha256)
+        if station in self.newest and self.last[station] == self.stated.get(station):
+            self._confirm(station)
+
+    def _confirm(self, station: str) -> None:
+        new = self.newest.pop(station)
+        self._copy_evidence(new[0])
+        self.waiting.append(new)
         if len(self.waiting) >= _BATCH:
             self._add()
 
@@ -189,7 +239,14 @@ class _Merge:
             raise _fork(where, station, before)
 
     def _check_ends(self) -> None:
-        """That a source which is behind holds the records that are here."""
+        """That a source holds what it states, and if it is behind, the records that are here."""
+        for station, stated in self.stated.items():
+            last = self.last.get(station)
+            if last != stated:
+                raise InputError(
+                    f"{self.name}: station {station} ends with record {last[0] if last else 0},"
+                    f" and it is not record {stated[0]} as stated; its end was lost or changed"
+                )
         for station, (sequence, sha256) in self.last.items():
             head = self.here.get(station)
             if head is None or sequence >= head.sequence:
@@ -233,7 +290,7 @@ class _Merge:
             }
             self.into.put_heads(connection, newest)
 
-    def _check_still(self, heads: Mapping[str, Head], new: list[tuple[Record, str, str]]) -> None:
+    def _check_still(self, heads: Mapping[str, Head], new: Sequence[_New]) -> None:
         """That nobody has added other records to these chains meanwhile."""
         last = {station: head.sha256 for station, head in heads.items()}
         for record, _, sha256 in new:

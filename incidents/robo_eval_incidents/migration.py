@@ -48,8 +48,12 @@ def migrate(target: str | Path) -> str | None:
         try:
             upgrade(connection)
             connection.exec_driver_sql("COMMIT")
-        except BaseException:
+        except BaseException as err:
             connection.exec_driver_sql("ROLLBACK")
+            if type(err).__name__ == "CommandError":  # Alembic's, imported where it is needed
+                raise IncidentLogError(
+                    f"{name}: no way leads from schema version {found} to {CURRENT}: {err}"
+                ) from err
             raise
     return found
 

@@ -36,7 +36,7 @@ _COPY: Final = "restore it from a copy"
 _MEANINGS: Final = (
     ("database or disk is full", "the disk is full; free some space, nothing logged is lost"),
     ("disk i/o error", "the disk is full or failing; nothing logged before is lost"),
-    ("readonly database", "is read-only; make file and folder writable to add rows"),
+    ("readonly database", "is read-only; make file and folder writable"),
     ("database is locked", "is locked by another program; close that and try again"),
     ("malformed", f"is damaged; {_COPY}"),
     ("not a database", f"is not an SQLite database; {_COPY}"),
@@ -149,8 +149,11 @@ def connect(
 
 
 def _can_write(path: Path) -> bool:
-    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        return False
+    # As whom the process acts, not who started it.
+    by_effective = os.access in os.supports_effective_ids
+    for place in (path, path.parent):
+        if not os.access(place, os.W_OK, effective_ids=by_effective):
+            return False
     return not os.statvfs(path.parent).f_flag & os.ST_RDONLY
 
 

@@ -248,7 +248,8 @@ def test_disk_that_fills_up_during_a_run_loses_nothing(tmp_path, cli, environmen
     done = subprocess.run(
         [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "trial", "--no-report"],
         cwd=tmp_path,
-        env=environment(),
+        # Python would keep the byte code it was cut off in.
+        env=environment() | {"PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         preexec_fn=_limited_file_size,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import sqlite3
@@ -15,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from robo_eval.core.errors import InputError
 from robo_eval_incidents import open_log
 from robo_eval_incidents import record as record_module
 from robo_eval_incidents.bodies import Review
@@ -23,8 +26,6 @@ from robo_eval_incidents.log import make_log
 from robo_eval_incidents.record import GENESIS, Entry, content_digest, new_id, record_of
 from robo_eval_incidents.taxonomy import Via
 from robo_eval_incidents.verify import verify_log
-
-from robo_eval.core.errors import InputError
 
 
 def test_each_record_commits_to_the_one_before(log, report, nil, say):
@@ -221,9 +222,9 @@ def test_a_full_disk_loses_nothing_and_says_so(log, path, report, say):
     # SQLite's own limit fails in the way a full disk does: SQLITE_FULL in the middle of a commit.
     with log.database.reading() as connection:
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    long = [report(description="x" * 7_000)] * 50
     with pytest.raises(IncidentLogError, match=r"incidents\.db: .*full"):
-        for _ in range(50):
-            say(log, report(description="x" * 7_000))
+        collections.deque(say(log, body) for body in long)
     count = log.heads()["cell-1"].sequence
     with log.database.reading() as connection:
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 10_000}")

@@ -117,6 +117,8 @@ def fill(trial: Path, limit: int | None = None) -> tuple[int, str, int]:
         [sys.executable, "-c", FULL, str(trial), str(Path(__file__).parent)],
         capture_output=True,
         text=True,
+        # Python would keep the byte code it was cut off in.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=preexec,
         timeout=120,
     )

@@ -1,0 +1,232 @@
+"""What verification finds: every byte, and every record that is not where it was."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents import open_log
+from robo_eval_incidents.bodies import Exposure, Review
+from robo_eval_incidents.page import exposed, list_incidents
+from robo_eval_incidents.record import new_id
+from robo_eval_incidents.verify import verify_log
+
+
+@pytest.fixture
+def filled(log, report, nil, say) -> Path:
+    """A small closed log with records of several kinds, all of them listed."""
+    about = say(log, report(severity="minor", description="Öl — “nass”")).record_id
+    say(log, nil(1))
+    say(log, Review(verdict="confirmed", note="seen"), by="B", incident_id=about)
+    say(log, report())
+    say(
+        log,
+        Exposure(robot="ur5e", side="real", mode="autonomous", start_ns=10**18, seconds=5.5),
+    )
+    list_incidents(log)
+    log.close()
+    return log.database.path
+
+
+def _problems(path):
+    return [str(problem) for problem in verify_log(path).problems]
+
+
+def test_a_log_as_it_was_written_is_sound(filled):
+    found = verify_log(filled)
+    assert found.ok, found.problems
+    assert found.records == 6
+    assert "no checkpoint" in found.notes[-1]
+    assert found.as_dict()["stations"]["cell-1"]["sequence"] == 6
+
+
+def test_every_byte_of_every_record_is_found(filled):
+    """Each byte of each canonical form is changed, by its lowest bit.
+
+    The same byte of all records at once, so that each has to be named; where bytes that are no
+    UTF-8 end the reading, one record after the other.
+    """
+    connection = sqlite3.connect(filled)
+    stored = dict(connection.execute("SELECT number, CAST(content AS BLOB) FROM records"))
+    for place in range(max(map(len, stored.values()))):
+        changed = {
+            number: content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+            for number, content in stored.items()
+            if place < len(content)
+        }
+        _put(connection, stored | changed)
+        named = {problem.row for problem in verify_log(filled).problems}
+        for number in changed.keys() - named:
+            _put(connection, stored | {number: changed[number]})
+            assert not verify_log(filled).ok, f"record {number}, byte {place}"
+    _put(connection, stored)
+    connection.close()
+    assert verify_log(filled).ok
+    assert sum(map(len, stored.values())) > 2_500
+
+
+def _put(connection, contents):
+    # As text, as it was: bytes that are no UTF-8 included.
+    connection.executemany(
+        "UPDATE records SET content = CAST(? AS TEXT) WHERE number = ?",
+        [(content, number) for number, content in contents.items()],
+    )
+    connection.commit()
+
+
+@pytest.mark.parametrize(
+    "column", ["station", "sequence", "record_id", "about", "sha256", "number"]
+)
+def test_every_cell_beside_a_record_is_found(filled, tamper, column):
+    tamper(f"UPDATE records SET {column} = {column} + 100 WHERE number = 4")
+    assert _problems(filled)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_a_removed_record_is_found(filled, tamper, number):
+    tamper(f"DELETE FROM records WHERE number = {number}")
+    assert any(
+        "missing" in problem or "does not follow" in problem for problem in _problems(filled)
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_the_loss_of_the_tail_is_found_by_the_table_of_stations(filled, tamper, count):
+    tamper(f"DELETE FROM records WHERE sequence > {6 - count}")
+    assert f"had 6 records, the newest {count} are missing" in _problems(filled)[0]
+
+
+def test_two_records_that_were_swapped_are_found(filled, tamper):
+    tamper(
+        "UPDATE records SET number = 100 WHERE number = 2",
+        "UPDATE records SET number = 2 WHERE number = 3",
+        "UPDATE records SET number = 3 WHERE number = 100",
+    )
+    assert any("records were moved" in problem for problem in _problems(filled))
+
+
+def test_an_inserted_record_is_found(filled, tamper):
+    tamper(
+        "INSERT INTO records (number, station, sequence, record_id, about, content, sha256)"
+        f" SELECT 50, station, 7, '{new_id()}', about, content, sha256 FROM records"
+        " WHERE number = 3"
+    )
+    problems = _problems(filled)
+    assert any("is filed as another record" in problem for problem in problems)
+
+
+def test_a_doubled_record_is_found(filled, tamper):
+    connection = sqlite3.connect(filled)
+    with pytest.raises(sqlite3.IntegrityError):  # the tables themselves refuse it
+        connection.execute(
+            "INSERT INTO records SELECT 50, station, sequence, record_id, about,"
+            " content, sha256 FROM records WHERE number = 3"
+        )
+    connection.close()
+    tamper(
+        "PRAGMA foreign_keys = OFF",
+        "CREATE TABLE copy AS SELECT * FROM records",
+        "DROP TABLE records",
+        "INSERT INTO copy SELECT 50, station, sequence, record_id, about, content, sha256"
+        " FROM copy WHERE number = 3",
+        "ALTER TABLE copy RENAME TO records",
+    )
+    assert any("is there twice" in problem for problem in _problems(filled))
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE page SET severity = 'near_miss' WHERE severity = 'minor'", "another severity"),
+        ("UPDATE page SET description = 'nothing' WHERE sequence = 5", "another description"),
+        ("DELETE FROM page WHERE sequence = 2", "is left out of the lists"),
+        ("DELETE FROM page WHERE sequence = 5", "is left out of the lists"),
+        ("UPDATE page SET incident_id = 'x' || incident_id", "of which there is no report"),
+        ("UPDATE exposed SET end_ns = end_ns + 1000000000000", "another end_ns"),
+        ("DELETE FROM exposed", "is left out of the lists"),
+        ("UPDATE exposed SET record_id = 'x'", "of which there is no exposure"),
+        ("UPDATE stations SET sequence = 5", "is not the one it stated"),
+        ("UPDATE stations SET sha256 = 'x'", "is not the one it stated"),
+        ("DELETE FROM stations", "is not in the table of stations"),
+    ],
+)
+def test_lists_that_say_something_else_are_found(filled, tamper, statement, said):
+    tamper(statement)
+    assert any(said in problem for problem in _problems(filled))
+
+
+def test_lists_that_are_behind_are_no_problem(filled, report, nil, say):
+    with open_log(filled) as log:
+        say(log, report())
+        say(log, nil(7))
+    assert verify_log(filled).ok
+
+
+def test_lists_of_a_newer_copy_are_made_anew(filled, tamper, report):
+    """A log restored from a backup: here, its lists are ahead of its records."""
+    tamper("UPDATE paged SET sequence = 60")
+    tamper("UPDATE page SET severity = 'critical'")
+    with open_log(filled) as log:
+        assert {row.severity for row in list_incidents(log).rows} == {"minor", "near_miss"}
+        assert len(exposed(log)) == 1
+    assert verify_log(filled).ok
+
+
+def test_a_log_of_nothing_but_zeros_in_the_middle_is_reported(filled):
+    data = bytearray(filled.read_bytes())
+    half = len(data) // 2
+    data[half : half + 4096] = bytes(4096)
+    filled.write_bytes(data)
+    assert _noticed_or_identical(filled, set()) == "noticed"
+
+
+def _noticed_or_identical(path, before):
+    try:
+        found = verify_log(path)
+    except InputError as err:
+        text = str(err)
+        return "noticed" if str(path) in text and "\n" not in text else text
+    if not found.ok:
+        return "noticed"
+    with open_log(path, read_only=True) as log:
+        return "identical" if {content for _, content in log.contents()} == before else "changed"
+
+
+@pytest.mark.slow
+def test_a_flip_anywhere_in_a_large_file_is_found_or_changes_no_record(tmp_path, say, report, nil):
+    """5,000 positions of canonical forms, and 1,000 anywhere in the file."""
+    path = tmp_path / "incidents.db"
+    with open_log(path, station="cell-1", make=True) as log:
+        for number in range(200):
+            say(log, report(description=f"event {number}: " + "word " * (number % 60)))
+            say(log, nil(number))
+        list_incidents(log)
+    whole = path.read_bytes()
+    with open_log(path, read_only=True) as log:
+        before = {content for _, content in log.contents()}
+    places = [
+        start + offset
+        for content in before
+        if (start := whole.find(content.encode())) >= 0
+        for offset in range(len(content.encode()))
+    ]
+    assert len(places) > 100_000, "records lie in the file as they are"
+    draw = random.Random(7)
+    for place in draw.sample(places, 5_000):
+        assert _flipped(path, whole, place, draw, before) == "noticed", place
+    outcomes = [
+        _flipped(path, whole, draw.randrange(len(whole)), draw, before) for _ in range(1_000)
+    ]
+    assert set(outcomes) <= {"noticed", "identical"}
+    assert outcomes.count("noticed") > 300
+
+
+def _flipped(path, whole, place, draw, before):
+    data = bytearray(whole)
+    data[place] ^= 1 << draw.randrange(8)
+    path.write_bytes(data)
+    return _noticed_or_identical(path, before)
