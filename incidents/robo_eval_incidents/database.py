@@ -208,7 +208,7 @@ def shown(target: str | Path) -> str:
         return str(target)
     try:
         return make_url(str(target)).render_as_string(hide_password=True)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         return "the URL"
 
 
@@ -251,7 +251,7 @@ def is_conflict(err: BaseException) -> bool:
 def _connect_server(target: str) -> Connection:
     try:
         url = make_url(target)
-    except ArgumentError as err:
+    except (ArgumentError, ValueError) as err:
         raise IncidentLogError(
             "the URL of the incident log cannot be read; it looks like"
             " postgresql://user@host/database"

@@ -137,8 +137,8 @@ class Incident:
 
     @property
     def counts(self) -> bool:
-        """Whether it counts: all do but those that were dismissed."""
-        return self.status is not Status.DISMISSED
+        """Whether it counts: all do but those that were dismissed, closed or not."""
+        return not (self.is_reviewed and self.verdict == "dismissed")
 
     # How it comes to stand so ------------------------------------------------------------------
 

@@ -18,11 +18,11 @@ class Severity(StrEnum):
     NEAR_MISS = "near_miss"
     """A protective stop, or a breach of a distance or force margin."""
     MINOR = "minor"
-    """Contact or damage without injury."""
+    """Contact or damage below what has to be reported; first aid at most."""
     MAJOR = "major"
-    """Property damage or a first-aid injury."""
+    """An injury that has to be reported, or significant damage."""
     CRITICAL = "critical"
-    """Injury beyond first aid, an uncontrolled hazard, or a breach of a standard."""
+    """A severe injury, an uncontrolled hazard, or a breach of a standard."""
 
     @property
     def rank(self) -> int:

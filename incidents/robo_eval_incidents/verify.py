@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
+from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval.log.verify import Problem
 from robo_eval_incidents.bodies import BODIES
@@ -28,6 +29,7 @@ from robo_eval_incidents.schema import RECORDS
 _PAGE: Final = 10_000
 _MOST: Final = 100
 """Problems of one kind that are listed."""
+_WITH_EVIDENCE: Final = frozenset({"report", "attachment"})
 _COLUMNS: Final = tuple(
     RECORDS.c[name]
     for name in ("number", "station", "sequence", "record_id", "about", "content", "sha256")
@@ -99,8 +101,8 @@ def verify_log(
 
     Finds any changed byte of the canonical form of a record or checkpoint; records that were
     removed, inserted, reordered or doubled; the loss of the newest ones back to the last checkpoint
-    that was kept elsewhere; and lists that show something else than the records say. What it
-    cannot find is in docs/threat_model.md.
+    that was kept elsewhere; files of evidence beside the log that were changed; and lists that show
+    something else than the records say. What it cannot find is in docs/threat_model.md.
 
     Args:
         target: Path of the file, a folder that holds `incidents.db`, or URL.
@@ -148,6 +150,8 @@ class _Check:
     seen: set[tuple[str, str]] = field(default_factory=set)
     """Records by station and id; several stations may have drafted one event under one id."""
     about: set[str] = field(default_factory=set)
+    evidence: list[tuple[str, str, str]] = field(default_factory=list)
+    """Files whose digest was recorded: by which record, path, and SHA-256."""
     steps: int = 0
     """Records that were written after somebody set the clock."""
 
@@ -171,6 +175,9 @@ class _Check:
                 for what in differences(connection, self.log.name):
                     self.problem(what)
         self._compare_checkpoints(own, kept)
+        if signed_by is not None and not self.checkpoints:
+            self.problem(f"there is no checkpoint that {signed_by} could have signed")
+        self._check_evidence()
         self._say_notes()
 
     # The database ------------------------------------------------------------------------------
@@ -215,7 +222,7 @@ class _Check:
             digest = sha256(content.encode()).hexdigest()
             values = json.loads(content)
             said = (values["station"], values["sequence"], values["record_id"])
-            incident_id, kind = values["incident_id"], values["kind"]
+            incident_id, kind = values["incident_id"], str(values["kind"])
             previous, form = values["previous_sha256"], values["form"]
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
             self.problem(f"{station!s:.70}/{sequence!s:.20}: is no record: {err!r:.80}", number)
@@ -235,14 +242,20 @@ class _Check:
         if (station, record_id) in self.seen:
             self.problem(f"{name}: record {record_id} is there twice", number)
         self.seen.add((station, record_id))
+        self.stations[station] = (sequence, digest)
+        if (station, sequence) in self.wanted:
+            self.found[station, sequence] = digest
+        self.steps += bool(values.get("clock_step_ns"))
+        self._note_told(kind, record_id, about)
+        if kind in _WITH_EVIDENCE:
+            self._note_evidence(name, values.get("body"))
+
+    def _note_told(self, kind: str, record_id: str, about: str | None) -> None:
+        """Which incidents are reported, and which are told of."""
         if kind == "report":
             self.reports.add(record_id)
         if about is not None:
             self.about.add(about)
-        self.steps += bool(values.get("clock_step_ns"))
-        self.stations[station] = (sequence, digest)
-        if (station, sequence) in self.wanted:
-            self.found[station, sequence] = digest
 
     def _check_place(
         self, station: str, sequence: int, previous: str, name: str, number: int
@@ -324,6 +337,36 @@ class _Check:
                         f"{place}: {station}/{sequence} is not the record it names; the chain was"
                         " written anew"
                     )
+
+    # Evidence ----------------------------------------------------------------------------------
+
+    def _note_evidence(self, name: str, body: Any) -> None:  # noqa: ANN401 - of an untrusted file
+        pieces = body.get("evidence") if isinstance(body, dict) else None
+        for piece in pieces if isinstance(pieces, list) else []:
+            if isinstance(piece, dict) and isinstance(piece.get("sha256"), str):
+                self.evidence.append((name, str(piece.get("uri")), piece["sha256"]))
+
+    def _check_evidence(self) -> None:
+        """That files whose digest was recorded are the same; those that are elsewhere are noted."""
+        folder = self.log.evidence_folder
+        absent = []
+        for name, uri, digest in self.evidence:
+            path = None if folder is None else folder / uri
+            if path is None or not path.is_file():
+                absent.append(uri)
+                continue
+            try:
+                same = file_digest(path) == digest
+            except OSError as err:
+                self.problem(f"{name}: its evidence {uri} cannot be read: {err.strerror or err}")
+                continue
+            if not same:
+                self.problem(f"{name}: its evidence {uri} was changed")
+        if absent:
+            self.notes.append(
+                f"{len(absent)} of {len(self.evidence)} pieces of evidence are not beside the log"
+                f" and were not checked: {', '.join(absent[:3])}{' ...' * (len(absent) > 3)}"
+            )
 
     def _say_notes(self) -> None:
         if self.steps:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import sqlite3
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Exposure, Review
+from robo_eval_incidents.bodies import Evidence, Exposure, Review
 from robo_eval_incidents.page import exposed, list_incidents
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.verify import verify_log
@@ -182,6 +184,45 @@ def test_a_log_of_nothing_but_zeros_in_the_middle_is_reported(filled):
     data[half : half + 4096] = bytes(4096)
     filled.write_bytes(data)
     assert _noticed_or_identical(filled, set()) == "noticed"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[]", "1", '"x"', "null", "{}", '{"kind": []}', "[" * 90_000, '{"body": 1}', "\x00"],
+)
+def test_a_record_of_any_other_json_is_a_problem_and_no_crash(filled, tamper, content):
+    tamper("UPDATE records SET content = ? WHERE number = 3", parameters=(content,))
+    assert any(problem.row == 3 for problem in verify_log(filled).problems)
+
+
+@pytest.mark.parametrize("key", ["kind", "station", "body", "sequence", "incident_id", "form"])
+@pytest.mark.parametrize("value", [[], {}, None, 1.5, "x"])
+def test_a_record_with_any_other_field_is_a_problem_and_no_crash(filled, tamper, key, value):
+    connection = sqlite3.connect(filled)
+    (content,) = connection.execute("SELECT content FROM records WHERE number = 2").fetchone()
+    connection.close()
+    changed = json.dumps(json.loads(content) | {key: value})
+    digest = hashlib.sha256(changed.encode()).hexdigest()
+    tamper(
+        "UPDATE records SET content = ?, sha256 = ? WHERE number = 2", parameters=(changed, digest)
+    )
+    assert not verify_log(filled).ok
+
+
+def test_evidence_that_was_changed_is_found(log, path, report, say):
+    data = b"what happened"
+    place = path.parent / "incidents" / "piece.mcap"
+    place.parent.mkdir()
+    place.write_bytes(data)
+    piece = Evidence(uri="incidents/piece.mcap", sha256=hashlib.sha256(data).hexdigest())
+    say(log, report(evidence=(piece,)))
+    assert verify_log(path).ok
+    place.write_bytes(b"What happened")
+    assert "its evidence incidents/piece.mcap was changed" in _problems(path)[0]
+    place.unlink()
+    found = verify_log(path)
+    assert found.ok
+    assert any("1 of 1 pieces of evidence are not beside the log" in note for note in found.notes)
 
 
 def _noticed_or_identical(path, before):

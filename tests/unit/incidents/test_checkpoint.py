@@ -152,6 +152,11 @@ def test_who_signed_is_compared(path, log, key, kept):
     assert any("was signed by" in what for what in _problems(path, kept, signed_by=other))
 
 
+def test_who_should_have_signed_is_missed_where_nobody_has(path, log, nil, say):
+    say(log, nil(1))
+    assert "no checkpoint that 00 could have signed" in _problems(path, signed_by="00")[0]
+
+
 def test_a_root_that_does_not_fit_is_found(key, kept):
     """The signer lies: a signed statement whose root is not that of its stations."""
     values = json.loads(read_checkpoint(kept).content)

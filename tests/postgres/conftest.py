@@ -1,0 +1,75 @@
+"""A real PostgreSQL server of the tests' own, which they may kill."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pgserver
+import psutil
+import psycopg
+import pytest
+
+
+class Server:
+    """A server on a socket in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._server = pgserver.get_server(folder / "data", cleanup_mode="delete")
+
+    def make_database(self) -> str:
+        """URL of a new, empty database."""
+        name = f"log_{uuid.uuid4().hex[:12]}"
+        with psycopg.connect(self._server.get_uri(), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return str(self._server.get_uri(name))
+
+    def kill(self) -> None:
+        """Kill -9 of the server and all that belongs to it, as a power cut would."""
+        postmaster = psutil.Process(self._server.get_pid())
+        family = [postmaster, *postmaster.children(recursive=True)]
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                os.kill(process.pid, signal.SIGKILL)
+        psutil.wait_procs(family, timeout=20)
+
+    def start(self) -> None:
+        """Start it again; it recovers from its own log."""
+        for attempt in range(5):
+            try:
+                self._server.ensure_postgres_running()
+            except Exception:
+                if attempt == 4:
+                    raise
+                time.sleep(0.5)
+            else:
+                return
+
+    def stop(self) -> None:
+        """Stop it and delete its data."""
+        self._server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """The server."""
+    with tempfile.TemporaryDirectory(prefix="robo-eval-pg-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # the server runs as a user of its own where the tests run as root
+        running = Server(folder)
+        try:
+            yield running
+        finally:
+            running.stop()
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    """URL of an empty database."""
+    return server.make_database()
