@@ -192,7 +192,7 @@ def _embodiment(body: RobotResult | None, resamples: int, seed: int) -> Measured
     if body is None:
         reason = (
             f"{_NO_ROBOT}; E needs scored episodes on side real with exposure_s, the same in"
-            " simulation, and incidents.csv"
+            " simulation, and incidents.db"
         )
         return Measured(raw=Estimate.missing(reason=reason, unit=_RATIO))
     raw = body.embodiment

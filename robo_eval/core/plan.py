@@ -307,6 +307,14 @@ class TrialPlan(Section):
                 raise ValueError(f"stopping.compare: {unknown_name('policy', name, names)}")
         return self
 
+    @property
+    def says_help(self) -> bool:
+        """Whether the episodes say who helped; an import that maps no such column does not."""
+        if self.imported is None:
+            return True
+        parts = (self.imported.column_map.get(name) or {} for name in ("columns", "constants"))
+        return any("interventions" in part for part in parts)
+
     def conditions(self) -> Iterator[Condition]:
         """Every task, level and difficulty, in the order the plan names them."""
         for index, task in enumerate(self.tasks):

@@ -134,9 +134,10 @@ def _problem(problem: ErrorDetails, model: type[BaseModel]) -> str:
         name = [part for part in location if isinstance(part, str)][-1]
         return f"{field}: {unknown_name(_SINGULAR.get(name, name), given, valid)}"
     if kind == "value_error":
-        # Ours; it begins with the field within the section.
+        # Ours; it begins with the field within the section, or with what is wrong with the field.
         text = problem["msg"].removeprefix("Value error, ")
-        return f"{field}.{text}" if field else text
+        is_of_field = text.startswith(("is ", "holds "))
+        return f"{field}{': ' if is_of_field else '.'}{text}" if field else text
     if kind == "string_pattern_mismatch" and location[-1] != "name":
         return f"{field}: does not look like one, given {given!r:.80}"
     text = _WANTED.get(kind) or problem["msg"].replace("Input should be", "must be")

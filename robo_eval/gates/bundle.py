@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.gates.profile import source_of
+from robo_eval.log import incident_log
 from robo_eval.log.directory import PLAN, PREFLIGHT
 from robo_eval.log.evidence import NAMES
 from robo_eval.log.provenance import software
@@ -68,6 +69,7 @@ def write_assessment(
             "plan_digest": trial.plan_digest,
             "rows": 0 if manifest is None else manifest.rows,
             "head": "" if manifest is None else manifest.head,
+            "incidents": incident_log.state_of(trial.path),
         },
     )
     return trial.path / ASSESSMENT, who, place if is_new else None

@@ -237,7 +237,7 @@ def _check_names(evidence: Evidence, policies: Sequence[str]) -> None:
         for note in getattr(evidence, kind) or ():
             if note.policy is not None and note.policy not in policies:
                 problem = unknown_name("policy", note.policy, policies)
-                raise InputError(f"{evidence.files.get(kind, kind)}: line {note.line}: {problem}")
+                raise InputError(f"{evidence.files.get(kind, kind)}: {note.place}: {problem}")
 
 
 def _of_policy(noted: Evidence, policy: str, side: str) -> Evidence:

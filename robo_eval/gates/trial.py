@@ -193,7 +193,7 @@ def _frontier(
     trial: TrialDirectory, table: pd.DataFrame, profile: LevelProfile, config: MetricConfig
 ) -> Frontier:
     # Who helped is not known: no episode shows what can be delegated.
-    known = table if _says_help(trial) else table.iloc[:0]
+    known = table if trial.plan.says_help else table.iloc[:0]
     return frontier_of(_judged(known), profile.frontier, level=config.level, seed=config.seed)
 
 
@@ -233,11 +233,7 @@ def audits_of(
         _one_policy(own),
         _sim_logs(own),
         _real_logs(own[own["side"] == Side.REAL.value]),
-        audit(
-            "incident_reports", "incident reports", passes=evidence.incidents is not None,
-            good=f"{len(evidence.incidents or ())} incidents on record",
-            bad="no incidents.csv; column names alone say that nothing happened", kind="missing",
-        ),
+        _incident_reports(evidence, strongest_side(set(own["side"])).value),
         _calibration(trial, own),
         _manifest(trial),
         _limits(trial),
@@ -288,6 +284,19 @@ def _evidence(trial: TrialDirectory, summary: TrialSummary) -> Audit:
     return audit(
         "evidence", "the evidence fits the episodes", passes=first is None,
         good="no finding", bad="" if first is None else f"{where}: {first.text}{more}",
+    )  # fmt: skip
+
+
+def _incident_reports(evidence: Evidence, side: str) -> Audit:
+    """Whether somebody kept a record of incidents on the side a policy is judged on."""
+    bad = "no incidents.db and no incidents.csv"
+    if "incidents" in evidence.files:
+        bad = f"{Path(evidence.files['incidents']).name} says nothing of side {side}"
+    return audit(
+        "incident_reports", "incident reports", kind="missing",
+        passes=evidence.incidents is not None and side not in evidence.silent,
+        good=f"{len(evidence.incidents or ())} incidents on record",
+        bad=f"{bad}; a nil report says that nothing happened",
     )  # fmt: skip
 
 
@@ -370,18 +379,9 @@ def _limits(trial: TrialDirectory) -> Audit:
     )  # fmt: skip
 
 
-def _says_help(trial: TrialDirectory) -> bool:
-    """Whether the episodes say who helped; an import that maps no such column does not."""
-    known = trial.plan.imported
-    if known is None:
-        return True
-    parts = (known.column_map.get(name) or {} for name in ("columns", "constants"))
-    return any("interventions" in part for part in parts)
-
-
 def _help(trial: TrialDirectory, played: pd.DataFrame) -> Audit:
     """Whether people kept out of what is scored; that help makes no success is no excuse."""
-    if not _says_help(trial):
+    if not trial.plan.says_help:
         return Audit(
             id="no_help", title="no teleoperation or human help", status="missing",
             reason="the import maps no column interventions; map it, or a constant 0",

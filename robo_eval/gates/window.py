@@ -46,20 +46,20 @@ def window_audit(own: pd.DataFrame, evidence: Evidence, settings: Window, policy
     seconds = known["duration_s"].fillna(0.0).astype(float)
     first, last = int(starts.min()), int((starts + (seconds * 1e9).astype("int64")).max())
     outside = [
-        (kind, note.line, note.time_ns, days)
+        (kind, note.place, note.time_ns, days)
         for kind, note in dated
         if (days := _days_outside(note.time_ns, first, last)) > _grace(kind, settings)
     ]
     if not outside:
         reason = f"{len(dated)} dated notes, {_day(first)} to {_day(last)}"
         return Audit(id="window", title=_TITLE, status="pass", reason=reason)
-    kind, line, time_ns, days = outside[0]
+    kind, place, time_ns, days = outside[0]
     name = Path(evidence.files.get(kind, f"{kind}.csv")).name
     more = f", and {len(outside) - 1} more" if len(outside) > 1 else ""
     side = "before" if time_ns < first else "after"
     reason = (
-        f"{name}: line {line} is of {_day(time_ns)}, {days:.1f} days {side} the episodes,"
-        f" {_day(first)} to {_day(last)}{more}; play episodes on those days, or leave the line out"
+        f"{name}: {place} is of {_day(time_ns)}, {days:.1f} days {side} the episodes,"
+        f" {_day(first)} to {_day(last)}{more}; play episodes on those days, or leave it out"
     )
     return Audit(id="window", title=_TITLE, status="fail", reason=reason)
 

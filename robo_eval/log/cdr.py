@@ -114,6 +114,10 @@ class Cursor:
         self._at = start + size
         return start
 
+    def uint8(self) -> int:
+        """The next uint8, byte or bool."""
+        return self._data[self._take(1, 1)]
+
     def uint32(self) -> int:
         """The next uint32."""
         return int.from_bytes(self._data[self._take(4, 4) : self._at], "little")

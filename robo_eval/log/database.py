@@ -6,6 +6,8 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +31,7 @@ _MAGIC: Final = b"SQLite format 3\x00"
 _BUSY_S: Final = 5.0
 """How long a writer waits for another one."""
 _COPIED: Final = "robo_eval_copied"
+_FILE: Final = "robo_eval_file"
 _COPIES: Final = 5
 """How often copying a database that somebody else writes to is tried."""
 _COPY: Final = "restore it from a copy"
@@ -44,6 +47,13 @@ _MEANINGS: Final = (
     ("no such table", f"has not the tables it should have; {_COPY}"),
     ("no such column", f"has not the columns it should have; {_COPY}"),
 )
+
+
+_File = tuple[int, int]
+"""A file by device and number, whatever it is called."""
+_counting: Final = threading.Lock()
+_connections: Final[Counter[_File]] = Counter()
+"""How many connections this process has to each file."""
 
 
 class SchemaVersionError(TrialDirectoryError):
@@ -110,7 +120,50 @@ def connect(
     Raises:
         TrialDirectoryError: If it is missing, damaged, locked or no database.
     """
-    check_file(path)
+    file = _checked(path)
+    try:
+        connection = _connect(path, durable=durable, read_only=read_only, busy_s=busy_s)
+    except BaseException:
+        _forget(file)
+        raise
+    connection.info[_FILE] = file
+    return connection
+
+
+def _checked(path: Path) -> _File:
+    """Check a file, and count one more connection to it.
+
+    A process that closes a file loses all its locks on it, those of SQLite included: another one
+    could then take away the write-ahead log under a connection, and with it what is committed
+    next. So a file is looked into only while this process has no connection to it.
+    """
+    with _counting:
+        file = _file_at(path)
+        if file is None or not _connections[file]:
+            check_file(path)
+            file = _file_at(path)
+        if file is None:
+            raise TrialDirectoryError(f"{path}: was taken away while it was opened")
+        _connections[file] += 1
+    return file
+
+
+def _forget(file: _File) -> None:
+    with _counting:
+        _connections[file] -= 1
+        if not _connections[file]:
+            del _connections[file]
+
+
+def _file_at(path: Path) -> _File | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _connect(path: Path, *, durable: bool, read_only: bool, busy_s: float) -> Connection:
     copied: tempfile.TemporaryDirectory[str] | None = None
     uri = f"file:{quote(str(path.absolute()))}?mode=rw"
     if read_only and not _can_write(path):
@@ -187,10 +240,15 @@ def _state_of(path: Path) -> list[tuple[int, int]]:
 def close(connection: Connection) -> None:
     """Close a connection, its file included."""
     copied = connection.info.pop(_COPIED, None)
-    connection.close()
-    connection.engine.dispose()
-    if copied is not None:
-        copied.cleanup()
+    file = connection.info.pop(_FILE, None)
+    try:
+        connection.close()
+        connection.engine.dispose()
+        if copied is not None:
+            copied.cleanup()
+    finally:
+        if file is not None:
+            _forget(file)
 
 
 @contextmanager

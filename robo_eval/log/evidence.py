@@ -1,7 +1,8 @@
 """What people and robots noted beside the episodes: incidents, faults, ratings and the like.
 
 Each is a CSV file of a trial directory with one line of column names, or is named when metrics are
-computed. Files are read as they are; what writes them is elsewhere.
+computed. Incidents may be in an incident log instead. Files are read as they are; what writes them
+is elsewhere.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ class _Noted:
     episode_id: str | None = None
     policy: str | None = None
 
+    @property
+    def place(self) -> str:
+        """Where in its file it is, for messages."""
+        return f"line {self.line}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident(_Noted):
@@ -60,12 +66,19 @@ class Incident(_Noted):
         severity: One of `SEVERITIES`.
         time_ns: When it happened, UTC; None if not known.
         description: What happened.
+        record: Station and number of its report in an incident log; None in a table.
     """
 
     incident_id: str
     severity: str
     time_ns: int | None = None
     description: str = ""
+    record: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where in its file it is, for messages."""
+        return f"line {self.line}" if self.record is None else f"record {self.record}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,8 +455,12 @@ class Evidence:
         probes: Cognitive probes.
         declarations: What people vouch for.
         checklist: Answers to the reproducibility checklist.
-        sources: SHA-256 of each file that was read, by its path as given.
+        sources: SHA-256 of each file that was read, by its name; of an incident log that of the
+            records that count.
         files: Path of each file, by kind.
+        silent: Physical sides of which an incident log says nothing, not even that nothing
+            happened.
+        problems: Why an incident log is not what was recorded.
     """
 
     incidents: tuple[Incident, ...] | None = None
@@ -465,3 +482,5 @@ class Evidence:
     checklist: tuple[Answer, ...] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    silent: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()

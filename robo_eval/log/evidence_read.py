@@ -16,37 +16,57 @@ from robo_eval.core.names import unknown_name
 from robo_eval.log.evidence import NAMES, Checkpoint, Evidence
 from robo_eval.log.evidence_forms import COLUMNS, READERS
 from robo_eval.log.evidence_line import Line
+from robo_eval.log.incident_log import incidents_of, is_incident_log, read_incidents
 
 
 def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) -> Evidence:
     """Read what lies beside the episodes of a trial.
 
     Args:
-        folder: The trial directory, in which `NAME.csv` is read for each of `NAMES`. None where
-            there is none.
+        folder: The trial directory, in which `NAME.csv` is read for each of `NAMES`, and incidents
+            from `incidents.db` if it is there. None where there is none.
         given: Files to read instead, by kind.
 
     Raises:
         InputError: If a given file is missing, a file is no CSV, lacks a column or has an unknown
             one, or a cell holds what its column cannot; the message names file, line and column.
+            If incidents are in a log and in a table, or the log cannot be read.
+        MissingExtraError: If there is an incident log, and its package is not installed.
     """
     found: dict[str, Any] = {}
     sources: dict[str, str] = {}
     files: dict[str, str] = {}
     for name in NAMES:
-        path = (given or {}).get(name)
+        path = (given or {}).get(name) or _beside(folder, name)
         if path is None:
-            # A link that leads nowhere is an error, not the absence of a file.
-            if folder is None or not os.path.lexists(folder / f"{name}.csv"):
-                continue
-            path = folder / f"{name}.csv"
-        data = _bytes_of(path, name)
-        found[name] = tuple(READERS[name](Line(path, *line)) for line in _lines(path, name, data))
-        sources[path.name] = hashlib.sha256(data).hexdigest()
+            continue
+        if name == "incidents" and is_incident_log(path):
+            recorded = read_incidents(path)
+            found[name] = recorded.incidents
+            found |= {"silent": recorded.silent, "problems": recorded.problems}
+            digest = recorded.sha256
+        else:
+            data = _bytes_of(path, name)
+            lines = _lines(path, name, data)
+            found[name] = tuple(READERS[name](Line(path, *line)) for line in lines)
+            digest = hashlib.sha256(data).hexdigest()
+        if digest is not None:
+            sources[path.name] = digest
         files[name] = str(path)
     evidence = Evidence(**found, sources=sources, files=files)
     _check_unique(evidence)
     return evidence
+
+
+def _beside(folder: Path | None, name: str) -> Path | None:
+    """The file of a trial directory that holds a kind of evidence."""
+    if folder is None:
+        return None
+    if name == "incidents":
+        return incidents_of(folder)
+    path = folder / f"{name}.csv"
+    # A link that leads nowhere is an error, not the absence of a file.
+    return path if os.path.lexists(path) else None
 
 
 def _bytes_of(path: Path, name: str) -> bytes:
@@ -106,7 +126,7 @@ def _check_unique(evidence: Evidence) -> None:
     for incident in evidence.incidents or ():
         if incident.incident_id in seen:
             raise InputError(
-                f"{evidence.files['incidents']}: line {incident.line}, column 'incident_id':"
+                f"{evidence.files['incidents']}: {incident.place}, column 'incident_id':"
                 f" {incident.incident_id!r} appears twice; one event is one incident"
             )
         seen.add(incident.incident_id)

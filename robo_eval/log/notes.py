@@ -12,9 +12,6 @@ from typing import Final
 from robo_eval.log.files import explained, sync_folder
 
 _HEADERS: Final[dict[str, tuple[str, ...]]] = {
-    "incidents": (
-        "incident_id", "severity", "side", "episode_id", "policy", "time", "description",
-    ),
     "faults": (
         "fault", "recovered", "side", "episode_id", "policy", "recovered_by", "injected",
         "duration_s", "description",
@@ -31,7 +28,7 @@ def note(trial: Path, kind: str, **cells: str | float | bool) -> None:
 
     Args:
         trial: The trial directory.
-        kind: `incidents`, `faults`, `verdicts` or `pauses`.
+        kind: `faults`, `verdicts` or `pauses`.
         **cells: Values by column; others stay empty.
 
     Raises:

@@ -1,7 +1,8 @@
 """Signed bundles: a folder of results, what they rest on, and who stands for it (Ed25519).
 
 A bundle is a folder of a trial directory. Its statement names every file the results were made of,
-with the SHA-256 of each and the end of the chain of rows, and its signature is over the statement.
+with the SHA-256 of each, the end of the chain of rows, and the records of the incident log that say
+which incidents there are. Its signature is over the statement.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
+from robo_eval.log import incident_log
 from robo_eval.log.files import PART_SUFFIX, explained, write_atomically
 
 if TYPE_CHECKING:
@@ -183,6 +185,8 @@ def check_bundle(folder: Path, heads: Mapping[int, str]) -> Iterator[tuple[str, 
             yield str(name), f"came after {folder.name}/ was signed, which does not know it"
     if rows and heads.get(rows) != head:
         yield place, f"was made of other rows: row {rows} is not the one it names"
+    for what in incident_log.changes_since(folder.parent, statement.get("incidents")):
+        yield incident_log.DATABASE, what
 
 
 def _is_signed(text: bytes, signature: bytes, public: bytes) -> bool:

@@ -57,17 +57,25 @@ class Attributed:
     """Evidence by side and policy.
 
     Attributes:
-        incidents: Incidents; None without a file of them: then nothing is known, not that there
+        incidents: Incidents; None without a record of them: then nothing is known, not that there
             were none.
         faults: Faults; None without a file of them.
         repairs: Repairs; None without a file of them.
         findings: What did not fit.
+        silent: Sides of which the record of incidents says nothing, though it is there.
     """
 
     incidents: Mapping[Body, Sequence[Incident]] | None
     faults: Mapping[Body, Sequence[Fault]] | None
     repairs: Mapping[Body, Sequence[Repair]] | None
     findings: tuple[Finding, ...] = ()
+    silent: tuple[str, ...] = ()
+
+    def incidents_of(self, body: Body) -> Sequence[Incident] | None:
+        """Incidents of a body; None if nobody kept a record of them."""
+        if self.incidents is None or body[0] in self.silent:
+            return None
+        return self.incidents.get(body, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +132,7 @@ def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = 
     ]
     log = _Log(table, notes)
     findings = [
+        *(Finding(where=evidence.files["incidents"], text=text) for text in evidence.problems),
         *_sides(table, plan),
         *_targets(table, plan),
         *_hours(table),
@@ -138,7 +147,7 @@ def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = 
         for note in notes:
             problems: list[str] = []
             body = log.body_of(note, problems.append)
-            where = f"{evidence.files.get(kind, kind)}: line {note.line}"
+            where = f"{evidence.files.get(kind, kind)}: {note.place}"
             findings.extend(Finding(where=where, text=text) for text in problems)
             # What may have been anybody's incident counts against everybody.
             spread = kind == "incidents" and body is None
@@ -151,7 +160,13 @@ def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = 
     incidents = sorted_out("incidents", evidence.incidents)
     faults = sorted_out("faults", evidence.faults)
     repairs = sorted_out("repairs", evidence.repairs)
-    return Attributed(incidents=incidents, faults=faults, repairs=repairs, findings=tuple(findings))
+    return Attributed(
+        incidents=incidents,
+        faults=faults,
+        repairs=repairs,
+        findings=tuple(findings),
+        silent=evidence.silent,
+    )
 
 
 class _Log:

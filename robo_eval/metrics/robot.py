@@ -265,7 +265,7 @@ def _result(body: _Body, attributed: Attributed, config: MetricConfig) -> RobotR
     has_recordings = chosen is not None and len(chosen.recordings) > 1
     if agreement is not None and chosen is not None and has_recordings:
         agreement = over_recordings(agreement, chosen)
-    incidents = None if attributed.incidents is None else attributed.incidents.get(key, ())
+    incidents = attributed.incidents_of(key)
     counts = None if incidents is None else counts_by_severity(incidents)
     safety = safety_of(counts, body.exposure, config)
     # Pairs of one recording would leave out how much recordings differ.

@@ -140,7 +140,7 @@ def test_with_nothing_every_missing_axis_says_which_file_or_column_it_needs():
     assert tuple(axis.name for axis in found) == AXES
     needs = {
         "A": "uninterrupted_actions", "G": "quality", "P": "plan_depth", "M": "retention.csv",
-        "T": "tools.csv", "R": "revisions.csv", "S": "teams.csv", "E": "incidents.csv",
+        "T": "tools.csv", "R": "revisions.csv", "S": "teams.csv", "E": "incidents.db",
         "W": "stated_success_probability", "$": "metrics.price_card",
     }  # fmt: skip
     for axis in found:

@@ -230,5 +230,5 @@ def test_measurements_that_one_file_supplies_are_one_entry():
     texts: list[Any] = [one.text for one in found.missing[4]]
     assert len(texts) == len(set(texts))
     (record,) = [one for one in found.missing[2] if one.text == "keep a record of incidents: "
-                 "incidents.csv"]  # fmt: skip
+                 "incidents.db"]  # fmt: skip
     assert set(record.gates) == {"minor", "major", "critical"}

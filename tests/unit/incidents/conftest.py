@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from fastapi.testclient import TestClient
 
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
+from robo_eval.log.bag_metadata import BagTopic
+from robo_eval.log.bag_writer import BagWriter
+from robo_eval.log.cdr import Template
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
@@ -19,6 +26,9 @@ from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.bodies import Body, Nil, Report
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.taxonomy import Category, Severity, Via
+from robo_eval_incidents.web.app import make_app
+from robo_eval_incidents.web.deps import Site
+from robo_eval_incidents.web.sessions import COOKIE
 
 HAPPENED_NS = 1_772_000_000 * 10**9
 HOUR_NS = 3_600 * 10**9
@@ -130,3 +140,136 @@ def played(tmp_path: Path) -> Callable[..., Path]:
         return trial.path
 
     return make
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Web:
+    """The web page of a log, asked without a network.
+
+    Attributes:
+        client: Asks it; an error of the page is an answer 500.
+        site: What it works with.
+        headers: What programs of each person send, by their first name.
+    """
+
+    client: TestClient
+    site: Site
+    headers: dict[str, dict[str, str]]
+
+    @property
+    def log(self) -> IncidentLog:
+        """The log."""
+        return self.site.log
+
+    def cookies(self, who: str) -> tuple[dict[str, str], str]:
+        """Cookies of a person who has logged in, and the token of their forms."""
+        user = self.site.accounts.find(who)
+        assert user is not None
+        token = self.site.sessions.begin(user)
+        session = self.site.sessions.find(token)
+        assert session is not None
+        return {COOKIE: token}, session.csrf
+
+
+PEOPLE: Final = {
+    "operator": "operator",
+    "colleague": "operator",
+    "reviewer": "reviewer",
+    "second": "reviewer",
+    "auditor": "auditor",
+}
+"""Accounts by name, each with its role."""
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """The web page of a log of the station `cell-1`, with an account for each of `PEOPLE`."""
+    folder = tmp_path_factory.mktemp("web")
+    open_log(folder / "incidents.db", station="cell-1", make=True).close()
+    app = make_app(folder / "incidents.db")
+    site: Site = app.state.site
+    headers = {}
+    for name, role in PEOPLE.items():
+        user = site.accounts.add(name, f"{name} has a password", [role], by="Operator A")
+        token = site.sessions.begin(user, for_program=True)
+        headers[name] = {"authorization": f"Bearer {token}"}
+    with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as client:
+        yield Web(client=client, site=site, headers=headers)
+
+
+NEVER = {"sec": 0, "nsec": 0}
+LATCHED = {
+    "history": "keep_last", "depth": 1, "reliability": "reliable",
+    "durability": "transient_local", "deadline": NEVER, "lifespan": NEVER,
+    "liveliness": "automatic", "liveliness_lease_duration": NEVER,
+    "avoid_ros_namespace_conventions": False,
+}  # fmt: skip
+BAG = (
+    ("/tf_static", "tf2_msgs/msg/TFMessage", (LATCHED,)),
+    ("/robot_description", "std_msgs/msg/String", (LATCHED,)),
+    ("/arm/safety/state", "diagnostic_msgs/msg/DiagnosticArray", (LATCHED,)),
+    ("/arm/safety/incidents", "diagnostic_msgs/msg/DiagnosticArray", (LATCHED,)),
+    ("/arm/episode/event", "std_msgs/msg/String", (LATCHED,)),
+    ("/arm/joint_states", "std_msgs/msg/String", ()),
+)
+"""Topics of a recorded bag: name, type, how it is offered."""
+
+
+def string_message(text: str) -> bytes:
+    return bytes(Template().add_string(text).data)
+
+
+def diagnostics_message(stamp_ns: int, name: str, text: str, **values: str) -> bytes:
+    seconds, nanoseconds = divmod(stamp_ns, 10**9)
+    message = Template().add_uint32(seconds).add_uint32(nanoseconds).add_string("").add_uint32(1)
+    message.data.append(2)  # its level
+    for part in (name, text, "arm"):
+        message.add_string(part)
+    message.add_uint32(len(values))
+    for key, value in values.items():
+        message.add_string(key).add_string(value)
+    return bytes(message.data)
+
+
+@pytest.fixture
+def record() -> Callable[..., Path]:
+    """Records a bag of half a minute as the recorder of a robot does, with what happened in it.
+
+    What happened is given as seconds since `start_ns`, and one of `("cause", name, text, values)`
+    for the guard's report, `("state", state)` for its state, `("event", fields)`, and `("raw", data)` in place of a report.
+    """
+
+    def write(folder: Path, *said: tuple[Any, ...], start_ns: int = HAPPENED_NS) -> Path:
+        topics = [
+            BagTopic(name=name, type=kind, text="string data\n", offered_qos=qos)
+            for name, kind, qos in BAG
+        ]
+        messages: list[tuple[float, str, bytes]] = [
+            (0.0, "/tf_static", b"\0\1\0\0base"),
+            (0.0, "/tf_static", b"\0\1\0\0camera"),
+            (0.0, "/robot_description", string_message("<robot/>")),
+            *((n / 10, "/arm/joint_states", string_message(f"tick {n}")) for n in range(300)),
+        ]
+        for second, kind, *what in said:
+            stamp_ns = start_ns + round(second * 10**9)
+            if kind == "cause":
+                name, text, values = what
+                data = diagnostics_message(stamp_ns, name, text, **values)
+                messages.append((second, "/arm/safety/incidents", data))
+            elif kind == "state":
+                data = diagnostics_message(stamp_ns, "guard", what[0], state=what[0])
+                messages.append((second, "/arm/safety/state", data))
+            elif kind == "raw":
+                messages.append((second, "/arm/safety/incidents", what[0]))
+            else:
+                data = string_message(json.dumps(what[0]))
+                messages.append((second, "/arm/episode/event", data))
+        with BagWriter(folder, topics, chunk_bytes=2048, start={"event": "start"}) as bag:
+            for sequence, (second, topic, data) in enumerate(sorted(messages, key=itemgetter(0))):
+                stamp_ns = start_ns + round(second * 10**9)
+                bag.write(
+                    topic, data, received_ns=stamp_ns, published_ns=stamp_ns, sequence=sequence
+                )
+        return folder
+
+    return write

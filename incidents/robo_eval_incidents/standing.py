@@ -1,0 +1,201 @@
+"""How safe robots ran in a period, as an incident log has it: counts, rates and score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from sqlalchemy import select
+
+from robo_eval.core.defaults import SEVERITIES
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import unknown_name
+from robo_eval.metrics.attribution import Exposure
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.safety import Safety, safety_of
+from robo_eval_incidents.exposure import HoursRow, hours_rows, total_hours
+from robo_eval_incidents.followed import followed
+from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.page import Filter, robots, tally
+from robo_eval_incidents.schema import PAGE
+from robo_eval_incidents.taxonomy import Status
+from robo_eval_incidents.unlogged import nil_reports
+
+RATE_UNIT: Final = "incidents/1000 h"
+_TIMES: Final = 10.0
+"""Metrics have rates per 100 h."""
+_UNREVIEWED: Final = (Status.DRAFT, Status.REPORTED)
+_OF_SIM: Final = "a simulation exposes nobody"
+_NO_RECORD: Final = "neither a report nor a nil report: nobody said that nothing happened"
+_DEFAULT: Final = MetricConfig()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideStanding:
+    """How safe robots ran on one side.
+
+    Attributes:
+        side: Side.
+        counts: Incidents by the severity they count at; None if nobody kept a record.
+        unreviewed: How many of them not enough people have looked at; they count as well.
+        hours: Hours of exposure; None if none were logged.
+        rates: Incidents per 1,000 h by severity, each with Garwood's exact interval.
+        score: The safety score; its lower end is the pessimistic score.
+        is_valid: Whether the period counts: a critical incident ends it.
+    """
+
+    side: Side
+    counts: Mapping[str, int] | None
+    unreviewed: int
+    hours: float | None
+    rates: Mapping[str, Estimate]
+    score: Estimate
+    is_valid: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """The standing of a side as JSON would have it."""
+        return {
+            "counts": None if self.counts is None else dict(self.counts),
+            "unreviewed": self.unreviewed,
+            "hours": self.hours,
+            "rates_per_1000_h": {name: rate.as_dict() for name, rate in self.rates.items()},
+            "score": self.score.as_dict(),
+            "pessimistic": self.score.low,
+            "is_valid": self.is_valid,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How safe robots ran in a period.
+
+    Attributes:
+        since_ns: Begin of the period, UTC; None for all before.
+        until_ns: End of the period, UTC; None for all after.
+        robot: The robot; None for all of them.
+        sides: Each side apart: what a twin or a simulation shows never counts for a robot.
+    """
+
+    since_ns: int | None
+    until_ns: int | None
+    robot: str | None
+    sides: Mapping[Side, SideStanding]
+
+    @property
+    def real(self) -> SideStanding:
+        """The side of physical robots."""
+        return self.sides[Side.REAL]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The standing as JSON would have it."""
+        return {
+            "since_ns": self.since_ns,
+            "until_ns": self.until_ns,
+            "robot": self.robot,
+            "sides": {side.value: one.as_dict() for side, one in self.sides.items()},
+        }
+
+
+def standing(
+    log: IncidentLog,
+    since_ns: int | None = None,
+    until_ns: int | None = None,
+    robot: str | None = None,
+    *,
+    config: MetricConfig = _DEFAULT,
+) -> Standing:
+    """How safe robots ran in a period.
+
+    An incident counts from its draft on, at the severity `counted_severity` has, until enough
+    people have dismissed it: what nobody has looked at counts against a robot. It counts as well
+    if no hours were logged for its time. Hours are those of `exposure.hours`, each once. Where no
+    hours were logged there is no rate and no score, other than 0 after a critical incident.
+
+    Args:
+        log: The log.
+        since_ns: Begin of the period, UTC; None for all before.
+        until_ns: End of the period, UTC; None for all after.
+        robot: Only this robot.
+        config: Weights and form of the score, and coverage of the intervals.
+
+    Raises:
+        InputError: If the period ends before it begins.
+        UnknownNameError: If the log knows no such robot.
+    """
+    if robot is not None and robot not in (known := robots(log)):
+        raise unknown_name("robot", robot, known)
+    rows = hours_rows(log, since_ns, until_ns)
+    wanted = Filter(robot=robot, since_ns=since_ns, until_ns=until_ns)
+    counted = tally(log, wanted)
+    waiting = [tally(log, replace(wanted, status=status)) for status in _UNREVIEWED]
+    recorded = recorded_sides(log)
+    sides = {}
+    for side in Side:
+        counts = {name: counted.get((side.value, name), 0) for name in SEVERITIES}
+        own = [row for row in rows if row.side is side and robot in (None, row.robot)]
+        if side is Side.REAL or own or any(counts.values()):
+            sides[side] = _of_side(
+                side,
+                counts if side in recorded else None,
+                own,
+                sum(found.get((side.value, name), 0) for found in waiting for name in SEVERITIES),
+                config,
+            )
+    return Standing(
+        since_ns=since_ns, until_ns=until_ns, robot=robot, sides=MappingProxyType(sides)
+    )
+
+
+def recorded_sides(log: IncidentLog) -> frozenset[Side]:
+    """Sides of which a log holds a report or a nil report: a record of incidents was kept."""
+    with followed(log) as connection:
+        found = set(connection.execute(select(PAGE.c.side).distinct()).scalars())
+    if not found.issuperset(Side):
+        found.update(nil.side.value for _, nil in nil_reports(log))
+    return frozenset(map(Side, found))
+
+
+def _of_side(
+    side: Side,
+    counts: dict[str, int] | None,
+    rows: list[HoursRow],
+    unreviewed: int,
+    config: MetricConfig,
+) -> SideStanding:
+    hours = total_hours(rows, side)
+    times = sum(row.times for row in rows if row.is_exposed)
+    exposure = Exposure(hours=hours, episodes=times, unknown=0)
+    found = safety_of(counts, exposure, config)
+    if side is Side.SIM:
+        found = _without_values(found, _OF_SIM)
+    elif counts is None:
+        found = _without_values(found, _NO_RECORD)
+    return SideStanding(
+        side=side,
+        counts=counts,
+        unreviewed=unreviewed,
+        hours=hours or None,
+        rates={name: _per_1000_h(rate) for name, rate in found.rates.items()},
+        score=found.score,
+        is_valid=found.is_valid,
+    )
+
+
+def _without_values(found: Safety, reason: str) -> Safety:
+    def missing(one: Estimate) -> Estimate:
+        return Estimate.missing(reason=reason, unit=one.unit, n=one.n, method=one.method)
+
+    rates = {name: missing(rate) for name, rate in found.rates.items()}
+    return replace(found, score=missing(found.score), rates=rates)
+
+
+def _per_1000_h(rate: Estimate) -> Estimate:
+    def times(value: float | None) -> float | None:
+        return None if value is None else _TIMES * value
+
+    return replace(
+        rate, value=times(rate.value), low=times(rate.low), high=times(rate.high), unit=RATE_UNIT
+    )

@@ -1,0 +1,171 @@
+"""The incident log of a trial in metrics, gates, a signed assessment and a report."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robo_eval.gates.trial import assess_trial
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.importer import import_csv
+from robo_eval.metrics.config import MetricConfig
+from robo_eval_incidents import IncidentLog, open_log
+from robo_eval_incidents.bodies import Nil, Report, Review
+from robo_eval_incidents.exposure import hours, log_exposure
+from robo_eval_incidents.standing import standing
+from robo_eval_incidents.taxonomy import Via
+
+N = 120
+START = datetime(2026, 3, 1, tzinfo=UTC)
+START_NS = int(START.timestamp()) * 10**9
+HOUR_NS = 3_600 * 10**9
+MAP = """
+columns:
+  episode_id: id
+  pair_id: pair
+  side: side
+  policy: policy
+  seed: seed
+  success: {column: ok, values: {"True": true, "False": false}}
+  start_ns: {column: start, unit: iso8601}
+  exposure_s: {column: hours, unit: h}
+  duration_s: {column: hours, unit: h}
+  robot: robot
+  family: family
+constants: {task: handling, interventions: 0}
+"""
+DECLARATIONS = (
+    "what,value,n,by,time,document\n"
+    "seeds_escrow,1,120,the lab,2026-03-04T12:00:00+00:00,notebook page 7\n"
+)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A lab's trial: pairs of a robot, an hour each, and its simulation."""
+    names = ("id", "pair", "side", "policy", "seed", "ok", "start", "hours", "robot", "family")
+    with (tmp_path / "lab.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for i in range(N):
+            start = datetime.fromtimestamp(START.timestamp() + 3600 * i, tz=UTC).isoformat()
+            family = ("pick", "place")[i % 2]
+            for side, length, robot in (("real", 1, "arm-1"), ("sim", 0, "")):
+                row = [f"{side}-{i}", f"p{i}", side, "ours", i, True, start, length, robot, family]
+                writer.writerow(row)
+    (tmp_path / "map.yaml").write_text(MAP)
+    import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "lab")
+    (tmp_path / "lab/declarations.csv").write_text(DECLARATIONS)
+    return tmp_path / "lab"
+
+
+def report(severity: str, hour: float, **fields: Any) -> Report:
+    values = {
+        "happened_ns": START_NS + round(hour * HOUR_NS), "robot": "arm-1", "side": "real",
+        "severity": severity, "category": "collision", "description": "touched the fixture",
+    }  # fmt: skip
+    return Report.model_validate(values | fields)
+
+
+def file(log: IncidentLog, body: Any, by: str = "Operator A", about: str | None = None) -> str:
+    return log.file(body, by=by, via=Via.CLI, incident_id=about).record_id
+
+
+def gates(lab: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is found of each gate of level 2, and how the audits ended."""
+    (one,) = assess_trial(TrialDirectory.open(lab), config=MetricConfig(resamples=100))
+    found = {gate["id"]: gate for gate in one.as_dict()["gates"] if gate["level"] == 2}
+    return found, {audit.id: audit.status for _, audit in one.audits}
+
+
+def test_the_log_of_a_trial_feeds_score_and_gates_and_is_signed_with_them(lab, cli):
+    # Nobody kept a record: that is not the same as no incidents.
+    found, audits = gates(lab)
+    assert (found["ss"]["status"], found["minor"]["status"]) == ("missing", "missing")
+    assert audits["incident_reports"] == "missing"
+
+    with open_log(lab, station="cell-1", make=True) as log:
+        log_exposure(lab, log)
+        file(log, Nil(start_ns=START_NS, end_ns=START_NS + N * HOUR_NS))
+        found, audits = gates(lab)
+        assert audits["incident_reports"] == "pass"
+        assert found["ss"]["found"]["value"] == 1.0
+        assert found["major"]["status"] == "pass"
+        # The hours of the episodes, once, though the log has them as well.
+        assert found["exposure"]["found"]["value"] == pytest.approx(N)
+        assert (found["exposure"]["status"], hours(log).total()) == ("pass", pytest.approx(N))
+
+        hit = file(log, report("major", 7.5))
+        file(log, report("minor", 30.5, episode_id="real-30"))
+        metrics = json.loads(cli("metrics", lab, "--json").out)
+        (robot,) = metrics["robots"]
+        safety = robot["safety"]
+        assert safety["counts"] == {"near_miss": 0, "minor": 1, "major": 1, "critical": 0}
+        assert safety["score"]["value"] == pytest.approx(max(0.0, 1 - 1.1 * 100 / N))
+        assert set(metrics["evidence"]) == {"incidents.db", "declarations.csv"}
+        assert standing(log).real.score.value == pytest.approx(safety["score"]["value"])
+        found, audits = gates(lab)
+        assert (found["major"]["status"], found["major"]["found"]["value"]) == ("fail", 1.0)
+        assert audits["evidence"] == "pass"
+
+        for who in ("Reviewer B", "Reviewer C"):
+            file(log, Review(verdict="dismissed", note="a planned test"), who, hit)
+        assert gates(lab)[0]["major"]["status"] == "pass"
+
+        assert cli("assess", lab, "--json").code == 0
+        statement = json.loads((lab / "assessment/statement.json").read_text())
+        assert statement["incidents"]["records"] == 5
+        assert verified(cli, lab) == []
+        file(log, report("minor", 50.5))
+        (problem,) = verified(cli, lab)
+        assert problem.startswith("incidents.db: 1 record of incidents came after it was signed")
+
+
+def verified(cli: Any, lab: Path) -> list[str]:
+    """Problems that verification finds with the trial and its bundle."""
+    found = json.loads(cli("verify", lab, "--json").out)
+    return [f"{one['file']}: {one['what']}" for one in found["problems"]]
+
+
+def test_a_critical_incident_in_the_log_ends_the_window(lab):
+    with open_log(lab, make=True) as log:
+        file(log, report("critical", 3.5))
+    (one,) = assess_trial(TrialDirectory.open(lab), config=MetricConfig(resamples=100))
+    assert one.level is None
+    assert one.reason.startswith("a critical incident: the window does not count")
+
+
+def test_an_incident_that_fits_no_episode_fails_the_audit_and_names_its_record(lab, cli):
+    with open_log(lab, station="cell-1", make=True) as log:
+        file(log, report("minor", N + 200.0))
+    done = cli("metrics", lab)
+    assert done.code == 1
+    assert "incidents.db: record cell-1/2: its time lies in no exposure of side real" in done.err
+
+
+def test_a_log_and_a_table_of_incidents_are_refused_in_one_line(lab, cli):
+    with open_log(lab, make=True):
+        pass
+    (lab / "incidents.csv").write_text("incident_id,severity\n")
+    done = cli("assess", lab)
+    assert done.code == 2
+    assert len(done.err.strip().splitlines()) == 1
+    assert "holds incidents.db and incidents.csv" in done.err
+    assert "robo-eval incidents import" in done.err
+
+
+def test_the_report_counts_what_the_log_says(lab, cli):
+    with open_log(lab, make=True) as log:
+        file(log, report("minor", 3.5))
+    done = cli("report", lab)
+    assert done.code == 0, done.err
+    summary = json.loads((lab / "report/metrics.json").read_text())
+    assert summary["robots"][0]["safety"]["counts"]["minor"] == 1
+    page = (lab / "report/index.html").read_text()
+    assert "Evidence came from files that were named" not in page
+    assert "incidents.db" in page
