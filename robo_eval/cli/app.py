@@ -18,6 +18,7 @@ from robo_eval.cli import (
     export,
     film,
     importer,
+    incidents,
     levels,
     metrics,
     migrate,
@@ -85,7 +86,8 @@ app.command("assess", short_help="Say which autonomy level the evidence supports
 app.command("acc", short_help="Print capability and generality of each agent.")(acc.acc)
 app.command("compare", short_help="Compare policies, of one trial or of several.")(compare.compare)
 app.command("report", short_help="Write the HTML report of a trial, or of many.")(report.report)
-app.command("verify", short_help="Check a trial against its digests.")(verify.verify)
+app.command("verify", short_help="Check a trial or log against its digests.")(verify.verify)
+app.add_typer(incidents.app, name="incidents")
 app.command("levels", short_help="List the novelty levels and what they change.")(levels.levels)
 app.command("agents")(agents.agents)
 app.command("serve-policy", short_help="Serve a policy to plans elsewhere.")(

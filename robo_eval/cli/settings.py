@@ -17,7 +17,8 @@ ConfigOption = Annotated[
     ),
 ]
 IncidentsOption = Annotated[
-    Path | None, typer.Option("--incidents", help="CSV of incidents, if not DIR/incidents.csv.")
+    Path | None,
+    typer.Option("--incidents", help="Incident log or CSV of incidents, if not that of DIR."),
 ]
 FaultsOption = Annotated[
     Path | None, typer.Option("--faults", help="CSV of faults, if not DIR/faults.csv.")

@@ -1,45 +1,103 @@
-"""`robo-eval verify`: whether a trial directory still is what was logged."""
+"""`robo-eval verify`: whether a trial directory or an incident log still is what was logged."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robo_eval.cli.output import JsonOption, print_json, say
 
+if TYPE_CHECKING:
+    from robo_eval.log.verify import VerificationReport
+    from robo_eval_incidents.verify import LogReport
+
 
 def verify(
-    trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
+    trial: Annotated[
+        str,
+        typer.Argument(metavar="DIR", help="Trial directory, or an incident log's path or URL."),
+    ],
     *,
+    checkpoint: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--checkpoint", metavar="FILE", help="Checkpoint of incidents that was kept elsewhere."
+        ),
+    ] = None,
     signed_by: Annotated[
         str | None,
         typer.Option("--signed-by", help="Fingerprint of the key that has to have signed."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Check plan, rows, traces and signed bundles; exit code 1 if anything differs.
+    """Check plan, rows, traces, incidents and signatures; exit code 1 if anything differs.
 
     A signature proves that nothing changed since; whose it is you know by the fingerprint, which
-    assess printed: give it with --signed-by.
+    assess and incidents checkpoint printed: give it with --signed-by.
 
-    Example: robo-eval verify runs/demo/sim
+    Examples: robo-eval verify runs/demo/sim; robo-eval verify lab/incidents.db --checkpoint FILE
     """
-    from robo_eval.cli.checks import check_there
-
-    check_there(trial)
     from robo_eval.core.errors import CheckFailedError
-    from robo_eval.log.verify import verify_trial
 
-    result = verify_trial(trial, signed_by=signed_by)
+    rows, incidents = _reports(trial, checkpoint or [], signed_by)
     if json:
-        print_json(result.as_dict())
+        print_json(_as_dict(rows, incidents))
     else:
-        for line in result.lines():
-            say(line)
-    if not result.ok:
-        problems = len(result.problems)
+        for report in (rows, incidents):
+            for line in report.lines() if report is not None else ():
+                say(line)
+    problems = sum(len(report.problems) for report in (rows, incidents) if report is not None)
+    if problems:
+        name = trial if incidents is None or rows is not None else incidents.log
         raise CheckFailedError(
-            f"{trial}: {problems} problem{'s' if problems > 1 else ''} found; do not trust this log"
+            f"{name}: {problems} problem{'s' if problems > 1 else ''} found; do not trust this log"
         )
+
+
+def _reports(
+    target: str, checkpoints: list[Path], signed_by: str | None
+) -> tuple[VerificationReport | None, LogReport | None]:
+    """What verification found of a trial and of a log of incidents, as far as each is there."""
+    from robo_eval.core.errors import InputError, TrialDirectoryError
+
+    is_url = "://" in target
+    path = Path(target)
+    if not is_url and not path.exists():
+        raise TrialDirectoryError(f"{path}: no such trial directory or incident log")
+    is_log = is_url or path.is_file() or _is_only_log(path)
+    rows = None
+    if not is_log:
+        from robo_eval.log.incident_log import DATABASE
+        from robo_eval.log.verify import verify_trial
+
+        rows = verify_trial(path, signed_by=signed_by)
+        if not (path / DATABASE).exists():
+            if checkpoints:
+                raise InputError(
+                    f"{path / DATABASE}: is missing, and a checkpoint of it was given: the log of"
+                    " incidents was lost, or the checkpoint is of another one"
+                )
+            return rows, None
+    from robo_eval_incidents.verify import verify_log
+
+    return rows, verify_log(target, checkpoints=checkpoints, signed_by=signed_by)
+
+
+def _is_only_log(folder: Path) -> bool:
+    """Whether a folder holds incidents and no trial."""
+    from robo_eval.log.directory import is_trial
+    from robo_eval.log.incident_log import DATABASE
+
+    return (folder / DATABASE).is_file() and not is_trial(folder)
+
+
+def _as_dict(rows: VerificationReport | None, incidents: LogReport | None) -> dict[str, object]:
+    if rows is None:
+        return incidents.as_dict() if incidents is not None else {}
+    found = rows.as_dict()
+    if incidents is not None:
+        found["ok"] = rows.ok and incidents.ok
+        found["incidents"] = incidents.as_dict()
+    return found

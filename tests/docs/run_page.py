@@ -1,8 +1,9 @@
 """Runs the examples of one page, in order: `python run_page.py PAGE` in an empty folder.
 
 Python blocks share their names. In a console block, a line `$ command` is run; lines under it are
-what it must print, where `...` stands for anything. A block after a comment `<!-- file: NAME -->`
-is saved under that name, and one after a comment `<!-- not run: REASON -->` is left out.
+what it must print, where `...` stands for anything; `$ export NAME=VALUE` holds from there on. A
+block after a comment `<!-- file: NAME -->` is saved under that name, and one after a comment
+`<!-- not run: REASON -->` is left out.
 
 A program and not part of the test, so that what a page imports, registers or puts into the
 environment ends with it.
@@ -10,6 +11,7 @@ environment ends with it.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -21,7 +23,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 
 # Commands that set up or change the machine: named in pages, not run by a test.
-NOT_RUN = {"git", "cd", "pip", "apt-get", "export", "xdg-open", "python3.11"}
+NOT_RUN = {"git", "cd", "pip", "apt-get", "xdg-open", "python3.11"}
 
 FENCE = re.compile(
     r"^(?P<ticks>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<body>.*?)^(?P=ticks)\s*$",
@@ -72,6 +74,9 @@ def run_command(command: str, shown: str, folder: Path) -> None:
         verbs = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
         for word in words[1:]:
             assert "=" in word or word.startswith("-") or word in verbs, f"no such verb: {word}"
+        return
+    if program == "export":
+        os.environ.update(word.split("=", 1) for word in words[1:])
         return
     if program in NOT_RUN or words[1:3] in (["-m", "pip"], ["-m", "pre_commit"]):
         return

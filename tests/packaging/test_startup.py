@@ -49,6 +49,8 @@ def loaded_by(
         ("run", "--help"),
         ("demo", "--help"),
         ("import", "csv", "--help"),
+        ("incidents", "--help"),
+        ("incidents", "add", "--help"),
         ("levels",),
         ("levels", "--profile", "compat", "--json"),
     ],

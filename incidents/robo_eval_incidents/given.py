@@ -1,0 +1,43 @@
+"""Turning what somebody gave into a section, with an error that names the field."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.yaml_form import first_problem
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def section_of(model: type[_Model], values: Any, where: str = "") -> _Model:  # noqa: ANN401
+    """A section made of values from outside.
+
+    Args:
+        model: Which section.
+        values: What was given, anything at all.
+        where: What comes before the field in messages.
+
+    Raises:
+        InputError: If it is none; the message is one line that begins with `where` and the field.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as err:
+        raise InputError(f"{where}{problem_of(err, model)}") from err
+
+
+def problem_of(err: ValidationError, model: type[BaseModel]) -> str:
+    """The most likely cause in one line, which begins with the field."""
+    first = err.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "string_too_long":
+        most = first["ctx"]["max_length"]
+        return f"{field}: has {len(first['input'])} characters; {most} are the most"
+    if first["type"] != "value_error":
+        return " ".join(first_problem(err, model).split())
+    # Ours; it is about the field as a whole, or begins with the field within the section.
+    text = " ".join(first["msg"].removeprefix("Value error, ").split())
+    return f"{field}: {text}" if field else text

@@ -1,0 +1,360 @@
+"""Incidents as tables for other programs: written as CSV and JSON, and read as new reports."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TextIO
+
+from pydantic import AfterValidator, ConfigDict, Field
+from sqlalchemy import select
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
+from robo_eval.core.yaml_form import Section
+from robo_eval.log.files import explained, part_of, sync_folder
+from robo_eval_incidents.bodies import (
+    MOST_EVIDENCE,
+    MOST_QUANTITIES,
+    Evidence,
+    Quantity,
+    RecordId,
+    Sha256,
+)
+from robo_eval_incidents.incident import Incident, incident_of
+from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.merge import EXPORT_SUFFIX, export_records
+from robo_eval_incidents.page import Filter, list_incidents
+from robo_eval_incidents.record import Record, now, record_of
+from robo_eval_incidents.schema import RECORDS
+from robo_eval_incidents.tables_cells import (
+    answers_cell,
+    evidence_cell,
+    iso_of,
+    ns_of,
+    quantities_cell,
+    safe_cell,
+)
+from robo_eval_incidents.taxonomy import Answer, Category, Engagement, Severity, Status
+from robo_eval_incidents.text import Line, Name, Prose, Uri
+
+FORMAT: Final = "robo-eval incidents"
+VERSION: Final = 1
+SCHEMA_ID: Final = "urn:robo-eval:incidents:1"
+_PAGE: Final = 400
+"""Incidents that are in memory at once."""
+
+
+def _time(text: str) -> str:
+    try:
+        ns_of(text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r:.60} is no time with its zone from 1970 to 2262; write it like"
+            " 2026-03-01T09:30:00Z"
+        ) from None
+    return text
+
+
+Time = Annotated[
+    str,
+    Field(max_length=40, json_schema_extra={"format": "date-time"}),
+    AfterValidator(_time),
+]
+"""A time in ISO 8601 with its zone."""
+
+
+class _Part(Section):
+    """A part of a table; what is said of its fields is in the published schema."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Piece(_Part):
+    """A file of evidence in a table."""
+
+    uri: Uri
+    """Path, relative to the folder of evidence of the log it is from."""
+    start: Time | None = None
+    """First instant that matters."""
+    end: Time | None = None
+    """Last instant that matters."""
+    sha256: Sha256 | None = None
+    """Digest of the file."""
+
+
+class OpenAction(_Part):
+    """A corrective action that has not been found effective."""
+
+    what: Prose
+    owner: Name
+    due: date | None = None
+
+
+class Row(_Part):
+    """One incident as it stands. Of an import, what only a log can say is left out of account."""
+
+    id: RecordId | None = None
+    """Its id in the log it is from."""
+    source_id: Line | None = None
+    """Its id in the table it was imported from, or of the program that wrote this one."""
+    station: Line | None = None
+    """Station it was filed at; not imported."""
+    number: int | None = None
+    """Number of its report there; not imported."""
+    time: Time
+    """When it happened."""
+    robot: Name
+    side: Side = Side.REAL
+    severity: Severity
+    category: Category = Category.OTHER
+    engagement: Engagement = Engagement.UNKNOWN
+    """Who was in control."""
+    episode_id: Line | None = None
+    policy: Line | None = None
+    task: Line | None = None
+    description: Prose
+    quantities: tuple[Quantity, ...] = Field(default=(), max_length=MOST_QUANTITIES)
+    evidence: tuple[Piece, ...] = Field(default=(), max_length=MOST_EVIDENCE)
+    answers: dict[str, Answer] = Field(default_factory=dict)
+    """Answers to the questions of recordability."""
+    rule: Line | None = None
+    """Rule that drafted it."""
+    status: Status | None = None
+    """How far it has got; not imported: who imports stands for a report, and no review."""
+    counted_severity: Severity | None = None
+    """How bad it counts until somebody has reviewed it; not imported."""
+    reported_by: Line | None = None
+    """Who reported it; not imported: a record is by whoever wrote it."""
+    reported_at: Time | None = None
+    """When; not imported."""
+    reviewed_by: tuple[Name, ...] = ()
+    """Who stands behind its verdict; not imported."""
+    open_actions: tuple[OpenAction, ...] = ()
+    """Corrective actions that were not found effective; not imported."""
+
+
+class IncidentTable(_Part):
+    """Incidents of a log."""
+
+    format: Literal["robo-eval incidents"] = FORMAT
+    version: Literal[1] = VERSION
+    log_id: Line | None = None
+    """Log it was written from."""
+    written_at: Time | None = None
+    incidents: tuple[Row, ...]
+
+
+COLUMNS: Final = tuple(Row.model_fields)
+"""Columns of the CSV form, in order."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the JSON form; a line of the CSV form has the same fields."""
+    made = IncidentTable.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        **made,
+    }
+
+
+# Writing ---------------------------------------------------------------------------------------
+
+
+def rows(log: IncidentLog, wanted: Filter | None = None) -> Iterator[Row]:
+    """Incidents as they stand, newest first."""
+    after: str | None = None
+    while True:
+        page = list_incidents(log, wanted, after=after, limit=_PAGE)
+        found = _incidents(log, [row.incident_id for row in page.rows])
+        for row in page.rows:
+            yield row_of(found[row.incident_id])
+        if page.next is None:
+            return
+        after = page.next
+
+
+def _incidents(log: IncidentLog, ids: Sequence[str]) -> dict[str, Incident]:
+    """Incidents as they stand, by id; of all of them at once, because one by one takes long."""
+    records: dict[str, list[Record]] = defaultdict(list)
+    with log.database.reading() as connection:
+        for column in (RECORDS.c.record_id, RECORDS.c.about):
+            query = select(RECORDS.c.content).where(column.in_(ids))
+            for content in connection.execute(query).scalars():
+                record = record_of(content, where=log.name)
+                records[str(record.incident_id)].append(record)
+    found = (incident_of(own) for own in records.values())
+    return {incident.incident_id: incident for incident in found if incident is not None}
+
+
+def row_of(incident: Incident) -> Row:
+    """An incident as a line of a table."""
+    report = incident.report
+    pieces = [_piece_of(one) for one in incident.evidence[:MOST_EVIDENCE]]
+    opened = [
+        OpenAction(what=one.action.what, owner=one.action.owner, due=one.action.due)
+        for one in incident.measures.values()
+        if not one.is_effective
+    ]
+    names = ("robot", "side", "severity", "category", "engagement", "episode_id", "policy", "task")
+    return Row(
+        **{name: getattr(report, name) for name in names},
+        id=incident.incident_id,
+        source_id=report.source_id,
+        station=incident.record.station,
+        number=incident.record.sequence,
+        time=iso_of(report.happened_ns),
+        description=report.description,
+        quantities=report.quantities,
+        evidence=tuple(pieces),
+        answers=report.answers,
+        rule=report.rule,
+        status=incident.status,
+        counted_severity=incident.counted_severity,
+        reported_by=incident.record.by,
+        reported_at=iso_of(incident.record.at.time_ns),
+        reviewed_by=incident.reviewers if incident.verdict is not None else (),
+        open_actions=tuple(opened),
+    )
+
+
+def export(
+    log: IncidentLog, out: Path, wanted: Filter | None = None, *, force: bool = False
+) -> int:
+    """Write incidents, or all records, to a file that appears complete or not at all.
+
+    Args:
+        log: The log.
+        out: File to write: `.csv` or `.json` for incidents as they stand, `.jsonl` for every
+            record in its canonical form, which another log can merge.
+        wanted: Which incidents; all if none is given.
+        force: Replace a file that is there.
+
+    Returns:
+        The number of incidents, or of records.
+
+    Raises:
+        InputError: If the ending is another one, the file is there already, or records are asked
+            for by a filter.
+        TrialDirectoryError: If it cannot be written.
+    """
+    writers: dict[str, Callable[[IncidentLog, TextIO, Filter | None], int]]
+    writers = {".csv": write_csv, ".json": write_json, EXPORT_SUFFIX: _write_records}
+    write = writers.get(out.suffix.lower())
+    if write is None:
+        raise InputError(f"{out}: the name must end in {', '.join(writers)}")
+    if write is _write_records and wanted not in (None, Filter()):
+        raise InputError(f"{out}: records are exported all together; leave the filters out")
+    if not force and (out.exists() or out.is_symlink()):
+        raise InputError(f"{out}: exists already; choose another name, or replace it: --force")
+    with _appearing(out) as file:
+        return write(log, file, wanted)
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[TextIO]:
+    """A text file that takes its name when it is complete."""
+    part = part_of(path)
+    with explained(path, "cannot be written"):
+        try:
+            with part.open("w", encoding="utf-8", newline="") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+
+def _write_records(log: IncidentLog, file: TextIO, _wanted: Filter | None) -> int:
+    lines = export_records(log)
+    file.write(next(lines))  # how far each station had got
+    count = 0
+    for line in lines:
+        file.write(line)
+        count += 1
+    return count
+
+
+def write_json(log: IncidentLog, file: TextIO, wanted: Filter | None = None) -> int:
+    """Write incidents as JSON, newest first, one on a line.
+
+    Args:
+        log: The log.
+        file: Where to; a text file in UTF-8.
+        wanted: Which incidents; all if none is given.
+
+    Returns:
+        How many.
+    """
+    top = {
+        "format": FORMAT,
+        "version": VERSION,
+        "log_id": log.meta.get("log_id"),
+        "written_at": iso_of(now().time_ns),
+    }
+    file.write(_json(top).removesuffix("}") + ', "incidents": [')
+    count = 0
+    for row in rows(log, wanted):
+        file.write((",\n" if count else "\n") + _json(row.model_dump(mode="json")))
+        count += 1
+    file.write("\n]}\n" if count else "]}\n")
+    return count
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def write_csv(log: IncidentLog, file: TextIO, wanted: Filter | None = None) -> int:
+    """Write incidents as CSV, newest first; see `write_json`.
+
+    No cell is taken for a formula: one that begins like a formula has an apostrophe before it.
+    """
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    count = 0
+    for row in rows(log, wanted):
+        writer.writerow(_cells_of(row))
+        count += 1
+    return count
+
+
+_CELLS: Final[dict[str, Callable[[Any], str]]] = {
+    "quantities": quantities_cell,
+    "evidence": evidence_cell,
+    "answers": answers_cell,
+    "reviewed_by": "; ".join,
+    "open_actions": lambda found: "; ".join(
+        f"{one['what']} ({one['owner']}" + (f", due {one['due']})" if one["due"] else ")")
+        for one in found
+    ),
+}
+
+
+def _cells_of(row: Row) -> list[str]:
+    cells = []
+    for name, value in row.model_dump(mode="json").items():
+        if name in _CELLS:
+            cells.append(safe_cell(_CELLS[name](value)))
+        else:
+            cells.append("" if value is None else safe_cell(str(value)))
+    return cells
+
+
+def _piece_of(one: Evidence) -> Piece:
+    return Piece(
+        uri=one.uri,
+        start=None if one.start_ns is None else iso_of(one.start_ns),
+        end=None if one.end_ns is None else iso_of(one.end_ns),
+        sha256=one.sha256,
+    )

@@ -1,0 +1,316 @@
+"""Tables of incidents from elsewhere, read and filed as new reports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.core.canonical import canonical_json
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+from robo_eval_incidents.bodies import Report, plain
+from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.given import section_of
+from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.record import MOST_BYTES, Entry
+from robo_eval_incidents.tables import COLUMNS, VERSION, IncidentTable, Row
+from robo_eval_incidents.tables_cells import (
+    answers_of,
+    evidence_of,
+    ns_of,
+    plain_cell,
+    quantities_of,
+)
+from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.text import name_of
+
+# Made once for this use, so that ids of imported reports are those of no other program.
+_IMPORTED: Final = uuid.UUID("6f0c1d0e-6a51-5a0e-9a59-4a4a1f0ab7d2")
+_OVERHEAD: Final = 4_000
+"""Bytes a record may have beside its body."""
+_NO_DESCRIPTION: Final = "(no description)"
+_OLD_ID: Final = "incident_id"
+"""What the evidence of a trial, `incidents.csv`, calls an id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What an import added.
+
+    Attributes:
+        added: Names of new incidents, as `STATION/NUMBER`.
+        known: How many were in the log already.
+    """
+
+    added: tuple[str, ...]
+    known: int
+
+
+def read_json(path: Path) -> list[Report]:
+    """The incidents of a JSON file, as reports.
+
+    Raises:
+        InputError: If the file cannot be read, or an incident is none; the message names file,
+            incident and field.
+    """
+    try:
+        data = json.loads(_text(path), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as err:
+        raise InputError(f"{path}: is no JSON: {err!s:.120}") from err
+    version = data.get("version", VERSION) if isinstance(data, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise InputError(
+            f"{path}: is of version {version}, this program reads {VERSION}; install a newer"
+            " robo-eval"
+        )
+    found = data.get("incidents") if isinstance(data, dict) else None
+    if not isinstance(found, list):
+        raise InputError(
+            f"{path}: holds no incidents; `robo-eval incidents schema` says what it looks like"
+        )
+    top = {name: value for name, value in data.items() if name != "incidents"}
+    section_of(IncidentTable, {**top, "incidents": []}, f"{path}: ")
+    reports = []
+    for number, values in enumerate(found, start=1):
+        where = f"{path}: incident {number}, field "
+        reports.append(_report_of(_row_given(values, where), where))
+    return reports
+
+
+def read_csv(path: Path, *, robot: str | None = None) -> list[Report]:
+    """The incidents of a CSV file, as reports.
+
+    Args:
+        path: File in the form `write_csv` writes, of which many columns may be missing, or
+            `incidents.csv` of a trial.
+        robot: Robot of lines that name none.
+
+    Raises:
+        InputError: If the file cannot be read, or a line is none; the message names file, line
+            and column.
+    """
+    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+    reports = []
+    try:
+        header = [column.strip() for column in next(reader, [])]
+        _check_header(path, header)
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(header):
+                raise InputError(
+                    f"{path}: line {reader.line_num} has {len(cells)} cells; the header names"
+                    f" {len(header)}"
+                )
+            where = f"{path}: line {reader.line_num}, column "
+            values = _values_of(dict(zip(header, cells, strict=True)), robot, where)
+            reports.append(_report_of(_row_given(values, where), where))
+    except csv.Error as err:
+        raise InputError(f"{path}: line {reader.line_num}: no CSV: {err}") from err
+    return reports
+
+
+def read_table(path: Path, *, robot: str | None = None) -> list[Report]:
+    """The incidents of a file, by its ending; see `read_csv` and `read_json`."""
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return read_csv(path, robot=robot)
+    if suffix == ".json":
+        return read_json(path)
+    hint = "; `robo-eval incidents merge` takes records" if suffix == ".jsonl" else ""
+    raise InputError(f"{path}: name a file that ends in .csv or .json{hint}")
+
+
+def import_reports(
+    log: IncidentLog, path: Path, *, by: str, robot: str | None = None, source: str | None = None
+) -> Imported:
+    """File the incidents of a table as new reports; all of them are checked before the first is.
+
+    Which report is which is told by its `source_id`, or its `id` if it has none: what is in the
+    log already is not added again.
+
+    Args:
+        log: The log.
+        path: CSV or JSON file.
+        by: Who imports, and so stands for these reports.
+        robot: Robot of lines that name none.
+        source: What names the table, put before every source id; needed where two tables number
+            their incidents alike.
+
+    Raises:
+        InputError: If the file cannot be read, a line is no incident, two lines have one id, or
+            the log has other incidents under these ids. Nothing was added then.
+    """
+    by = name_of(by, "by")
+    entries = []
+    known = 0
+    seen: set[str] = set()
+    for report in read_table(path, robot=robot):
+        if source is not None:
+            report = _renamed(report, f"{source}:{report.source_id}", f"{path}: ")
+        name = str(report.source_id)
+        if name in seen:
+            raise InputError(f"{path}: source id {name!r} appears twice; one event is one incident")
+        seen.add(name)
+        entry = Entry(body=report, by=by, via=Via.IMPORT, record_id=_record_id(name))
+        if _is_known(log, entry, path):
+            known += 1
+        else:
+            entries.append(entry)
+    return Imported(added=_append(log, entries), known=known)
+
+
+def _append(log: IncidentLog, entries: Sequence[Entry]) -> tuple[str, ...]:
+    added: list[str] = []
+    try:
+        for entry in entries:
+            record = log.append(entry)
+            added.append(f"{record.station}/{record.sequence}")
+    except IncidentLogError as err:
+        raise IncidentLogError(
+            f"{err}; {len(added)} of {len(entries)} incidents were added, and the same import adds"
+            " the rest"
+        ) from err
+    return tuple(added)
+
+
+def _is_known(log: IncidentLog, entry: Entry, path: Path) -> bool:
+    """Whether a report is in the log: under its own id, or imported before."""
+    assert isinstance(entry.body, Report)
+    name = str(entry.body.source_id)
+    if _is_id(name) and log.find(name) is not None:
+        return True
+    found = log.find(entry.record_id)
+    if found is None:
+        return False
+    if plain(found.body) != plain(entry.body):
+        raise InputError(
+            f"{path}: source id {name!r:.80} is in the log already, as {found.station}/"
+            f"{found.sequence}, and says something else there; correct that one, or name this"
+            " table by --source if it numbers other incidents"
+        )
+    return True
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _record_id(source_id: str) -> str:
+    return str(uuid.uuid5(_IMPORTED, source_id))
+
+
+def _renamed(report: Report, source_id: str, where: str) -> Report:
+    return section_of(Report, {**plain(report), "source_id": source_id}, where)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as err:
+        raise InputError(f"{path}: no such file of incidents") from err
+    except UnicodeDecodeError as err:
+        raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err
+    except OSError as err:
+        raise InputError(f"{path}: cannot be read: {err.strerror or err}") from err
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    if len(header) == 1 and ";" in header[0]:
+        raise InputError(f"{path}: its columns are divided by ';'; save it with commas")
+    for column in header:
+        if column not in COLUMNS and column != _OLD_ID:
+            raise InputError(f"{path}: {unknown_name('column', column, COLUMNS)}")
+        if header.count(column) > 1:
+            raise InputError(f"{path}: column {column!r} appears twice")
+    for column in ("time", "severity"):
+        if column not in header:
+            raise InputError(
+                f"{path}: column {column!r} is missing; incidents have time, robot, severity,"
+                " description and source_id"
+            )
+
+
+_READERS: Final[dict[str, Callable[[str], Any]]] = {
+    "quantities": quantities_of,
+    "evidence": evidence_of,
+    "answers": answers_of,
+}
+_UNREAD: Final = frozenset(
+    {"number", "station", "status", "counted_severity", "reported_by", "reported_at",
+     "reviewed_by", "open_actions"}
+)  # fmt: skip
+"""Columns that say how an incident stands in the log it is from."""
+
+
+def _values_of(cells: Mapping[str, str], robot: str | None, where: str) -> dict[str, Any]:
+    """The fields of a line; an empty cell says nothing."""
+    values: dict[str, Any] = {}
+    for column, cell in cells.items():
+        text = plain_cell(cell.strip(" "))
+        if not text.strip() or column in _UNREAD:
+            continue
+        try:
+            values[column] = _READERS[column](text) if column in _READERS else text
+        except ValueError as err:
+            raise InputError(f"{where}{column}: {err}") from err
+    if _OLD_ID in cells:
+        values.setdefault("source_id", values.pop(_OLD_ID, None))
+        values.setdefault("description", _NO_DESCRIPTION)
+    if robot is not None:
+        values.setdefault("robot", robot)
+    if "robot" not in values:
+        raise InputError(f"{where}robot: is missing; name the robot of all lines by --robot")
+    return values
+
+
+def _row_given(values: Any, where: str) -> Row:  # noqa: ANN401 - anything may be in a file
+    row = section_of(Row, values, where)
+    if not (row.source_id or row.id):
+        raise InputError(
+            f"{where}source_id: is missing; without an id the same line would be added twice"
+        )
+    return row
+
+
+def _report_of(row: Row, where: str) -> Report:
+    names = (
+        "robot", "side", "severity", "category", "engagement", "episode_id", "policy", "task",
+        "description", "quantities", "answers", "rule",
+    )  # fmt: skip
+    evidence = [
+        {
+            "uri": one.uri,
+            "start_ns": None if one.start is None else ns_of(one.start),
+            "end_ns": None if one.end is None else ns_of(one.end),
+            "sha256": one.sha256,
+        }
+        for one in row.evidence
+    ]
+    values = {name: getattr(row, name) for name in names}
+    report = section_of(
+        Report,
+        {
+            **values,
+            "happened_ns": ns_of(row.time),
+            "evidence": evidence,
+            "source_id": row.source_id or row.id,
+        },
+        where,
+    )
+    if len(canonical_json(plain(report))) > MOST_BYTES - _OVERHEAD:
+        raise InputError(f"{where}description: with the other fields it is too long for a record")
+    return report

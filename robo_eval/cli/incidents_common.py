@@ -1,0 +1,256 @@
+"""What the verbs of the incident log share: which log, which station, who writes, and when."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from robo_eval.cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from robo_eval_incidents.incident import Incident
+    from robo_eval_incidents.log import IncidentLog
+    from robo_eval_incidents.record import Record
+
+LOG_VARIABLE: Final = "ROBO_EVAL_INCIDENTS"
+"""Environment variable that names the incident log."""
+STATION_VARIABLE: Final = "ROBO_EVAL_STATION"
+"""Environment variable that names the station that writes."""
+OPERATOR_VARIABLE: Final = "ROBO_EVAL_OPERATOR"
+"""Environment variable that names who writes."""
+_FUTURE_NS: Final = 300 * 10**9
+"""Clocks of two machines may differ by so much."""
+_AGO: Final = re.compile(r"-(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|min|h|d)")
+_UNITS_NS: Final = {"s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
+_TIMES: Final = "2026-03-01T09:30:00+01:00, now, or -10min (s, min, h, d)"
+
+LogOption = Annotated[
+    str | None,
+    typer.Option(
+        "--log",
+        metavar="PATH|URL",
+        help=f"File, trial directory, or PostgreSQL URL. Default: {LOG_VARIABLE}, or your own.",
+        show_default=False,
+    ),
+]
+StationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--station",
+        help=f"Station that writes. Default: {STATION_VARIABLE}, or the log's own.",
+        show_default=False,
+    ),
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help=f"Who says so. Default: {OPERATOR_VARIABLE}."),
+]
+SinceOption = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="From this time on, such as -8h."),
+]
+UntilOption = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Before this time.")
+]
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="INCIDENT", help="STATION/NUMBER, or the beginning of its id.", show_default=False
+    ),
+]
+
+
+# Which log -------------------------------------------------------------------------------------
+
+
+def default_log() -> Path:
+    """Where the incident log of this user lies if none is named."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "robo-eval" / "incidents.db"
+
+
+def target_of(log: str | None) -> str | Path:
+    """The log that is meant: a URL, or the path of its file.
+
+    Args:
+        log: What `--log` said.
+    """
+    from robo_eval_incidents.database import is_url
+    from robo_eval_incidents.log import DATABASE
+
+    named = log or os.environ.get(LOG_VARIABLE) or str(default_log())
+    if is_url(named):
+        return named
+    path = Path(named)
+    return path / DATABASE if path.is_dir() or named.endswith("/") else path
+
+
+def opened(
+    log: str | None, station: str | None = None, *, read_only: bool = False, make: bool = False
+) -> IncidentLog:
+    """Open the log that is meant; one that was made on the way is mentioned.
+
+    Raises:
+        IncidentLogError: If it cannot be opened.
+    """
+    from robo_eval_incidents.log import open_log
+
+    target = target_of(log)
+    is_new = make and isinstance(target, Path) and not target.exists()
+    station = station or os.environ.get(STATION_VARIABLE) or None
+    found = open_log(target, station=station, read_only=read_only, make=make)
+    if is_new:
+        typer.echo(f"robo-eval: a new incident log was made: {found.name}", err=True)
+    return found
+
+
+def readable(log: str | None) -> IncidentLog:
+    """Open the log that is meant to look at it, on write-protected media as well.
+
+    Raises:
+        IncidentLogError: If it cannot be opened.
+    """
+    target = target_of(log)
+    is_protected = isinstance(target, Path) and target.exists() and not os.access(target, os.W_OK)
+    return opened(log, read_only=is_protected)
+
+
+def is_there(log: str | None) -> bool:
+    """Whether the log that is meant has been made; of a server that is not asked."""
+    target = target_of(log)
+    return not isinstance(target, Path) or target.exists()
+
+
+# Who and when ----------------------------------------------------------------------------------
+
+
+def is_asking(*, json: bool) -> bool:
+    """Whether there is somebody at a terminal who can be asked."""
+    return not json and sys.stdin.isatty()
+
+
+def author(by: str | None, *, json: bool = False) -> str:
+    """Who writes: by option, by environment, or asked at a terminal.
+
+    Raises:
+        InputError: If it is nobody, or no name.
+    """
+    from robo_eval.core.errors import InputError
+    from robo_eval_incidents.text import name_of
+
+    given = by if by is not None else os.environ.get(OPERATOR_VARIABLE)
+    if given is None and is_asking(json=json):
+        given = str(typer.prompt("Who are you? (name, kept in the log)", err=True))
+    if given is None:
+        raise InputError(f"--by: say who this is by: --by NAME, or {OPERATOR_VARIABLE}")
+    return name_of(given, "--by" if by is not None else OPERATOR_VARIABLE)
+
+
+def time_of(text: str, option: str) -> int:
+    """A time as ns since 1970.
+
+    Args:
+        text: ISO 8601 with its zone, `now`, or how long ago, such as `-10min`.
+        option: What asked for it, for messages.
+
+    Raises:
+        InputError: If it is none.
+    """
+    from robo_eval.core.errors import InputError
+    from robo_eval_incidents.tables_cells import ns_of
+
+    text = text.strip()
+    if text == "now":
+        return _now_ns()
+    if found := _AGO.fullmatch(text):
+        ago = round(float(found["number"]) * _UNITS_NS[found["unit"]])
+        if ago <= _now_ns():
+            return _now_ns() - ago
+    try:
+        return ns_of(text)
+    except ValueError as err:
+        raise InputError(
+            f"{option}: {text!r:.60} is no time with its zone; write it like {_TIMES}"
+        ) from err
+
+
+@cache
+def _now_ns() -> int:
+    """Now, the same for all times of one command: `-8h` to `now` are eight hours."""
+    return time.time_ns()
+
+
+def past_of(text: str, option: str) -> int:
+    """A time that is over; see `time_of`.
+
+    Raises:
+        InputError: If it is none, or is still to come.
+    """
+    from robo_eval.core.errors import InputError
+
+    found = time_of(text, option)
+    if found > _now_ns() + _FUTURE_NS:
+        raise InputError(f"{option}: {text} is still to come; give the time at which it happened")
+    return found
+
+
+def period_of(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """Begin and end of a period, ns since 1970; None for an end that is open.
+
+    Raises:
+        InputError: If one is no time, or the end is before the begin.
+    """
+    from robo_eval.core.errors import InputError
+
+    start = None if since is None else time_of(since, "--since")
+    end = None if until is None else time_of(until, "--until")
+    if start is not None and end is not None and start >= end:
+        raise InputError(f"--until: {until} is not after --since {since}")
+    return start, end
+
+
+def when(time_ns: int) -> str:
+    """A time for people: UTC, to the second."""
+    from robo_eval_incidents.tables_cells import iso_of
+
+    return iso_of(time_ns - time_ns % 10**9)
+
+
+# What was done ---------------------------------------------------------------------------------
+
+
+def say_filed(log: IncidentLog, record: Record, text: str, *, json: bool) -> None:
+    """Confirm a record; as JSON with its place in the chain."""
+    if json:
+        print_json(
+            {
+                "log": log.name,
+                "station": record.station,
+                "sequence": record.sequence,
+                "record_id": record.record_id,
+                "incident_id": record.incident_id,
+                "kind": record.kind,
+            }
+        )
+    else:
+        say(text)
+
+
+def say_open(incident: Incident) -> None:
+    """What is left to do until an incident may be closed."""
+    from robo_eval_incidents.workflow import open_points
+
+    if incident.is_closed:
+        return
+    lacking = open_points(incident)
+    for point in lacking:
+        say(f"  open: {point}")
+    if not lacking:
+        say(f"  it can be closed: robo-eval incidents close {incident.name}")

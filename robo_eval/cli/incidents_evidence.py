@@ -1,0 +1,95 @@
+"""Files of evidence that are named on the command line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from robo_eval_incidents.log import IncidentLog
+
+CopyOption = Annotated[
+    bool,
+    typer.Option("--copy", help="Put copies of files from elsewhere beside the log."),
+]
+
+
+@contextmanager
+def evidence_given(
+    log: IncidentLog,
+    files: Sequence[Path],
+    *,
+    copy: bool,
+    start_ns: int | None = None,
+    end_ns: int | None = None,
+) -> Iterator[list[dict[str, Any]]]:
+    """Evidence as a record has it; copies are taken away again if the body fails.
+
+    Args:
+        log: The log it is for.
+        files: Files; of a log on a server, relative to the current folder.
+        copy: Copy files that do not lie beside the log.
+        start_ns: First instant of them that matters.
+        end_ns: Last instant.
+
+    Raises:
+        InputError: If a file is missing, or does not lie where evidence does.
+    """
+    with ExitStack() as on_failure:
+        pieces = [_piece(log, file, on_failure, copy=copy) for file in files]
+        if start_ns is not None:
+            pieces = [{**piece, "start_ns": start_ns, "end_ns": end_ns} for piece in pieces]
+        yield pieces
+        on_failure.pop_all()
+
+
+def _piece(log: IncidentLog, file: Path, on_failure: ExitStack, *, copy: bool) -> dict[str, Any]:
+    from robo_eval.core.canonical import file_digest
+    from robo_eval.core.errors import InputError
+    from robo_eval.log.files import explained
+
+    if not file.exists():
+        raise InputError(f"{file}: no such file of evidence")
+    folder = (log.evidence_folder or Path()).resolve()
+    place = file.resolve()
+    if log.database.path is not None and place == log.database.path.resolve():
+        # Reading the file of an open database also takes its locks away.
+        raise InputError(f"{file}: is the log itself; evidence is another file")
+    with explained(file, "cannot be read"):
+        digest = None if place.is_dir() else file_digest(place)
+    if not place.is_relative_to(folder):
+        if not copy or digest is None or log.evidence_folder is None:
+            raise InputError(
+                f"{file}: does not lie below {folder}, where evidence of this log is; put it there"
+                + (", or add --copy" if log.evidence_folder is not None and digest else "")
+            )
+        place = _copied(place, folder, digest, on_failure)
+    uri = place.relative_to(folder).as_posix()
+    return {"uri": uri, "sha256": digest} if digest else {"uri": uri}
+
+
+def _copied(file: Path, folder: Path, digest: str, on_failure: ExitStack) -> Path:
+    """Copy a file beside the log, under a name that no other file has."""
+    from robo_eval.log.files import explained, part_of
+    from robo_eval_incidents.log import EVIDENCE
+
+    name = re.sub(r"[^\w.-]+", "_", file.name)[-80:]
+    place = folder / EVIDENCE / f"{digest[:16]}-{name}"
+    if place.exists():
+        return place
+    part = part_of(place)
+    with explained(place, "cannot be written"):
+        place.parent.mkdir(exist_ok=True)
+        try:
+            shutil.copyfile(file, part)
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
+    on_failure.callback(place.unlink, missing_ok=True)
+    return place

@@ -1,0 +1,301 @@
+"""Verbs that make, sign, join, move and upgrade incident logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robo_eval.cli.incidents_add import RobotOption, SeverityOption, SideOption
+from robo_eval.cli.incidents_common import (
+    ByOption,
+    LogOption,
+    SinceOption,
+    StationOption,
+    UntilOption,
+    author,
+    opened,
+    readable,
+    target_of,
+)
+from robo_eval.cli.incidents_show import StatusOption, filter_of
+from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+
+if TYPE_CHECKING:
+    from robo_eval_incidents.checkpoint import Checkpoint
+    from robo_eval_incidents.log import IncidentLog
+    from robo_eval_incidents.merge import Merged
+    from robo_eval_incidents.page import Filter
+
+
+def init(*, log: LogOption = None, station: StationOption = None, json: JsonOption = False) -> None:
+    """Make an incident log: a file, or the tables in a PostgreSQL database.
+
+    Examples: robo-eval incidents init --log lab/incidents.db --station lab;
+    robo-eval incidents init --log postgresql://robots@db.example/incidents
+    """
+    import os
+
+    from robo_eval.cli.incidents_common import STATION_VARIABLE
+    from robo_eval_incidents.database import shown
+    from robo_eval_incidents.log import make_log
+
+    target = target_of(log)
+    make_log(target, station=station or os.environ.get(STATION_VARIABLE) or None)
+    name = shown(target)
+    if json:
+        print_json({"log": name})
+        return
+    say(f"{name}: an incident log was made")
+    next_steps(f"robo-eval incidents add --log {quoted(name)}")
+
+
+def checkpoint(
+    *,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="Where to write it; keep it elsewhere."),
+    ],
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", help="PEM file of the Ed25519 key to sign with; made if missing."),
+    ] = None,
+    stamp: Annotated[
+        str | None,
+        typer.Option("--stamp", metavar="URL", help="Time-stamping authority (RFC 3161) to ask."),
+    ] = None,
+    by: ByOption = None,
+    log: LogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Sign how far each station has got; kept elsewhere, it shows what is lost or written anew.
+
+    The key is the one assessments are signed with: ROBO_EVAL_KEY, or a key of your own.
+
+    Example: robo-eval incidents checkpoint --out /media/usb/2026-03.checkpoint
+    """
+    from robo_eval.core.errors import InputError
+    from robo_eval.log.signing import default_key, open_key
+    from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
+
+    by = author(by, json=json)
+    if out.exists() or out.is_symlink():
+        raise InputError(f"{out}: exists already; a checkpoint is never written over")
+    if not out.absolute().parent.is_dir():
+        raise InputError(f"{out}: there is no folder {out.absolute().parent}")
+    place = key or default_key()
+    with opened(log) as found:
+        private, is_new = open_key(place)
+        if is_new:
+            typer.echo(f"robo-eval: a key to sign with was made: {place}", err=True)
+        made = make_checkpoint(found, private, by=by)
+        write_checkpoint(made, out)
+        if stamp is not None:
+            made = _stamped(found, made, stamp, out)
+    _say_checkpoint(made, out, json=json)
+
+
+def _stamped(log: IncidentLog, made: Checkpoint, url: str, out: Path) -> Checkpoint:
+    from robo_eval_incidents.checkpoint import stamp, write_checkpoint
+
+    stamped = stamp(log, made, url)
+    write_checkpoint(stamped, out)
+    return stamped
+
+
+def _say_checkpoint(made: Checkpoint, out: Path, *, json: bool) -> None:
+    heads = {name: sequence for name, (sequence, _) in made.heads.items()}
+    if json:
+        print_json(
+            {
+                "file": str(out),
+                "sha256": made.sha256,
+                "signed_by": made.signer,
+                "stations": heads,
+                "stamped": made.stamp is not None,
+            }
+        )
+        return
+    records = sum(heads.values())
+    say(f"{out}: {records} records of {len(heads)} station{'s' * (len(heads) != 1)}")
+    say(f"signed by key {made.signer}; keep the file where whoever can write the log cannot")
+
+
+# Bringing together -----------------------------------------------------------------------------
+
+
+def merge(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...", help="Logs, by path or URL, or .jsonl files of records."
+        ),
+    ],
+    *,
+    log: LogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take the records of stations that were apart into the log; every chain stays as it is.
+
+    May be done again at any time: what is there already is left alone. A source of which two
+    different records have one place is refused: somebody wrote its chain anew.
+
+    Example: robo-eval incidents merge /media/usb/incidents.db --log lab/incidents.db
+    """
+    from robo_eval_incidents.database import shown
+    from robo_eval_incidents.merge import merge as merge_into
+
+    with opened(log, make=True) as found:
+        done = [(shown(source), merge_into(source, found)) for source in sources]
+    if json:
+        print_json(
+            [
+                {
+                    "source": name,
+                    "added": merged.added,
+                    "known": merged.known,
+                    "files": list(merged.files),
+                    "left": list(merged.left),
+                }
+                for name, merged in done
+            ]
+        )
+        return
+    for name, merged in done:
+        _say_merged(name, merged)
+
+
+def _say_merged(name: str, merged: Merged) -> None:
+    added = sum(merged.added.values())
+    say(f"{name}: {added} records were new, {merged.known} known")
+    for station, count in merged.added.items():
+        say(f"  {station}: {count}")
+    if merged.files:
+        say(f"  {len(merged.files)} files of evidence copied")
+    for reason in merged.left:
+        say(f"  not copied: {reason}")
+
+
+# Tables ----------------------------------------------------------------------------------------
+
+
+def import_(
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or JSON file.")],
+    *,
+    robot: Annotated[
+        str | None, typer.Option("--robot", "-r", help="Robot of lines that name none.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="NAME", help="What the table is; goes before its ids."),
+    ] = None,
+    by: ByOption = None,
+    log: LogOption = None,
+    station: StationOption = None,
+    json: JsonOption = False,
+) -> None:
+    """File the incidents of a table as new reports; one bad line keeps all of them out.
+
+    Columns are those `incidents export` writes; time, severity, description and source_id are
+    enough. What was imported before is not added again.
+
+    Example: robo-eval incidents import last-year.csv --robot arm_1 --by NAME
+    """
+    from robo_eval_incidents.tables_read import import_reports, read_table
+
+    by = author(by, json=json)
+    read_table(table, robot=robot)  # before a log is made for it
+    with opened(log, station, make=True) as found:
+        done = import_reports(found, table, by=by, robot=robot, source=source)
+    if json:
+        print_json({"added": list(done.added), "known": done.known})
+        return
+    say(f"{table}: {len(done.added)} incidents were added, {done.known} known")
+    if done.added:
+        say(f"  {done.added[0]} to {done.added[-1]}")
+
+
+def export(
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help=".csv, .json, .jsonl or .pdf.")
+    ],
+    robot: RobotOption = None,
+    side: SideOption = None,
+    severity: SeverityOption = None,
+    status: StatusOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    log: LogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write incidents as they stand as CSV, JSON or PDF, or every record as .jsonl.
+
+    CSV and JSON can be imported, records can be merged.
+
+    Example: robo-eval incidents export --out march.csv --since 2026-03-01T00:00:00Z
+    """
+    wanted = filter_of(
+        robot=robot, side=side, severity=severity, status=status, since=since, until=until
+    )
+    with readable(log) as found:
+        if out.suffix.lower() == ".pdf":
+            count = None
+            _write_pdf(found, out, wanted, force=force)
+        else:
+            from robo_eval_incidents.tables import export as write
+
+            count = write(found, out, wanted, force=force)
+    if json:
+        print_json({"file": str(out), "rows": count})
+        return
+    what = "records" if out.suffix.lower() == ".jsonl" else "incidents"
+    say(f"{out}: written" if count is None else f"{out}: {count} {what} written")
+
+
+def _write_pdf(log: IncidentLog, out: Path, wanted: Filter, *, force: bool) -> None:
+    from dataclasses import replace
+
+    from robo_eval.core.errors import InputError
+    from robo_eval_incidents.page import Filter
+    from robo_eval_incidents.pdf import write_pdf
+
+    if replace(wanted, since_ns=None, until_ns=None) != Filter():
+        raise InputError(f"{out}: a PDF is of a period; only --since and --until fit it")
+    if not force and (out.exists() or out.is_symlink()):
+        raise InputError(f"{out}: exists already; choose another name, or replace it: --force")
+    write_pdf(log, out, wanted.since_ns, wanted.until_ns)
+
+
+def schema() -> None:
+    """Print the JSON Schema of exported and imported tables.
+
+    Example: robo-eval incidents schema
+    """
+    from robo_eval_incidents.tables import schema as made
+
+    print_json(made())
+
+
+def migrate(*, log: LogOption = None, json: JsonOption = False) -> None:
+    """Upgrade the log of an older version; records keep their form, and so their digests.
+
+    Example: robo-eval incidents migrate --log lab/incidents.db
+    """
+    from robo_eval_incidents.database import IncidentLogError, shown
+    from robo_eval_incidents.migration import migrate as upgrade
+    from robo_eval_incidents.schema import CURRENT
+
+    target = target_of(log)
+    name = shown(target)
+    if isinstance(target, Path) and not target.exists():
+        raise IncidentLogError(f"{name}: no such incident log")
+    before = upgrade(target)
+    if json:
+        print_json({"log": name, "from": before, "to": CURRENT})
+    elif before is None:
+        say(f"{name}: is up to date")
+    else:
+        say(f"{name}: upgraded from schema version {before} to {CURRENT}")

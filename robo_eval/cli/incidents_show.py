@@ -1,0 +1,253 @@
+"""`robo-eval incidents list` and `show`: the incidents there are, and all that is known of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from robo_eval.cli.incidents_add import (
+    CategoryOption,
+    EpisodeOption,
+    RobotOption,
+    SeverityOption,
+    SideOption,
+)
+from robo_eval.cli.incidents_common import (
+    LogOption,
+    NameArgument,
+    SinceOption,
+    UntilOption,
+    period_of,
+    readable,
+    say_open,
+    when,
+)
+from robo_eval.cli.output import JsonOption, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from enum import StrEnum
+    from typing import TypeVar
+
+    from robo_eval_incidents.incident import Incident
+    from robo_eval_incidents.page import Filter, Page
+    from robo_eval_incidents.record import Record
+
+    _Word = TypeVar("_Word", bound=StrEnum)
+
+StatusOption = Annotated[
+    str | None,
+    typer.Option("--status", help="draft, reported, confirmed, acting, closed or dismissed."),
+]
+TextOption = Annotated[
+    str | None, typer.Option("--text", metavar="TEXT", help="Part of what happened.")
+]
+
+
+def filter_of(
+    *,
+    robot: str | None = None,
+    side: str | None = None,
+    severity: str | None = None,
+    category: str | None = None,
+    status: str | None = None,
+    text: str | None = None,
+    episode: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> Filter:
+    """Which incidents are asked for.
+
+    Raises:
+        InputError: If a word is none of its list, or a time is none.
+    """
+    from robo_eval.core.kinds import Side
+    from robo_eval_incidents.page import Filter
+    from robo_eval_incidents.taxonomy import Category, Severity, Status
+
+    start, end = period_of(since, until)
+    return Filter(
+        robot=robot,
+        side=_word(Side, "side", side),
+        severity=_word(Severity, "severity", severity),
+        category=_word(Category, "category", category),
+        status=_word(Status, "status", status),
+        text=text,
+        episode_id=episode,
+        since_ns=start,
+        until_ns=end,
+    )
+
+
+def _word(words: type[_Word], name: str, given: str | None) -> _Word | None:
+    from robo_eval.core.names import unknown_name
+
+    if given is None:
+        return None
+    if given not in set(words):
+        raise unknown_name(name, given, words)
+    return words(given)
+
+
+def list_(
+    *,
+    robot: RobotOption = None,
+    side: SideOption = None,
+    severity: SeverityOption = None,
+    category: CategoryOption = None,
+    status: StatusOption = None,
+    text: TextOption = None,
+    episode: EpisodeOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many.")] = 20,
+    after: Annotated[
+        str | None, typer.Option("--after", help="`next` of the list before, for older ones.")
+    ] = None,
+    log: LogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List incidents as they stand, newest first.
+
+    Examples: robo-eval incidents list; robo-eval incidents list --severity critical --since -30d
+    """
+    from robo_eval_incidents.page import list_incidents
+
+    wanted = filter_of(
+        robot=robot,
+        side=side,
+        severity=severity,
+        category=category,
+        status=status,
+        text=text,
+        episode=episode,
+        since=since,
+        until=until,
+    )
+    with readable(log) as found:
+        page = list_incidents(found, wanted, after=after, limit=limit)
+        name = found.name
+    if json:
+        print_json({"log": name, "incidents": _rows(page), "next": page.next})
+        return
+    _print_page(name, page)
+
+
+def _rows(page: Page) -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    from robo_eval_incidents.tables_cells import iso_of
+
+    return [{"name": row.name, "time": iso_of(row.happened_ns), **asdict(row)} for row in page.rows]
+
+
+def _print_page(name: str, page: Page) -> None:
+    if not page.rows:
+        say(f"{name}: no such incident")
+        return
+    print_table(
+        name,
+        ("incident", "when", "robot", "side", "severity", "category", "status", "what"),
+        [
+            (
+                row.name,
+                when(row.happened_ns),
+                row.robot,
+                row.side,
+                row.severity,
+                row.category,
+                row.status,
+                " ".join(row.description.split()),
+            )
+            for row in page.rows
+        ],
+    )
+    if page.next is not None:
+        say(f"there are older ones: --after {page.next}")
+
+
+# One incident ----------------------------------------------------------------------------------
+
+
+def show(incident: NameArgument, *, log: LogOption = None, json: JsonOption = False) -> None:
+    """Print an incident as it stands, and every record about it.
+
+    Example: robo-eval incidents show lab/2
+    """
+    with readable(log) as found:
+        shown = found.incident(incident)
+    if json:
+        print_json(_as_dict(shown))
+        return
+    _print_incident(shown)
+
+
+def _as_dict(incident: Incident) -> dict[str, Any]:
+    from robo_eval_incidents.tables import row_of
+    from robo_eval_incidents.workflow import open_points
+
+    return {
+        "name": incident.name,
+        **row_of(incident).model_dump(mode="json"),
+        "open": open_points(incident),
+        "records": [_record_dict(record) for record in incident.records],
+    }
+
+
+def _record_dict(record: Record) -> dict[str, Any]:
+    import json
+
+    values: dict[str, Any] = json.loads(record.content())
+    return values
+
+
+def _print_incident(incident: Incident) -> None:
+    report = incident.report
+    say(f"{incident.name}: {incident.severity}, {incident.category}, {incident.status}")
+    if incident.counted_severity is not incident.severity:
+        say(f"  counts as {incident.counted_severity} until it is reviewed")
+    say(f"  {when(report.happened_ns)}, {report.robot} ({report.side}), {report.engagement}")
+    for title, value in (
+        ("episode", report.episode_id),
+        ("policy", report.policy),
+        ("task", report.task),
+    ):
+        if value:
+            say(f"  {title} {value}")
+    for line in report.description.splitlines():
+        say(f"  {line}")
+    _print_facts(incident)
+    for number, measure in enumerate(incident.measures.values(), start=1):
+        state = {None: "not checked", True: "effective", False: "not effective"}
+        due = f", due {measure.action.due}" if measure.action.due else ""
+        what = " ".join(measure.action.what.split())
+        say(f"  action {number}: {what} ({measure.action.owner}{due}): "
+            + state[measure.is_effective])  # fmt: skip
+    say_open(incident)
+    print_table(
+        f"records of {incident.incident_id}",
+        ("record", "when", "kind", "by", "via"),
+        [
+            (
+                f"{record.station}/{record.sequence}",
+                when(record.at.time_ns),
+                record.kind,
+                record.by,
+                record.via,
+            )
+            for record in incident.records
+        ],
+    )
+
+
+def _print_facts(incident: Incident) -> None:
+    for one in incident.report.quantities:
+        limit = "" if one.limit is None else f", limit {one.limit:g}"
+        say(f"  {one.name} {one.value:g} {one.unit}".rstrip() + limit)
+    for question, answer in incident.report.answers.items():
+        say(f"  {question}: {answer}")
+    for piece in incident.evidence:
+        span = ""
+        if piece.start_ns is not None and piece.end_ns is not None:
+            span = f" from {when(piece.start_ns)} to {when(piece.end_ns)}"
+        say(f"  evidence {piece.uri}{span}")

@@ -1,0 +1,76 @@
+"""Runs the command line again and again: each time a process of its own that has imported the rest.
+
+A line on standard input is a job, as JSON; the answer to it is the exit code. What the command
+would import and make first, most of its time, is there before the processes part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from typing import Any
+
+import alembic.command  # noqa: F401
+import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
+import sqlalchemy.dialects.sqlite  # noqa: F401
+import typer
+
+import robo_eval_incidents.accounts
+import robo_eval_incidents.capture
+import robo_eval_incidents.checkpoint
+import robo_eval_incidents.merge
+import robo_eval_incidents.migration
+import robo_eval_incidents.pdf
+import robo_eval_incidents.standing
+import robo_eval_incidents.tables_read
+import robo_eval_incidents.verify  # noqa: F401
+from robo_eval.cli import app
+
+NOBODY = 65_534
+
+
+def become(job: dict[str, Any]) -> None:
+    """Make this process the one of a job."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        mode = os.O_RDONLY if name == "stdin" else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        os.dup2(os.open(job[name], mode), descriptor)
+    os.chdir(job["folder"])
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    if job.get("most_bytes"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["most_bytes"],) * 2)
+    if job.get("as_nobody") and os.getuid() == 0:
+        os.setuid(NOBODY)
+    sys.argv = ["robo-eval", *job["arguments"]]
+
+
+def play() -> int:
+    """Run the command; its exit code."""
+    try:
+        app.main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
+
+
+def serve() -> None:
+    """Answer jobs until there are no more."""
+    made = typer.main.get_command(app.app)
+    made.commands["incidents"].list_commands(None)
+    app.app = made
+    while line := sys.stdin.readline():
+        child = os.fork()
+        if child == 0:
+            become(json.loads(line))
+            os._exit(play())
+        _, status = os.waitpid(child, 0)
+        os.write(1, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,522 @@
+"""The incident log from the command line: the work of a shift, and what is refused on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pty
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.plan import parse_plan
+from robo_eval.core.schedule import schedule
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.planned_row import row_for
+from robo_eval.log.store import EpisodeStore
+
+PREPARED = Path(__file__).with_name("run_prepared.py")
+PLAN = """
+name: lab
+tasks: [{levels: [0], env: RoboEval/CartPole3D-v0}]
+policies: [balancer]
+episodes: 3
+sides: [twin]
+"""
+HOUR_NS = 3_600 * 10**9
+PASSWORD = "correct horse battery"
+
+
+# Running ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, PREPARED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """A folder that everybody may enter, for what the commands print and the like."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+@pytest.fixture
+def run(prepared, outside, tmp_path, environment) -> Callable[..., Done]:
+    """Run `robo-eval` in a process of its own, by default with a log and an operator named."""
+
+    def call(*arguments: object, stdin: str = "", folder: Path = tmp_path, **job: Any) -> Done:
+        (outside / "stdin").write_text(stdin)
+        extra = {"ROBO_EVAL_INCIDENTS": "lab/incidents.db", "ROBO_EVAL_OPERATOR": "Operator A"}
+        streams = {name: str(outside / name) for name in ("stdin", "stdout", "stderr")}
+        job = {
+            "arguments": [str(argument) for argument in arguments],
+            "folder": str(folder),
+            "environment": environment(**extra) | job.pop("environment", {}),
+            **streams,
+            **job,
+        }
+        for name in ("stdout", "stderr"):
+            (outside / name).touch()
+            (outside / name).chmod(0o666)
+        prepared.stdin.write(json.dumps(job) + "\n")
+        prepared.stdin.flush()
+        code = int(prepared.stdout.readline())
+        return Done(code, *((outside / name).read_text() for name in ("stdout", "stderr")))
+
+    return call
+
+
+@pytest.fixture
+def incidents(run) -> Callable[..., Any]:
+    """Run a verb that has to succeed; what it printed as JSON."""
+
+    def call(*arguments: object, **options: Any) -> Any:
+        done = run("incidents", *arguments, "--json", **options)
+        assert done.code == 0, done.err
+        return json.loads(done.out)
+
+    return call
+
+
+@pytest.fixture
+def lab(tmp_path, incidents) -> Path:
+    """A log with one incident, `lab/2`."""
+    incidents("add", "brushed the fixture", "--robot", "arm_1", "--station", "lab")
+    return tmp_path / "lab" / "incidents.db"
+
+
+def records(log: Path) -> list[str]:
+    with sqlite3.connect(log) as database:
+        return [row[0] for row in database.execute("select content from records order by number")]
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.endswith(("-wal", "-shm"))
+    }
+
+
+def assert_refused(done: Done, *words: str, code: int = 2) -> None:
+    assert done.code == code, (done.out, done.err)
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    for word in words:
+        assert word in done.err
+
+
+# The work of a shift ---------------------------------------------------------------------------
+
+
+def test_the_first_incident_makes_the_log(cli, tmp_path):
+    home = {"XDG_DATA_HOME": str(tmp_path / "data"), "ROBO_EVAL_OPERATOR": "Operator A"}
+    done = cli("incidents", "add", "stopped at the fence", "--robot", "arm_1", **home)
+    assert done.code == 0, done.err
+    log = tmp_path / "data" / "robo-eval" / "incidents.db"
+    assert f"a new incident log was made: {log}" in done.err
+    assert "/2: near_miss of arm_1 (real), other, " in done.out
+    # From here on a description is enough.
+    second = cli("incidents", "add", "again", "--when", "-10min", **home)
+    assert second.code == 0, second.err
+    assert "near_miss of arm_1 (real)" in second.out
+    assert second.err == ""
+    verified = cli("verify", log)
+    assert verified.code == 0, verified.err
+    assert "3 incident records of 1 station" in verified.out
+
+
+def test_whoever_is_at_a_terminal_is_asked(lab, environment):
+    answers = iter(["hit the fence", "minr", "minor", "", "", "tomorrow", "-2min"])
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(environment(ROBO_EVAL_OPERATOR="Operator A"))
+        program = [sys.executable, "-m", "robo_eval", "incidents", "add", "--log", str(lab)]
+        os.execv(sys.executable, program)
+    shown = b""
+    while True:
+        try:
+            part = os.read(terminal, 4_096)
+        except OSError:  # so a terminal ends
+            break
+        shown += part
+        if part.rstrip(b" ").endswith(b":"):
+            os.write(terminal, next(answers).encode() + b"\n")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown
+    text = shown.decode()
+    assert "did you mean 'minor'" in text
+    assert "'tomorrow' is no time" in text
+    assert "Robot [arm_1]" in text
+    report = json.loads(records(lab)[-1])["body"]
+    assert report["description"] == "hit the fence"
+    assert (report["severity"], report["category"], report["robot"]) == ("minor", "other", "arm_1")
+
+
+def test_an_incident_is_settled_by_two_people(lab, run, incidents, tmp_path):
+    (tmp_path / "photo.jpg").write_text("not really a photo")
+    changed = ["reclassify", "lab/2", "--severity", "major", "--reason", "first aid was given"]
+    incidents(*changed)
+    incidents("correct", "lab/2", "--robot", "arm_2", "--when", "-1h", "--reason", "wrong label")
+    incidents("attach", "lab/2", "photo.jpg", "--copy", "--note", "the fixture")
+    own = run("incidents", "review", "lab/2", "--confirm", "--note", "seen")
+    assert_refused(own, "Operator A reported or last changed", "another person has to review it")
+    incidents("review", "lab/2", "--confirm", "--note", "seen", "--by", "Operator B")
+    incidents("act", "lab/2", "a longer guard", "--owner", "Operator C", "--due", "2030-04-01")
+    early = run("incidents", "close", "lab/2", "--note", "done")
+    assert_refused(early, "cannot be closed: action 'a longer guard' was not checked")
+    incidents("check", "lab/2", "--not-effective", "--how", "it bends")
+    own = ["check", "lab/2", "--effective", "--how", "200 cycles", "--by", "Operator C"]
+    assert_refused(run("incidents", *own), "Operator C owns this action")
+    incidents(*own[:-2])
+    incidents("close", "lab/2", "--note", "done")
+    shown = incidents("show", "lab/2")
+    assert (shown["status"], shown["severity"], shown["robot"]) == ("closed", "major", "arm_2")
+    assert [record["kind"] for record in shown["records"]] == [
+        "report", "reclassification", "correction", "attachment", "review", "action",
+        "effectiveness", "effectiveness", "closure",
+    ]  # fmt: skip
+    piece = shown["evidence"][0]
+    copy = lab.parent / piece["uri"]
+    assert hashlib.sha256(copy.read_bytes()).hexdigest() == piece["sha256"]
+    assert "lab/2: major, other, closed" in run("incidents", "show", "lab/2").out
+    listed = incidents("list", "--status", "closed", "--severity", "major", "--since", "-1d")
+    assert [one["name"] for one in listed["incidents"]] == ["lab/2"]
+    assert incidents("list", "--robot", "arm_1")["incidents"] == []
+    assert run("verify", lab).code == 0
+
+
+def test_hours_rates_and_shifts_without_incidents(lab, run, incidents):
+    before = run("incidents", "rates")
+    assert "no hours were logged" in before.out
+    nil = run("incidents", "nil", "--since", "-3h", "--until", "-1h")
+    assert "lab/3: no incident of any robot (real) from" in nil.out
+    contrary = run("incidents", "nil", "--since", "-1h")
+    assert "note: the log has incidents in that time: lab/2" in contrary.out
+    worked = ["--mode", "autonomous", "--robot", "arm_1", "--since", "-2h", "--until", "now"]
+    found = incidents("exposure", *worked)
+    assert found["hours"]["real"] == pytest.approx(2.0)
+    assert run("incidents", "exposure").out.count("within a shift") == 1
+    rates = incidents("rates")["sides"]["real"]
+    assert rates["counts"]["near_miss"] == 1
+    assert rates["rates_per_1000_h"]["near_miss"]["value"] == pytest.approx(500.0)
+    assert rates["rates_per_1000_h"]["near_miss"]["method"] == "garwood"
+
+
+@pytest.fixture
+def trial(tmp_path) -> Path:
+    """A trial on a twin: three episodes of half an hour."""
+    made = TrialDirectory.create(tmp_path / "trial", parse_plan(PLAN, source="plan"))
+    rows = [
+        row_for(
+            planned, made.plan, made.plan_digest, policy_digest="1" * 64, robot="gantry",
+            start_ns=(1 + number) * HOUR_NS, duration_s=1_800.0, exposure_s=1_800.0, ticks=200,
+            episode_return=1.0, quality=1.0, success=True, end_reason=EndReason.SUCCESS,
+            software="robo-eval 1",
+        )
+        for number, planned in enumerate(schedule(made.plan, Side.TWIN))
+    ]  # fmt: skip
+    with EpisodeStore(made.path, durable=False) as store:
+        store.append(rows)
+        made.write_manifest(status="complete", store=store)
+    return made.path
+
+
+def test_hours_of_a_trial_are_logged_once(trial, run, incidents, tmp_path):
+    found = incidents("exposure", trial)
+    assert found["added"] == {str(trial): 3}
+    assert found["hours"] == {"twin": pytest.approx(1.5), "real": 0}
+    assert incidents("exposure", trial)["added"] == {str(trial): 0}
+    assert incidents("rates")["sides"]["real"]["hours"] is None
+    assert incidents("capture", trial) == {"trial": str(trial), "drafted": [], "known": 0}
+
+
+def test_verify_looks_at_a_trial_and_its_incidents(trial, run, incidents, tmp_path):
+    log = trial / "incidents.db"
+    incidents("add", "touched the rail", "--robot", "gantry", "--side", "twin", "--log", trial)
+    incidents("checkpoint", "--out", "kept.checkpoint", "--log", trial)
+    done = run("verify", trial, "--checkpoint", "kept.checkpoint")
+    assert done.code == 0, done.err
+    assert "3 rows and 0 traces checked" in done.out
+    assert "2 incident records of 1 station and 2 checkpoints checked" in done.out
+    both = json.loads(run("verify", trial, "--json").out)
+    assert (both["ok"], both["rows"], both["incidents"]["records"]) == (True, 3, 2)
+    with sqlite3.connect(log) as database:
+        change = "update records set content = replace(content, 'touched', 'missed')"
+        database.execute(change)
+    changed = run("verify", trial)
+    assert_refused(changed, f"{trial}: ", "problem", code=1)
+    assert "was changed: its SHA-256 is" in changed.out
+    log.unlink()
+    lost = run("verify", trial, "--checkpoint", "kept.checkpoint")
+    assert_refused(lost, "incidents.db: is missing, and a checkpoint of it was given")
+
+
+# Stations, checkpoints, tables -----------------------------------------------------------------
+
+
+def test_a_checkpoint_kept_elsewhere_shows_a_lost_tail(lab, run, incidents, tmp_path):
+    shutil.copy(lab, tmp_path / "old.db")
+    incidents("add", "once more")
+    made = incidents("checkpoint", "--out", "kept.checkpoint", "--key", "key.pem")
+    assert made["stations"] == {"lab": 3}
+    good = run("verify", lab, "--checkpoint", "kept.checkpoint", "--signed-by", made["signed_by"])
+    assert good.code == 0, good.err
+    other = run("verify", lab, "--checkpoint", "kept.checkpoint", "--signed-by", "0" * 16)
+    assert_refused(other, "problem", code=1)
+    assert f"was signed by {made['signed_by']}, not by" in other.out
+    lost = run("verify", "old.db", "--checkpoint", "kept.checkpoint")
+    assert_refused(lost, "old.db: 1 problem found", code=1)
+    assert "station lab had 3 records, 1 of them are lost" in lost.out
+    again = run("incidents", "checkpoint", "--out", "kept.checkpoint")
+    assert_refused(again, "kept.checkpoint: exists already; a checkpoint is never written over")
+
+
+def test_stations_that_were_apart_are_brought_together(lab, run, incidents, tmp_path):
+    truck = ["--log", "truck.db"]
+    incidents("add", "tipped over", "--robot", "cart_1", "--station", "truck", *truck)
+    (merged,) = incidents("merge", "truck.db")
+    assert (merged["added"], merged["known"]) == ({"truck": 2}, 0)
+    assert incidents("merge", "truck.db")[0]["added"] == {}
+    names = [one["name"] for one in incidents("list")["incidents"]]
+    assert sorted(names) == ["lab/2", "truck/2"]
+    # As a file of records as well.
+    assert incidents("export", "--out", "all.jsonl") == {"file": "all.jsonl", "rows": 4}
+    assert incidents("merge", "all.jsonl", "--log", "copy.db")[0]["added"] == {"lab": 2, "truck": 2}
+    assert sorted(records(tmp_path / "copy.db")) == sorted(records(lab))
+    assert run("verify", "copy.db").code == 0
+
+
+def test_tables_go_out_and_come_in(lab, run, incidents, tmp_path):
+    incidents("export", "--out", "all.csv")
+    before = records(lab)
+    assert incidents("import", "all.csv") == {"added": [], "known": 1}
+    assert records(lab) == before
+    assert incidents("import", "all.csv", "--log", "other.db")["known"] == 0
+    (tmp_path / "bad.csv").write_text(
+        "source_id,time,severity,robot,description\n1,now,minor,a,b\n"
+    )
+    bad = run("incidents", "import", "bad.csv", "--log", "new.db")
+    assert_refused(bad, "bad.csv: line 2, column time: 'now' is no time with its zone")
+    assert not (tmp_path / "new.db").exists()
+    done = run("incidents", "export", "--out", "all.pdf", "--since", "-1d")
+    assert done.code == 0, done.err
+    assert (tmp_path / "all.pdf").read_bytes().startswith(b"%PDF")
+    schema = json.loads(run("incidents", "schema").out)
+    assert schema["$id"] == "urn:robo-eval:incidents:1"
+
+
+def test_accounts_are_made_and_closed_and_no_password_is_shown(lab, run, incidents):
+    name = "R. Example"
+    add = ["user", "add", name, "--role", "reviewer", "--role", "operator", "--password-stdin"]
+    made = run("incidents", *add, stdin=PASSWORD + "\n")
+    assert made.code == 0, made.err
+    assert made.out == "account R. Example was made: operator, reviewer\n"
+    assert incidents("user", "list") == [{"name": name, "roles": ["operator", "reviewer"]}]
+    changed = run("incidents", "user", "passwd", name, "--password-stdin", stdin=PASSWORD + "2\n")
+    assert changed.code == 0, changed.err
+    assert incidents("user", "remove", name)["roles"] == []
+    assert "closed" in run("incidents", "user", "list").out
+    assert PASSWORD.encode() not in lab.read_bytes()
+    assert [json.loads(content)["body"].get("roles") for content in records(lab)[2:]] == [
+        ["operator", "reviewer"], ["operator", "reviewer"], [],
+    ]  # fmt: skip
+
+
+# What is refused -------------------------------------------------------------------------------
+
+WRONG = {
+    "init over a log": (["init"], "lab/incidents.db: is there already"),
+    "init of a bad name": (["init", "--log", "x.db", "--station", "a/b"], "station 'a/b'"),
+    "add nothing": (["add"], "say what happened"),
+    "add of no text": (["add", " "], "description: is empty"),
+    "add bad severity": (["add", "x", "-s", "minr"], "did you mean 'minor'"),
+    "add bad category": (["add", "x", "-c", "colision"], "did you mean 'collision'"),
+    "add bad side": (["add", "x", "--side", "moon"], "unknown side 'moon'"),
+    "add no zone": (["add", "x", "-w", "2026-03-01T09:30"], "--when: ", "no time with its zone"),
+    "add tomorrow": (["add", "x", "-w", "2200-01-01T00:00:00Z"], "is still to come"),
+    "add before 1970": (["add", "x", "-w", "-999999d"], "--when: "),
+    "add bad quantity": (["add", "x", "-q", "81 N"], "is no quantity; write it like force"),
+    "add bad answer": (["add", "x", "--answer", "hospital=maybe"], "answers.hospital"),
+    "add no such file": (["add", "x", "-e", "nowhere.jpg"], "nowhere.jpg: no such file"),
+    "add file from elsewhere": (["add", "x", "-e", "other.txt"], "add --copy"),
+    "add by nobody": (["add", "x", "--by", " "], "--by: is empty"),
+    "add hidden letters": (["add", "a\u202eb"], "description: holds the character U+202E"),
+    "add too much": (["add", "x" * 8_001], "description: has 8001 characters"),
+    "add at a bad station": (["add", "x", "--station", "../x"], "station '../x'"),
+    "nil of no time": (["nil", "--since", "-1h", "--until", "-2h"], "not before end_ns"),
+    "nil of the future": (["nil", "--since", "-1h", "--until", "2200-01-01T00:00Z"], "to come"),
+    "list bad word": (["list", "--severity", "bad"], "unknown severity 'bad'"),
+    "list bad period": (["list", "--since", "now", "--until", "-1h"], "--until: "),
+    "list bad cursor": (["list", "--after", "x"], "after: 'x' is not what a page gave"),
+    "show nothing": (["show", "lab/9"], "no incident 'lab/9'"),
+    "show no name": (["show", "'; drop table records"], "no incident"),
+    "correct nothing": (["correct", "lab/2", "--reason", "x"], "name a field"),
+    "correct to the same": (
+        ["correct", "lab/2", "--robot", "arm_1", "--reason", "x"], "changes nothing"
+    ),
+    "reclassify nothing": (["reclassify", "lab/2", "--reason", "x"], "name --severity"),
+    "reclassify to the same": (
+        ["reclassify", "lab/2", "-s", "near_miss", "--reason", "x"], "already"
+    ),
+    "attach nothing": (["attach", "lab/2", "nowhere.jpg"], "no such file of evidence"),
+    "attach to nothing": (["attach", "lab/9", "other.txt", "--copy"], "no incident 'lab/9'"),
+    "attach the log": (["attach", "lab/2", "lab/incidents.db"], "is the log itself"),
+    "attach half a window": (["attach", "lab/2", "a", "--since", "-1h"], "both given or both"),
+    "review without verdict": (["review", "lab/2", "--note", "x"], "--confirm or --dismiss"),
+    "review of a duplicate": (
+        ["review", "lab/2", "--dismiss", "--note", "x", "--duplicate-of", "lab/2"], "of itself"
+    ),
+    "act without owner": (["act", "lab/2", "x", "--owner", ""], "owner: is empty"),
+    "act on no day": (["act", "lab/2", "x", "--owner", "a", "--due", "2026-02-30"], "due: "),
+    "check no action": (["check", "lab/2", "--effective", "--how", "x"], "no action that is open"),
+    "check that action": (
+        ["check", "lab/2", "--effective", "--how", "x", "--action", "3"], "has 0 actions, given 3"
+    ),
+    "close too early": (["close", "lab/2", "--note", "x"], "cannot be closed: it needs a review"),
+    "capture nothing": (["capture", "nowhere"], "nowhere: no such trial directory"),
+    "exposure of nothing": (["exposure", "nowhere"], "nowhere: no such trial directory"),
+    "exposure without robot": (["exposure", "--mode", "idle"], "needs --robot, --since"),
+    "exposure in no mode": (
+        ["exposure", "--mode", "asleep", "--robot", "a", "--since", "-1h", "--until", "now"],
+        "unknown mode 'asleep'",
+    ),
+    "rates of nobody": (["rates", "--robot", "arm_9"], "unknown robot 'arm_9'"),
+    "checkpoint nowhere": (["checkpoint", "--out", "no/where"], "there is no folder"),
+    "checkpoint by no key": (
+        ["checkpoint", "--out", "a", "--key", "other.txt"], "other.txt: is no PEM file"
+    ),
+    "merge nothing": (["merge", "nowhere.db"], "nowhere.db: no such incident log"),
+    "merge itself": (["merge", "lab/incidents.db"], "is the log to merge into"),
+    "merge something else": (["merge", "other.txt"], "other.txt: "),
+    "import nothing": (["import", "nowhere.csv"], "no such file of incidents"),
+    "import something else": (["import", "other.txt"], "ends in .csv or .json"),
+    "export over a file": (["export", "--out", "other.csv"], "exists already"),
+    "export as something else": (["export", "--out", "a.xlsx"], "must end in .csv"),
+    "export a filtered PDF": (["export", "--out", "a.pdf", "-r", "x"], "a PDF is of a period"),
+    "migrate nothing": (["migrate", "--log", "nowhere.db"], "no such incident log"),
+    "migrate something else": (["migrate", "--log", "other.txt"], "other.txt: "),
+    "serve nothing": (["serve", "--log", "nowhere.db"], "no such incident log"),
+    "serve everybody": (["serve", "--host", "0.0.0.0"], "--allow-plain-http"),
+    "user without role": (["user", "add", "a", "--role", "root"], "password: nobody can be asked"),
+    "user of a bad role": (
+        ["user", "add", "a", "--role", "root", "--password-stdin"], "role 'root'"
+    ),
+    "passwd of nobody": (["user", "passwd", "a", "--password-stdin"], "no account 'a'"),
+    "remove nobody": (["user", "remove", "a"], "no account 'a'"),
+    "log of something else": (["list", "--log", "other.txt"], "other.txt: "),
+    "log of no database": (["list", "--log", "mysql://a:geheim@b/c"], "mysql: "),
+}  # fmt: skip
+
+
+def test_wrong_input_is_refused_in_one_line_and_changes_nothing(lab, run, tmp_path):
+    (tmp_path / "other.txt").write_text("something else")
+    (tmp_path / "other.csv").write_text("precious")
+    before, there = records(lab), files(tmp_path)
+    for name, (arguments, *words) in WRONG.items():
+        done = run("incidents", *arguments, stdin=PASSWORD + "\n")
+        try:
+            assert_refused(done, *words)
+            assert "geheim" not in done.err
+            assert records(lab) == before
+            assert files(tmp_path).keys() == there.keys()
+        except AssertionError as err:
+            raise AssertionError(f"{name}: {err}") from err
+
+
+def test_every_verb_is_among_what_is_refused(run):
+    listed = run("incidents", "--help").out.partition("Commands:")[2].splitlines()
+    verbs = {line.split()[0] for line in listed if line.strip()}
+    assert verbs - {arguments[0] for arguments, *_ in WRONG.values()} == {"schema"}
+
+
+def test_without_a_name_nothing_is_filed(lab, run):
+    before = records(lab)
+    environment = {"ROBO_EVAL_OPERATOR": ""}
+    for arguments in (["add", "x"], ["close", "lab/2", "--note", "x"]):
+        done = run("incidents", *arguments, environment=environment)
+        assert_refused(done, "ROBO_EVAL_OPERATOR: is empty")
+    assert records(lab) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["add", "x"], ["list"], ["show", "lab/2"], ["review", "lab/2", "--confirm", "--note", "x"],
+        ["exposure"], ["rates"], ["checkpoint", "--out", "a"], ["export", "--out", "a.csv"],
+        ["user", "list"], ["migrate"], ["serve"],
+    ],
+    ids=lambda arguments: arguments[0],
+)  # fmt: skip
+def test_a_newer_schema_is_named_and_left_alone(lab, run, arguments):
+    with sqlite3.connect(lab) as database:
+        database.execute("update alembic_version set version_num = '9999'")
+    before = records(lab)
+    done = run("incidents", *arguments)
+    assert_refused(done, "schema version 9999, which is newer", "install a newer robo-eval")
+    assert records(lab) == before
+
+
+def test_a_write_protected_log_is_read_and_named_when_written(run, incidents, outside):
+    folder = outside / "protected"
+    incidents("add", "x", "--robot", "arm_1", "--log", folder / "incidents.db", "--station", "lab")
+    log = folder / "incidents.db"
+    before = log.read_bytes()
+    log.chmod(0o444)
+    folder.chmod(0o555)
+    try:
+        for verb in (["list"], ["show", "lab/2"], ["exposure"], ["rates"]):
+            incidents(*verb, "--log", log, as_nobody=True, folder=outside)
+        assert run("verify", log, as_nobody=True, folder=outside).code == 0
+        for verb in (["add", "y"], ["close", "lab/2", "--note", "x"], ["nil", "--since", "-1h"]):
+            done = run("incidents", *verb, "--log", log, as_nobody=True, folder=outside)
+            assert_refused(done, f"{log}: ", "read-only")
+        assert log.read_bytes() == before
+    finally:
+        folder.chmod(0o755)
+
+
+def test_a_full_disk_loses_nothing(lab, run, incidents, tmp_path):
+    incidents("export", "--out", "all.csv")
+    table = (tmp_path / "all.csv").read_bytes()
+    acknowledged = 0
+    for _ in range(40):
+        # Stands in for a full disk: no file may grow beyond its size.
+        done = run("incidents", "add", "y" * 7_900, most_bytes=150_000)
+        if done.code:
+            break
+        acknowledged += 1
+    assert_refused(done, "lab/incidents.db: ", "full")
+    out = run("incidents", "export", "--out", "all.csv", "--force", most_bytes=1_000)
+    assert out.code == 2
+    assert "Traceback" not in out.err
+    assert (tmp_path / "all.csv").read_bytes() == table
+    assert run("verify", lab).code == 0
+    assert len(incidents("list", "--limit", "100")["incidents"]) == acknowledged + 1
+    incidents("add", "there is room again")
