@@ -485,7 +485,13 @@ def _checked(entry: Entry) -> Entry:
 
 
 def _same(found: Record, entry: Entry) -> Record:
-    if (found.by, found.kind, plain(found.body)) != (entry.by, entry.body.kind, plain(entry.body)):
+    about = found.record_id if entry.incident_id is None else entry.incident_id
+    is_same = (found.by, found.kind, plain(found.body)) == (
+        entry.by,
+        entry.body.kind,
+        plain(entry.body),
+    )
+    if not is_same or found.incident_id not in (None, about):
         raise InputError(
             f"record {entry.record_id} is in the log already and says something else; give a new id"
         )

@@ -26,7 +26,6 @@ EXPORT_SUFFIX: Final = ".jsonl"
 """Ending of a file of exported records."""
 _KIND: Final = "export"
 _BATCH: Final = 2_000
-_LIKE_JSON: Final = b"{"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,8 +68,8 @@ def merge(source: str | Path, into: IncidentLog) -> Merged:
     May be done again at any time, after a crash as well: what is here already is left alone.
 
     Args:
-        source: Path or URL of a log, a folder that holds `incidents.db`, or a file that
-            `export_records` wrote.
+        source: Path or URL of a log, a folder that holds `incidents.db`, or a file `*.jsonl` of
+            what `export_records` gave.
         into: The log to add to.
 
     Returns:
@@ -109,10 +108,9 @@ def _merge_export(path: Path, into: IncidentLog) -> Merged:
 
 
 def _is_export(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with explained(path, "cannot be read"), path.open("rb") as file:
-        return path.suffix == EXPORT_SUFFIX or file.read(1) == _LIKE_JSON
+    # By its name: a database must not be looked into while this process has it open, see
+    # `robo_eval.log.database.connect`.
+    return path.suffix == EXPORT_SUFFIX and not path.is_dir()
 
 
 def _contents(

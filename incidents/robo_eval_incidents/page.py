@@ -10,6 +10,7 @@ from sqlalchemy import Select, func, select, tuple_
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
+from robo_eval_incidents.bodies import LATEST_NS
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import EXPOSED, PAGE
@@ -154,7 +155,7 @@ def list_incidents(
     place = tuple_(PAGE.c.happened_ns, PAGE.c.incident_id)
     if after is not None:
         found = _CURSOR.fullmatch(after)
-        if found is None:
+        if found is None or int(found[1]) > LATEST_NS:
             raise InputError(f"after: {after!r:.60} is not what a page gave as its next")
         query = query.where(place < (int(found[1]), found[2]))
     query = query.order_by(PAGE.c.happened_ns.desc(), PAGE.c.incident_id.desc()).limit(limit + 1)
