@@ -13,6 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.bodies import Exposure, plain
+from robo_eval_incidents.database import IncidentLogError, LostServerError
 from robo_eval_incidents.incident import Incident, incident_of
 from robo_eval_incidents.log import IncidentLog, heads_of
 from robo_eval_incidents.record import Record, record_of
@@ -34,17 +35,27 @@ _FOLLOW_LOCK: Final = 7_302_412
 @contextmanager
 def followed(log: IncidentLog) -> Iterator[Connection]:
     """A connection on which the tables are as new as the records."""
-    if log.database.read_only:
+    if log.database.read_only or not _brought_up_to_date(log):
         with _in_memory(log) as connection:
             yield connection
         return
-    while _is_behind(log):
-        with log.database.writing() as connection:
-            if log.database.is_server:
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_FOLLOW_LOCK})")
-            _follow(connection, log)
     with log.database.reading() as connection:
         yield connection
+
+
+def _brought_up_to_date(log: IncidentLog) -> bool:
+    """Whether the tables follow the records; not where a disk is full, which hides no incident."""
+    while _is_behind(log):
+        try:
+            with log.database.writing() as connection:
+                if log.database.is_server:
+                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_FOLLOW_LOCK})")
+                _follow(connection, log)
+        except LostServerError:
+            raise
+        except IncidentLogError:
+            return False
+    return True
 
 
 @contextmanager

@@ -79,6 +79,12 @@ class IncidentLog:
         station: As whom to write; None for the log's own station.
         read_only: Refuse writing.
 
+    Attributes:
+        name: What it is called in messages.
+        meta: What it keeps of itself: `log_id`, and its own station.
+        station: As whom it writes.
+        is_named: Whether somebody said so; without, it can only be read.
+
     Raises:
         IncidentLogError: If it is missing, damaged, of another schema, or cannot be reached.
     """
@@ -92,7 +98,7 @@ class IncidentLog:
         try:
             self.meta: Final = self._read_meta()
             self.station: Final = station_name(station or self.meta.get("station") or "unnamed")
-            self._is_named = bool(station or self.meta.get("station"))
+            self.is_named: Final = bool(station or self.meta.get("station"))
         except BaseException:
             self.close()
             raise
@@ -164,15 +170,23 @@ class IncidentLog:
 
     def append(self, entry: Entry) -> Record:
         """Record an entry; see `file`."""
-        if not self._is_named:
-            raise InputError(
-                f"{self.name}: say which station writes, by --station or ROBO_EVAL_STATION;"
-                " several stations share this log"
-            )
+        self.check_named()
         entry = _checked(entry)
         if not self.database.is_server:
             return self._append(entry)
         return self.database.persistently(lambda: self._append(entry))
+
+    def check_named(self) -> None:
+        """Refuse to write as nobody.
+
+        Raises:
+            InputError: If neither the caller nor the log says which station writes.
+        """
+        if not self.is_named:
+            raise InputError(
+                f"{self.name}: say which station writes, by --station or ROBO_EVAL_STATION;"
+                " several stations share this log"
+            )
 
     def _append(self, entry: Entry) -> Record:
         for _ in range(_TRIES):

@@ -98,6 +98,15 @@ def test_lists_say_what_the_records_say(log, report, say, tmp_path, seed):
     other.close()
 
 
+def test_a_full_disk_hides_no_incident(log, report, say):
+    about = say(log, report()).record_id
+    list_incidents(log)
+    later = say(log, report(severity="major")).record_id
+    with log.database.reading() as connection:
+        connection.exec_driver_sql("PRAGMA query_only = ON")
+    assert {row.incident_id for row in list_incidents(log).rows} == {about, later}
+
+
 def test_filters(log, report, say):
     about = say(log, report(robot="franka", severity="major", episode_id="e7")).record_id
     say(log, report(side="twin", category="collision", description="100 % at_the edge"))

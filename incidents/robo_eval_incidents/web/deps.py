@@ -1,0 +1,263 @@
+"""What every page and every call of a program rests on: the log, and who asks."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import parse_qsl
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from sqlalchemy import func, select
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents.accounts import Accounts, User
+from robo_eval_incidents.bodies import View
+from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.page import Filter, robots
+from robo_eval_incidents.schema import RECORDS
+from robo_eval_incidents.taxonomy import Severity, Via
+from robo_eval_incidents.web.permissions import ForbiddenError
+from robo_eval_incidents.web.sessions import COOKIE, Session, Sessions
+
+FORM_TYPE: Final = "application/x-www-form-urlencoded"
+_MOST_FIELDS: Final = 200
+
+
+class LoggedOutError(InputError):
+    """Nobody is logged in, or the session is over."""
+
+
+class NotFoundError(InputError):
+    """There is no such page, incident or file."""
+
+
+class FormError(InputError):
+    """A form is none, or not one that a page of this session showed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Site:
+    """What the pages work with.
+
+    Attributes:
+        target: Its path or URL.
+        log: The log.
+        accounts: Its accounts.
+        sessions: Who is logged in.
+        evidence: Folder that evidence is relative to; None if this machine has none.
+        is_tls: Whether browsers reach it by TLS.
+    """
+
+    target: str | Path
+    log: IncidentLog
+    accounts: Accounts
+    sessions: Sessions
+    evidence: Path | None
+    is_tls: bool
+    _robots: tuple[dict[str, int], list[str]] = field(default_factory=lambda: ({}, []))
+
+    def robots(self) -> list[str]:
+        """Every robot of the log; asked again only after something was recorded."""
+        heads = {name: head.sequence for name, head in self.log.heads().items()}
+        if self._robots[0] != heads:
+            # Where nothing can be written forms still show what was typed, and robots known so far.
+            with suppress(IncidentLogError):
+                self._robots = (heads, robots(self.log))
+        return self._robots[1]
+
+    def incident(self, incident_id: str) -> Incident:
+        """An incident as it stands.
+
+        Raises:
+            NotFoundError: If there is none.
+        """
+        try:
+            return self.log.incident(incident_id)
+        except IncidentLogError:
+            raise
+        except InputError as err:
+            raise NotFoundError(f"there is no incident {incident_id:.60}") from err
+
+    def note_view(self, session: Session, incident: Incident, via: Via = Via.WEB) -> None:
+        """Record that an incident was looked at that is or was critical: once for a session.
+
+        Raises:
+            IncidentLogError: If it cannot be recorded; then it must not be shown.
+        """
+        if incident.highest_severity is not Severity.CRITICAL:
+            return
+        record_id = session.view_id(incident.incident_id)
+        if any(record.record_id == record_id for record in incident.records):
+            return
+        self.log.file(
+            View(),
+            by=session.user.name,
+            via=via,
+            incident_id=incident.incident_id,
+            record_id=record_id,
+        )
+
+    def note_views(self, session: Session, wanted: Filter, via: Via = Via.WEB) -> None:
+        """Record that a list was taken out of the log, for each incident of it that needs it.
+
+        Raises:
+            IncidentLogError: If it cannot be recorded; then the list must not be given.
+        """
+        for incident_id in self._ever_critical():
+            incident = self.incident(incident_id)
+            happened_ns = incident.report.happened_ns
+            too_early = wanted.since_ns is not None and happened_ns < wanted.since_ns
+            too_late = wanted.until_ns is not None and happened_ns >= wanted.until_ns
+            if not too_early and not too_late:
+                self.note_view(session, incident, via)
+
+    def _ever_critical(self) -> list[str]:
+        """Incidents that are or were critical, whose report is here."""
+        # As canonical JSON has it; within a text its quotes would be escaped.
+        word = f'"severity":"{Severity.CRITICAL.value}"'
+        about = func.coalesce(RECORDS.c.about, RECORDS.c.record_id)
+        found = select(about).where(RECORDS.c.content.contains(word)).distinct()
+        query = select(RECORDS.c.record_id).where(RECORDS.c.record_id.in_(found))
+        with self.log.database.reading() as connection:
+            return list(connection.execute(query).scalars())
+
+
+def site_of(request: Request) -> Site:
+    """What the application was made with."""
+    site: Site = request.app.state.site
+    return site
+
+
+ThisSite = Annotated[Site, Depends(site_of)]
+
+
+# People ----------------------------------------------------------------------------------------
+
+
+def visitor(request: Request, site: ThisSite) -> Session | None:
+    """Who is logged in by the cookie of a browser; None if nobody is."""
+    return site.sessions.find(request.cookies.get(COOKIE))
+
+
+def person(found: Annotated[Session | None, Depends(visitor)]) -> Session:
+    """Who is logged in by the cookie of a browser.
+
+    Raises:
+        LoggedOutError: If nobody is.
+    """
+    if found is None:
+        raise LoggedOutError("please log in; a session ends after an hour without use")
+    return found
+
+
+Visitor = Annotated[Session | None, Depends(visitor)]
+Person = Annotated[Session, Depends(person)]
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Fields of a form, each given once.
+
+    Raises:
+        FormError: If it is none, is not UTF-8, or comes from another site.
+    """
+    if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        raise FormError("this form was sent by a page of another site; nothing was changed")
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != FORM_TYPE:
+        raise FormError(f"a form comes as {FORM_TYPE}")
+    try:
+        pairs = parse_qsl(
+            (await request.body()).decode("utf-8"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MOST_FIELDS,
+        )
+    except ValueError as err:
+        raise FormError("the form cannot be read: it is not UTF-8, or has too many fields") from err
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise FormError("the form gives a field twice")
+    return fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """A form that a person sent.
+
+    Attributes:
+        session: Who sent it.
+        fields: What they gave, by name.
+    """
+
+    session: Session
+    fields: dict[str, str]
+
+    @property
+    def user(self) -> User:
+        """Who sent it."""
+        return self.session.user
+
+
+def posted(session: Person, fields: Annotated[dict[str, str], Depends(read_form)]) -> Posted:
+    """A form of a page of this session.
+
+    Raises:
+        FormError: If it does not carry the session's token.
+    """
+    if not session.has(fields.get("csrf")):
+        raise ForbiddenError(
+            "this form does not belong to this session; open the page again and send it from there"
+        )
+    return Posted(session=session, fields=fields)
+
+
+ThisForm = Annotated[Posted, Depends(posted)]
+AnyForm = Annotated[dict[str, str], Depends(read_form)]
+
+
+# Programs --------------------------------------------------------------------------------------
+
+_BEARER: Final = HTTPBearer(auto_error=False, description="Token of POST /api/v1/session.")
+
+
+def program(
+    request: Request,
+    site: ThisSite,
+    _described: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None,
+) -> Session:
+    """On whose behalf a program calls: by a bearer token, or by name and password.
+
+    Cookies open nothing here, so that no page of another site can call in somebody's name.
+
+    Raises:
+        LoggedOutError: If nobody is named.
+        LoginError: If name and password open no account.
+    """
+    kind, _, value = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "basic":
+        return site.sessions.of_call(site.accounts.log_in(*_name_and_password(value.strip())))
+    found = (
+        site.sessions.find(value.strip(), for_program=True) if kind.lower() == "bearer" else None
+    )
+    if found is None:
+        raise LoggedOutError("give a bearer token of POST /api/v1/session, or name and password")
+    return found
+
+
+Program = Annotated[Session, Depends(program)]
+
+
+def _name_and_password(value: str) -> tuple[str, str]:
+    try:
+        name, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError) as err:
+        raise LoggedOutError("the header Authorization cannot be read") from err
+    if not colon:
+        raise LoggedOutError("the header Authorization cannot be read")
+    return name, password

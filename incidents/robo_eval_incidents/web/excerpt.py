@@ -1,0 +1,441 @@
+"""What a recording holds around an incident, as series over time that can be drawn."""
+
+from __future__ import annotations
+
+import math
+import struct
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+import zstandard
+from mcap.data_stream import ReadDataStream
+from mcap.exceptions import McapError
+from mcap.reader import make_reader
+from mcap.records import Channel, Chunk, McapRecord, Message, Schema
+from mcap.stream_reader import StreamReader, breakup_chunk
+from mcap.summary import Summary
+from numpy.typing import NDArray
+
+from robo_eval.core.errors import InputError
+from robo_eval.log.cdr import Cursor
+from robo_eval.log.files import explained
+from robo_eval.log.mcap_file import MAGIC
+
+WINDOW_S: Final = 10.0
+"""How much is shown before and after an event."""
+_LEAST_S: Final = 0.1
+"""Less than this is not stretched over a whole chart."""
+MOST_MESSAGES: Final = 400_000
+"""Messages that are read at most."""
+_MOST_CHUNK: Final = 1 << 28
+_RECORD_HEAD: Final = 9
+"""Bytes before the content of a record: its kind and length."""
+_NS: Final = 1e-9
+_DAMAGE: Final = (
+    McapError, ValueError, struct.error, EOFError, KeyError, IndexError, TypeError, MemoryError,
+    OverflowError, AttributeError, zstandard.ZstdError, RuntimeError, RecursionError,
+    AssertionError,
+)  # fmt: skip
+"""What the library raises about a file that is damaged."""
+_APART: Final = ("separation", "distance")
+_ASKED: Final = ("command", "target", "goal", "setpoint")
+
+Floats = NDArray[np.float64]
+
+PANELS: Final[dict[str, tuple[str, str]]] = {
+    "separation": ("Separation", "m"),
+    "velocity": ("Joint velocity", "rad/s or m/s"),
+    "position": ("Joint position", "rad or m"),
+    "effort": ("Joint effort", "N m or N"),
+    "speed": ("Speed", "m/s"),
+    "force": ("Force", "N"),
+    "torque": ("Torque", "N m"),
+}
+"""What can be drawn, in this order: title, and the unit where nothing says more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Series:
+    """One quantity over time.
+
+    Attributes:
+        name: Joint, or topic.
+        time_s: Time since the event, shape (N,), seconds, ascending.
+        values: Shape (N,), with NaN where nothing was measured.
+        low: What it should not fall below; None if the recording does not say.
+        high: What it should not exceed; None if the recording does not say.
+    """
+
+    name: str
+    time_s: Floats
+    values: Floats
+    low: float | None = None
+    high: float | None = None
+
+    def at(self, time_s: float) -> float | None:
+        """The newest value at a time; None if there is none."""
+        place = bisect_right(self.time_s, time_s) - 1
+        if place < 0 or not math.isfinite(self.values[place]):
+            return None
+        return float(self.values[place])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Series that share a unit.
+
+    Attributes:
+        key: Which quantity, of `PANELS`.
+        title: What people call it.
+        unit: Unit.
+        series: The series, by name.
+    """
+
+    key: str
+    title: str
+    unit: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A state of the guard, and how long it held.
+
+    Attributes:
+        state: Its name.
+        start_s: Since when, seconds since the event.
+        end_s: Until when.
+    """
+
+    state: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """What a recording holds around an incident.
+
+    Attributes:
+        panels: Quantities.
+        states: States of the guard.
+        start_s: Begin of what is shown, seconds since the event.
+        end_s: End of what is shown.
+        notes: What people should know of it, a sentence each.
+    """
+
+    panels: tuple[Panel, ...]
+    states: tuple[Held, ...]
+    start_s: float
+    end_s: float
+    notes: tuple[str, ...]
+
+
+def read_excerpt(path: Path, happened_ns: int, *, window_s: float = WINDOW_S) -> Excerpt:
+    """Read what a recording holds around an incident.
+
+    Args:
+        path: MCAP file.
+        happened_ns: When the incident happened, by the clock of the recording, ns.
+        window_s: How much before and after it, seconds.
+
+    Raises:
+        InputError: If the file is missing, or is no MCAP file.
+    """
+    first, last = happened_ns - round(window_s / _NS), happened_ns + round(window_s / _NS)
+    reader = _Reader()
+    with explained(path, "cannot be read"), path.open("rb") as stream:
+        if stream.read(len(MAGIC)) != MAGIC:
+            raise InputError(f"{path}: is no MCAP file")
+        is_whole = reader.read(stream, first, last)
+    notes = []
+    if not is_whole:
+        notes.append("The recording is damaged or cut short; what could be read is shown.")
+    if reader.messages >= MOST_MESSAGES:
+        notes.append(f"The recording is long; its first {MOST_MESSAGES:,} messages are shown.")
+    if reader.unreadable:
+        notes.append(f"{reader.unreadable:,} messages could not be read.")
+    return reader.excerpt(happened_ns, window_s, notes)
+
+
+class _Reader:
+    """Takes the messages that can be drawn out of a file."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.unreadable = 0
+        self._samples: dict[tuple[str, str], tuple[list[int], list[float]]] = defaultdict(
+            lambda: ([], [])
+        )
+        self._places: dict[str, tuple[list[int], list[Floats]]] = defaultdict(lambda: ([], []))
+        self._states: list[tuple[int, str]] = []
+        self._limits: dict[tuple[str, str], tuple[float | None, float | None]] = {}
+        self._units: dict[str, set[str]] = defaultdict(set)
+        self._now = 0
+
+    # Messages ----------------------------------------------------------------------------------
+
+    def read(self, stream: BinaryIO, first_ns: int, last_ns: int) -> bool:
+        """Take the messages between two times; False if the file is damaged."""
+        stream.seek(0)
+        try:
+            summary = make_reader(stream).get_summary()
+        except (*_DAMAGE, OSError):  # it seeks to where a whole file has its index
+            summary = None
+        stream.seek(0)
+        if summary is not None and summary.chunk_indexes:
+            records = _chunks(stream, summary, first_ns, last_ns)
+        else:
+            records = _records(stream)
+        try:
+            for schema, channel, message in _messages(records, first_ns, last_ns):
+                self._take(schema.name if schema else "", channel.topic, message)
+                if self.messages >= MOST_MESSAGES:
+                    break
+        except _DAMAGE:
+            return False
+        return summary is not None
+
+    def _take(self, schema: str, topic: str, message: Message) -> None:
+        taker = _TAKERS.get(schema)
+        if taker is None:
+            return
+        self.messages += 1
+        self._now = message.log_time
+        try:
+            taker(self, topic, Cursor(message.data))
+        except (ValueError, struct.error, IndexError, OverflowError):
+            self.unreadable += 1
+
+    def _add(self, key: str, name: str, value: float) -> None:
+        times, values = self._samples[key, name]
+        times.append(self._now)
+        values.append(value)
+
+    def joint_state(self, topic: str, cursor: Cursor) -> None:
+        """Positions, velocities and efforts by joint."""
+        if any(word in topic.rsplit("/", 1)[-1] for word in _ASKED):
+            return
+        _skip_header(cursor)
+        names = [cursor.string() for _ in range(cursor.uint32())]
+        for key in ("position", "velocity", "effort"):
+            numbers = cursor.number_list()
+            for name, value in zip(names, numbers, strict=False):
+                self._add(key, name, float(value))
+
+    def wrench(self, topic: str, cursor: Cursor) -> None:
+        """Norms of force and torque."""
+        _skip_header(cursor)
+        self._add("force", topic, float(np.linalg.norm(cursor.numbers(3))))
+        self._add("torque", topic, float(np.linalg.norm(cursor.numbers(3))))
+
+    def twist(self, topic: str, cursor: Cursor) -> None:
+        """How fast something moves."""
+        _skip_header(cursor)
+        self._add("speed", topic, float(np.linalg.norm(cursor.numbers(3))))
+
+    def odometry(self, topic: str, cursor: Cursor) -> None:
+        """How fast a base moves."""
+        _skip_header(cursor)
+        cursor.string()
+        cursor.numbers(7 + 36)
+        self._add("speed", topic, float(np.linalg.norm(cursor.numbers(3))))
+
+    def pose(self, topic: str, cursor: Cursor) -> None:
+        """Where a tool is, from which its speed follows."""
+        if any(word in topic.rsplit("/", 1)[-1] for word in _ASKED):
+            return
+        _skip_header(cursor)
+        times, places = self._places[topic]
+        times.append(self._now)
+        places.append(np.array(cursor.numbers(3)))
+
+    def number(self, topic: str, cursor: Cursor) -> None:
+        """A distance, if the topic is called so."""
+        if any(word in topic.lower() for word in _APART):
+            self._add("separation", topic, float(cursor.numbers(1)[0]))
+
+    def diagnostics(self, topic: str, cursor: Cursor) -> None:
+        """What the guard says of itself and of its limits."""
+        if not topic.endswith("safety/state"):
+            return
+        _skip_header(cursor)
+        for _ in range(cursor.uint32()):
+            cursor.uint8()
+            name = cursor.string()
+            cursor.string()
+            cursor.string()
+            values = {cursor.string(): cursor.string() for _ in range(cursor.uint32())}
+            if name == "guard" and "state" in values:
+                self._states.append((self._now, values["state"]))
+            else:
+                self._limit(name, values)
+
+    def _limit(self, name: str, values: dict[str, str]) -> None:
+        owner, _, key = name.rpartition(" ")
+        if any(word in name for word in _APART):
+            value = _number(values.get("value", ""))
+            if value is not None:
+                self._add("separation", name, value)
+            owner, key = name, "separation"
+        if key not in PANELS:
+            return
+        self._limits[key, owner] = _limits(key, values.get("limit", ""))
+        if unit := values.get("unit", ""):
+            self._units[key].add(unit)
+
+    # What they add up to -----------------------------------------------------------------------
+
+    def excerpt(self, happened_ns: int, window_s: float, notes: list[str]) -> Excerpt:
+        """All that was taken."""
+        self._derive_speeds()
+        panels = []
+        for key, (title, unit) in PANELS.items():
+            units = self._units[key]
+            own = {name: data for (of, name), data in self._samples.items() if of == key}
+            series = tuple(
+                one
+                for name, (times, values) in sorted(own.items())
+                if (one := self._series(key, name, times, values, happened_ns)) is not None
+            )
+            if series:
+                unit = next(iter(units)) if len(units) == 1 else " or ".join(sorted(units)) or unit
+                panels.append(Panel(key=key, title=title, unit=unit, series=series))
+        shown = [one.time_s for panel in panels for one in panel.series]
+        start = max(-window_s, min((float(one[0]) for one in shown), default=-window_s))
+        end = min(window_s, max((float(one[-1]) for one in shown), default=window_s))
+        # The event itself is in the picture, also if the recording ended with it.
+        start, end = min(start, 0.0), max(end, 0.0)
+        if end - start < _LEAST_S:
+            start, end = -_LEAST_S, _LEAST_S
+        return Excerpt(
+            panels=tuple(panels),
+            states=tuple(self._held(happened_ns, start, end)),
+            start_s=start,
+            end_s=end,
+            notes=tuple(notes),
+        )
+
+    def _series(
+        self, key: str, name: str, times: list[int], values: list[float], happened_ns: int
+    ) -> Series | None:
+        time_s = (np.array(times, dtype=np.int64) - happened_ns).astype(np.float64) * _NS
+        numbers = np.array(values, dtype=np.float64)
+        numbers[~np.isfinite(numbers)] = np.nan
+        # A driver that measures no effort often says 0 all the time.
+        if np.isnan(numbers).all() or (key == "effort" and not np.nanmax(np.abs(numbers))):
+            return None
+        order = np.argsort(time_s, kind="stable")
+        # A wrench has a topic and its limit none.
+        limits = self._limits.get((key, name)) or self._limits.get((key, ""))
+        low, high = limits or (None, None)
+        return Series(name=name, time_s=time_s[order], values=numbers[order], low=low, high=high)
+
+    def _derive_speeds(self) -> None:
+        """Speeds from positions, where nothing measures speed."""
+        if any(key == "speed" for key, _ in self._samples):
+            return
+        for topic, (times, places) in self._places.items():
+            for i in range(1, len(times)):  # what came out of order has no speed
+                step_s = (times[i] - times[i - 1]) * _NS
+                if step_s > 0.0:
+                    self._now = times[i]
+                    moved = float(np.linalg.norm(places[i] - places[i - 1]))
+                    self._add("speed", topic, moved / step_s)
+
+    def _held(self, happened_ns: int, start_s: float, end_s: float) -> Iterator[Held]:
+        """States of the guard, those that repeat joined."""
+        found: list[tuple[float, str]] = []
+        for time_ns, state in sorted(self._states, key=lambda one: one[0]):
+            if not found or found[-1][1] != state:
+                found.append(((time_ns - happened_ns) * _NS, state))
+        ends = [time_s for time_s, _ in found[1:]] + [end_s]
+        for (time_s, state), until_s in zip(found, ends, strict=False):
+            first, last = max(time_s, start_s), min(until_s, end_s)
+            if last > first:
+                yield Held(state=state, start_s=first, end_s=last)
+
+
+_TAKERS: Final[dict[str, Callable[[_Reader, str, Cursor], None]]] = {
+    "sensor_msgs/msg/JointState": _Reader.joint_state,
+    "geometry_msgs/msg/WrenchStamped": _Reader.wrench,
+    "geometry_msgs/msg/TwistStamped": _Reader.twist,
+    "geometry_msgs/msg/PoseStamped": _Reader.pose,
+    "nav_msgs/msg/Odometry": _Reader.odometry,
+    "std_msgs/msg/Float64": _Reader.number,
+    "diagnostic_msgs/msg/DiagnosticArray": _Reader.diagnostics,
+}
+
+
+def _messages(
+    records: Iterable[McapRecord], first_ns: int, last_ns: int
+) -> Iterator[tuple[Schema | None, Channel, Message]]:
+    """The messages between two times, each with what it is."""
+    schemas: dict[int, Schema] = {}
+    channels: dict[int, Channel] = {}
+    for record in records:
+        if isinstance(record, Schema):
+            schemas[record.id] = record
+        elif isinstance(record, Channel):
+            channels[record.id] = record
+        elif isinstance(record, Message) and first_ns <= record.log_time <= last_ns:
+            channel = channels[record.channel_id]
+            yield schemas.get(channel.schema_id), channel, record
+
+
+def _chunks(
+    stream: BinaryIO, summary: Summary, first_ns: int, last_ns: int
+) -> Iterator[McapRecord]:
+    """All definitions, and what is in the chunks that touch a time."""
+    yield from summary.schemas.values()
+    yield from summary.channels.values()
+    for index in summary.chunk_indexes:
+        if index.message_start_time <= last_ns and index.message_end_time >= first_ns:
+            stream.seek(index.chunk_start_offset + _RECORD_HEAD)
+            yield from _opened(Chunk.read(ReadDataStream(stream)))
+
+
+def _records(stream: BinaryIO) -> Iterator[McapRecord]:
+    """All of a file without an index, as far as it can be read."""
+    for record in StreamReader(stream, emit_chunks=True, record_size_limit=_MOST_CHUNK).records:
+        if isinstance(record, Chunk):
+            yield from _opened(record)
+        else:
+            yield record
+
+
+def _opened(chunk: Chunk) -> list[McapRecord]:
+    if max(chunk.uncompressed_size, len(chunk.data)) > _MOST_CHUNK:
+        raise ValueError("a chunk is too large")
+    return breakup_chunk(chunk)
+
+
+def _skip_header(cursor: Cursor) -> None:
+    cursor.stamp_ns()
+    cursor.string()
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _limits(key: str, text: str) -> tuple[float | None, float | None]:
+    """Least and greatest value that a limit of the guard allows."""
+    low, dots, high = text.partition("..")
+    if dots:
+        return _number(low), _number(high)
+    limit = _number(text)
+    if key == "separation":
+        return limit, None
+    if limit is None or key in {"force", "torque", "speed"}:
+        return None, limit
+    return -limit, limit

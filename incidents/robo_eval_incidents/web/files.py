@@ -1,0 +1,109 @@
+"""Files of evidence: found below their folder only, and compared with what was recorded of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents.bodies import Evidence
+from robo_eval_incidents.given import section_of
+from robo_eval_incidents.web.deps import NotFoundError
+
+KINDS: Final = frozenset({
+    ".mcap", ".bag", ".csv", ".json", ".txt", ".log", ".pdf", ".png", ".jpg", ".jpeg", ".webp",
+    ".mp4", ".webm", ".mkv", ".wav", ".zip",
+})  # fmt: skip
+"""Endings of files that can be evidence: no database or key that lies in the same folder."""
+_PIECE: Final = 1 << 20
+
+
+class ChangedFileError(InputError):
+    """A file of evidence is not the one that was recorded."""
+
+
+def find_evidence(folder: Path | None, uri: str) -> Path:
+    """The file of a piece of evidence.
+
+    Args:
+        folder: Folder that evidence is relative to; None if this machine has none.
+        uri: Path below it.
+
+    Raises:
+        NotFoundError: If it is not there, or lies elsewhere.
+    """
+    if folder is None:
+        raise NotFoundError("the evidence of this log is not kept on this machine")
+    root = folder.resolve()
+    if Path(uri).suffix.lower() not in KINDS:
+        raise NotFoundError(f"{uri:.200}: evidence ends in {', '.join(sorted(KINDS))}")
+    try:
+        path = (root / uri).resolve()
+        # A link may lead out of the folder whatever its name is.
+        inside = path.is_relative_to(root) and path.suffix.lower() in KINDS
+        if not inside or not path.is_file():
+            raise NotFoundError(f"{uri}: is no file below the folder of evidence")
+    except (OSError, ValueError, RuntimeError) as err:
+        raise NotFoundError(f"{uri}: cannot be found below the folder of evidence") from err
+    return path
+
+
+def open_evidence(folder: Path | None, evidence: Evidence) -> tuple[BinaryIO, int]:
+    """Open a file of evidence that is the one recorded.
+
+    Returns:
+        The open file and its length in bytes.
+
+    Raises:
+        NotFoundError: If it is not there.
+        ChangedFileError: If it has another digest.
+    """
+    path = find_evidence(folder, evidence.uri)
+    try:
+        file = path.open("rb")
+    except OSError as err:
+        raise NotFoundError(f"{evidence.uri}: cannot be read") from err
+    found = digest_of(file) if evidence.sha256 is not None else None
+    if found != evidence.sha256:
+        file.close()
+        raise ChangedFileError(
+            f"{evidence.uri}: was changed since it was recorded: its SHA-256 is {found}, recorded"
+            f" was {evidence.sha256}"
+        )
+    length = file.seek(0, 2)
+    file.seek(0)
+    return file, length
+
+
+def recorded_evidence(folder: Path | None, uri: str) -> Evidence:
+    """A file that is there, with its digest, as evidence.
+
+    Raises:
+        InputError: If it is not there, or the path is none; the message names it.
+    """
+    named = section_of(Evidence, {"uri": uri})
+    path = find_evidence(folder, named.uri)
+    try:
+        with path.open("rb") as file:
+            digest = digest_of(file)
+    except OSError as err:
+        raise NotFoundError(f"{named.uri}: cannot be read") from err
+    return named.model_copy(update={"sha256": digest})
+
+
+def digest_of(file: BinaryIO) -> str:
+    """SHA-256 of a file, from its beginning."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def pieces_of(file: BinaryIO) -> Iterator[bytes]:
+    """The rest of a file, which is closed after it."""
+    with file:
+        while piece := file.read(_PIECE):
+            yield piece

@@ -1,0 +1,96 @@
+"""Taking the incidents of a period out of the log, as a table or as a document."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from typing import Any, BinaryIO, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents import tables
+from robo_eval_incidents.page import Filter
+from robo_eval_incidents.pdf import write_pdf
+from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisSite
+from robo_eval_incidents.web.files import pieces_of
+from robo_eval_incidents.web.pages.answers import status_of
+from robo_eval_incidents.web.permissions import check_export
+from robo_eval_incidents.web.templating import render
+from robo_eval_incidents.web.words import time_of_day
+
+router: Final = APIRouter(include_in_schema=False)
+_KINDS: Final = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "pdf": "application/pdf",
+}
+
+
+@router.get("/export")
+def show_export(request: Request, session: Person) -> HTMLResponse:
+    """Which period, and as what."""
+    check_export(session.user)
+    return render(request, "export.html.j2", session, problem="", since="", until="")
+
+
+@router.get("/export/incidents.{kind}")
+def export(
+    request: Request,
+    site: ThisSite,
+    session: Person,
+    kind: str,
+    since: str = "",
+    until: str = "",
+) -> Response:
+    """The incidents of a period."""
+    check_export(session.user)
+    if kind not in _KINDS:
+        raise NotFoundError(f"there is no export as {kind:.20}; there are {', '.join(_KINDS)}")
+    try:
+        wanted = Filter(
+            since_ns=time_of_day(since, "from"),
+            until_ns=time_of_day(until, "to", days_later=1),
+        )
+        _check_order(wanted)
+        site.note_views(session, wanted)
+        file = _written(site, kind, wanted)
+    except InputError as err:
+        return render(
+            request,
+            "export.html.j2",
+            session,
+            status=status_of(err),
+            problem=str(err),
+            since=since,
+            until=until,
+        )
+    period = "_".join(day for day in (since, until) if day) or "all"
+    headers = {"content-disposition": f'attachment; filename="incidents_{period}.{kind}"'}
+    return StreamingResponse(pieces_of(file), media_type=_KINDS[kind], headers=headers)
+
+
+def _check_order(wanted: Filter) -> None:
+    since_ns, until_ns = wanted.since_ns, wanted.until_ns
+    if since_ns is not None and until_ns is not None and since_ns >= until_ns:
+        raise InputError("from: is after the last day; a period begins before it ends")
+
+
+def _written(site: Site, kind: str, wanted: Filter) -> BinaryIO:
+    file: Any = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it was sent
+    try:
+        if kind == "pdf":
+            write_pdf(site.log, file, since_ns=wanted.since_ns, until_ns=wanted.until_ns)
+        else:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            write = tables.write_csv if kind == "csv" else tables.write_json
+            write(site.log, text, wanted)
+            text.flush()
+            text.detach()
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    found: BinaryIO = file
+    return found

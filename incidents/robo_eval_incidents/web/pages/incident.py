@@ -1,0 +1,253 @@
+"""One incident: everything recorded about it, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents import workflow
+from robo_eval_incidents.bodies import (
+    BODIES,
+    Action,
+    Attachment,
+    Body,
+    Closure,
+    Correction,
+    Effectiveness,
+    Evidence,
+    Reclassification,
+    Review,
+    View,
+)
+from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.web import forms
+from robo_eval_incidents.web.deps import NotFoundError, Person, Posted, Site, ThisForm, ThisSite
+from robo_eval_incidents.web.files import (
+    find_evidence,
+    open_evidence,
+    pieces_of,
+    recorded_evidence,
+)
+from robo_eval_incidents.web.history import history
+from robo_eval_incidents.web.pages.answers import go_to, status_of
+from robo_eval_incidents.web.permissions import ForbiddenError, check_record, may_record
+from robo_eval_incidents.web.plot import event_plot
+from robo_eval_incidents.web.sessions import Session
+from robo_eval_incidents.web.templating import render
+
+router: Final = APIRouter(include_in_schema=False)
+_PLOTTED: Final = ".mcap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A piece of evidence on the page of an incident.
+
+    Attributes:
+        evidence: What was recorded of it.
+        number: Its place among the evidence of the incident.
+        problem: Why it cannot be had here; empty if it can.
+    """
+
+    evidence: Evidence
+    number: int
+    problem: str = ""
+
+
+@router.get("/incidents/{incident_id}")
+def show_incident(
+    request: Request, site: ThisSite, session: Person, incident_id: str, recorded: str = ""
+) -> HTMLResponse:
+    """The page of an incident."""
+    incident = site.incident(incident_id)
+    site.note_view(session, incident)
+    done = recorded if recorded in BODIES else ""
+    return _page(request, site, session, incident, recorded=done)
+
+
+@router.post("/incidents/{incident_id}/{what}")
+def change_incident(
+    request: Request, site: ThisSite, form: ThisForm, incident_id: str, what: str
+) -> Response:
+    """Record something about an incident."""
+    if what not in _FORMS:
+        raise NotFoundError(f"there is no form {what:.40}")
+    kind, read = _FORMS[what]
+    incident = site.incident(incident_id)
+    check_record(form.user, kind, incident)
+    try:
+        _file(site, form, incident, read)
+    except ForbiddenError:
+        raise
+    except InputError as err:
+        site.note_view(form.session, incident)
+        return _page(
+            request,
+            site,
+            form.session,
+            incident,
+            problem=str(err),
+            failed=what,
+            typed=form.fields,
+            status=status_of(err),
+        )
+    return go_to(request, f"/incidents/{incident.incident_id}?recorded={kind.kind}")
+
+
+@router.get("/incidents/{incident_id}/evidence/{number}")
+def download(site: ThisSite, session: Person, incident_id: str, number: int) -> Response:
+    """A file of evidence."""
+    incident = site.incident(incident_id)
+    if not 0 <= number < len(incident.evidence):
+        raise NotFoundError(f"incident {incident.name} has no evidence {number}")
+    site.note_view(session, incident)
+    evidence = incident.evidence[number]
+    file, length = open_evidence(site.evidence, evidence)
+    name = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_"
+        for letter in evidence.uri.rsplit("/", 1)[-1]
+    )
+    headers = {
+        "content-length": str(length),
+        "content-disposition": f'attachment; filename="{name}"',
+    }
+    return StreamingResponse(
+        pieces_of(file), media_type="application/octet-stream", headers=headers
+    )
+
+
+# Forms -----------------------------------------------------------------------------------------
+
+_Read = Callable[[Posted, Incident, Site], Body]
+
+
+def _attachment(form: Posted, _incident: Incident, site: Site) -> Attachment:
+    uri = form.fields.get("uri", "")
+    return forms.attachment_of(form.fields, recorded_evidence(site.evidence, uri))
+
+
+def _plainly(read: Callable[[forms.Fields], Body]) -> _Read:
+    return lambda form, _incident, _site: read(form.fields)
+
+
+_FORMS: Final[dict[str, tuple[type[Body], _Read]]] = {
+    "review": (Review, _plainly(forms.review_of)),
+    "reclassify": (Reclassification, _plainly(forms.reclassification_of)),
+    "correct": (Correction, lambda form, incident, _: forms.correction_of(form.fields, incident)),
+    "attach": (Attachment, _attachment),
+    "act": (Action, _plainly(forms.action_of)),
+    "check": (Effectiveness, _plainly(forms.effectiveness_of)),
+    "close": (Closure, _plainly(forms.closure_of)),
+}
+"""Every form about an incident by the end of its path: what it records, and how it is read."""
+
+
+def _file(site: Site, form: Posted, incident: Incident, read: _Read) -> None:
+    record_id = forms.record_id_of(form.fields)
+    if _is_corrected(form, incident, record_id):
+        return
+    site.log.file(
+        read(form, incident, site),
+        by=form.user.name,
+        via=Via.WEB,
+        incident_id=incident.incident_id,
+        record_id=record_id,
+    )
+
+
+def _is_corrected(form: Posted, incident: Incident, record_id: str) -> bool:
+    """Whether a correction was sent twice: what it differs in is no longer to be seen."""
+    reason = form.fields.get("reason", "").replace("\r\n", "\n").strip()
+    return any(
+        record.record_id == record_id
+        and record.by == form.user.name
+        and isinstance(record.body, Correction)
+        and record.body.reason == reason
+        for record in incident.records
+    )
+
+
+# The page --------------------------------------------------------------------------------------
+
+
+def _page(
+    request: Request,
+    site: Site,
+    session: Session,
+    incident: Incident,
+    *,
+    problem: str = "",
+    failed: str = "",
+    typed: dict[str, str] | None = None,
+    recorded: str = "",
+    status: int = 200,
+) -> HTMLResponse:
+    user = session.user
+    may = {what: may_record(user, kind, incident) for what, (kind, _) in _FORMS.items()}
+    open_points = [] if incident.is_closed else workflow.open_points(incident)
+    return render(
+        request,
+        "incident.html.j2",
+        session,
+        status=status,
+        incident=incident,
+        report=incident.report,
+        steps=tuple(history(incident)),
+        views=sum(isinstance(record.body, View) for record in incident.records),
+        open_points=open_points,
+        may=may,
+        review_refused=_review_refused(incident, user.name),
+        files=_files(site, incident),
+        plot=_plot(site, incident),
+        # A form that was sent has all of these fields, unless somebody made one up.
+        current=forms.correction_fields(incident) | ((typed or {}) if failed == "correct" else {}),
+        problem=problem,
+        failed=failed,
+        typed=typed or {},
+        recorded=recorded,
+    )
+
+
+def _review_refused(incident: Incident, name: str) -> str:
+    """Why somebody cannot review an incident, whatever they find; empty if they can."""
+    refusals: list[str] = []
+    verdicts: tuple[Any, ...] = ("confirmed", "dismissed")
+    for verdict in verdicts:
+        try:
+            workflow.check(incident, Review(verdict=verdict, note="-"), name)
+        except workflow.RefusedError as err:
+            refusals.append(str(err))
+    return refusals[0] if len(refusals) == len(verdicts) else ""
+
+
+def _files(site: Site, incident: Incident) -> tuple[File, ...]:
+    files = []
+    for number, evidence in enumerate(incident.evidence):
+        problem = ""
+        try:
+            find_evidence(site.evidence, evidence.uri)
+        except NotFoundError as err:
+            problem = str(err).removeprefix(f"{evidence.uri}: ")
+        files.append(File(evidence=evidence, number=number, problem=problem))
+    return tuple(files)
+
+
+def _plot(site: Site, incident: Incident) -> str | None:
+    """The recording around the event, drawn; None if there is none here."""
+    for evidence in incident.evidence:
+        if not evidence.uri.lower().endswith(_PLOTTED):
+            continue
+        try:
+            file, _ = open_evidence(site.evidence, evidence)
+        except InputError:
+            continue
+        file.close()
+        path = find_evidence(site.evidence, evidence.uri)
+        return event_plot(path, incident.report.happened_ns, quantities=incident.report.quantities)
+    return None

@@ -1,0 +1,104 @@
+"""Logging in and out."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Final
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from robo_eval_incidents.accounts import LoginError
+from robo_eval_incidents.web.deps import AnyForm, Site, ThisForm, ThisSite, Visitor
+from robo_eval_incidents.web.pages.answers import go_to
+from robo_eval_incidents.web.sessions import COOKIE, LOGIN_COOKIE, WHOLE_NS
+from robo_eval_incidents.web.templating import render
+
+router: Final = APIRouter(include_in_schema=False)
+_OWN_PATH: Final = re.compile(r"/(?![/\\])[\w/.~%&=?+:-]{0,300}", re.ASCII)
+_LOGIN_S: Final = 3_600
+
+
+@router.get("/login")
+def show_login(request: Request, site: ThisSite, found: Visitor, next: str = "/") -> Response:  # noqa: A002 - in the URL
+    """The page to log in."""
+    if found is not None:
+        return RedirectResponse(own_path(next), status_code=303)
+    return _login_page(request, site, next)
+
+
+@router.post("/login")
+def log_in(request: Request, site: ThisSite, found: Visitor, fields: AnyForm) -> Response:
+    """Open a session, or say that name and password open none."""
+    cookie = request.cookies.get(LOGIN_COOKIE)
+    if not site.sessions.fits_login(cookie, fields.get("csrf")):
+        problem = "this page was open for too long; please try again"
+        return _login_page(request, site, fields.get("next", "/"), problem=problem, status=403)
+    try:
+        user = site.accounts.log_in(fields.get("name", ""), fields.get("password", ""))
+    except LoginError as err:
+        next_path = fields.get("next", "/")
+        return _login_page(
+            request, site, next_path, problem=str(err), name=fields.get("name", ""), status=401
+        )
+    if found is not None:
+        site.sessions.end(found)
+    answer = RedirectResponse(own_path(fields.get("next", "/")), status_code=303)
+    # No `max_age`: closing the browser ends it, the server does after a shift.
+    answer.set_cookie(
+        COOKIE, site.sessions.begin(user), httponly=True, samesite="strict", secure=site.is_tls
+    )
+    answer.delete_cookie(LOGIN_COOKIE)
+    return answer
+
+
+@router.post("/logout")
+def log_out(request: Request, site: ThisSite, form: ThisForm) -> Response:
+    """End the session."""
+    site.sessions.end(form.session)
+    answer = go_to(request, "/login")
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+def _login_page(
+    request: Request,
+    site: Site,
+    next_path: str,
+    *,
+    problem: str = "",
+    name: str = "",
+    status: int = 200,
+) -> HTMLResponse:
+    cookie = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(24)
+    page = render(
+        request,
+        "login.html.j2",
+        status=status,
+        token=site.sessions.login_token(cookie),
+        next_path=own_path(next_path),
+        problem=problem,
+        name=name,
+        hours=WHOLE_NS // (3_600 * 10**9),
+    )
+    page.set_cookie(
+        LOGIN_COOKIE,
+        cookie,
+        max_age=_LOGIN_S,
+        httponly=True,
+        samesite="strict",
+        secure=site.is_tls,
+    )
+    return page
+
+
+def own_path(path: str) -> str:
+    """A path of this site; the first page if it is none.
+
+    Example:
+        >>> own_path("/incidents/new"), own_path("//elsewhere.example/x")
+        ('/incidents/new', '/')
+    """
+    return path if _OWN_PATH.fullmatch(path) and ".." not in unquote(path) else "/"

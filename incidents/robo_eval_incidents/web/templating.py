@@ -1,0 +1,87 @@
+"""How pages are made of templates."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import jinja2
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+import robo_eval
+from robo_eval_incidents.record import new_id
+from robo_eval_incidents.taxonomy import MEANINGS, RECORDABILITY, Category, Engagement, Severity
+from robo_eval_incidents.web import words
+from robo_eval_incidents.web.sessions import Session
+
+IS_PART: Final = "hx-request"
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """The templates, with autoescape on for every one of them."""
+    env = jinja2.Environment(
+        loader=jinja2.PackageLoader("robo_eval_incidents.web", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters.update(
+        spoken=words.spoken,
+        shown_time=words.shown_time,
+        short_time=words.short_time,
+        machine_time=words.machine_time,
+        number=words.number,
+        hours=words.hours,
+        severity=lambda severity: words.SEVERITIES[Severity(severity)],
+    )
+    env.globals.update(
+        severities=words.SEVERITY_MEANINGS,
+        statuses=words.STATUS_MEANINGS,
+        categories={category: MEANINGS[category] for category in Category},
+        engagements={engagement: words.ENGAGEMENTS[engagement] for engagement in Engagement},
+        sides=words.SIDES,
+        doors=words.DOORS,
+        answers=words.ANSWERS,
+        questions=RECORDABILITY,
+        new_id=new_id,
+        software=robo_eval.__version__,
+    )
+    return env
+
+
+def render(
+    request: Request,
+    template: str,
+    session: Session | None = None,
+    *,
+    status: int = 200,
+    **values: Any,  # noqa: ANN401 - whatever the template shows
+) -> HTMLResponse:
+    """A page.
+
+    Args:
+        request: What was asked for.
+        template: Name of the template.
+        session: Who is logged in; None if nobody is.
+        status: HTTP status.
+        values: What the template shows.
+    """
+    text = (
+        environment()
+        .get_template(template)
+        .render(
+            user=None if session is None else session.user,
+            csrf="" if session is None else session.csrf,
+            path=request.url.path,
+            **values,
+        )
+    )
+    return HTMLResponse(text, status_code=status, headers={"vary": "HX-Request"})
+
+
+def is_part(request: Request) -> bool:
+    """Whether htmx asks, for a part of a page that is open."""
+    return request.headers.get(IS_PART) == "true"

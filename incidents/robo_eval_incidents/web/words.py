@@ -1,0 +1,165 @@
+"""How times, numbers and the words of the taxonomy are put on a page."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents.bodies import LATEST_NS
+from robo_eval_incidents.taxonomy import Answer, Engagement, Severity, Status, Via
+
+SEVERITIES: Final = {
+    Severity.NEAR_MISS: "near miss",
+    Severity.MINOR: "minor",
+    Severity.MAJOR: "major",
+    Severity.CRITICAL: "critical",
+}
+SEVERITY_MEANINGS: Final = {
+    Severity.NEAR_MISS: "a protective stop, or a breach of a distance or force margin",
+    Severity.MINOR: "contact or damage below what has to be reported; first aid at most",
+    Severity.MAJOR: "an injury that has to be reported, or significant damage",
+    Severity.CRITICAL: "a severe injury, an uncontrolled hazard, or a breach of a standard",
+}
+STATUS_MEANINGS: Final = {
+    Status.DRAFT: "drafted by a rule; nobody has looked at it",
+    Status.REPORTED: "not yet reviewed by as many people as it needs",
+    Status.CONFIRMED: "reviewed",
+    Status.ACTING: "reviewed, with a corrective action that was not found effective yet",
+    Status.CLOSED: "nothing is left to do",
+    Status.DISMISSED: "reviewed and found to be none; it does not count",
+}
+DOORS: Final = {
+    Via.WEB: "web page, logged in",
+    Via.API: "a program, logged in",
+    Via.CLI: "command line",
+    Via.RULE: "rule",
+    Via.IMPORT: "import",
+}
+ENGAGEMENTS: Final = {
+    Engagement.AUTONOMOUS: "autonomous: a policy, nobody helping",
+    Engagement.ASSISTED: "assisted: a policy, a person stepping in",
+    Engagement.TELEOPERATED: "teleoperated",
+    Engagement.MANUAL: "manual: moved by hand or pendant",
+    Engagement.MAINTENANCE: "maintenance",
+    Engagement.IDLE: "idle: powered, nothing asked of it",
+    Engagement.OFF: "off",
+    Engagement.UNKNOWN: "not known",
+}
+SIDES: Final = {"real": "real robot", "twin": "stand-in (twin)", "sim": "simulator"}
+ANSWERS: Final = {Answer.YES: "yes", Answer.NO: "no", Answer.UNKNOWN: "not known"}
+
+
+def spoken(word: object) -> str:
+    """A word of the taxonomy as people read it.
+
+    Example:
+        >>> spoken("person_contact")
+        'person contact'
+    """
+    return str(word).replace("_", " ")
+
+
+# Times -----------------------------------------------------------------------------------------
+
+
+def moment(time_ns: int) -> datetime:
+    """A time in the zone of this machine."""
+    since = timedelta(seconds=time_ns // 10**9, microseconds=time_ns % 10**9 // 1_000)
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + since).astimezone()
+    except (OverflowError, OSError):  # beyond what the system's zones know
+        return datetime(1970, 1, 1, tzinfo=UTC) + since
+
+
+def zone_of(when: datetime) -> str:
+    """The zone of a time: UTC, or its distance from UTC."""
+    text = when.strftime("%z")
+    return "UTC" if text == "+0000" else f"UTC{text[:3]}:{text[3:5]}"
+
+
+def shown_time(time_ns: int) -> str:
+    """A time for people, in the zone of this machine."""
+    when = moment(time_ns)
+    return f"{when:%Y-%m-%d %H:%M:%S} {zone_of(when)}"
+
+
+def short_time(time_ns: int) -> str:
+    """A time for a list: to the minute, in the zone of this machine."""
+    return f"{moment(time_ns):%Y-%m-%d %H:%M}"
+
+
+def machine_time(time_ns: int) -> str:
+    """A time for `<time datetime>`."""
+    return f"{moment(time_ns).astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"
+
+
+def field_time(time_ns: int) -> str:
+    """A time for an `<input type=datetime-local>`."""
+    return f"{moment(time_ns):%Y-%m-%dT%H:%M:%S}"
+
+
+def local_zone(time_ns: int) -> str:
+    """The zone of this machine at a time."""
+    return zone_of(moment(time_ns))
+
+
+def time_of_field(text: str, field: str) -> int:
+    """What somebody put into an `<input type=datetime-local>`, in ns since 1970.
+
+    Raises:
+        InputError: If it is no time; the message names the field.
+    """
+    try:
+        when = datetime.fromisoformat(text.strip())
+        return _ns_of(when)
+    except (ValueError, OverflowError, OSError) as err:
+        raise InputError(f"{field}: {text!r:.60} is no time such as 2026-03-01 09:30") from err
+
+
+def time_of_day(text: str, field: str, *, days_later: int = 0) -> int | None:
+    """When a day begins that somebody put into a form; None if they left it empty.
+
+    Raises:
+        InputError: If it is no day; the message names the field.
+    """
+    if not text.strip():
+        return None
+    try:
+        day = date.fromisoformat(text.strip()) + timedelta(days=days_later)
+        return _ns_of(datetime(day.year, day.month, day.day).astimezone())
+    except (ValueError, OverflowError, OSError) as err:
+        raise InputError(f"{field}: {text!r:.60} is no day such as 2026-03-01") from err
+
+
+def _ns_of(when: datetime) -> int:
+    seconds = when.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    time_ns = (seconds.days * 86_400 + seconds.seconds) * 10**9 + seconds.microseconds * 1_000
+    if not 0 <= time_ns <= LATEST_NS:
+        raise ValueError("does not fit")
+    return time_ns
+
+
+# Numbers ---------------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """A number with four digits that count.
+
+    Example:
+        >>> number(12.0), number(0.123456), number(1234567.0)
+        ('12', '0.1235', '1,234,567')
+    """
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def hours(value: float) -> str:
+    """Hours, to a tenth; to a hundredth below ten.
+
+    Example:
+        >>> hours(1234.56), hours(0.5)
+        ('1,234.6 h', '0.50 h')
+    """
+    return f"{value:,.1f} h" if value >= 10 else f"{value:.2f} h"

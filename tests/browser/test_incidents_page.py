@@ -1,0 +1,497 @@
+"""The incident log in a real browser, from a real server: reported, reviewed, exported, refused."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mcap.writer import Writer
+from rosbags.typesys import Stores, get_typestore
+
+from robo_eval_incidents import open_log
+from robo_eval_incidents.accounts import Accounts
+from robo_eval_incidents.bodies import Exposure, Report
+from robo_eval_incidents.log import make_log
+from robo_eval_incidents.taxonomy import Severity, Via
+from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.web.sessions import COOKIE, Sessions
+
+pytestmark = pytest.mark.browser
+
+PASSWORD = "four words in a row"
+PEOPLE = {
+    "Operator A": ["operator"],
+    "R. Example": ["reviewer"],
+    "S. Example": ["reviewer"],
+    "Auditor": ["auditor"],
+}
+NOW_NS = time.time_ns()
+HOUR_NS = 3_600 * 10**9
+# What a browser says of an answer that is no success; those are looked at themselves.
+STATUS = re.compile(r"Failed to load resource: the server responded with a status of 4\d\d")
+
+
+@dataclass
+class Served:
+    """A log and the address of its page."""
+
+    url: str
+    path: Path
+
+    def count(self, kind: str) -> int:
+        """How many records of a kind are in the log."""
+        with closing(sqlite3.connect(self.path)) as database:
+            query = "SELECT count(*) FROM records WHERE content LIKE ?"
+            return int(database.execute(query, (f'%"kind":"{kind}"%',)).fetchone()[0])
+
+    def token(self, name: str) -> str:
+        """The token of a new session of somebody."""
+        with open_log(self.path) as log:
+            accounts = Accounts(log)
+            user = accounts.find(name)
+            assert user is not None
+            return Sessions(log, accounts).begin(user)
+
+    def end_sessions(self) -> None:
+        """Let all sessions be older than a shift."""
+        with closing(sqlite3.connect(self.path)) as database, database:
+            database.execute("UPDATE sessions SET started_ns = 1")
+
+
+def record_joints(path: Path) -> None:
+    """Record two joints for 20 s around now, as ROS 2 does."""
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    kind = "sensor_msgs/msg/JointState"
+    with path.open("wb") as file:
+        writer = Writer(file)
+        writer.start(profile="ros2", library="test")
+        text, _ = store.generate_msgdef(kind, ros_version=2)
+        schema = writer.register_schema(kind, "ros2msg", text.encode())
+        channel = writer.register_channel("/arm_1/joint_states", "cdr", schema)
+        for tick in range(-500, 500):
+            time_ns = NOW_NS + tick * 20_000_000
+            stamp = store.types["builtin_interfaces/msg/Time"](*divmod(time_ns, 10**9))
+            header = store.types["std_msgs/msg/Header"](stamp, "base")
+            angles = np.array([0.01 * (tick % 100), 0.5])
+            message = store.types[kind](header, ["lift", "turn"], angles, angles, angles)
+            data = bytes(store.serialize_cdr(message, kind))
+            writer.add_message(channel, time_ns, data, time_ns)
+        writer.finish()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server process, and a log with 60 incidents, hours, and an account of each role."""
+    path = tmp_path_factory.mktemp("lab") / "incidents.db"
+    make_log(path, station="cell-1")
+    with open_log(path) as log:
+        for name, roles in PEOPLE.items():
+            Accounts(log).add(name, PASSWORD, roles, by="setup")
+        for number in range(60):
+            report = Report(
+                happened_ns=NOW_NS - (number + 10) * HOUR_NS,
+                robot="arm_2" if number % 3 else "arm_1",
+                side="real",
+                severity=Severity.MINOR if number % 5 == 0 else Severity.NEAR_MISS,
+                category="protective_stop",
+                description=f"Stop number {number} with a description of some length.",
+                rule="protective_stop",
+            )
+            log.file(report, by="robo-eval", via=Via.RULE)
+        record_joints(path.with_name("arm.mcap"))
+        report = Report(
+            happened_ns=NOW_NS, robot="arm_1", side="real", severity="near_miss",
+            category="force_limit", description="Recorded stop.", evidence=({"uri": "arm.mcap"},),
+        )  # fmt: skip
+        log.file(report, by="robo-eval", via=Via.RULE)
+        hours = Exposure(
+            robot="arm_1", side="real", mode="autonomous", start_ns=NOW_NS - 90 * HOUR_NS,
+            seconds=80 * 3600.0,
+        )  # fmt: skip
+        log.file(hours, by="robo-eval", via=Via.RULE)
+    command = [sys.executable, "-m", "robo_eval", "incidents", "serve", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--log", str(path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+", said)
+        assert found, said
+        yield Served(url=found[0], path=path)
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@dataclass
+class Person:
+    """Somebody at a browser of their own."""
+
+    page: Any
+    context: Any
+    url: str
+    messages: list[str] = field(default_factory=list)
+
+    def goto(self, path: str) -> Any:
+        """Open a page of the log; returns the answer."""
+        return self.page.goto(self.url + path)
+
+    def report(self, severity: str, text: str) -> str:
+        """Report an incident by the form; returns its path."""
+        page = self.page
+        self.goto("/incidents/new")
+        page.fill("[name=description]", text)
+        page.click("label.choice:has-text('arm_1')")
+        page.click(f"label.choice.{severity}")
+        page.click("label.choice:has-text('collision')")
+        page.click("button.send")
+        page.wait_for_url("**recorded=report")
+        return str(page.url).removeprefix(self.url).split("?")[0]
+
+    def open_form(self, title: str) -> Any:
+        """Unfold one of the forms of an incident; returns it."""
+        details = self.page.locator("details.act", has=self.page.get_by_text(title, exact=True))
+        details.locator("> summary").click()
+        return details
+
+
+@pytest.fixture
+def come(chromium: Any, served: Served) -> Iterator[Callable[..., Person]]:
+    """Brings somebody who is logged in; until the end of the test no console may say anything."""
+    people: list[Person] = []
+    with ExitStack() as stack:
+
+        def log_in(name: str, *, width: int = 1300, **options: Any) -> Person:
+            context = chromium.new_context(
+                viewport={"width": width, "height": 900}, accept_downloads=True, **options
+            )
+            stack.callback(context.close)
+            person = Person(page=context.new_page(), context=context, url=served.url)
+            people.append(person)
+            person.page.set_default_timeout(15_000)
+            person.page.on("console", lambda message: person.messages.append(message.text))
+            person.page.on("pageerror", lambda error: person.messages.append(str(error)))
+            context.add_cookies([{"name": COOKIE, "value": served.token(name), "url": served.url}])
+            person.goto("/incidents")
+            return person
+
+        yield log_in
+        said = [text for one in people for text in one.messages if not STATUS.match(text)]
+        assert said == []
+
+
+def sign_in(page: Any, name: str) -> None:
+    page.fill("[name=name]", name)
+    page.fill("[name=password]", PASSWORD)
+    page.click("text=Log in")
+    page.wait_for_url(lambda url: "/login" not in url)
+
+
+def test_a_critical_incident_goes_from_report_to_closure(come: Any, served: Served) -> None:
+    first, second = come("R. Example"), come("S. Example")
+    path = first.report("critical", "The gripper touched the operator's forearm.")
+    assert "Recorded." in first.page.locator("[role=status]").inner_text()
+    assert "another person has to review it" in first.page.locator(".open-points").inner_text()
+
+    # The second person reviews it, and reclassifies it, which asks for a review by another one.
+    second.goto("/incidents")
+    second.page.click("text=The gripper touched")
+    form = second.open_form("Review")
+    form.get_by_text("it happened as described").click()
+    form.locator("[name=note]").fill("Looked at the recording.")
+    form.locator("button.send").click()
+    second.page.wait_for_url("**recorded=review")
+    assert second.page.locator(".pills .state").inner_text() == "confirmed"
+    form = second.open_form("Reclassify")
+    form.locator("[name=severity]").select_option("major")
+    form.locator("[name=reason]").fill("First aid was enough.")
+    form.locator("button.send").click()
+    second.page.wait_for_url("**recorded=reclassification")
+    assert second.page.locator(".pills .severity").inner_text() == "major"
+    assert "counts as critical until that is reviewed" in second.page.locator("main").inner_text()
+    assert "another person has to review it" in second.page.locator(".open-points").inner_text()
+
+    first.goto(path)
+    form = first.open_form("Review")
+    form.get_by_text("it happened as described").click()
+    form.locator("[name=note]").fill("I agree.")
+    form.locator("button.send").click()
+    first.page.wait_for_url("**recorded=review")
+    form = first.open_form("Add a corrective action")
+    form.locator("[name=what]").fill("Light curtain in front of the tray.")
+    form.locator("[name=owner]").fill("R. Example")
+    form.locator("[name=due]").fill("2030-01-31")
+    form.locator("button.send").click()
+    first.page.wait_for_url("**recorded=action")
+
+    # Whoever owns the action does not say alone that it helped; what was typed stays.
+    form = first.open_form("Check whether it helped")
+    form.get_by_text("yes").click()
+    form.locator("[name=how]").fill("Tried it ten times.")
+    form.locator("button.send").click()
+    alert = first.page.locator("#failed [role=alert]")
+    alert.wait_for()
+    assert "another person has to check whether it helped" in alert.inner_text()
+    assert first.page.locator("#failed [name=how]").input_value() == "Tried it ten times."
+    second.goto(path)
+    form = second.open_form("Check whether it helped")
+    form.get_by_text("yes").click()
+    form.locator("[name=how]").fill("Tried it ten times.")
+    form.locator("button.send").click()
+    second.page.wait_for_url("**recorded=effectiveness")
+    form = second.open_form("Close it")
+    form.locator("[name=note]").fill("Done.")
+    form.locator("button.send").click()
+    second.page.wait_for_url("**recorded=closure")
+    assert second.page.locator(".pills .state").inner_text() == "closed"
+    assert second.page.locator(".history li").count() == 7
+    assert verify_log(served.path).ok
+
+    auditor = come("Auditor")
+    auditor.goto("/audit")
+    seen = auditor.page.locator("section:last-of-type tr").all_inner_texts()
+    assert any("R. Example" in line and "looked at" in line for line in seen)
+
+
+def test_a_list_is_filtered_and_goes_on(come: Any) -> None:
+    person = come("Operator A")
+    page = person.page
+    rows = page.locator(".incidents tbody tr:not(.more)")
+    page.evaluate("window.isSamePage = true")
+    page.locator("[name=robot]").select_option("arm_2")
+    page.wait_for_url("**robot=arm_2*")
+    assert set(page.locator(".incidents td.robot").all_inner_texts()) == {"arm_2"}
+    assert rows.count() == 40
+    page.locator("[name=robot]").select_option("")
+    page.locator(".more a").wait_for()
+    before = rows.count()
+    page.click("text=Older incidents")
+    page.locator(".more").wait_for(state="detached")
+    assert rows.count() > before
+    page.locator("[name=text]").press_sequentially("number 17 with")
+    page.locator(".incidents tbody tr").nth(1).wait_for(state="detached")
+    assert "Stop number 17" in rows.inner_text()
+    assert page.evaluate("window.isSamePage"), "the page was not loaded anew"
+    person.goto("/incidents?severity=minor&robot=arm_1")
+    assert rows.count() >= 4
+    assert page.locator("[name=severity]").input_value() == "minor"
+
+
+def test_lists_and_reports_need_no_script(come: Any, served: Served) -> None:
+    person = come("Operator A", java_script_enabled=False)
+    page = person.page
+    page.locator("[name=severity]").select_option("minor")
+    page.click("text=Filter")
+    assert "severity=minor" in page.url
+    page.click("text=Show all")
+    page.click("text=Older incidents")
+    assert "after=" in page.url
+    before = served.count("report")
+    person.report("near_miss", "Reported without script.")
+    assert served.count("report") == before + 1
+    assert page.locator(".needs-script:visible").count() == 0
+
+
+def test_exports_are_files(come: Any, tmp_path: Path) -> None:
+    person = come("S. Example")
+    page = person.page
+    for button, name, begin in (
+        ("PDF report", "incidents_2020-01-01.pdf", b"%PDF-"),
+        ("CSV table", "incidents_2020-01-01.csv", b"id,"),
+        ("JSON", "incidents_2020-01-01.json", b"{"),
+    ):
+        person.goto("/export")
+        page.fill("[name=since]", "2020-01-01")
+        with page.expect_download() as download:
+            page.get_by_role("button", name=button).click()
+        assert download.value.suggested_filename == name
+        download.value.save_as(tmp_path / name)
+        data = (tmp_path / name).read_bytes()
+        assert data.startswith(begin)
+        assert len(data) > 3_000
+
+
+def test_a_forbidden_action_is_refused_and_changes_nothing(come: Any, served: Served) -> None:
+    operator, auditor = come("Operator A"), come("Auditor")
+    path = operator.report("near_miss", "Something small.")
+    offered = operator.page.locator("details.act > summary").all_inner_texts()
+    assert offered == ["Attach a file", "Correct the report"]
+    for person, paths in ((operator, ("/verify", "/export", "/audit")), (auditor, ("/nil",))):
+        for forbidden in paths:
+            assert person.goto(forbidden).status == 403
+            assert "This is not for your account" in person.page.locator("main").inner_text()
+    before = {kind: served.count(kind) for kind in ("review", "report")}
+    auditor.goto(path)
+    csrf = auditor.page.locator(".leave [name=csrf]").input_value()
+    form = {"csrf": csrf, "verdict": "confirmed", "note": "forged"}
+    form["record_id"] = "00000000-0000-4000-8000-000000000000"
+    answer = auditor.context.request.post(f"{served.url}{path}/review", form=form)
+    assert answer.status == 403
+    form["csrf"] = "0" * 43
+    reviewer = come("R. Example")
+    answer = reviewer.context.request.post(f"{served.url}{path}/review", form=form)
+    assert answer.status == 403
+    assert {kind: served.count(kind) for kind in before} == before
+
+
+def test_everything_can_be_done_by_keyboard(come: Any, chromium: Any, served: Served) -> None:
+    person = come("R. Example")
+    page, keys = person.page, person.page.keyboard
+
+    def press(key: str, until: str, most: int = 80) -> None:
+        for _ in range(most):
+            keys.press(key)
+            if page.evaluate("selector => document.activeElement.matches(selector)", until):
+                outline = "getComputedStyle(%s).outlineStyle"
+                own = page.evaluate(outline % "document.activeElement")
+                beside = page.evaluate(
+                    outline % "document.activeElement.nextElementSibling ?? document.body"
+                )
+                assert "solid" in {own, beside}, f"{until} shows that it has the focus"
+                return
+        raise AssertionError(f"{key} does not lead to {until}")
+
+    press("Tab", ".skip", 1)
+    keys.press("Enter")
+    press("Shift+Tab", "a.button.main")
+    keys.press("Enter")
+    page.wait_for_url("**/incidents/new")
+    keys.type("Reported by keyboard.")
+    for until in ("[name=robot]", "[name=severity]", "[name=category]"):
+        press("Tab", until)
+        keys.press("Space")
+        keys.press("ArrowDown")
+    press("Tab", "button.send")
+    keys.press("Enter")
+    page.wait_for_url("**recorded=report")
+    press("Tab", "details.act:not([open]) > summary")
+    while page.evaluate("document.activeElement.innerText") != "Review":
+        press("Tab", "details.act > summary")
+    keys.press("Enter")
+    press("Tab", "[name=verdict]")
+    keys.press("Space")
+    press("Tab", "[name=note]")
+    keys.type("Seen by keyboard.")
+    press("Tab", "button.send")
+    keys.press("Enter")
+    page.wait_for_url("**recorded=review")
+    assert "Seen by keyboard." in page.locator(".history").inner_text()
+
+
+def test_on_a_phone_nothing_is_cut_and_gloves_find_every_target(come: Any) -> None:
+    person = come("R. Example", width=360, has_touch=True, is_mobile=True)
+    path = person.report("major", "A casting of 4 kg fell on the table. " + "longword" * 30)
+    page = person.page
+    pages = (path, "/incidents", "/safety", "/nil", "/export", "/verify", "/incidents/new", "/none")
+    for one in pages:
+        person.goto(one)
+        for summary in page.locator("details:not([open]) > summary").all():
+            if summary.is_visible():
+                summary.tap()
+        assert page.evaluate("document.documentElement.scrollWidth") == 360, one
+    person.goto("/incidents/new")
+    page.locator("details > summary").tap()
+    low = page.evaluate(
+        """() => [...document.querySelectorAll(
+             '.glove :is(button, summary, textarea, select, input, .choice span)')]
+           .filter(one => !['hidden', 'radio'].includes(one.type))
+           .filter(one => one.getBoundingClientRect().height < 60)
+           .map(one => one.outerHTML)"""
+    )
+    assert low == []
+
+
+def test_a_report_survives_a_lost_connection_and_is_one(come: Any, served: Served) -> None:
+    person = come("Operator A")
+    page = person.page
+    person.goto("/incidents/new")
+    page.fill("[name=description]", "Typed without a connection.")
+    page.fill("[name=other_robot]", "arm_9")
+    page.click("label.choice.minor")
+    page.click("label.choice:has-text('collision')")
+    before = page.locator("[name=happened]").input_value()
+    page.click("text=5 min earlier")
+    assert page.locator("[name=happened]").input_value() != before
+    count = served.count("report")
+    person.context.set_offline(True)
+    page.click("button.send")
+    page.locator("#offline").wait_for()
+    assert page.locator("[name=description]").input_value() == "Typed without a connection."
+    person.context.set_offline(False)
+    person.messages.clear()
+    page.reload()
+    assert page.locator("[name=description]").input_value() == "Typed without a connection."
+    assert page.locator("[name=other_robot]").input_value() == "arm_9"
+    page.dblclick("button.send")
+    page.wait_for_url("**recorded=report")
+    assert served.count("report") == count + 1
+    person.goto("/incidents/new")
+    assert page.locator("[name=description]").input_value() == ""
+
+
+def test_a_session_ends_and_what_was_typed_is_there_after_it(come: Any, served: Served) -> None:
+    person = come("Operator A")
+    page = person.page
+    person.goto("/incidents/new")
+    page.fill("[name=description]", "Typed before the session ended.")
+    page.click("label.choice.near_miss")
+    page.click("label.choice:has-text('watchdog')")
+    page.click("label.choice:has-text('arm_1')")
+    count = served.count("report")
+    served.end_sessions()
+    page.click("button.send")
+    page.wait_for_url("**/login?next=/incidents/new")
+    assert served.count("report") == count
+    sign_in(page, "Operator A")
+    assert page.url.endswith("/incidents/new")
+    assert page.locator("[name=description]").input_value() == "Typed before the session ended."
+    assert page.locator("[name=severity]:checked").input_value() == "near_miss"
+    page.click("button.send")
+    page.wait_for_url("**recorded=report")
+    assert served.count("report") == count + 1
+    page.click("text=Log out")
+    page.wait_for_url("**/login")
+    assert person.goto("/incidents").url.endswith("/login?next=/incidents")
+
+
+def test_the_recording_around_an_event_is_drawn_and_downloaded(come: Any, served: Served) -> None:
+    person = come("Operator A", color_scheme="dark")
+    person.page.click("text=Recorded stop.")
+    person.page.wait_for_selector("svg.plot-chart")
+    lines = person.page.evaluate(
+        """() => [...document.querySelectorAll('.plot-series')].map(line => {
+             const box = line.getBoundingClientRect();
+             return [box.width, getComputedStyle(line).stroke]; })"""
+    )
+    assert len(lines) >= 4
+    assert all(width > 300 and colour.startswith("rgb") for width, colour in lines)
+    with person.page.expect_download() as download:
+        person.page.click("text=arm.mcap")
+    assert (
+        Path(download.value.path()).read_bytes() == served.path.with_name("arm.mcap").read_bytes()
+    )
+
+
+def test_rates_have_intervals_and_a_score(come: Any) -> None:
+    person = come("Operator A")
+    person.goto("/safety")
+    text = person.page.locator("#found section").first.inner_text()
+    assert text.startswith("Real robots")
+    assert "80.0 h" in text
+    assert re.search(r"near miss\s+\d+\s+[\d,.]+ \([\d,.]+ to [\d,.]+\)", text)
+    assert re.search(r"Safety score SS\s+0\.\d{3}", text)
+    assert person.page.locator("svg.range").count() == 4
+    person.page.locator("[name=robot]").select_option("arm_2")
+    person.page.get_by_text("rates need hours").first.wait_for()
+    assert "not logged" in person.page.locator("#found section").first.inner_text()

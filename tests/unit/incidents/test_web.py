@@ -1,0 +1,689 @@
+"""The web page without a browser: roles, forms, what every answer carries, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from robo_eval.core.errors import InputError
+from robo_eval.report.embed import static
+from robo_eval_incidents import open_log
+from robo_eval_incidents.accounts import Accounts
+from robo_eval_incidents.bodies import Evidence, View
+from robo_eval_incidents.record import new_id
+from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.web import serve as serving
+from robo_eval_incidents.web.app import STATIC, make_app
+from robo_eval_incidents.web.pages.login import own_path
+from robo_eval_incidents.web.security import HEADERS, MOST_BYTES
+from robo_eval_incidents.web.sessions import Sessions
+
+REPORT = {
+    "description": "The gripper touched the fence.",
+    "robot": "ur5e",
+    "severity": "near_miss",
+    "category": "collision",
+    "happened": "2026-03-01T09:30:00",
+}
+
+
+class Browser:
+    """Somebody with a cookie, who sends forms as a page does."""
+
+    def __init__(self, web: Any, who: str) -> None:
+        self.web = web
+        cookies, self.csrf = web.cookies(who)
+        self.headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self.web.client.get(path, headers=self.headers | headers)
+
+    def post(self, path: str, fields: dict[str, str], **changed: Any) -> Any:
+        data = {"csrf": self.csrf, "record_id": new_id()} | fields
+        return self.web.client.post(path, data=data, headers=self.headers, **changed)
+
+    def report(self, **fields: str) -> str:
+        """Id of an incident that was reported by the form."""
+        answer = self.post("/incidents", REPORT | fields)
+        assert answer.status_code == 303, answer.text
+        return answer.headers["location"].split("/")[2].split("?")[0]
+
+
+@pytest.fixture
+def browse(web: Any) -> Callable[[str], Browser]:
+    """Logs somebody in."""
+    return lambda who: Browser(web, who)
+
+
+def number_of_records(web: Any) -> int:
+    return sum(head.sequence for head in web.log.heads().values())
+
+
+# Roles -----------------------------------------------------------------------------------------
+
+FORMS: dict[str, dict[str, str]] = {
+    "review": {"verdict": "confirmed", "note": "seen"},
+    "reclassify": {"severity": "minor", "category": "collision", "reason": "scratched"},
+    "correct": {"robot": "ur10", "reason": "it was the other one"},
+    "attach": {"uri": "photo.jpg"},
+    "act": {"what": "move the fence", "owner": "R. Example"},
+    "check": {"action_id": "x", "is_effective": "yes", "how": "seen"},
+    "close": {"note": "done"},
+}
+REVIEWERS_ONLY = {"review", "reclassify", "act", "check", "close"}
+
+
+@pytest.mark.parametrize("what", FORMS)
+@pytest.mark.parametrize("who", ["operator", "colleague", "auditor"])
+def test_a_forbidden_action_is_refused_and_changes_nothing(
+    web, browse, who: str, what: str
+) -> None:
+    incident_id = browse("operator").report()
+    before = number_of_records(web)
+    is_allowed = who == "operator" and what not in REVIEWERS_ONLY
+    answer = browse(who).post(f"/incidents/{incident_id}/{what}", FORMS[what])
+    if is_allowed:
+        assert answer.status_code != 403
+        return
+    assert answer.status_code == 403
+    assert "This is not for your account" in answer.text
+    assert number_of_records(web) == before
+    page = browse(who).get(f"/incidents/{incident_id}").text
+    assert f"/{incident_id}/{what}" not in page, "nobody is offered what they may not do"
+
+
+PAGES = {
+    "/incidents": {"operator", "reviewer", "auditor"},
+    "/safety": {"operator", "reviewer", "auditor"},
+    "/incidents/new": {"operator", "reviewer"},
+    "/nil": {"operator", "reviewer"},
+    "/export": {"reviewer", "auditor"},
+    "/export/incidents.csv": {"reviewer", "auditor"},
+    "/export/incidents.pdf": {"reviewer", "auditor"},
+    "/verify": {"reviewer", "auditor"},
+    "/audit": {"auditor"},
+}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_are_for_some_roles(web, browse, path: str) -> None:
+    for who in ("operator", "reviewer", "auditor"):
+        answer = browse(who).get(path)
+        assert answer.status_code == (200 if who in PAGES[path] else 403)
+    answer = web.client.get(path)
+    assert (answer.status_code, answer.headers["location"].split("?")[0]) == (303, "/login")
+
+
+def test_an_auditor_reports_nothing(web, browse) -> None:
+    before = number_of_records(web)
+    auditor = browse("auditor")
+    assert auditor.post("/incidents", REPORT).status_code == 403
+    nil = {"start": "2026-03-01T06:00:00", "end": "2026-03-01T14:00:00"}
+    assert auditor.post("/nil", nil).status_code == 403
+    assert number_of_records(web) == before
+
+
+# Forms -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token", [None, "", "0" * 43, "other"])
+def test_a_form_without_the_token_of_its_session_is_refused(web, browse, token) -> None:
+    before = number_of_records(web)
+    mine, other = browse("reviewer"), browse("reviewer")
+    fields = {**REPORT, "record_id": new_id()}
+    if token is not None:
+        fields["csrf"] = other.csrf if token == "other" else token
+    answer = web.client.post("/incidents", data=fields, headers=mine.headers)
+    assert answer.status_code == 403
+    assert number_of_records(web) == before
+
+
+def test_a_form_of_another_site_is_refused(web, browse) -> None:
+    mine = browse("reviewer")
+    mine.headers["sec-fetch-site"] = "cross-site"
+    assert mine.post("/incidents", REPORT).status_code == 400
+
+
+def test_a_form_that_is_sent_twice_adds_one_record(web, browse) -> None:
+    operator, reviewer = browse("operator"), browse("reviewer")
+    fields = REPORT | {"record_id": new_id()}
+    places = {operator.post("/incidents", fields).headers["location"] for _ in range(3)}
+    assert places == {f"/incidents/{fields['record_id']}?recorded=report"}
+    path = f"/incidents/{fields['record_id']}"
+    for what in ("correct", "review", "act", "reclassify"):
+        before = number_of_records(web)
+        form = FORMS[what] | {"record_id": new_id()}
+        for _ in range(2):
+            answer = reviewer.post(f"{path}/{what}", form)
+            assert answer.status_code == 303, (what, answer.text)
+        assert number_of_records(web) == before + 1
+
+
+def test_forms_that_are_sent_at_once_add_one_record(web, browse) -> None:
+    operator, fields = browse("operator"), REPORT | {"record_id": new_id()}
+    before = number_of_records(web)
+    answers: list[int] = []
+    threads = [
+        threading.Thread(
+            target=lambda: answers.append(operator.post("/incidents", fields).status_code)
+        )
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [303] * 4
+    assert number_of_records(web) == before + 1
+
+
+def test_the_same_form_with_other_words_is_refused(web, browse) -> None:
+    operator, fields = browse("operator"), REPORT | {"record_id": new_id()}
+    operator.post("/incidents", fields)
+    before = number_of_records(web)
+    answer = operator.post("/incidents", fields | {"description": "Something else."})
+    assert answer.status_code == 422
+    assert "says something else" in answer.text
+    assert number_of_records(web) == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"description": " "}, "Description: is empty"),
+        ({"description": "x" * 9_000}, "9000 characters; 8000 are the most"),
+        ({"description": "a\x00b"}, "U+0000"),
+        ({"robot": ""}, "Robot: say which robot"),
+        ({"robot": "a\u202eb"}, "U+202E"),
+        ({"severity": ""}, "Severity: choose one"),
+        ({"severity": "mild"}, "Severity: "),
+        ({"category": "'; DROP TABLE records; --"}, "Category: "),
+        ({"happened": "yesterday"}, "is no time such as"),
+        ({"happened": "1900-01-01T00:00:00"}, "is no time such as"),
+        ({"happened": "9999-12-31T23:59:59"}, "is no time such as"),
+        ({"quantities": "hard"}, "is no quantity"),
+        ({"quantities": "force=1e999 N"}, "finite"),
+        ({"answer_hospital": "perhaps"}, "Hospital: answers are"),
+        ({"record_id": "../../etc/passwd"}, "The form has no id"),
+        ({"record_id": ""}, "The form has no id"),
+    ],
+)
+def test_a_bad_report_is_refused_in_words_and_keeps_what_was_typed(
+    web, browse, fields: dict[str, str], message: str
+) -> None:
+    before = number_of_records(web)
+    answer = browse("operator").post("/incidents", REPORT | {"task": "typed task"} | fields)
+    assert answer.status_code == 422
+    alert = re.search(r'role="alert"><strong>(.*?)</div>', answer.text, re.DOTALL)
+    assert alert is not None
+    assert message in alert[1].replace("&#39;", "'")
+    assert 'value="typed task"' in answer.text
+    assert number_of_records(web) == before
+
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)> {{ 7 * 7 }}"
+
+
+def test_what_people_type_is_shown_as_text(browse) -> None:
+    reviewer = browse("reviewer")
+    incident_id = reviewer.report(description=HOSTILE, robot=HOSTILE[:100], task=HOSTILE)
+    path = f"/incidents/{incident_id}"
+    reviewer.post(f"{path}/act", {"what": HOSTILE, "owner": HOSTILE})
+    reviewer.post(f"{path}/correct", {"policy": HOSTILE, "reason": HOSTILE})
+    pages = [path, "/incidents", "/safety", "/incidents/new", f"/incidents?text={HOSTILE}"]
+    for page in pages:
+        text = reviewer.get(page).text
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+    refused = reviewer.post(f"{path}/review", {"verdict": HOSTILE, "note": HOSTILE})
+    assert "<script>alert" not in refused.text
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status"),
+    [
+        (b"csrf=\xff\xfe", "application/x-www-form-urlencoded", 400),
+        (b"csrf=%FF%FE", "application/x-www-form-urlencoded", 400),
+        (b"csrf=a&csrf=b", "application/x-www-form-urlencoded", 400),
+        (b"&".join(b"a%d=1" % n for n in range(300)), "application/x-www-form-urlencoded", 400),
+        (b"{}", "application/json", 400),
+        (b"", "multipart/form-data; boundary=x", 400),
+        (b"x" * (MOST_BYTES + 1), "application/x-www-form-urlencoded", 413),
+    ],
+)
+def test_what_is_no_form_is_refused(web, browse, content: bytes, kind: str, status: int) -> None:
+    before = number_of_records(web)
+    headers = browse("reviewer").headers | {"content-type": kind}
+    answer = web.client.post("/incidents", content=content, headers=headers)
+    assert answer.status_code == status
+    assert number_of_records(web) == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "severity=mild", "status=%00", "since=yesterday", "until=0000-00-00", "robot=%00",
+        "text=%E2%80%AE", "after=1~2", "after=' OR 1=1", "side=moon", "since=9999-12-31",
+    ],
+)  # fmt: skip
+def test_a_bad_filter_is_said_and_not_ignored(browse, query: str) -> None:
+    answer = browse("operator").get(f"/incidents?{query}")
+    assert answer.status_code == 422
+    assert "This cannot be shown." in answer.text
+
+
+# Review ----------------------------------------------------------------------------------------
+
+
+def test_a_critical_incident_needs_a_second_person(browse) -> None:
+    first, second = browse("reviewer"), browse("second")
+    path = f"/incidents/{first.report(severity='critical')}"
+    assert "another person has to review it" in first.get(path).text
+    answer = first.post(f"{path}/review", FORMS["review"])
+    assert answer.status_code == 409
+    assert "another person has to review it" in answer.text
+    assert second.post(f"{path}/review", FORMS["review"]).status_code == 303
+    answer = second.post(f"{path}/close", {"note": "done"})
+    assert answer.status_code == 409
+    assert "needs a corrective action" in answer.text
+    second.post(f"{path}/act", {"what": "light curtain", "owner": "second", "due": "2026-04-01"})
+    page = first.get(path).text
+    action_id = re.search(r'name="action_id" value="([0-9a-f-]{36})"', page)
+    assert action_id is not None
+    check = {"action_id": action_id[1], "is_effective": "yes", "how": "tried it"}
+    assert second.post(f"{path}/check", check).status_code == 409, "the owner does not check it"
+    assert first.post(f"{path}/check", check).status_code == 303
+    assert first.post(f"{path}/close", {"note": "done"}).status_code == 303
+    assert "Nothing is left to do" in first.get(path).text
+
+
+def test_a_refused_form_keeps_what_was_typed(browse) -> None:
+    reviewer = browse("reviewer")
+    path = f"/incidents/{reviewer.report(severity='major')}"
+    fields = {"severity": "major", "category": "collision", "reason": "words to keep"}
+    answer = reviewer.post(f"{path}/reclassify", fields)
+    assert answer.status_code == 409
+    assert "is major and collision already" in answer.text
+    assert ">words to keep</textarea>" in answer.text
+
+
+def test_a_correction_shows_what_it_changed(browse) -> None:
+    operator = browse("operator")
+    path = f"/incidents/{operator.report()}"
+    assert operator.post(f"{path}/correct", {"reason": "why not"}).status_code == 422
+    assert operator.post(f"{path}/correct", FORMS["correct"]).status_code == 303
+    page = operator.get(path).text
+    assert "<del>ur5e</del> <ins>ur10</ins>" in page
+    assert page.count("it was the other one") == 1
+
+
+def test_a_nil_report_is_a_record(web, browse) -> None:
+    operator = browse("operator")
+    nil = {"start": "2026-03-01T06:00:00", "end": "2026-03-01T14:00:00", "robot": "ur5e"}
+    answer = operator.post("/nil", nil)
+    assert answer.status_code == 303
+    assert "cell-1/" in operator.get(answer.headers["location"]).text
+    assert operator.post("/nil", nil | {"end": nil["start"]}).status_code == 422
+
+
+# Who looked ------------------------------------------------------------------------------------
+
+
+def views_of(web: Any, incident_id: str) -> list[str]:
+    records = web.log.incident(incident_id).records
+    return [record.by for record in records if isinstance(record.body, View)]
+
+
+def test_looking_at_a_critical_incident_is_recorded_once_for_a_session(web, browse) -> None:
+    incident_id = browse("operator").report(severity="critical")
+    path, colleague = f"/incidents/{incident_id}", browse("colleague")
+    for _ in range(3):
+        assert colleague.get(path).status_code == 200
+    assert views_of(web, incident_id) == ["colleague"]
+    browse("colleague").get(path)
+    assert views_of(web, incident_id) == ["colleague"] * 2
+    reviewer = browse("reviewer")
+    reviewer.post(f"{path}/reclassify", FORMS["reclassify"])
+    reviewer.get(path)
+    assert views_of(web, incident_id)[2:] == ["reviewer"], "it was critical"
+    assert incident_id in browse("auditor").get("/audit").text
+
+
+def test_looking_at_others_is_not_recorded(web, browse) -> None:
+    incident_id = browse("operator").report(severity="major")
+    browse("colleague").get(f"/incidents/{incident_id}")
+    assert views_of(web, incident_id) == []
+
+
+def test_an_export_is_a_view_of_the_critical_ones_in_it(web, browse) -> None:
+    operator, auditor = browse("operator"), browse("auditor")
+    inside = operator.report(severity="critical", happened="2026-05-05T10:00:00")
+    outside = operator.report(severity="critical", happened="2026-05-06T00:00:00")
+    answer = auditor.get("/export/incidents.csv?since=2026-05-05&until=2026-05-05")
+    assert answer.status_code == 200
+    assert inside in answer.text
+    assert outside not in answer.text
+    assert views_of(web, inside) == ["auditor"]
+    assert views_of(web, outside) == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "pdf"])
+def test_an_export_of_a_bad_period_is_refused(browse, kind: str) -> None:
+    for query in ("since=2026-05-06&until=2026-05-05", "since=soon"):
+        answer = browse("reviewer").get(f"/export/incidents.{kind}?{query}")
+        assert answer.status_code == 422
+        assert "Nothing was exported." in answer.text
+
+
+@pytest.fixture
+def read_only(web: Any) -> Iterator[None]:
+    """The database refuses every change, as one does on a file system that has failed."""
+
+    def switch(word: str) -> None:
+        with web.log.database.reading() as connection:
+            connection.exec_driver_sql(f"PRAGMA query_only = {word}")
+
+    switch("ON")
+    yield
+    switch("OFF")
+
+
+@pytest.fixture
+def critical(browse: Any) -> str:
+    """The path of a critical incident."""
+    return f"/incidents/{browse('operator').report(severity='critical')}"
+
+
+def test_a_log_that_cannot_be_written_loses_nothing_that_was_typed(
+    browse: Any, critical: str, request: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator, colleague = browse("operator"), browse("colleague")
+    operator.get("/incidents")
+    request.getfixturevalue("read_only")
+    answer = operator.post("/incidents", REPORT | {"description": "Words to keep."})
+    assert answer.status_code == 503
+    assert ">Words to keep.</textarea>" in answer.text
+    # Looking at it cannot be recorded, so it is not shown.
+    answer = colleague.get(critical)
+    assert answer.status_code == 503
+    assert "The log cannot be used just now" in answer.text
+    later_ns = time.time_ns() + 120 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: later_ns)
+    assert operator.get("/incidents").status_code == 200
+
+
+# Evidence --------------------------------------------------------------------------------------
+
+
+def test_evidence_is_attached_with_its_digest_and_downloaded(web, browse) -> None:
+    operator = browse("operator")
+    path = f"/incidents/{operator.report()}"
+    (web.site.evidence / "photos").mkdir(exist_ok=True)
+    file = web.site.evidence / "photos" / "a b.jpg"
+    file.write_bytes(b"picture")
+    assert operator.post(f"{path}/attach", {"uri": "photos/a b.jpg"}).status_code == 303
+    answer = operator.get(f"{path}/evidence/0")
+    assert answer.content == b"picture"
+    assert answer.headers["content-disposition"] == 'attachment; filename="a_b.jpg"'
+    file.write_bytes(b"another")
+    answer = operator.get(f"{path}/evidence/0")
+    assert answer.status_code == 409
+    assert "was changed since it was recorded" in answer.text
+    file.unlink()
+    assert operator.get(f"{path}/evidence/0").status_code == 404
+    assert operator.get(f"{path}/evidence/1").status_code == 404
+    assert operator.get(f"{path}/evidence/-1").status_code == 404
+    assert operator.get(f"{path}/evidence/x").status_code == 422
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "../secret.txt", "/etc/passwd", "a/../../secret.txt", "..\\secret.txt", "file:///etc/passwd",
+        "incidents.db", "link.txt", "folder", "missing.txt", "a\x00.txt", "", "key.pem", "x" * 600,
+        "incidents.db/x.txt",
+    ],
+)  # fmt: skip
+def test_no_path_leads_out_of_the_folder_of_evidence(web, browse, uri: str) -> None:
+    folder = web.site.evidence
+    (folder.parent / "secret.txt").write_text("secret")
+    (folder / "folder").mkdir(exist_ok=True)
+    (folder / "key.pem").write_text("secret")
+    link = folder / "link.txt"
+    if not link.is_symlink():
+        link.symlink_to(folder.parent / "secret.txt")
+    operator = browse("operator")
+    path = f"/incidents/{operator.report()}"
+    before = number_of_records(web)
+    answer = operator.post(f"{path}/attach", {"uri": uri})
+    assert answer.status_code in {404, 422}
+    assert "That was not recorded." in answer.text
+    assert number_of_records(web) == before
+
+
+def test_evidence_that_others_recorded_is_checked_as_well(web, browse, report) -> None:
+    folder = web.site.evidence
+    (folder.parent / "secret.txt").write_text("secret")
+    link = folder / "away.txt"
+    link.symlink_to(folder.parent / "secret.txt")
+    evidence = (Evidence(uri="incidents.db"), Evidence(uri="away.txt"))
+    filed = web.log.file(report(evidence=evidence), by="robo-eval", via=Via.RULE)
+    reviewer = browse("reviewer")
+    for number in range(2):
+        answer = reviewer.get(f"/incidents/{filed.record_id}/evidence/{number}")
+        assert answer.status_code == 404
+    page = reviewer.get(f"/incidents/{filed.record_id}").text
+    assert "/evidence/" not in page
+
+
+# Logging in ------------------------------------------------------------------------------------
+
+
+def log_in(web: Any, name: str, password: str, **changed: str) -> Any:
+    web.client.cookies.clear()
+    page = web.client.get("/login").text
+    token = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
+    assert token is not None
+    fields = {"csrf": token[1], "name": name, "password": password, "next": "/safety"} | changed
+    return web.client.post("/login", data=fields)
+
+
+def test_the_cookie_of_a_session_is_for_this_site_alone(web) -> None:
+    answer = log_in(web, "reviewer", "reviewer has a password")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/safety")
+    cookie = next(
+        text
+        for text in answer.headers.get_list("set-cookie")
+        if text.startswith("robo_eval_session")
+    )
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert "Secure" not in cookie
+    assert web.client.get("/safety").status_code == 200
+    web.client.cookies.clear()
+
+
+def test_a_wrong_password_keeps_the_name_and_says_no_more(web) -> None:
+    answer = log_in(web, "reviewer", "wrong")
+    assert answer.status_code == 401
+    assert 'value="reviewer"' in answer.text
+    assert "wrong&" not in answer.text
+    assert "robo_eval_session" not in str(answer.headers.get_list("set-cookie"))
+
+
+def test_a_login_form_belongs_to_a_browser(web) -> None:
+    answer = log_in(web, "reviewer", "reviewer has a password", csrf="0" * 64)
+    assert answer.status_code == 403
+
+
+def test_logging_out_ends_the_session(web, browse) -> None:
+    reviewer = browse("reviewer")
+    assert reviewer.get("/logout").status_code == 405
+    assert reviewer.post("/logout", {}).headers["location"] == "/login"
+    assert reviewer.get("/incidents").status_code == 303
+
+
+def test_after_a_login_one_is_where_one_wanted_to_be(web, browse) -> None:
+    answer = web.client.get("/incidents?severity=major")
+    assert answer.headers["location"] == "/login?next=/incidents%3Fseverity%3Dmajor"
+    gone = browse("operator")
+    web.site.sessions.end(web.site.sessions.find(gone.headers["cookie"].split("=", 1)[1]))
+    headers = {"referer": "http://testserver/incidents/new"}
+    answer = web.client.post("/incidents", data=REPORT, headers=gone.headers | headers)
+    assert answer.headers["location"] == "/login?next=/incidents/new"
+    headers |= {"hx-request": "true"}
+    answer = web.client.post("/incidents", data=REPORT, headers=gone.headers | headers)
+    assert answer.status_code == 401
+    assert answer.headers["hx-redirect"] == "/login?next=/incidents/new"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["//elsewhere.example", "https://elsewhere.example", "/\\elsewhere.example", "javascript:1", "",
+     "/../x", "/%2e%2e/x", "/a\nb"],
+)  # fmt: skip
+def test_a_login_leads_nowhere_else(path: str) -> None:
+    assert own_path(path) == "/"
+
+
+def test_under_tls_cookies_are_sent_no_other_way(path: Path, log: Any) -> None:
+    Accounts(log).add("R. Example", "four words in a row", ["reviewer"], by="setup")
+    app = make_app(path, is_tls=True)
+    with TestClient(app, base_url="https://testserver", follow_redirects=False) as client:
+        page = client.get("/login")
+        token = re.search(r'name="csrf" value="([0-9a-f]+)"', page.text)
+        assert token is not None
+        fields = {"csrf": token[1], "name": "R. Example", "password": "four words in a row"}
+        answer = client.post("/login", data=fields)
+    assert answer.status_code == 303
+    cookies = page.headers.get_list("set-cookie") + answer.headers.get_list("set-cookie")
+    assert all("Secure" in text for text in cookies if "Max-Age=0" not in text)
+
+
+# Every answer ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path", ["/login", "/incidents", "/nowhere", "/static/base.css", "/api/v1/incidents", "/audit"]
+)
+def test_every_answer_carries_the_headers(web, browse, path: str) -> None:
+    answer = browse("reviewer").get(path)
+    for name, value in HEADERS.items():
+        assert answer.headers[name] == value
+    assert "unsafe-inline" not in answer.headers["content-security-policy"]
+    is_static = path.startswith("/static/")
+    assert answer.headers["cache-control"] == ("private, max-age=3600" if is_static else "no-store")
+    assert "server" not in answer.headers
+
+
+class Tags(HTMLParser):
+    """Every tag of a page with the names of its attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, list[str]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, [name for name, _ in attrs]))
+
+
+def test_the_colours_are_those_of_a_report() -> None:
+    colours = re.compile(r"^\s*(--[\w-]+): (#[0-9a-f]{6});$", re.MULTILINE)
+    of_report = colours.findall(static("page.css"))
+    own = colours.findall((STATIC / "base.css").read_text())
+    shared = {name for name, _ in own} & {name for name, _ in of_report}
+    assert len(shared) > 15
+    assert [one for one in own if one[0] in shared] == [
+        one for one in of_report if one[0] in shared
+    ]
+
+
+def test_no_page_has_script_or_style_in_it(browse) -> None:
+    reviewer = browse("reviewer")
+    incident_id = reviewer.report()
+    pages = ["/incidents", f"/incidents/{incident_id}", "/safety", "/incidents/new", "/nil"]
+    for path in [*pages, "/export", "/verify", "/login"]:
+        tags = Tags()
+        tags.feed(reviewer.get(path).text)
+        for tag, attributes in tags.found:
+            names = set(attributes)
+            assert tag != "style", path
+            assert tag != "script" or "src" in names, path
+            assert not any(name == "style" or name.startswith(("on", "hx-on")) for name in names)
+
+
+def test_what_is_not_there_is_said_plainly(browse) -> None:
+    reviewer = browse("reviewer")
+    for path in ("/nowhere", f"/incidents/{new_id()}", "/incidents/zzz", "/export/incidents.exe"):
+        answer = reviewer.get(path)
+        assert answer.status_code == 404
+        assert "There is nothing here" in answer.text
+
+
+def test_verification_finds_what_was_changed(web, browse) -> None:
+    reviewer = browse("reviewer")
+    assert "Nothing is wrong" in reviewer.post("/verify", {}).text
+    assert verify_log(web.site.target).ok
+
+
+def test_older_incidents_come_a_page_at_a_time(web, browse) -> None:
+    operator = browse("operator")
+    for number in range(60):
+        operator.report(robot="paged", description=f"number {number}")
+    names: list[str] = []
+    path = "/incidents?robot=paged"
+    while path:
+        text = operator.get(path, **({"hx-request": "true"} if names else {})).text
+        assert ("<html" in text) is (not names), "htmx gets rows alone"
+        names += re.findall(r">(number \d+)</a>", text)
+        older = re.search(r'class="button" href="([^"]+)"', text)
+        path = older[1].replace("&amp;", "&") if older else ""
+    assert sorted(names) == sorted(f"number {number}" for number in range(60))
+
+
+# Serving ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.7", "::", "robot.example"])
+def test_others_are_let_in_by_tls_or_an_explicit_word_only(tmp_path: Path, host: str) -> None:
+    with pytest.raises(InputError, match="--cert and --key for TLS, or --allow-plain-http"):
+        serving.serve(tmp_path / "incidents.db", host=host)
+    serving.check_address(host, is_tls=True, allow_plain=False)
+    serving.check_address(host, is_tls=False, allow_plain=True)
+    for own in ("127.0.0.1", "::1", "localhost", "127.0.0.2"):
+        serving.check_address(own, is_tls=False, allow_plain=False)
+
+
+def test_a_page_without_accounts_says_how_to_make_one(path: Path, log: Any) -> None:
+    with pytest.raises(InputError, match="robo-eval incidents user add NAME --role reviewer"):
+        serving.serve(path)
+
+
+def test_files_and_ports_that_cannot_be_used_are_named(path: Path, log: Any) -> None:
+    Accounts(log).add("R. Example", "four words in a row", ["reviewer"], by="setup")
+    with pytest.raises(InputError, match="both given or both left out"):
+        serving.serve(path, cert=path)
+    with pytest.raises(InputError, match="certificate and key cannot be used"):
+        serving.serve(path, cert=path, key=path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port}: cannot be listened on: Address"):
+            serving.serve(path, port=port)
+    with pytest.raises(InputError, match="no such incident log"):
+        serving.serve(path.parent / "other.db")
+
+
+def test_the_page_of_one_log_does_not_open_another(web, tmp_path: Path) -> None:
+    with open_log(tmp_path / "other.db", station="other", make=True) as other:
+        token = web.cookies("reviewer")[0]
+        assert Sessions(other, Accounts(other)).find(next(iter(token.values()))) is None
