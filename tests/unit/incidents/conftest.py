@@ -236,7 +236,8 @@ def record() -> Callable[..., Path]:
     """Records a bag of half a minute as the recorder of a robot does, with what happened in it.
 
     What happened is given as seconds since `start_ns`, and one of `("cause", name, text, values)`
-    for the guard's report, `("state", state)` for its state, `("event", fields)`, and `("raw", data)` in place of a report.
+    for the guard's report, `("raw", data)` for what should be one, `("state", state)` for its
+    state, and `("event", fields)`.
     """
 
     def write(folder: Path, *said: tuple[Any, ...], start_ns: int = HAPPENED_NS) -> Path:

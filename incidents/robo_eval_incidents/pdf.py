@@ -1,0 +1,398 @@
+"""The incident log of a period as a document to print, sign and file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from sqlalchemy import select
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval.log.files import write_atomically
+from robo_eval_incidents.bodies import Evidence, Nil, Quantity
+from robo_eval_incidents.checkpoint import checkpoints_of
+from robo_eval_incidents.exposure import Hours, check_period, hours
+from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.page import Filter, PageRow, list_incidents
+from robo_eval_incidents.pdf_sheet import Sheet
+from robo_eval_incidents.record import Record, now, record_of
+from robo_eval_incidents.schema import RECORDS
+from robo_eval_incidents.standing import SideStanding, standing
+from robo_eval_incidents.taxonomy import Severity
+from robo_eval_incidents.web.history import history
+from robo_eval_incidents.web.words import SEVERITIES, spoken
+from robo_eval_incidents.workflow import open_points
+
+MOST_INCIDENTS: Final = 2_000
+"""A document has no more: each takes about a hundredth of a second, and half a page."""
+_MOST_LISTED: Final = 20
+"""Gaps, overlaps and the like that are written out; of more the document says how many."""
+_SIDES: Final = {Side.REAL: "Real robots", Side.TWIN: "Stand-ins (twin)", Side.SIM: "Simulation"}
+
+
+def write_pdf(
+    log: IncidentLog,
+    out: Path | BinaryIO,
+    since_ns: int | None = None,
+    until_ns: int | None = None,
+    *,
+    made_ns: int | None = None,
+) -> None:
+    """Write what a log says about a period as PDF.
+
+    Args:
+        log: The log.
+        out: File to write, which appears complete or not at all; or an open one.
+        since_ns: Begin of the period, UTC; None for all before.
+        until_ns: End of the period, UTC; None for all after.
+        made_ns: When it is made, UTC; None for now. It is on the first page.
+
+    Raises:
+        InputError: If the period ends before it begins, or holds more than `MOST_INCIDENTS`.
+        MissingExtraError: If the library that writes PDF is not installed.
+        TrialDirectoryError: If the file cannot be written.
+    """
+    check_period(since_ns, until_ns)
+    document = _Document(log, since_ns, until_ns, now().time_ns if made_ns is None else made_ns)
+    data = document.written()
+    if isinstance(out, Path):
+        write_atomically(out, data)
+    else:
+        out.write(data)
+
+
+class _Document:
+    """What is written about a period.
+
+    Args:
+        log: The log.
+        since_ns: Begin of the period, UTC; None for all before.
+        until_ns: End of the period, UTC; None for all after.
+        made_ns: When it is made, UTC.
+    """
+
+    def __init__(
+        self, log: IncidentLog, since_ns: int | None, until_ns: int | None, made_ns: int
+    ) -> None:
+        self._log = log
+        self._since, self._until, self._made = since_ns, until_ns, made_ns
+        self._log_id = log.meta.get("log_id", "unknown")
+        self._sheet = Sheet("Incident log", f"Incident log {self._log_id}", made_ns)
+
+    def written(self) -> bytes:
+        """The whole document."""
+        rows = self._rows()
+        self._sheet.title(
+            "Incident log",
+            f"Period: {self._period()}",
+            f"Written {_time(self._made)}. All times are UTC.",
+        )
+        self._origin()
+        self._standing()
+        self._hours(hours(self._log, self._since, self._until))
+        self._table_of(rows)
+        self._nils(list(self._nil_records()))
+        for row in rows:
+            self._incident(self._log.incident(row.incident_id))
+        self._missing()
+        return self._sheet.bytes()
+
+    def _period(self) -> str:
+        if self._since is None and self._until is None:
+            return "everything that was recorded"
+        begin = "the beginning" if self._since is None else _time(self._since)
+        end = "the end" if self._until is None else _time(self._until)
+        return f"{begin} to {end} (not included)"
+
+    # What the document rests on ----------------------------------------------------------------
+
+    def _origin(self) -> None:
+        sheet = self._sheet
+        sheet.heading("The log")
+        stations = [
+            (f"Station {name}", _head(head.sequence, head.at.time_ns, head.sha256))
+            for name, head in sorted(self._log.heads().items())
+        ]
+        sheet.pairs([("Log", self._log_id), *self._checkpoint(), *stations])
+
+    def _checkpoint(self) -> Iterator[tuple[str, str]]:
+        """How far signed statements reach."""
+        found = checkpoints_of(self._log)
+        if not found:
+            yield "Checkpoint", "none: nothing outside this log vouches for its records"
+            return
+        newest = found[-1]
+        problems = newest.problems()
+        if problems:
+            yield "Checkpoint", f"the newest {problems[0]}"
+            return
+        covered = sum(sequence for sequence, _ in newest.heads.values())
+        total = sum(head.sequence for head in self._log.heads().values())
+        when = _time(int(newest.values.get("time_ns", 0)))
+        since = "no record" if covered == total else f"{total - covered:,} records"
+        yield "Checkpoint", f"number {len(found)}, {when}, {since} since"
+        yield "SHA-256", newest.sha256
+        yield "Signed by", newest.signer
+        stamp = "none" if newest.stamp is None else "there is one; `robo-eval verify` checks it"
+        yield "Time stamp", stamp
+
+    def _standing(self) -> None:
+        found = standing(self._log, self._since, self._until)
+        for side, title in _SIDES.items():
+            if side in found.sides:
+                self._sheet.heading(f"{title}: rates and safety score")
+                self._side(found.sides[side])
+
+    def _side(self, one: SideStanding) -> None:
+        sheet = self._sheet
+        logged = "none logged" if one.hours is None else f"{one.hours:,.2f} h"
+        pairs = [("Exposure", logged), ("Safety score (SS)", _estimate(one.score))]
+        if one.unreviewed:
+            pairs.append(("Not reviewed", f"{one.unreviewed}; they count all the same"))
+        if not one.is_valid:
+            pairs.append(("Valid", "no: a critical incident ends the period"))
+        sheet.pairs(pairs)
+        sheet.table(
+            ("Severity", "Incidents", "Per 1,000 h, with its exact interval"),
+            [
+                (
+                    SEVERITIES[Severity(name)],
+                    "no record" if one.counts is None else str(one.counts[name]),
+                    _estimate(rate),
+                )
+                for name, rate in one.rates.items()
+                if name in set(Severity)
+            ],
+            widths=(20, 15, 65),
+        )
+
+    def _hours(self, found: Hours) -> None:
+        sheet = self._sheet
+        sheet.heading("Exposure")
+        if not found.rows:
+            sheet.paragraph("No hours were logged; there are no rates.")
+        else:
+            sheet.table(
+                ("Robot", "Side", "Mode", "Task", "Hours", "Times"),
+                [
+                    (
+                        row.robot, row.side.value, spoken(row.mode), row.task or "not known",
+                        f"{row.hours:,.3f}", f"{row.times:,}",
+                    )
+                    for row in found.rows
+                ],
+                widths=(22, 10, 18, 26, 13, 11),
+            )  # fmt: skip
+        self._listed(
+            "Logged twice, counted once",
+            [
+                f"{one.robot} ({one.side.value}), {_span(one.start_ns, one.end_ns)}:"
+                f" {one.first} and {one.second}"
+                for one in found.overlaps
+            ],
+        )
+        self._listed(
+            "Not logged",
+            [
+                f"{one.robot or 'any robot'} ({one.side.value}),"
+                f" {_span(one.start_ns, one.end_ns)}, within {one.within} {one.name}"
+                for one in found.gaps
+            ],
+        )
+        self._listed(
+            "Incidents at a time of which no hours were logged",
+            [f"{one.name}: {one.robot}, {_time(one.happened_ns)}" for one in found.outside],
+        )
+
+    def _listed(self, title: str, lines: list[str]) -> None:
+        if not lines:
+            return
+        more = len(lines) - _MOST_LISTED
+        shown = lines[:_MOST_LISTED] + ([f"and {more} more"] if more > 0 else [])
+        self._sheet.paragraph(f"{title}:\n" + "\n".join(f"\N{BULLET} {line}" for line in shown))
+
+    # Incidents ---------------------------------------------------------------------------------
+
+    def _rows(self) -> Sequence[PageRow]:
+        """Incidents of the period, oldest first."""
+        wanted = Filter(since_ns=self._since, until_ns=self._until)
+        page = list_incidents(self._log, wanted, limit=MOST_INCIDENTS)
+        if page.next is not None:
+            raise InputError(
+                f"the period holds more than {MOST_INCIDENTS:,} incidents, which is the most for a"
+                " document; choose a shorter one, or export it as CSV"
+            )
+        return page.rows[::-1]
+
+    def _table_of(self, rows: Sequence[PageRow]) -> None:
+        sheet = self._sheet
+        sheet.heading("Incidents")
+        if not rows:
+            sheet.paragraph("No incident was recorded for this period.")
+            return
+        sheet.table(
+            ("Number", "Happened", "Robot", "Severity", "Category", "Status"),
+            [
+                (
+                    row.name, _time(row.happened_ns), f"{row.robot} ({row.side.value})",
+                    _severity(row.severity, row.counted_severity), spoken(row.category),
+                    row.status.value,
+                )
+                for row in rows
+            ],
+            widths=(16, 20, 18, 17, 17, 12),
+        )  # fmt: skip
+
+    def _incident(self, incident: Incident) -> None:
+        sheet = self._sheet
+        counted = _severity(incident.severity, incident.counted_severity)
+        sheet.heading(f"{incident.name}: {counted}, {spoken(incident.category)}", level=1)
+        sheet.paragraph(incident.report.description)
+        sheet.pairs(list(_pairs(incident)))
+        sheet.table(
+            ("When", "Who", "What"),
+            [
+                (
+                    _time(step.record.at.time_ns),
+                    f"{step.record.by} ({step.record.via.value})",
+                    "\n".join(
+                        [
+                            step.title,
+                            *(
+                                f"{name}: {before} → {after}"
+                                for name, before, after in step.changes
+                            ),
+                            *([step.text] if step.text else []),
+                        ]
+                    ),
+                )
+                for step in history(incident)
+            ],
+            widths=(20, 22, 58),
+        )
+
+    # Shifts ------------------------------------------------------------------------------------
+
+    def _nil_records(self) -> Iterator[Record]:
+        """Nil reports of shifts that touch the period, by their begin."""
+        query = select(RECORDS.c.content).where(RECORDS.c.content.contains('"kind":"nil"'))
+        with self._log.database.reading() as connection:
+            contents = connection.execute(query).scalars().all()
+        found = []
+        for content in contents:
+            record = record_of(content, where=self._log.name)
+            body = record.body
+            # The text of another record can hold these words too.
+            if isinstance(body, Nil) and self._touches(body):
+                found.append((body.start_ns, record.station, record.sequence, record))
+        yield from (one[-1] for one in sorted(found, key=lambda one: one[:3]))
+
+    def _touches(self, nil: Nil) -> bool:
+        begins_late = self._until is not None and nil.start_ns >= self._until
+        ends_early = self._since is not None and nil.end_ns <= self._since
+        return not (begins_late or ends_early)
+
+    def _nils(self, records: list[Record]) -> None:
+        self._sheet.heading("Shifts without incidents")
+        if not records:
+            self._sheet.paragraph("None was reported.")
+            return
+        cells = []
+        for record in records:
+            nil = record.body
+            assert isinstance(nil, Nil)
+            cells.append(
+                (
+                    f"{record.station}/{record.sequence}", _time(nil.start_ns), _time(nil.end_ns),
+                    f"{nil.robot or 'all robots'} ({nil.side.value})", record.by, nil.note,
+                )
+            )  # fmt: skip
+        self._sheet.table(
+            ("Number", "From", "To", "Robot", "By", "Note"), cells, widths=(16, 20, 20, 16, 13, 15)
+        )
+
+    def _missing(self) -> None:
+        missing = sorted(self._sheet.missing)
+        if missing:
+            names = ", ".join(f"U+{ord(letter):04X}" for letter in missing[:40])
+            more = "" if len(missing) <= 40 else f" and {len(missing) - 40} more"
+            self._sheet.paragraph(
+                f"□ stands for a character that the font of this document has not ({names}{more})."
+                " The log itself holds every character.",
+                is_quiet=True,
+            )
+
+
+def _pairs(incident: Incident) -> Iterator[tuple[str, str]]:
+    """What is known of an incident, by name."""
+    report = incident.report
+    yield "Happened", _time(report.happened_ns)
+    yield "Robot", f"{report.robot} ({report.side.value}), {spoken(report.engagement)}"
+    of = {"Episode": report.episode_id, "Policy": report.policy, "Task": report.task}
+    yield from ((name, text) for name, text in of.items() if text)
+    if report.quantities:
+        yield "Measured", "\n".join(map(_quantity, report.quantities))
+    if report.answers:
+        said = (f"{spoken(name)}: {answer.value}" for name, answer in report.answers.items())
+        yield "Recordability", "; ".join(said)
+    if incident.evidence:
+        yield "Evidence", "\n".join(map(_evidence, incident.evidence))
+    yield "Status", incident.status.value
+    if incident.reviewers and incident.verdict is not None:
+        behind = ", ".join(incident.reviewers)
+        yield "Behind it", f"{incident.verdict} by {behind} ({incident.people_needed} needed)"
+    for measure in incident.measures.values():
+        word = {None: "not checked", True: "effective", False: "not effective"}
+        due = f", due {measure.action.due}" if measure.action.due is not None else ""
+        whose = f"{measure.action.owner}{due}"
+        yield "Action", f"{measure.action.what} ({whose}): {word[measure.is_effective]}"
+    if not incident.is_closed and (lacking := open_points(incident)):
+        yield "Open", "\n".join(lacking)
+
+
+def _quantity(one: Quantity) -> str:
+    limit = "" if one.limit is None else f" (limit {one.limit:g} {one.unit})".replace(" )", ")")
+    return f"{one.name} {one.value:g} {one.unit}".rstrip() + limit
+
+
+def _evidence(one: Evidence) -> str:
+    span = ""
+    if one.start_ns is not None and one.end_ns is not None:
+        span = f", {_span(one.start_ns, one.end_ns)}"
+    digest = "" if one.sha256 is None else f"\nSHA-256 {one.sha256}"
+    return f"{one.uri}{span}{digest}"
+
+
+def _head(sequence: int, time_ns: int, sha256: str) -> str:
+    return f"{sequence:,} records, the newest of {_time(time_ns)}; head of the chain\n{sha256}"
+
+
+def _severity(severity: Severity, counted: Severity) -> str:
+    text = SEVERITIES[severity]
+    return text if counted is severity else f"{text} (counts as {SEVERITIES[counted]})"
+
+
+def _estimate(one: Estimate) -> str:
+    """A number with its interval, or why there is none."""
+    if one.value is None:
+        return f"none: {one.reason}"
+    interval = "no interval"
+    if one.low is not None and one.high is not None:
+        interval = f"{one.level:.0%} interval {one.low:.4g} to {one.high:.4g}"
+    reason = f"; {one.reason}" if one.reason is not None else ""
+    return f"{one.value:.4g}, {interval}{reason}"
+
+
+def _time(time_ns: int) -> str:
+    """A time for people, in UTC: the document does not depend on where it is made."""
+    when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=time_ns // 10**9)
+    return f"{when:%Y-%m-%d %H:%M:%S}"
+
+
+def _span(start_ns: int, end_ns: int) -> str:
+    return f"{_time(start_ns)} to {_time(end_ns)}"
