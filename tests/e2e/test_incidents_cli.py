@@ -431,7 +431,7 @@ WRONG = {
     "passwd of nobody": (["user", "passwd", "a", "--password-stdin"], "no account 'a'"),
     "remove nobody": (["user", "remove", "a"], "no account 'a'"),
     "log of something else": (["list", "--log", "other.txt"], "other.txt: "),
-    "log of no database": (["list", "--log", "mysql://a:geheim@b/c"], "mysql: "),
+    "log of no database": (["list", "--log", "mysql://a@b/c"], "mysql: "),
 }  # fmt: skip
 
 
