@@ -26,6 +26,7 @@ from robo_eval.report.facts import (
     settings_note,
     synopsis,
 )
+from robo_eval.report.incidents import incident_list
 from robo_eval.report.lengths import lengths_of
 from robo_eval.report.levels import autonomy_of
 from robo_eval.report.model import (
@@ -115,6 +116,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
         autonomy=autonomy_of(findings, places=_places(data, summary)),
+        incidents=incident_list(data.path),
         conduct=conduct,
         effects=_effects(summary, names),
         lengths=[item for item in lengths if item.n],

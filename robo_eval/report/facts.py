@@ -14,6 +14,7 @@ import pandas as pd
 from robo_eval.analysis import panel
 from robo_eval.analysis.acc import AccTable
 from robo_eval.core.plan import ImportPlan, PolicyPlan, TrialPlan
+from robo_eval.log import incident_log
 from robo_eval.log.evidence import NAMES
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import TrialSummary
@@ -229,7 +230,8 @@ def commands_note(trial: Path, plan: TrialPlan) -> str:
 
 def settings_note(trial: Path, plan: TrialPlan, summary: TrialSummary) -> str:
     """What else the commands need so that they print the numbers of this report."""
-    beside = {f"{kind}.csv" for kind in NAMES if (trial / f"{kind}.csv").exists()}
+    names = (incident_log.DATABASE, *(f"{kind}.csv" for kind in NAMES))
+    beside = {name for name in names if (trial / name).exists()}
     files = [name for name in summary.evidence if name not in beside]
     note = ""
     if summary.config != MetricConfig.of(plan.metrics):

@@ -11,6 +11,7 @@ from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
 from robo_eval.report.animation import Clip
 from robo_eval.report.conduct import Conduct
+from robo_eval.report.incidents import IncidentList
 from robo_eval.report.levels_model import Autonomy
 from robo_eval.report.robot_model import Robot
 from robo_eval.report.standings import Standings
@@ -266,6 +267,7 @@ class Report:
         stopping: What the stopping rule of the plan says; empty without one.
         robots: How policies did on a robot or its twin; empty for a trial in simulation only.
         autonomy: Which autonomy levels were shown; None for a trial in simulation only.
+        incidents: What its incident log says; None if it has none.
         conduct: How the trial was run; None if not known.
         effects: Differences from the matched controls.
         lengths: Episode lengths.
@@ -300,6 +302,7 @@ class Report:
     stopping: str = ""
     robots: Sequence[Robot] = ()
     autonomy: Autonomy | None = None
+    incidents: IncidentList | None = None
     conduct: Conduct | None = None
     effects: Sequence[Effect]
     lengths: Sequence[Lengths]

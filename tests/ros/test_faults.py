@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import signal
 import sqlite3
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 import robo_eval_twin
+from robo_eval_incidents import open_log
 
 HERE = Path(__file__).parent
 TWIN = Path(robo_eval_twin.__file__).with_name("gantry_twin.yaml")
@@ -154,8 +154,8 @@ class Played:
     summary: dict[str, Any]
     trial: Path
     rows: dict[str, dict[str, Any]]
-    incidents: dict[str, dict[str, str]]
-    """The first of each episode."""
+    incidents: dict[str, str]
+    """First cause of the first incident of each episode."""
     seen: dict[str, Any]
     episodes: list[str]
     """Names, in the order they started."""
@@ -197,11 +197,12 @@ def play(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable[.
         with closing(sqlite3.connect(f"file:{trial / 'episodes.db'}?mode=ro", uri=True)) as rows:
             rows.row_factory = sqlite3.Row
             found = {row["episode_id"]: dict(row) for row in rows.execute("SELECT * FROM episodes")}
-        incidents: dict[str, dict[str, str]] = {}
-        if (trial / "incidents.csv").exists():
-            with (trial / "incidents.csv").open(newline="") as file:
-                for incident in csv.DictReader(file):
-                    incidents.setdefault(incident["episode_id"], incident)
+        incidents: dict[str, str] = {}
+        with open_log(trial, read_only=True) as log:
+            for incident in log.incidents():
+                said = incident.report.description.splitlines()
+                first = next(line.removeprefix("- ") for line in said if line.startswith("- "))
+                incidents.setdefault(str(incident.report.episode_id), first)
         return Played(
             code=run.returncode, err=err, summary=json.loads(out) if out else {}, trial=trial,
             rows=found, incidents=incidents, seen=seen, episodes=rig.episodes(),
@@ -217,7 +218,7 @@ def play(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable[.
         process.communicate()
 
 
-def problems(case: Case, row: dict[str, Any], incident: dict[str, str] | None) -> list[str]:
+def problems(case: Case, row: dict[str, Any], incident: str | None) -> list[str]:
     """How what was logged of an episode differs from what its fault should lead to."""
     ended, detail = row["end_reason"], row["end_detail"] or ""
     said = f"{case.name}: ended by {ended} ({detail}), incident {incident}"
@@ -226,7 +227,7 @@ def problems(case: Case, row: dict[str, Any], incident: dict[str, str] | None) -
         cause = detail.removeprefix("guard: ")
         if ended != "safety_stop" or cause not in case.causes:
             found.append(said)
-        if incident is None or not incident["description"].startswith(f"{cause}: "):
+        if incident is None or not incident.startswith(f"{cause}: "):
             found.append(f"{said}: not the incident of this stop")
     elif ended not in ("success", "failure") or incident is not None:
         found.append(said)
@@ -300,7 +301,7 @@ def test_a_clock_that_is_set_misleads_no_watchdog(
     wrong = []
     for case, name in zip(cases, played.episodes, strict=True):
         incident = played.incidents.get(name)
-        if not case.causes and incident and STAMPED in incident["description"]:
+        if not case.causes and incident and STAMPED in incident:
             continue  # the request that was on its way
         wrong += problems(case, played.rows[name], incident)
     assert not wrong, "\n".join(wrong)

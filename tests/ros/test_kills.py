@@ -26,6 +26,8 @@ import pytest
 
 import robo_eval_twin
 from robo_eval.log.verify import verify_trial
+from robo_eval_incidents import open_log
+from robo_eval_incidents.verify import verify_log
 from robo_eval_robot.lock import lock_file
 
 HERE = Path(__file__).parent
@@ -180,6 +182,24 @@ class Lane:
             if row["side"] == "twin" and row["quality"] is not None:
                 assert row["trace_sha256"], row
         self.played += len(logged)
+        self.check_incidents(logged)
+
+    def check_incidents(self, logged: list[dict[str, Any]]) -> None:
+        """Each stop of the guard is one draft with its trace, and none is lost or there twice."""
+        assert verify_log(self.trial / "incidents.db").ok
+        with open_log(self.trial, read_only=True) as log:
+            incidents, kinds = log.incidents(), [record.kind for record in log.records()]
+        of = Counter(incident.report.episode_id for incident in incidents)
+        for row in logged:
+            if row["side"] == "twin" and row["end_reason"] in ("safety_stop", "lost"):
+                assert of[row["episode_id"]] == 1, (row["end_reason"], row["end_detail"])
+        assert set(of) <= {None, *(row["episode_id"] for row in logged)}
+        assert incidents or "nil" in kinds
+        with_trace = {row["episode_id"] for row in logged if row["trace_uri"]}
+        for incident in incidents:
+            path = self.trial / "incidents" / f"{incident.incident_id}.mcap"
+            has_trace = incident.report.episode_id in with_trace
+            assert path.is_file() or not has_trace, incident.report.description
 
     def check_end(self, code: int, out: str, err: str) -> None:
         """It ended by the signal, or by itself: whole, or with one line that says why it cannot."""

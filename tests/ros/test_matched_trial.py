@@ -13,6 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+
+from robo_eval.core.canonical import file_digest
+from robo_eval_incidents import open_log
+from robo_eval_incidents.taxonomy import Category, Status
 
 SLOW = pytest.mark.slow
 PLAN = """
@@ -133,9 +139,20 @@ def test_pairs_from_plan_to_report(cli, plan, robot, tmp_path):
     # The provoked emergency stop ended its episode and is one incident; the fault was overcome.
     stopped = twin["t0-l09-easy-balancer-s1000-twin"]
     assert (stopped["end_reason"], stopped["success"]) == ("safety_stop", 0)
-    (incident,) = notes(trial, "incidents")
-    assert incident["episode_id"] == stopped["episode_id"]
-    assert incident["description"].startswith("estop")
+    with open_log(trial, read_only=True) as log:
+        (incident,) = log.incidents()
+    assert (incident.status, incident.category) == (Status.DRAFT, Category.EMERGENCY_STOP)
+    assert (incident.report.episode_id, incident.report.side) == (stopped["episode_id"], "twin")
+    assert "The plan had injected: estop." in incident.report.description
+    cut = trial / f"incidents/{incident.incident_id}.mcap"
+    assert file_digest(cut) == incident.evidence[-1].sha256
+    with cut.open("rb") as stream:
+        decoded = make_reader(stream, decoder_factories=[DecoderFactory()])
+        pressed = {
+            message.data
+            for *_, message in decoded.iter_decoded_messages(topics=["/twin0/safety/estop"])
+        }
+    assert pressed == {True, False}
     (fault,) = notes(trial, "faults")
     assert (fault["fault"], fault["injected"], fault["recovered"]) == (
         "command_dropout", "true", "true",
@@ -156,6 +173,7 @@ def test_pairs_from_plan_to_report(cli, plan, robot, tmp_path):
     assert cli("verify", trial).code == 0
     page = (trial / "report" / "index.html").read_text()
     assert "AR_twin" in page
+    assert f'href="../incidents/{incident.incident_id}.mcap"' in page
 
     before = len(logged)
     assert cli("partner", trial, "--no-report").code == 0

@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+from robo_eval_incidents import open_log
+
 PLAN = """
 name: judged
 tasks: [{env: RoboEval/CartPole3D-v0, kwargs: {balls: 0}, levels: [9]}]
@@ -169,7 +171,8 @@ def test_a_person_judges_voids_pauses_stops_and_goes_on(sit_down, cli, tmp_path)
     assert {line["blind"] for line in verdicts} == {"true"}
     (pause,) = notes(trial, "pauses")
     assert pause["asked_by"] == "prompt"
-    assert not (trial / "incidents.csv").exists()
+    with open_log(trial, read_only=True) as log:
+        assert [record.kind for record in log.records()] == ["opened", "nil"]
 
     # Somebody else lets it wait; then the rest is played.
     assert cli("pause", trial).code == 0

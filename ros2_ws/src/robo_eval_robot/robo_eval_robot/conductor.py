@@ -34,6 +34,7 @@ from robo_eval.metrics.scoring import SCORE_VERSION
 from robo_eval_robot.attempt import Attempt
 from robo_eval_robot.children import Children, children
 from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.drafting import Drafts
 from robo_eval_robot.episode import play_attempt
 from robo_eval_robot.link import RobotLink, RobotLostError
 from robo_eval_robot.lock import robot_lock
@@ -119,11 +120,12 @@ def run_physical(
         stack.enter_context(trial.lock())
         store = stack.enter_context(EpisodeStore(trial.path, durable=True))
         recover_trial(trial, store)
+        drafts = stack.enter_context(Drafts(trial, config))
         own = stack.enter_context(children(trial.path / "logs"))
         _start_processes(own, trial, config, robot_file, view)
         link = RobotLink(config)
         stack.callback(link.close)
-        run = _Run(trial, config, store, own, link, stop, terminal, operator)
+        run = _Run(trial, config, store, own, link, stop, drafts, terminal, operator)
         run.on_progress = on_progress
         run.on_status = on_status
         run.connect()
@@ -172,6 +174,7 @@ class _Run:
         own: Children,
         link: RobotLink,
         stop: StopFlag,
+        drafts: Drafts,
         terminal: Terminal | None,
         operator: str | None,
     ) -> None:
@@ -202,7 +205,8 @@ class _Run:
         logged = list(store.episodes())
         self._attempts = attempts_of(logged, config.side)
         self._starts = Starts(self.planned, logged)
-        self._notebook = Notebook(trial.path, plan, self.planned, config.side)
+        self._drafts = drafts
+        self._notebook = Notebook(trial.path, plan, self.planned, config.side, drafts)
         self._staff = staff_for(
             trial,
             config,
@@ -418,12 +422,12 @@ class _Run:
     def note_rest(self) -> None:
         """Write down what the guard reported too late for its episode."""
         self._link.wait(lambda: False, _LATE_S)
-        for trip in self._link.trips:
-            self._notebook.trip(trip)
+        self._notebook.trips(self._link.trips)
         self._link.trips.clear()
 
     def _commit(self, planned: PlannedEpisode, episode: Episode) -> None:
         self._store.append([episode])
+        self._drafts.logged(episode)
         self._starts.add(planned, episode)
         self._attempts[planned.base_id].append(episode.end_reason)
         self.played += 1

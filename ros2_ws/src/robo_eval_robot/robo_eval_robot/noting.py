@@ -1,11 +1,10 @@
-"""What is written down beside the episodes of a run: the guard's stops, injected faults, pauses."""
+"""What is written down beside the episodes of a run: drafts of incidents, faults, pauses."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from robo_eval.core.kinds import Side
 from robo_eval.core.plan import TrialPlan
@@ -14,9 +13,8 @@ from robo_eval.log.notes import iso_time, note
 from robo_eval_robot.attempt import Attempt
 
 if TYPE_CHECKING:
+    from robo_eval_robot.drafting import Drafts
     from robo_eval_robot.link import Trip
-
-_NO_STANDSTILL: Final = "no_standstill"
 
 
 class Notebook:
@@ -27,48 +25,48 @@ class Notebook:
         plan: Its plan.
         planned: Its episodes on this side.
         side: Where they are played.
+        drafts: Where incidents are drafted.
     """
 
     def __init__(
-        self, trial: Path, plan: TrialPlan, planned: Sequence[PlannedEpisode], side: Side
+        self,
+        trial: Path,
+        plan: TrialPlan,
+        planned: Sequence[PlannedEpisode],
+        side: Side,
+        drafts: Drafts,
     ) -> None:
         self._trial = trial
         self._plan = plan
         self._planned = planned
         self._side = side
-        self._noted: Counter[str] = Counter()
+        self._drafts = drafts
 
     def attempt(self, planned: PlannedEpisode, attempt: Attempt) -> None:
         """Write down what the guard reported and how injected faults went."""
-        for trip in attempt.trips:
-            self.trip(trip, planned)
+        self.trips(attempt.trips)
         common = self._whose(planned)
         for fault in attempt.faults:
             note(self._trial, "faults", injected=True, **common, **_cells(fault))
 
-    def trip(self, trip: Trip, planned: PlannedEpisode | None = None) -> None:
-        """One stop is one incident: its first cause, and that it did not succeed if so.
+    def trips(self, trips: Iterable[Trip]) -> None:
+        """Draft incidents of what the guard reported; each report names its episode.
 
         Args:
-            trip: What the guard reported.
-            planned: The episode it is of if it names none; by default the last.
+            trips: What it reported.
         """
-        planned = planned or self._planned[-1]
-        named = trip.values.get("episode_id", "")
-        owner = next((p for p in self._planned if named.startswith(p.base_id)), planned)
-        episode_id = named or planned.episode_id
-        if episode_id in self._noted and trip.code != _NO_STANDSTILL:
-            return
-        self._noted[episode_id] += 1
-        note(
-            self._trial,
-            "incidents",
-            incident_id=f"{episode_id}-i{self._noted[episode_id]}",
-            severity=trip.values.get("suggested_severity", "near_miss"),
-            time=iso_time(trip.stamp_ns),
-            description=f"{trip.code}: {trip.text}",
-            **{**self._whose(owner), "episode_id": episode_id},
-        )
+        by_episode: dict[str, list[Trip]] = {}
+        for trip in trips:
+            by_episode.setdefault(trip.values.get("episode_id", ""), []).append(trip)
+        for episode_id, own in by_episode.items():
+            # An id that begins so is of a later attempt.
+            owner = next((p for p in self._planned if episode_id.startswith(p.base_id)), None)
+            if owner is None:
+                self._drafts.heard(own, episode_id, policy=None, task=None)
+            else:
+                task, policy = task_and_policy(self._plan, owner)
+                name = task.family or task.env
+                self._drafts.heard(own, episode_id, policy=policy.name, task=name)
 
     def pause(self, start_ns: int, seconds: float, *, operator: str | None, asked_by: str) -> None:
         """Write down that nothing was played for a while.

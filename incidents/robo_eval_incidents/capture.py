@@ -1,0 +1,332 @@
+"""How what a trial recorded becomes drafts of incidents, with the trace around each of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
+from robo_eval.core.yaml_form import first_problem
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.store import EpisodeStore
+from robo_eval_incidents.bodies import (
+    Attachment,
+    Body,
+    Correction,
+    Evidence,
+    Reclassification,
+    Report,
+)
+from robo_eval_incidents.cut import cut_out
+from robo_eval_incidents.draft import Cause, additions, cleaned, drafted, window_of
+from robo_eval_incidents.happened import (
+    WINDOW_NS,
+    Heard,
+    Occurrence,
+    Scene,
+    ending,
+    heard_in,
+    in_order,
+    physical_events,
+    scene_of,
+)
+from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.log import DATABASE, EVIDENCE, IncidentLog, open_log
+from robo_eval_incidents.rule import Rules, read_rules
+from robo_eval_incidents.taxonomy import Via
+
+BY: Final = "robo-eval"
+"""Who files what a rule found."""
+_IDS: Final = uuid.uuid5(uuid.NAMESPACE_URL, "robo-eval:incidents:capture")
+_MOST_PROBLEM: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """What capturing found.
+
+    Attributes:
+        drafted: Ids of incidents that were drafted now.
+        known: How many more there are that were in the log already.
+    """
+
+    drafted: tuple[str, ...] = ()
+    known: int = 0
+
+    def __add__(self, other: Captured) -> Captured:
+        return Captured(drafted=self.drafted + other.drafted, known=self.known + other.known)
+
+
+def capture(
+    trial: Path | str, log: IncidentLog | None = None, *, rules: Path | None = None
+) -> Captured:
+    """Draft an incident for each event of a trial that a rule takes for one.
+
+    What is in the log already is not drafted again, and what is missing of it is added; so it may
+    be called at any time, as often as you like.
+
+    Args:
+        trial: The trial directory.
+        log: Log to file in; None for the trial's own `incidents.db`, which is made if need be.
+        rules: Folder of rules that go before those of robo-eval.
+
+    Raises:
+        TrialDirectoryError: If the trial cannot be read.
+        InputError: If a rule or an episode cannot be used.
+        IncidentLogError: If the log cannot be written.
+    """
+    opened, found = TrialDirectory.open(trial), read_rules(rules)
+    if log is not None:
+        return Capturing(opened, log, found).trial()
+    with open_log(opened.path / DATABASE, make=True) as own:
+        return Capturing(opened, own, found).trial()
+
+
+class Capturing:
+    """Files drafts of one trial.
+
+    Args:
+        trial: The trial.
+        log: Log to file in.
+        rules: What is an incident.
+    """
+
+    def __init__(self, trial: TrialDirectory, log: IncidentLog, rules: Rules) -> None:
+        self._trial = trial
+        self._log = log
+        self._rules = rules
+        self._folder = log.evidence_folder or trial.path
+        self._known: dict[str, list[tuple[int, str]]] | None = None
+
+    def trial(self) -> Captured:
+        """Draft what all logged episodes recorded."""
+        found = Captured()
+        scenes: dict[str, Scene] = {}
+        late: defaultdict[str, list[Occurrence]] = defaultdict(list)
+        with EpisodeStore(self._trial.path, durable=False, read_only=True) as store:
+            for episode in store.episodes():
+                scene = self._scene(episode)
+                heard = _heard(scene)
+                scenes[scene.episode_id] = scene
+                for each in heard.occurrences:
+                    owner = _owner(each, scene)
+                    if owner != scene.episode_id:
+                        late[owner].append(each)
+                found += self._episode(episode, scene, heard)
+        for episode_id in late.keys() & scenes.keys():
+            # What was known of it has been counted.
+            found += Captured(drafted=self.scene(scenes[episode_id], late[episode_id]).drafted)
+        return found
+
+    def episode(self, episode: Episode) -> Captured:
+        """Draft what one logged episode recorded.
+
+        Args:
+            episode: Its row.
+        """
+        scene = self._scene(episode)
+        return self._episode(episode, scene, _heard(scene))
+
+    def scene(self, scene: Scene, occurrences: Iterable[Occurrence]) -> Captured:
+        """Draft what was just heard of an episode that need not be logged yet.
+
+        Args:
+            scene: The episode.
+            occurrences: What was heard; what its trace holds is added.
+        """
+        heard = _heard(scene)
+        both = in_order([*heard.occurrences, *occurrences])
+        return self._file(scene, replace(heard, occurrences=both))
+
+    def _scene(self, episode: Episode) -> Scene:
+        return scene_of(episode, self._trial.path, says_help=self._trial.plan.says_help)
+
+    def _episode(self, episode: Episode, scene: Scene, heard: Heard) -> Captured:
+        found = self._file(scene, heard)
+        if found.drafted or found.known:
+            return found
+        # Nothing says why it ended so, but for the row itself.
+        end = ending(episode, heard, self._created_ns())
+        slack_ns = end.time_ns - (episode.start_ns or 0)
+        return self._file(scene, Heard(occurrences=(end,)), slack_ns=slack_ns)
+
+    def _created_ns(self) -> int:
+        manifest = self._trial.manifest
+        if manifest is None:
+            return 0
+        return int(datetime.fromisoformat(manifest.created_utc).timestamp()) * 10**9
+
+    # One event ---------------------------------------------------------------------------------
+
+    def _file(self, scene: Scene, heard: Heard, *, slack_ns: int = 0) -> Captured:
+        """File the events of an episode; `slack_ns`: how much earlier one of them may have been."""
+        events = [
+            [self._cause(scene, each) for each in group]
+            for group in physical_events(self._incidents_in(scene, heard), heard.armed_ns)
+        ]
+        ids = [_record_id(scene, causes[0].occurrence) for causes in events]
+        drafted_ids, known = [], 0
+        for incident_id, causes in zip(ids, events, strict=True):
+            report = self._report(scene, causes, heard)
+            same = self._same_event(scene, report, incident_id, ids, slack_ns)
+            if same is None:
+                self._say(report, incident_id)
+                self._remember(scene, report, incident_id)
+                drafted_ids.append(incident_id)
+            else:
+                known += 1
+            incident = self._log.incident(same or incident_id)
+            self._grow(incident, report)
+            self._attach(incident, scene, causes)
+        return Captured(drafted=tuple(drafted_ids), known=known)
+
+    def _incidents_in(self, scene: Scene, heard: Heard) -> list[Occurrence]:
+        return [
+            each
+            for each in heard.occurrences
+            if _owner(each, scene) == scene.episode_id
+            and self._rules.rule_for(each.on, each.name, each.fields, scene.side)
+        ]
+
+    def _cause(self, scene: Scene, occurrence: Occurrence) -> Cause:
+        rule = self._rules.rule_for(occurrence.on, occurrence.name, occurrence.fields, scene.side)
+        assert rule is not None
+        return Cause(occurrence=occurrence, rule=rule)
+
+    def _report(self, scene: Scene, causes: Sequence[Cause], heard: Heard) -> Report:
+        try:
+            return drafted(scene, causes, injected=heard.injected, evidence_folder=self._folder)
+        except ValidationError as err:
+            problem = first_problem(err, Report)
+            raise InputError(
+                f"{self._trial.path}: episode {scene.episode_id!r:.80}: {problem}"
+            ) from err
+
+    def _same_event(
+        self,
+        scene: Scene,
+        report: Report,
+        incident_id: str,
+        ids: Sequence[str],
+        slack_ns: int,
+    ) -> str | None:
+        """The incident that was drafted of an event; None if none was.
+
+        Where the trace lost its beginning, the event was drafted under the time of another cause.
+        """
+        if self._log.find(incident_id) is not None:
+            return incident_id
+        for happened_ns, other in self._drafts().get(scene.episode_id, ()):
+            is_near = abs(happened_ns - report.happened_ns) <= WINDOW_NS + slack_ns
+            if is_near and other not in ids and scene.episode_id:
+                return other
+        return None
+
+    def _drafts(self) -> dict[str, list[tuple[int, str]]]:
+        """Drafts that are in the log, by episode."""
+        if self._known is None:
+            self._known = defaultdict(list)
+            for incident in self._log.incidents():
+                if incident.report.rule is not None:
+                    happened_ns = incident.report.happened_ns
+                    episode_id = incident.report.episode_id or ""
+                    self._known[episode_id].append((happened_ns, incident.incident_id))
+        return self._known
+
+    def _remember(self, scene: Scene, report: Report, incident_id: str) -> None:
+        self._drafts()[scene.episode_id].append((report.happened_ns, incident_id))
+
+    def _say(self, body: Body, record_id: str, incident: Incident | None = None) -> None:
+        about = None if incident is None else incident.incident_id
+        try:
+            self._log.file(body, by=BY, via=Via.RULE, incident_id=about, record_id=record_id)
+        except InputError:
+            # Another process, that captures at the same time, has just said it in other words.
+            if self._log.find(record_id) is None:
+                raise
+
+    # What is added to it -----------------------------------------------------------------------
+
+    def _grow(self, incident: Incident, report: Report) -> None:
+        """Add causes that became known later, as long as nobody has looked at the draft."""
+        more = additions(report, incident.report)
+        if more is None or not _is_untouched(incident):
+            return
+        if report.severity.rank > incident.highest_severity.rank:
+            body = Reclassification(
+                severity=report.severity,
+                category=report.category,
+                reason="A further cause of the same event was recorded.",
+            )
+            self._say(body, _own_id(incident, f"severity {report.severity}"), incident)
+        if more["description"] == incident.report.description:
+            return  # it is full
+        reason = "Further causes of the same event were recorded."
+        record_id = _own_id(incident, f"causes {more['description']}")
+        self._say(Correction(fields=more, reason=reason), record_id, incident)
+
+    def _attach(self, incident: Incident, scene: Scene, causes: Sequence[Cause]) -> None:
+        """Cut out the trace around an event; if that fails, the draft says why."""
+        uri = f"{EVIDENCE}/{incident.incident_id}.mcap"
+        if scene.trace is None or any(each.uri == uri for each in incident.evidence):
+            return
+        start_ns, end_ns = window_of(causes)
+        try:
+            cut = cut_out(
+                scene.trace, start_ns, end_ns, self._folder / uri, shift_ns=scene.shift_ns
+            )
+        except InputError as err:
+            self._note(incident, str(err).replace(f"{self._trial.path}/", ""))
+            return
+        evidence = Evidence(uri=uri, start_ns=cut.start_ns, end_ns=cut.end_ns, sha256=cut.sha256)
+        body = Attachment(evidence=(evidence,), note="The trace around the event.")
+        self._say(body, _own_id(incident, f"cut {cut.sha256}"), incident)
+
+    def _note(self, incident: Incident, problem: str) -> None:
+        """Say in a draft why it has no trace."""
+        record_id = _own_id(incident, "no trace")
+        if not _is_untouched(incident) or self._log.find(record_id) is not None:
+            return
+        text = self._log.incident(incident.incident_id).report.description
+        line = f"The trace around it could not be cut out: {cleaned(problem, _MOST_PROBLEM)}"
+        body = Correction(
+            fields={"description": f"{text}\n{line}"}, reason="Its trace cannot be used."
+        )
+        self._say(body, record_id, incident)
+
+
+def _heard(scene: Scene) -> Heard:
+    # A simulator has no guard.
+    if scene.trace is None or scene.side is Side.SIM:
+        return Heard()
+    return heard_in(scene.trace)
+
+
+def _owner(occurrence: Occurrence, scene: Scene) -> str:
+    """Id of the episode something is of: a guard may speak of the one before."""
+    return str(occurrence.fields.get("episode_id") or scene.episode_id)
+
+
+def _is_untouched(incident: Incident) -> bool:
+    return incident.changed_by is None and not incident.reviews
+
+
+def _record_id(scene: Scene, first: Occurrence) -> str:
+    """Id of an incident: the same whenever, and wherever, its event is drafted."""
+    where = scene.episode_id or scene.robot
+    when = first.time_ns if first.known_ns is None else first.known_ns
+    return str(uuid.uuid5(_IDS, f"{scene.trial} {where} {first.on} {when}"))
+
+
+def _own_id(incident: Incident, what: str) -> str:
+    """Id of what is added to an incident."""
+    return str(uuid.uuid5(_IDS, f"{incident.incident_id} {what}"))

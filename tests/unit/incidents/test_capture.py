@@ -1,0 +1,516 @@
+"""What a trial recorded becomes drafts: one for each physical event, once, with its trace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robo_eval.core.canonical import file_digest
+from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.plan import parse_plan
+from robo_eval.core.schedule import PlannedEpisode, schedule
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.planned_row import row_for
+from robo_eval.log.store import EpisodeStore
+from robo_eval_incidents import capture as capturing
+from robo_eval_incidents import open_log
+from robo_eval_incidents.bodies import Review
+from robo_eval_incidents.capture import capture
+from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.merge import merge
+from robo_eval_incidents.taxonomy import Category, Severity, Status, Via
+from robo_eval_incidents.verify import verify_log
+
+START_NS = 1_772_000_000 * 10**9
+S = 10**9
+PLAN = """
+name: lab
+tasks: [{levels: [0], env: RoboEval/CartPole3D-v0, family: balancing}]
+policies: [balancer]
+episodes: 3
+sides: [sim, twin, real]
+"""
+Said = tuple[Any, ...]
+
+
+class Lab:
+    """A trial that was played, episode by episode."""
+
+    def __init__(self, folder: Path, record: Callable[..., Path]) -> None:
+        self.trial = TrialDirectory.create(folder, parse_plan(PLAN, source="plan"))
+        self.path = self.trial.path
+        self._record = record
+        self.planned = {side: schedule(self.trial.plan, side) for side in self.trial.plan.sides}
+        self.played = 0
+
+    def next(self, side: Side = Side.REAL) -> PlannedEpisode:
+        return self.planned[side][self.played]
+
+    def play(
+        self,
+        *said: Said,
+        side: Side = Side.REAL,
+        has_trace: bool = True,
+        at_s: int | None = None,
+        **changed: Any,
+    ) -> str:
+        """Play the next episode; returns its id."""
+        planned = self.next(side)
+        start_ns = START_NS + (self.played * 1000 if at_s is None else at_s) * S
+        self.played += 1
+        uri = f"traces/{planned.episode_id}"
+        if has_trace:
+            self._record(self.path / uri, *said, start_ns=0 if side is Side.SIM else start_ns)
+        fields: dict[str, Any] = {
+            "policy_digest": "1" * 64,
+            "start_ns": start_ns,
+            "duration_s": 20.0,
+            "exposure_s": 20.0,
+            "ticks": 1000,
+            "episode_return": 0.4,
+            "end_reason": EndReason.SAFETY_STOP,
+            "end_detail": "guard: estop",
+            "robot": None if side is Side.SIM else "arm",
+            "software": "robo-eval 1",
+            "trace_uri": uri if has_trace else None,
+        }
+        fields |= changed
+        reason: EndReason = fields["end_reason"]
+        fields["quality"] = 0.4 if reason.is_scored else None
+        fields["success"] = reason is EndReason.SUCCESS if reason.is_scored else None
+        row = row_for(planned, self.trial.plan, self.trial.plan_digest, **fields)
+        with EpisodeStore(self.path, durable=False) as store:
+            store.append([row])
+            self.trial.write_manifest(status="running", store=store)
+        return planned.episode_id
+
+    def cause(self, second: float, name: str, episode: str | None = None, **values: str) -> Said:
+        """The guard's report of a cause."""
+        episode_id = self.next().episode_id if episode is None else episode
+        return (second, "cause", name, f"Because of {name}.", {"episode_id": episode_id, **values})
+
+    def incidents(self) -> list[Incident]:
+        with open_log(self.path, read_only=True) as log:
+            return log.incidents()
+
+    def kinds(self) -> list[str]:
+        with open_log(self.path, read_only=True) as log:
+            return [record.kind for record in log.records()]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, record: Callable[..., Path]) -> Lab:
+    return Lab(tmp_path / "trial", record)
+
+
+def test_a_stop_becomes_a_draft_with_its_trace(lab: Lab) -> None:
+    values = {"value": "61.5", "limit": "50", "unit": "N", "joint": "wrist"}
+    name = lab.play(lab.cause(15.0, "force", **values), (15.1, "state", "PROTECTIVE_STOP"))
+    found = capture(lab.path)
+    (incident,) = lab.incidents()
+    assert (found.drafted, found.known) == ((incident.incident_id,), 0)
+    report = incident.report
+    assert incident.status is Status.DRAFT
+    assert (report.severity, report.category) == (Severity.NEAR_MISS, Category.FORCE_LIMIT)
+    assert report.happened_ns == START_NS + 15 * S
+    assert (report.robot, report.side, report.episode_id) == ("arm", Side.REAL, name)
+    assert (report.policy, report.task, report.rule) == ("balancer", "balancing", "force")
+    assert report.description == (
+        "A measured force was beyond its margin.\n- force: Because of force."
+    )
+    (quantity,) = report.quantities
+    assert (quantity.name, quantity.value, quantity.limit, quantity.unit) == (
+        "force wrist", 61.5, 50.0, "N",
+    )  # fmt: skip
+    assert (incident.record.by, incident.record.via) == ("robo-eval", Via.RULE)
+    whole, cut = incident.evidence
+    assert (lab.path / whole.uri).is_file()
+    assert cut.uri == f"incidents/{incident.incident_id}.mcap"
+    assert cut.sha256 == file_digest(lab.path / cut.uri)
+    window = (START_NS + 5 * S, START_NS + 25 * S)
+    assert (whole.start_ns, whole.end_ns) == (cut.start_ns, cut.end_ns) == window
+    assert verify_log(lab.path / "incidents.db").ok
+
+
+def test_capturing_again_adds_nothing(lab: Lab) -> None:
+    lab.play(lab.cause(15.0, "estop"))
+    first = capture(lab.path)
+    before = lab.kinds()
+    again = capture(lab.path)
+    assert (again.drafted, again.known) == ((), 1)
+    assert lab.kinds() == before == ["opened", "report", "attachment"]
+    assert len(first.drafted) == 1
+
+
+def test_one_physical_event_is_one_incident_at_its_highest_severity(lab: Lab) -> None:
+    lab.play(
+        lab.cause(10.0, "policy_heartbeat", value="0.31", limit="0.3", unit="s"),
+        (10.01, "state", "PROTECTIVE_STOP"),
+        lab.cause(10.02, "command_age", value="0.35", limit="0.3", unit="s"),
+        lab.cause(11.0, "no_standstill", value="0.4", limit="0.05", unit="of velocity"),
+        (11.5, "state", "PROTECTIVE_STOP"),
+    )
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert (incident.severity, incident.category) == (Severity.CRITICAL, Category.SAFETY_FUNCTION)
+    assert incident.report.description.splitlines() == [
+        "The robot went on moving after it was told to stop.",
+        "- policy_heartbeat: Because of policy_heartbeat.",
+        "- 0.02 s later, command_age: Because of command_age.",
+        "- 1.00 s later, no_standstill: Because of no_standstill.",
+    ]
+    # Both of the first two are silence; the first is how long it was when it was noticed.
+    assert [(q.name, q.value, q.unit) for q in incident.report.quantities] == [
+        ("silence", 0.31, "s"),
+        ("speed after the stop", 0.4, "m/s or rad/s"),
+    ]
+    assert incident.report.happened_ns == START_NS + 10 * S
+
+
+@pytest.mark.parametrize(
+    ("between", "count"),
+    [
+        ([(11.0, "state", "READY"), (12.0, "state", "RUNNING")], 2),
+        ([(11.0, "state", "PROTECTIVE_STOP")], 1),
+    ],
+)
+def test_after_the_robot_is_re_armed_it_is_another_event(lab: Lab, between, count) -> None:
+    lab.play(lab.cause(10.0, "force"), *between, lab.cause(13.0, "torque"))
+    assert len(capture(lab.path).drafted) == count
+
+
+def test_the_same_cause_again_is_another_event(lab: Lab) -> None:
+    # A guard names each cause of a stop once.
+    lab.play(lab.cause(10.0, "estop"), lab.cause(13.0, "estop"))
+    assert len(capture(lab.path).drafted) == 2
+
+
+def test_a_late_cause_belongs_to_the_episode_of_its_stop(lab: Lab) -> None:
+    first = lab.play(lab.cause(19.0, "estop"))
+    capture(lab.path)
+    late = lab.cause(1.0, "no_standstill", first, value="0.4", limit="0.05")
+    lab.play(late, at_s=21, end_reason=EndReason.SUCCESS, end_detail=None)
+    assert capture(lab.path).drafted == ()
+    (incident,) = lab.incidents()
+    assert (incident.severity, incident.report.episode_id) == (Severity.CRITICAL, first)
+    before = lab.kinds()
+    capture(lab.path)
+    assert lab.kinds() == before
+
+
+def test_a_worse_cause_that_comes_late_raises_a_draft_that_nobody_has_looked_at(lab: Lab) -> None:
+    lab.play(lab.cause(15.0, "estop"))
+    capture(lab.path)
+    more(lab, lab.cause(16.0, "no_standstill", lab_id(lab), value="0.4", limit="0.05"))
+    (incident,) = lab.incidents()
+    assert (incident.severity, incident.status) == (Severity.CRITICAL, Status.DRAFT)
+    assert incident.report.description.endswith("no_standstill: Because of no_standstill.")
+    assert [quantity.name for quantity in incident.report.quantities] == ["speed after the stop"]
+    before = lab.kinds()
+    capture(lab.path)
+    assert lab.kinds() == before
+
+
+def test_what_a_person_has_looked_at_is_left_as_it_is(lab: Lab) -> None:
+    lab.play(lab.cause(15.0, "estop"))
+    capture(lab.path)
+    with open_log(lab.path) as log:
+        (incident,) = log.incidents()
+        review = Review(verdict="confirmed", note="A drill.")
+        log.file(review, by="R. Example", via=Via.CLI, incident_id=incident.incident_id)
+    before = lab.kinds()
+    more(lab, lab.cause(16.0, "no_standstill", lab_id(lab), value="0.4", limit="0.05"))
+    assert lab.kinds() == before
+
+
+def lab_id(lab: Lab) -> str:
+    return lab.planned[Side.REAL][0].episode_id
+
+
+def more(lab: Lab, *said: Said) -> None:
+    """Capture again, after the guard has said more of the first episode."""
+    from robo_eval_incidents.happened import guard_occurrence, scene_of
+    from robo_eval_incidents.rule import read_rules
+
+    with EpisodeStore(lab.path, durable=False, read_only=True) as store:
+        scene = scene_of(next(iter(store.episodes())), lab.path, says_help=True)
+    heard = [
+        guard_occurrence(name, text, START_NS + round(second * S), values)
+        for second, _, name, text, values in said
+    ]
+    with open_log(lab.path) as log:
+        capturing.Capturing(lab.trial, log, read_rules()).scene(scene, heard)
+
+
+def test_events_of_a_site_are_captured_by_name(lab: Lab) -> None:
+    said = {"event": "collision", "text": "hit the fixture", "force_n": 80.0, "limit_n": 65}
+    lab.play(
+        (3.0, "event", {"event": "note", "text": "no rule names it"}),
+        (10.0, "event", said),
+        end_reason=EndReason.FAILURE,
+        end_detail=None,
+    )
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert (incident.severity, incident.category) == (Severity.MINOR, Category.COLLISION)
+    assert "hit the fixture" in incident.report.description
+    (quantity,) = incident.report.quantities
+    assert (quantity.name, quantity.value, quantity.limit) == ("contact force", 80.0, 65.0)
+
+
+def test_a_collision_and_the_stop_it_leads_to_are_one_event(lab: Lab) -> None:
+    lab.play(
+        *((n / 10, "state", "RUNNING") for n in range(100)),
+        (9.71, "event", {"event": "collision"}),
+        (9.93, "event", {"event": "collision"}),
+        lab.cause(9.95, "force"),
+        (10.0, "state", "PROTECTIVE_STOP"),
+    )
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert (incident.severity, incident.category) == (Severity.MINOR, Category.COLLISION)
+    assert "force: Because of force." in incident.report.description
+
+
+def test_a_stop_that_the_plan_provoked_says_so(lab: Lab) -> None:
+    inject = {"event": "inject", "fault": "estop", "pressed": True}
+    lab.play((14.9, "event", inject), lab.cause(15.0, "estop"))
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert "The plan had injected: estop." in incident.report.description
+
+
+# Where the trace says nothing ------------------------------------------------------------------
+
+
+def torn(folder: Path) -> None:
+    path = folder / f"{folder.name}_0.mcap"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 9 // 10])
+
+
+def useless(folder: Path) -> None:
+    path = folder / f"{folder.name}_0.mcap"
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def missing(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+
+
+@pytest.mark.parametrize(("spoil", "has_cut"), [(torn, True), (useless, False), (missing, False)])
+def test_a_broken_trace_never_costs_a_draft(lab: Lab, spoil, has_cut: bool) -> None:
+    name = lab.play(lab.cause(8.0, "estop"))
+    spoil(lab.path / "traces" / name)
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert incident.category is Category.EMERGENCY_STOP
+    assert any(each.uri.startswith("incidents/") for each in incident.evidence) is has_cut
+    assert ("could not be cut out: traces/" in incident.report.description) is not has_cut
+    assert str(lab.path) not in incident.report.description
+    before = lab.kinds()
+    capture(lab.path)
+    assert lab.kinds() == before
+
+
+def test_a_draft_made_before_the_trace_was_torn_is_the_same_event(lab: Lab) -> None:
+    name = lab.play(lab.cause(8.0, "force"), lab.cause(8.5, "torque"))
+    capture(lab.path)
+    folder = lab.path / "traces" / name
+    (folder / f"{name}_0.mcap").unlink()
+    assert capture(lab.path).drafted == ()
+    assert len(lab.incidents()) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "category"),
+    [
+        (EndReason.SAFETY_STOP, "guard: workspace", Category.WORKSPACE_LIMIT),
+        (EndReason.SAFETY_STOP, None, Category.PROTECTIVE_STOP),
+        (EndReason.OPERATOR_STOP, "by hand", Category.PROTECTIVE_STOP),
+        (EndReason.OUT_OF_BOUNDS, None, Category.WORKSPACE_LIMIT),
+        (EndReason.LOST, "the guard died", Category.WATCHDOG),
+    ],
+)
+def test_how_an_episode_ended_is_enough(lab: Lab, reason, detail, category) -> None:
+    lab.play(end_reason=reason, end_detail=detail, has_trace=False)
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert incident.category is category
+    assert incident.report.happened_ns == START_NS + 20 * S
+    assert "There is no trace of it." in incident.report.description
+    assert capture(lab.path).known == 1
+
+
+def test_an_episode_was_lost_where_its_trace_ends(lab: Lab) -> None:
+    name = lab.play(end_reason=EndReason.LOST, end_detail="cut off", duration_s=0.0)
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert incident.report.happened_ns == START_NS + 29_900_000_000
+    missing(lab.path / "traces" / name)
+    assert capture(lab.path).drafted == ()
+
+
+@pytest.mark.parametrize(
+    "reason", [EndReason.SUCCESS, EndReason.FAILURE, EndReason.TIMEOUT, EndReason.FAULT]
+)
+def test_an_episode_that_just_ended_is_no_incident(lab: Lab, reason: EndReason) -> None:
+    lab.play(end_reason=reason, end_detail=None)
+    assert capture(lab.path).drafted == ()
+    assert lab.kinds() == []
+
+
+def test_a_simulated_run_out_of_bounds_has_its_trace_too(lab: Lab) -> None:
+    lab.play(side=Side.SIM, end_reason=EndReason.OUT_OF_BOUNDS, end_detail=None)
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert (incident.report.side, incident.report.robot) == (Side.SIM, "simulator")
+    cut = incident.evidence[-1]
+    assert cut.start_ns == START_NS + 10 * S
+    assert cut.sha256 == file_digest(lab.path / cut.uri)
+
+
+def test_a_row_without_a_time_is_of_when_the_trial_was_made(lab: Lab) -> None:
+    lab.play(end_reason=EndReason.OPERATOR_STOP, end_detail=None, start_ns=None, has_trace=False)
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert abs(incident.report.happened_ns - time.time_ns()) < 600 * S
+    assert capture(lab.path).drafted == ()
+
+
+def test_hostile_words_of_a_robot_are_kept_readable(lab: Lab) -> None:
+    episode = lab.next().episode_id
+    text = "<script>alert(1)</script>\x00\u202e" + "x" * 5000
+    values = {
+        "episode_id": episode,
+        "value": "nan",
+        "limit": "1e999",
+        "unit": "N\n",
+        "joint": "j" * 900,
+    }
+    lab.play((15.0, "cause", "force", text, values))
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert "<script>alert(1)</script>??xxx" in incident.report.description
+    assert len(incident.report.description) < 1000
+    assert incident.report.quantities == ()
+
+
+def test_what_is_no_message_costs_no_other(lab: Lab) -> None:
+    broken = lab.cause(14.0, "torque")
+    huge = {"event": "collision", "force_n": 10**400, "limit_n": True, "text": ["no", "text"]}
+    lab.play((13.0, "raw", b"\0\1\0\0\xff"), broken, (15.0, "event", huge), (16.0, "event", "text"))
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert incident.report.description.splitlines()[1:] == [
+        "- torque: Because of torque.",
+        "- 1.00 s later, collision",
+    ]
+    assert incident.report.quantities == ()
+
+
+def test_a_storm_of_events_is_one_incident_that_fits(lab: Lab) -> None:
+    storm = [(10 + n / 100, "event", {"event": "collision", "text": "x" * 900}) for n in range(500)]
+    named = [lab.cause(16 + n / 100, f"cause_{n}{'y' * 200}") for n in range(100)]
+    lab.play(*storm, *named)
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert "(500 times)" in incident.report.description
+    assert len(incident.report.description) <= 7000
+    before = lab.kinds()
+    capture(lab.path)
+    assert lab.kinds() == before
+
+
+def test_times_that_no_clock_has_are_brought_into_range(lab: Lab) -> None:
+    lab.play(end_reason=EndReason.OUT_OF_BOUNDS, end_detail=None, duration_s=1e12, has_trace=False)
+    before = {"start_ns": -(10**18), "duration_s": 1.0}
+    lab.play(end_reason=EndReason.OUT_OF_BOUNDS, end_detail=None, has_trace=False, **before)
+    assert len(capture(lab.path).drafted) == 2
+    assert lab.incidents()[0].report.happened_ns == 0
+
+
+def test_a_row_that_names_a_file_elsewhere_is_not_followed(lab: Lab, record, tmp_path) -> None:
+    record(tmp_path / "secret")
+    lab.play(has_trace=False, trace_uri="../secret")
+    capture(lab.path)
+    (incident,) = lab.incidents()
+    assert incident.evidence == []
+    assert not (lab.path / "incidents").exists()
+
+
+# Where drafts go -------------------------------------------------------------------------------
+
+
+def test_another_log_gets_the_same_incident_and_its_own_piece(lab: Lab, tmp_path: Path) -> None:
+    lab.play(lab.cause(15.0, "estop"))
+    with open_log(tmp_path / "site" / "incidents.db", station="site", make=True) as log:
+        there = capture(lab.path, log)
+        assert capture(lab.path).drafted == there.drafted
+        (incident_id,) = there.drafted
+        assert (tmp_path / "site" / "incidents" / f"{incident_id}.mcap").is_file()
+        assert [each.uri for each in log.incident(incident_id).evidence] == [
+            f"incidents/{incident_id}.mcap"
+        ]
+        merge(lab.path / "incidents.db", log)
+        assert [each.incident_id for each in log.incidents()] == [incident_id]
+
+
+def test_own_rules_decide(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "own.toml").write_text(
+        '[[ignore]]\non = "guard"\nmatch = ["estop"]\nreason = "a drill of the cell"\n'
+    )
+    lab.play(lab.cause(15.0, "estop"))
+    assert capture(lab.path, rules=tmp_path / "rules").drafted == ()
+
+
+def test_what_is_no_trial_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrialDirectoryError):
+        capture(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_capturing_that_is_interrupted_is_finished_by_the_next(lab: Lab, monkeypatch) -> None:
+    lab.play(lab.cause(15.0, "estop"))
+
+    def killed(*_args: object, **_more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(capturing, "cut_out", killed)
+    with pytest.raises(KeyboardInterrupt):
+        capture(lab.path)
+    assert lab.kinds() == ["opened", "report"]
+    monkeypatch.undo()
+    assert capture(lab.path).known == 1
+    assert lab.kinds() == ["opened", "report", "attachment"]
+
+
+@pytest.mark.slow
+def test_capturing_that_is_killed_at_any_moment_loses_and_doubles_nothing(lab: Lab) -> None:
+    for _ in range(3):
+        lab.play(lab.cause(8.0, "estop"), (9.0, "state", "READY"), lab.cause(15.0, "force"))
+    script = f"from robo_eval_incidents.capture import capture; capture({str(lab.path)!r})"
+    for delay_ms in range(300, 1500, 40):
+        process = subprocess.Popen([sys.executable, "-c", script])
+        time.sleep(delay_ms / 1000)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    capture(lab.path)
+    incidents = lab.incidents()
+    assert len(incidents) == 6
+    assert all(len(incident.evidence) == 2 for incident in incidents)
+    assert lab.kinds().count("report") == lab.kinds().count("attachment") == 6
+    assert verify_log(lab.path / "incidents.db").ok
+    # What a kill leaves of a piece has another name, and can be deleted.
+    assert len(list((lab.path / "incidents").glob("*.mcap"))) == 6
