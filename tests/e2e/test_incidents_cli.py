@@ -431,7 +431,7 @@ WRONG = {
     "passwd of nobody": (["user", "passwd", "a", "--password-stdin"], "no account 'a'"),
     "remove nobody": (["user", "remove", "a"], "no account 'a'"),
     "log of something else": (["list", "--log", "other.txt"], "other.txt: "),
-    "log of no database": (["list", "--log", "mysql://a@b/c"], "mysql: "),
+    "log of no database": (["list", "--log", f"mysql://a:{PASSWORD}@b/c"], "mysql: "),
 }  # fmt: skip
 
 
@@ -443,7 +443,7 @@ def test_wrong_input_is_refused_in_one_line_and_changes_nothing(lab, run, tmp_pa
         done = run("incidents", *arguments, stdin=PASSWORD + "\n")
         try:
             assert_refused(done, *words)
-            assert "a@b" not in done.err or "mysql: " in done.err
+            assert PASSWORD not in done.err
             assert records(lab) == before
             assert files(tmp_path).keys() == there.keys()
         except AssertionError as err:
