@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field, Strict, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from robo_eval.core.kinds import Side
 from robo_eval.core.yaml_form import Section
@@ -20,7 +29,8 @@ MOST_QUANTITIES: Final = 50
 
 Ns = Annotated[int, Strict(), Field(ge=0, le=LATEST_NS)]
 """An instant, UTC, ns since 1970."""
-RecordId = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+RECORD_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+RecordId = Annotated[str, Field(pattern=f"^{RECORD_ID.pattern}$")]
 """Id of a record, a UUID in lower case."""
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -130,7 +140,18 @@ class Correction(Body):
                     f"fields: no field {name!r} can be corrected{extra}; there are"
                     f" {', '.join(self.FIELDS)}"
                 )
+            try:
+                _CORRECTABLE[name].validate_python(self.fields[name])
+            except ValidationError as err:
+                problem = err.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+                raise ValueError(f"fields.{name}: {problem}") from err
         return self
+
+
+_CORRECTABLE: Final[dict[str, TypeAdapter[Any]]] = {
+    name: TypeAdapter(Report.model_fields[name].rebuild_annotation()) for name in Correction.FIELDS
+}
+"""What each field that can be corrected takes."""
 
 
 class Reclassification(Body):
@@ -240,6 +261,17 @@ class Exposure(Body):
     start_ns: Ns
     seconds: Annotated[float, Field(ge=0.0, le=31_622_400.0)]
     """How long: a year at most."""
+
+    @property
+    def end_ns(self) -> int:
+        """End, UTC."""
+        return self.start_ns + round(self.seconds * 1e9)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.end_ns > LATEST_NS:
+            raise ValueError("seconds: it would end after the year 2262")
+        return self
 
 
 class View(Body):

@@ -80,7 +80,7 @@ class Checkpoint:
             Ed25519PublicKey.from_public_bytes(public).verify(signature, self.content.encode())
         except InvalidSignature:
             return ["was changed: its signature is not over these bytes"]
-        except (ValueError, KeyError, TypeError, AttributeError) as err:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
             return [f"is no checkpoint with its signature: {err!r:.80}"]
         if values.get("merkle_root") != merkle_root(heads):
             return ["names a root that is not the one of its stations"]
@@ -100,9 +100,13 @@ def heads_stated(values: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
     Raises:
         KeyError, TypeError, ValueError, AttributeError: If they are none.
     """
-    return {
-        str(name): (int(head["sequence"]), str(head["sha256"])) for name, head in values.items()
-    }
+    found = {}
+    for name, head in values.items():
+        sequence, sha256 = head["sequence"], head["sha256"]
+        if type(sequence) is not int or sequence < 1 or not isinstance(sha256, str):
+            raise ValueError(f"heads of {name!r:.70} are no number and digest")
+        found[name] = (sequence, sha256)
+    return found
 
 
 def merkle_root(heads: Mapping[str, tuple[int, str]]) -> str:
@@ -155,9 +159,10 @@ def make_checkpoint(log: IncidentLog, key: Ed25519PrivateKey, *, by: str) -> Che
     by = name_of(by, "by")
     public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     with log.database.writing() as connection:
-        before = connection.execute(
-            select(CHECKPOINTS.c.sha256).order_by(CHECKPOINTS.c.number.desc()).limit(1)
+        last = connection.execute(
+            select(CHECKPOINTS.c.content).order_by(CHECKPOINTS.c.number.desc()).limit(1)
         ).scalar()
+        before = None if last is None else content_digest(last)
         heads = {name: _head(head) for name, head in heads_of(connection).items()}
         content = canonical_json(
             {

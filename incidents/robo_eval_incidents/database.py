@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import threading
 import time
@@ -185,7 +186,7 @@ class Database:
             raise IncidentLogError(
                 f"{self.name}: is no incident log; `robo-eval incidents init` makes one"
             )
-        if not found.isdigit() or int(found) > int(CURRENT):
+        if not found.isdecimal() or int(found) > int(CURRENT):
             raise IncidentLogError(
                 f"{self.name}: has schema version {found[:20]}, which is newer than this program's"
                 f" {CURRENT}; install a newer robo-eval to use it"
@@ -321,13 +322,14 @@ def create(target: str | Path, meta: dict[str, str]) -> None:
     path = Path(target)
     if path.exists():
         raise IncidentLogError(f"{path}: is there already")
-    part = part_of(path)
+    # Threads of one program may make it at once.
+    part = part_of(path.with_name(f"{path.name}.{secrets.token_hex(4)}"))
     with translated(str(path), is_server=False), explained(path, "cannot be created"):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(part))
             with engine.begin() as connection:
-                _create_tables(connection, meta)
+                create_tables(connection, meta)
             with engine.connect() as connection:
                 connection.exec_driver_sql("PRAGMA journal_mode = WAL")
             engine.dispose()
@@ -357,20 +359,21 @@ def _create_on_server(target: str, meta: dict[str, str]) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK})")
         if version_of(connection) is not None:
             raise IncidentLogError(f"{shown(target)}: there is an incident log already")
-        _create_tables(connection, meta)
+        create_tables(connection, meta)
         connection.exec_driver_sql("COMMIT")
 
 
-def _create_tables(connection: Connection, meta: dict[str, str]) -> None:
+def create_tables(connection: Connection, meta: dict[str, str]) -> None:
+    """Make the tables of an incident log in an empty database."""
     METADATA.create_all(connection)
     connection.exec_driver_sql(
         f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
     )
     connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{CURRENT}')")  # noqa: S608
     table = METADATA.tables["meta"]
-    connection.execute(
-        table.insert(), [{"name": name, "value": value} for name, value in meta.items()]
-    )
+    rows = [{"name": name, "value": value} for name, value in meta.items()]
+    if rows:
+        connection.execute(table.insert(), rows)
 
 
 def text_of(statement: ClauseElement, *, is_server: bool) -> str:

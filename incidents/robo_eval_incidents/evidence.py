@@ -41,7 +41,7 @@ def read_incidents(path: Path) -> Recorded:
     told = _told(path)
     records = [one.record(path) for one in told]
     known = incidents_of(records)
-    sides = {incident.report.side for incident in known}
+    sides = {incident.counted_report.side for incident in known}
     sides |= {record.body.side for record in records if isinstance(record.body, Nil)}
     silent = tuple(side for side in noted.PHYSICAL if Side(side) not in sides)
     return Recorded(
@@ -143,14 +143,14 @@ def _noted(known: Iterable[Incident]) -> tuple[noted.Incident, ...]:
         noted.Incident(
             line=incident.record.sequence,
             record=incident.name,
-            side=incident.report.side.value,
-            episode_id=incident.report.episode_id or None,
-            policy=incident.report.policy or None,
+            side=incident.counted_report.side.value,
+            episode_id=incident.counted_report.episode_id or None,
+            policy=incident.counted_report.policy or None,
             incident_id=incident.incident_id,
             severity=incident.counted_severity.value,
-            time_ns=incident.report.happened_ns,
+            time_ns=incident.counted_report.happened_ns,
             description=incident.report.description,
         )
         for incident in known
-        if incident.counts and incident.report.side.value in noted.PHYSICAL
+        if incident.counts and incident.counted_report.side.value in noted.PHYSICAL
     )

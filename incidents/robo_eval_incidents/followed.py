@@ -69,8 +69,7 @@ def _in_memory(log: IncidentLog) -> Iterator[Connection]:
             if record.incident_id is not None:
                 by_incident[record.incident_id].append(record)
             elif isinstance(record.body, Exposure):
-                row = _exposed_row(record.record_id, plain(record.body))
-                connection.execute(EXPOSED.insert(), row)
+                _put(connection, EXPOSED, [_exposed_row(record.record_id, plain(record.body))])
         found = (incident_of(own) for own in by_incident.values())
         rows = [_page_row(incident) for incident in found if incident is not None]
         if rows:
@@ -86,15 +85,19 @@ def _is_behind(log: IncidentLog) -> bool:
 
 
 def _paged(connection: Connection) -> dict[str, int]:
-    return {row.station: row.sequence for row in connection.execute(select(PAGED))}
+    rows = connection.execute(select(PAGED))
+    # Cells of another type are somebody else's work.
+    return {
+        row.station: row.sequence
+        for row in rows
+        if type(row.station) is str and type(row.sequence) is int
+    }
 
 
 def _follow(connection: Connection, log: IncidentLog) -> None:
     """Take in the next records of each station."""
     heads, paged = heads_of(connection), _paged(connection)
-    if any(
-        number > (heads[name].sequence if name in heads else 0) for name, number in paged.items()
-    ):
+    if any(name not in heads or number > heads[name].sequence for name, number in paged.items()):
         # The records are those of an older copy: nothing here can be relied on.
         for table in (PAGE, EXPOSED, PAGED):
             connection.execute(delete(table))
@@ -169,12 +172,13 @@ def _put(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) -
 def _page_row(incident: Incident) -> dict[str, Any]:
     return _row(
         incident.record,
-        plain(incident.report),
+        # Where and when it counts, in the words of now.
+        plain(incident.counted_report) | {"description": incident.report.description},
         severity=incident.severity.value,
         counted_severity=incident.counted_severity.value,
         category=incident.category.value,
         status=incident.status.value,
-        counts=incident.counts,
+        counts=int(incident.counts),
     )
 
 
@@ -188,12 +192,12 @@ def _first_row(values: Mapping[str, Any]) -> dict[str, Any]:
         counted_severity=body["severity"],
         category=body["category"],
         status=(Status.DRAFT if values["via"] == Via.RULE else Status.REPORTED).value,
-        counts=True,
+        counts=1,
     )
 
 
 def _row(
-    record: Record | Mapping[str, Any], body: Mapping[str, Any], **state: str | bool
+    record: Record | Mapping[str, Any], body: Mapping[str, Any], **state: str | int
 ) -> dict[str, Any]:
     frame = (
         record
@@ -248,7 +252,7 @@ def differences(connection: Connection, name: str) -> Iterator[str]:
     """
     paged = _paged(connection)
     heads = {station: head.sequence for station, head in heads_of(connection).items()}
-    if any(number > heads.get(station, 0) for station, number in paged.items()):
+    if any(name not in heads or number > heads[name] for name, number in paged.items()):
         return  # of another copy of the log; the next list makes them anew
     changed, newer = _touched(connection, paged)
     told = changed | newer
@@ -313,7 +317,7 @@ def _beside(
     kind: str,
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
     """What records of a kind say, each with its row of a table; None if it has none."""
-    after = 0
+    after = None
     query = (
         select(RECORDS.c.number, RECORDS.c.content, table)
         .join(table, key == RECORDS.c.record_id, isouter=True)
@@ -322,7 +326,9 @@ def _beside(
         .limit(_BATCH)
     )
     names = list(table.columns.keys())
-    while rows := connection.execute(query.where(RECORDS.c.number > after)).fetchall():
+    while rows := connection.execute(
+        query if after is None else query.where(RECORDS.c.number > after)
+    ).fetchall():
         for number, content, *cells in rows:
             after = number
             values = json.loads(content)

@@ -20,6 +20,7 @@ from robo_eval_incidents.bodies import (
     Review,
     plain,
 )
+from robo_eval_incidents.history import Told, told
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.taxonomy import Category, Severity, Status, Via, worst
 from robo_eval_incidents.text import person_key
@@ -53,13 +54,17 @@ class Incident:
     Attributes:
         record: The record of its report.
         report: The report with its corrections; severity and category are those of now.
+        counted_report: Where and when it counts: robot, side, time, episode and policy. Of an
+            incident that needs two people, another one's counts once it is reviewed.
         records: All its records, oldest first, the report included.
         severity: How bad it is.
         counted_severity: How bad it counts: a milder one counts once it is reviewed.
         highest_severity: The worst it ever was.
         category: What kind of event it is.
         evidence: All evidence, oldest first.
-        reviews: Records of reviews since it was last changed.
+        classified_by: Who said how bad it is, last; None if a rule did.
+        changed_by: Who reported it or changed it last; None if a rule did.
+        reviews: Records of reviews since it was last changed, by people who knew of the change.
         reviewers: Who stands behind the last verdict, reporter included.
         verdict: The last verdict since it was last changed; None if there is none.
         measures: Corrective actions.
@@ -68,17 +73,20 @@ class Incident:
 
     record: Record
     report: Report
+    counted_report: Report
     records: list[Record]
     severity: Severity
     counted_severity: Severity
     highest_severity: Severity
     category: Category
     evidence: list[Evidence]
+    classified_by: str | None
     changed_by: str | None
-    """Who reported it or changed it last; None if a rule did."""
     reviews: list[Record] = field(default_factory=list)
     measures: dict[str, Measure] = field(default_factory=dict)
     is_closed: bool = False
+    _changes: int = 0
+    """Bits of the records that changed it, see `history.Told`."""
 
     @property
     def incident_id(self) -> str:
@@ -105,7 +113,7 @@ class Incident:
     def reviewers(self) -> tuple[str, ...]:
         """Who stands behind the last verdict.
 
-        Whoever reported an incident, or changed it last, stands behind its being one, and not
+        Whoever reported an incident, or classified it last, stands behind its being one, and not
         behind its being none.
         """
         names = {
@@ -113,8 +121,8 @@ class Incident:
             for record in self.reviews
             if isinstance(record.body, Review) and record.body.verdict == self.verdict
         }
-        if self.verdict == "confirmed" and self.changed_by is not None:
-            names.setdefault(person_key(self.changed_by), self.changed_by)
+        if self.verdict == "confirmed" and self.classified_by is not None:
+            names.setdefault(person_key(self.classified_by), self.classified_by)
         return tuple(names.values())
 
     @property
@@ -140,74 +148,125 @@ class Incident:
         """Whether it counts: all do but those that were dismissed, closed or not."""
         return not (self.is_reviewed and self.verdict == "dismissed")
 
+    @property
+    def open_points(self) -> list[str]:
+        """What is missing until it may be closed."""
+        if self.is_closed:
+            return ["it is closed already"]
+        lacking = []
+        if not self.is_reviewed:
+            named = ", ".join(self.reviewers) or "nobody"
+            wanted = self.people_needed
+            lacking.append(
+                "it needs a review"
+                if wanted == 1
+                else f"{wanted} people have to stand behind one verdict; so far {named}"
+            )
+        if self.verdict == "dismissed" and not lacking:
+            return []
+        if self.highest_severity.needs_two_people and not self.measures:
+            severity = self.highest_severity.value.replace("_", " ")
+            lacking.append(f"a {severity} incident needs a corrective action")
+        lacking += [
+            f"action {measure.action.what!r:.60} was "
+            + ("not checked" if measure.is_effective is None else "found not to be effective")
+            for measure in self.measures.values()
+            if not measure.is_effective
+        ]
+        return lacking
+
     # How it comes to stand so ------------------------------------------------------------------
 
     @classmethod
-    def begun(cls, record: Record) -> Incident:
+    def begun(cls, first: Told) -> Incident:
         """An incident of which only the report is known."""
-        report = record.body
+        record, report = first.record, first.record.body
         assert isinstance(report, Report)
+        by = _person(record)
         return cls(
             record=record,
             report=report,
+            counted_report=report,
             records=[record],
             severity=report.severity,
             counted_severity=report.severity,
             highest_severity=report.severity,
             category=report.category,
             evidence=list(report.evidence),
-            changed_by=None if record.via is Via.RULE else record.by,
+            classified_by=by,
+            changed_by=by,
+            _changes=first.bit,
         )
 
-    def take(self, record: Record) -> None:
+    def take(self, told: Told) -> None:
         """Let one more record tell on it."""
-        body = record.body
+        record, body = told.record, told.record.body
         self.records.append(record)
         match body:
             case Correction():
-                self.report = corrected(self.report, body.fields)
-                self._changed(record)
+                self._corrected(told, body)
             case Reclassification():
-                self.severity, self.category = body.severity, body.category
-                self.counted_severity = worst(self.counted_severity, body.severity)
-                self.highest_severity = worst(self.highest_severity, body.severity)
-                self.report = corrected(
-                    self.report, {"severity": body.severity, "category": body.category}
-                )
-                self._changed(record)
+                self._reclassified(told, body)
             case Attachment():
                 self._take_evidence(body.evidence)
             case Report():
-                self._reported_again(record, body)
+                self._reported_again(told, body)
             case Review():
-                self.reviews.append(record)
-                if self.is_reviewed:
-                    self.counted_severity = self.severity
+                self._reviewed(told)
             case Action():
                 self.measures[record.record_id] = Measure(record=record, action=body)
                 self.is_closed = False
             case Effectiveness():
                 self._checked(record, body)
             case Closure():
-                self.is_closed = True
+                # Somewhere else, something may have been recorded that leaves it open.
+                self.is_closed = not self.open_points
             case _:
                 pass
 
     def _take_evidence(self, evidence: Iterable[Evidence]) -> None:
         self.evidence += [piece for piece in evidence if piece not in self.evidence]
 
-    def _reported_again(self, record: Record, report: Report) -> None:
+    def _corrected(self, told: Told, body: Correction) -> None:
+        try:
+            self.report = corrected(self.report, body.fields)
+        except ValueError:
+            return  # refused where it is filed; here it is one that somebody forged
+        self._changed(told)
+
+    def _reclassified(self, told: Told, body: Reclassification) -> None:
+        self.severity, self.category = body.severity, body.category
+        self.counted_severity = worst(self.counted_severity, body.severity)
+        self.highest_severity = worst(self.highest_severity, body.severity)
+        self.report = corrected(self.report, {"severity": body.severity, "category": body.category})
+        self.classified_by = _person(told.record)
+        self._changed(told)
+
+    def _reported_again(self, told: Told, report: Report) -> None:
         """Another station, offline, has drafted the same event: it is one, at its worst."""
         self._take_evidence(report.evidence)
         if report.severity.rank > self.highest_severity.rank:
             self.severity = self.counted_severity = self.highest_severity = report.severity
             self.report = corrected(self.report, {"severity": report.severity})
-            self._changed(record)
+            self.classified_by = _person(told.record)
+            self._changed(told)
 
-    def _changed(self, record: Record) -> None:
-        self.changed_by = None if record.via is Via.RULE else record.by
+    def _changed(self, told: Told) -> None:
+        self.changed_by = _person(told.record)
+        self._changes |= told.bit
         self.reviews.clear()
         self.is_closed = False
+        if self.people_needed == 1:
+            self.counted_report = self.report
+
+    def _reviewed(self, told: Told) -> None:
+        """A review says something about what was known where it was made."""
+        if self._changes & ~told.known:
+            return
+        self.reviews.append(told.record)
+        if self.is_reviewed:
+            self.counted_severity = self.severity
+            self.counted_report = self.report
 
     def _checked(self, record: Record, body: Effectiveness) -> None:
         measure = self.measures.get(body.action_id)
@@ -216,6 +275,11 @@ class Incident:
                 record=measure.record, action=measure.action, checks=(*measure.checks, record)
             )
             self.is_closed = self.is_closed and body.is_effective
+
+
+def _person(record: Record) -> str | None:
+    """Who wrote a record; None if a rule did."""
+    return None if record.via is Via.RULE else record.by
 
 
 def corrected(report: Report, fields: dict[str, Any]) -> Report:
@@ -233,14 +297,18 @@ def incident_of(records: Sequence[Record]) -> Incident | None:
     Args:
         records: All records of one incident, in any order.
     """
-    ordered = in_order(records)
-    first = next((one for one in ordered if isinstance(one.body, Report)), None)
+    ordered = told(records)
+    first = next((one for one in ordered if isinstance(one.record.body, Report)), None)
     if first is None:
         return None
     found = Incident.begun(first)
-    for record in ordered:
-        if record is not first:
-            found.take(record)
+    taken = {first.record.record_id}
+    for one in ordered:
+        is_report = isinstance(one.record.body, Report)
+        # What a rule said at two stations, in the same words, was said once.
+        if one is not first and (is_report or one.record.record_id not in taken):
+            taken.add(one.record.record_id)
+            found.take(one)
     return found
 
 
@@ -252,20 +320,6 @@ def incidents_of(records: Iterable[Record]) -> list[Incident]:
             by_incident[record.incident_id].append(record)
     found = [incident for own in by_incident.values() if (incident := incident_of(own))]
     return sorted(found, key=lambda one: (one.report.happened_ns, one.incident_id))
-
-
-def in_order(records: Sequence[Record]) -> list[Record]:
-    """Records by when they were written.
-
-    Within a station the chain says what came first, whatever its clock said.
-    """
-    latest: dict[str, int] = {}
-    keys: dict[str, tuple[int, str, int]] = {}
-    for record in sorted(records, key=lambda one: (one.station, one.sequence)):
-        time_ns = max(record.at.time_ns, latest.get(record.station, 0))
-        latest[record.station] = time_ns
-        keys[record.record_id] = (time_ns, record.station, record.sequence)
-    return sorted(records, key=lambda one: keys[one.record_id])
 
 
 def unknown_incident(name: str) -> InputError:

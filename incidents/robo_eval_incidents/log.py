@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from robo_eval.core.errors import InputError
 from robo_eval.log.provenance import software
 from robo_eval_incidents import workflow
-from robo_eval_incidents.bodies import Body, Opened, Report, Review, plain
+from robo_eval_incidents.bodies import RECORD_ID, Body, Opened, Report, Review, plain
 from robo_eval_incidents.database import (
     Database,
     IncidentLogError,
@@ -27,9 +27,11 @@ from robo_eval_incidents.database import (
     is_url,
     text_of,
 )
+from robo_eval_incidents.history import newest
 from robo_eval_incidents.incident import Incident, incident_of, incidents_of, unknown_incident
 from robo_eval_incidents.record import (
     GENESIS,
+    MOST_AFTER,
     STATION,
     Entry,
     Instant,
@@ -126,7 +128,7 @@ class IncidentLog:
 
     def _read_meta(self) -> dict[str, str]:
         with self.database.reading() as connection:
-            return {row.name: row.value for row in connection.execute(select(META))}
+            return {str(row.name): str(row.value) for row in connection.execute(select(META))}
 
     # Writing -----------------------------------------------------------------------------------
 
@@ -205,27 +207,36 @@ class IncidentLog:
         head = self._head(driver)
         if head is None:
             head = self._put(driver, None, _opening())[1]
-        if entry.incident_id is not None:
-            self._check_follows(connection, entry)
-        return self._put(driver, head, entry)[0]
+        after = () if entry.incident_id is None else self._follows(connection, entry)
+        return self._put(driver, head, entry, after)[0]
 
-    def _check_follows(self, connection: Connection, entry: Entry) -> None:
+    def _follows(self, connection: Connection, entry: Entry) -> tuple[str, ...]:
+        """What an entry comes after; refuses one that may not follow."""
         incident_id = str(entry.incident_id)
         incident = incident_of(self._about(connection, incident_id))
         if incident is None:
             raise unknown_incident(incident_id)
         if any(record.record_id == entry.record_id for record in incident.records):
             raise _ConflictError
-        other = entry.body.duplicate_of if isinstance(entry.body, Review) else None
-        if other is not None and incident_of(self._about(connection, other)) is None:
-            raise unknown_incident(other)
-        workflow.check(incident, entry.body, entry.by)
+        same_as = None
+        if isinstance(entry.body, Review) and entry.body.duplicate_of is not None:
+            same_as = incident_of(self._about(connection, entry.body.duplicate_of))
+            if same_as is None:
+                raise unknown_incident(entry.body.duplicate_of)
+        workflow.check(incident, entry.body, entry.by, same_as)
+        return newest(incident.records)[-MOST_AFTER:]
 
     def _head(self, driver: Any) -> Head | None:  # noqa: ANN401 - of either driver
         row = driver.execute(self._statements.read_head, {"station": self.station}).fetchone()
         return None if row is None else _head_of(row)
 
-    def _put(self, driver: Any, head: Head | None, entry: Entry) -> tuple[Record, Head]:  # noqa: ANN401
+    def _put(
+        self,
+        driver: Any,  # noqa: ANN401 - of either driver
+        head: Head | None,
+        entry: Entry,
+        after: tuple[str, ...] = (),
+    ) -> tuple[Record, Head]:
         at = now()
         record = Record(
             station=self.station,
@@ -238,6 +249,7 @@ class IncidentLog:
             by=entry.by,
             via=entry.via,
             body=entry.body,
+            after=after,
         )
         content = record.content()
         sha256 = content_digest(content)
@@ -266,12 +278,12 @@ class IncidentLog:
         with self.database.reading() as connection:
             return heads_of(connection)
 
-    def records(self, *, station: str | None = None, after: int = 0) -> Iterator[Record]:
+    def records(self, *, station: str | None = None, after: int | None = None) -> Iterator[Record]:
         """Records in the order in which they arrived here, or those of a station in its own.
 
         Args:
             station: Only those of one station.
-            after: Begin after this number: of the station, or of arrival.
+            after: Begin after this number: of the station, or of arrival; None for all.
 
         Raises:
             InputError: If a stored record is none; the message names it.
@@ -279,7 +291,9 @@ class IncidentLog:
         for number, content in self.contents(station=station, after=after):
             yield record_of(content, where=f"{self.name}: record {number}")
 
-    def contents(self, *, station: str | None = None, after: int = 0) -> Iterator[tuple[int, str]]:
+    def contents(
+        self, *, station: str | None = None, after: int | None = None
+    ) -> Iterator[tuple[int, str]]:
         """Canonical forms of records with their numbers; see `records`."""
         order = RECORDS.c.number if station is None else RECORDS.c.sequence
         query = select(order, RECORDS.c.content).order_by(order).limit(_PAGE)
@@ -287,7 +301,9 @@ class IncidentLog:
             query = query.where(RECORDS.c.station == station)
         while True:
             with self.database.reading() as connection:
-                rows = connection.execute(query.where(order > after)).fetchall()
+                rows = connection.execute(
+                    query if after is None else query.where(order > after)
+                ).fetchall()
             for number, content in rows:
                 after = number
                 yield number, content
@@ -328,7 +344,11 @@ class IncidentLog:
                 RECORDS.c.sequence == int(numbered["sequence"]),
             )
         elif _ID.fullmatch(name):
-            query = query.where(RECORDS.c.record_id >= name, RECORDS.c.record_id < name + "g")
+            query = query.where(
+                RECORDS.c.record_id >= name,
+                RECORDS.c.record_id < name + "g",
+                RECORDS.c.content.contains('"kind":"report"'),
+            )
         else:
             raise unknown_incident(name)
         found = connection.execute(query).scalars().all()
@@ -399,12 +419,21 @@ def open_log(
     if isinstance(found, Path):
         found = found / DATABASE if found.is_dir() else found
         if make and not found.exists():
-            make_log(found, station=station)
+            _make_unless_there(found, station)
         elif not found.exists():
             raise IncidentLogError(
                 f"{found}: no such incident log; `robo-eval incidents init` makes one"
             )
     return IncidentLog(found, station=station, read_only=read_only)
+
+
+def _make_unless_there(path: Path, station: str | None) -> None:
+    try:
+        make_log(path, station=station)
+    except IncidentLogError:
+        # Another process may have made it in this moment.
+        if not path.exists():
+            raise
 
 
 def make_log(target: str | Path, *, station: str | None = None) -> None:
@@ -486,6 +515,8 @@ def _opening() -> Entry:
 
 def _checked(entry: Entry) -> Entry:
     by = name_of(entry.by, "by")
+    if not RECORD_ID.fullmatch(entry.record_id):
+        raise InputError(f"record_id {entry.record_id!r:.60}: is no UUID in lower case")
     if entry.body.about_incident != (entry.incident_id is not None):
         word = "needs" if entry.body.about_incident else "has no"
         raise InputError(f"a record of kind {entry.body.kind!r} {word} incident_id")

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from sqlalchemy import select
 
-from robo_eval.core.canonical import canonical_json
+from robo_eval.core.canonical import canonical_json, file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.log.files import explained, part_of, sync_folder
 from robo_eval_incidents.bodies import Attachment, Evidence, Report
@@ -78,7 +78,7 @@ def merge(source: str | Path, into: IncidentLog) -> Merged:
     Raises:
         InputError: If a record of the source does not follow the one before it, or the source and
             this log hold different records of the same station and number. Of the station it
-            names, nothing was added from there on.
+            names, nothing was added from there on; other stations went in.
         IncidentLogError: If one of them cannot be read or written.
     """
     if not is_url(source) and _is_export(Path(source)):
@@ -163,6 +163,8 @@ class _Merge:
     """Number and digest of the newest record of the source seen, by station."""
     here: dict[str, Head] = field(default_factory=dict)
     """How far each station has got here."""
+    refused: dict[str, InputError] = field(default_factory=dict)
+    """What is wrong, by station; of such a one nothing more is taken."""
     newest: dict[str, _New] = field(default_factory=dict)
     """New records that no other has confirmed yet, by station."""
     waiting: list[_New] = field(default_factory=list)
@@ -181,7 +183,13 @@ class _Merge:
             self._add()
             raise
         self._add()
-        self._check_ends()
+        for station, stated in self.stated.items():
+            if station not in self.refused:
+                self._check_end(station, stated)
+        if self.refused:
+            first, *others = self.refused.values()
+            more = f"; and {len(others)} more of its stations cannot be merged" if others else ""
+            raise InputError(f"{first}{more}")
         return self.merged
 
     def _take(self, where: str, content: str) -> None:
@@ -190,12 +198,14 @@ class _Merge:
             raise InputError(f"{where}: is not in its canonical form")
         sha256 = content_digest(content)
         station = record.station
-        self._check_place(where, record)
+        if station in self.refused or not self._is_in_place(where, record):
+            return
         head = self.here.get(station)
         here = 0 if head is None else head.sequence
         if record.sequence <= here:
             if record.sequence == here and head is not None and head.sha256 != sha256:
-                raise _fork(where, station, here)
+                self.refused[station] = _fork(where, station, here)
+                return
             self.merged.known += 1
         else:
             if station in self.newest:
@@ -212,13 +222,21 @@ class _Merge:
         if len(self.waiting) >= _BATCH:
             self._add()
 
-    def _check_place(self, where: str, record: Record) -> None:
-        """That a record follows the one before it, or one that is here."""
+    def _is_in_place(self, where: str, record: Record) -> bool:
+        """Whether a record follows the one before it, or one that is here."""
+        problem = self._problem_of_place(where, record)
+        if problem is not None:
+            # What nothing has confirmed may be what was changed.
+            self.newest.pop(record.station, None)
+            self.refused[record.station] = problem
+        return problem is None
+
+    def _problem_of_place(self, where: str, record: Record) -> InputError | None:
         station, before = record.station, record.sequence - 1
         if station in self.last:
             sequence, sha256 = self.last[station]
             if sequence != before:
-                raise InputError(
+                return InputError(
                     f"{where}: follows {station}/{sequence}; records are missing or were moved"
                 )
         elif before == 0:
@@ -226,31 +244,30 @@ class _Merge:
         else:
             stored = self._digest_here(station, before)
             if stored is None:
-                raise InputError(
+                return InputError(
                     f"{where}: the records of station {station} before it are not here; merge"
                     " those first"
                 )
             sha256 = stored
-        if record.previous_sha256 != sha256:
-            if station in self.last:
-                raise InputError(f"{where}: does not follow the record before it")
-            raise _fork(where, station, before)
+        if record.previous_sha256 == sha256:
+            return None
+        if station in self.last:
+            return InputError(f"{where}: does not follow the record before it")
+        return _fork(where, station, before)
 
-    def _check_ends(self) -> None:
+    def _check_end(self, station: str, stated: tuple[int, str]) -> None:
         """That a source holds what it states, and if it is behind, the records that are here."""
-        for station, stated in self.stated.items():
-            last = self.last.get(station)
-            if last != stated:
-                raise InputError(
-                    f"{self.name}: station {station} ends with record {last[0] if last else 0},"
-                    f" and it is not record {stated[0]} as stated; its end was lost or changed"
-                )
-        for station, (sequence, sha256) in self.last.items():
-            head = self.here.get(station)
-            if head is None or sequence >= head.sequence:
-                continue
-            if self._digest_here(station, sequence) != sha256:
-                raise _fork(self.name, station, sequence)
+        last = self.last.get(station)
+        head = self.here.get(station)
+        if last != stated:
+            self.refused[station] = InputError(
+                f"{self.name}: station {station} ends with record {last[0] if last else 0},"
+                f" and it is not record {stated[0]} as stated; its end was lost or changed"
+            )
+            return
+        is_behind = head is not None and stated[0] < head.sequence
+        if is_behind and self._digest_here(station, stated[0]) != stated[1]:
+            self.refused[station] = _fork(self.name, station, stated[0])
 
     def _digest_here(self, station: str, sequence: int) -> str | None:
         query = select(RECORDS.c.sha256).where(
@@ -321,7 +338,8 @@ class _Merge:
             return "the source keeps no files"
         source, target = self.folder / evidence.uri, target_folder / evidence.uri
         if target.exists():
-            return ""
+            same = evidence.sha256 is None or file_digest(target) == evidence.sha256
+            return "" if same else "another file of that name is here"
         if not source.resolve().is_relative_to(self.folder.resolve()):
             return "leads out of the folder of evidence"
         if not source.is_file():

@@ -39,7 +39,7 @@ def migrate(target: str | Path) -> str | None:
             raise IncidentLogError(f"{name}: is no incident log")
         if found == CURRENT:
             return None
-        if not found.isdigit() or int(found) > int(CURRENT):
+        if not found.isdecimal() or int(found) > int(CURRENT):
             raise IncidentLogError(
                 f"{name}: has schema version {found[:20]}, which is newer than this program's"
                 f" {CURRENT}; install a newer robo-eval to use it"

@@ -171,7 +171,7 @@ def tally(log: IncidentLog, wanted: Filter | None = None) -> dict[tuple[str, str
     columns = (PAGE.c.side, PAGE.c.counted_severity)
     query = _filtered(select(*columns, func.count()), wanted or Filter())
     with followed(log) as connection:
-        rows = connection.execute(query.where(PAGE.c.counts).group_by(*columns))
+        rows = connection.execute(query.where(PAGE.c.counts == 1).group_by(*columns))
         return {(side, severity): count for side, severity, count in rows}
 
 
@@ -231,5 +231,6 @@ def _row(row: Any) -> PageRow:  # noqa: ANN401 - a row of the table
             "category": Category(row["category"]),
             "status": Status(row["status"]),
             "engagement": Engagement(row["engagement"]),
+            "counts": bool(row["counts"]),
         }
     )

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, Strict, ValidationError, model_validator
 
@@ -29,6 +29,8 @@ FORM: Final = 1
 """Canonical form new records are written in; older ones keep theirs."""
 MOST_BYTES: Final = 200_000
 """No record is longer."""
+MOST_AFTER: Final = 100
+"""No record names more others as those it comes after."""
 CLOCK_SLACK_NS: Final = 2_000_000_000
 """A wall clock may drift so far from the steady one between two records without a remark."""
 
@@ -98,6 +100,7 @@ class Record:
         by: Who wrote it.
         via: By which door.
         body: What it says.
+        after: Ids of the newest records of the same incident that its station knew of.
         form: Canonical form.
     """
 
@@ -111,6 +114,7 @@ class Record:
     by: str
     via: Via
     body: Body
+    after: tuple[str, ...] = ()
     form: int = FORM
 
     @property
@@ -125,6 +129,7 @@ class Record:
             InputError: If it is too long, or a text has no bytes.
         """
         values: dict[str, Any] = {
+            "after": list(self.after),
             "body": plain(self.body),
             "boot_id": self.at.boot_id,
             "by": self.by,
@@ -164,24 +169,7 @@ def record_of(content: str, *, where: str) -> Record:
     Raises:
         InputError: If it is no record; the message names field and place.
     """
-    try:
-        values = json.loads(content)
-        body, form = BODIES[values["kind"]], values.get("form")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
-        raise InputError(f"{where}: is no record of an incident log: {err!r:.80}") from err
-    if form != FORM:
-        raise InputError(
-            f"{where}: is of form {form!r:.20}, this program reads {FORM}; install a newer"
-            " robo-eval"
-        )
-    try:
-        frame = _Frame.model_validate(values)
-    except ValidationError as err:
-        raise InputError(f"{where}: {first_problem(err, _Frame)}") from err
-    try:
-        said = body.model_validate(frame.body)
-    except ValidationError as err:
-        raise InputError(f"{where}, body: {first_problem(err, body)}") from err
+    frame, said = parsed(content, where=where)
     return Record(
         station=frame.station,
         sequence=frame.sequence,
@@ -193,17 +181,46 @@ def record_of(content: str, *, where: str) -> Record:
         by=frame.by,
         via=Via(frame.via),
         body=said,
+        after=frame.after,
     )
 
 
-class _Frame(Section):
+def parsed(content: str, *, where: str) -> tuple[Frame, Body]:
+    """What a canonical form says, checked; see `record_of`."""
+    try:
+        frame = Frame.model_validate_json(content)
+    except ValidationError as err:
+        raise _no_record(content, where, err) from err
+    body = BODIES[frame.kind]
+    try:
+        return frame, body.model_validate(frame.body)
+    except ValidationError as err:
+        raise InputError(f"{where}, body: {first_problem(err, body)}") from err
+
+
+def _no_record(content: str, where: str, err: ValidationError) -> InputError:
+    """Why a text is none: no JSON object, one of a newer program, or with a wrong field."""
+    try:
+        form = json.loads(content)["form"]
+    except (ValueError, TypeError, KeyError, RecursionError) as problem:
+        return InputError(f"{where}: is no record of an incident log: {problem!r:.80}")
+    if form != FORM:
+        return InputError(
+            f"{where}: is of form {form!r:.20}, this program reads {FORM}; install a newer"
+            " robo-eval"
+        )
+    return InputError(f"{where}: {first_problem(err, Frame)}")
+
+
+class Frame(Section):
     """What every record has, whatever it says."""
 
+    after: Annotated[tuple[RecordId, ...], Field(max_length=MOST_AFTER)]
     body: dict[str, Any]
     boot_id: Annotated[str, Field(max_length=100)]
     by: Annotated[str, Field(min_length=1, max_length=200)]
     clock_step_ns: Annotated[int, Strict()]
-    form: int
+    form: Literal[1]
     incident_id: RecordId | None
     kind: str
     monotonic_ns: Ns
@@ -216,6 +233,8 @@ class _Frame(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.kind not in BODIES:
+            raise ValueError(f"kind: there is no kind {self.kind!r:.40}")
         if self.kind == Report.kind and self.incident_id != self.record_id:
             raise ValueError("incident_id: a report is about the incident of its own id")
         if BODIES[self.kind].about_incident and self.incident_id is None:

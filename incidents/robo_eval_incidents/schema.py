@@ -6,7 +6,6 @@ from typing import Final
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     Index,
     Integer,
@@ -99,7 +98,7 @@ PAGE: Final = Table(
     Column("policy", Text),
     Column("by", Text, nullable=False),
     Column("description", Text, nullable=False),
-    Column("counts", Boolean, nullable=False),
+    Column("counts", Integer, nullable=False),
 )
 """How each incident stands: what pages and lists are read from. Made from the records, and made
 anew from them whenever it is behind; no result depends on it."""

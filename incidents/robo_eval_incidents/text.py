@@ -24,6 +24,10 @@ def _check(text: str, allowed: frozenset[str]) -> str:
 
 
 def _line(text: str) -> str:
+    # Invisible letters, such as a space of no width, make two names of one.
+    hidden = next((letter for letter in text if unicodedata.category(letter) == "Cf"), None)
+    if hidden is not None:
+        raise ValueError(f"holds the character U+{ord(hidden):04X}, which cannot be seen")
     return " ".join(_check(text, frozenset()).split())
 
 

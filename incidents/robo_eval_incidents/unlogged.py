@@ -163,7 +163,7 @@ def outside_of(
         since_ns: Begin of the period, UTC; None for all before.
         until_ns: End of the period, UTC; None for all after.
     """
-    query = select(PAGE).where(PAGE.c.counts, PAGE.c.side.in_(PHYSICAL))
+    query = select(PAGE).where(PAGE.c.counts == 1, PAGE.c.side.in_(PHYSICAL))
     if since_ns is not None:
         query = query.where(PAGE.c.happened_ns >= since_ns)
     if until_ns is not None:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, create_engine, select
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval.log.verify import Problem
-from robo_eval_incidents.bodies import BODIES
+from robo_eval_incidents.bodies import Account, Attachment, Body, Evidence, Report
 from robo_eval_incidents.checkpoint import (
     Checkpoint,
     check_stamp,
-    checkpoints_of,
     read_checkpoint,
 )
+from robo_eval_incidents.database import create_tables
 from robo_eval_incidents.followed import differences
 from robo_eval_incidents.log import IncidentLog, heads_of, open_log
-from robo_eval_incidents.record import FORM, GENESIS
-from robo_eval_incidents.schema import RECORDS
+from robo_eval_incidents.record import GENESIS, parsed
+from robo_eval_incidents.schema import CHECKPOINTS, RECORDS, USERS
+from robo_eval_incidents.text import person_key
 
 _PAGE: Final = 10_000
+_PARTS: Final = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
+_TRIGGERS: Final = (
+    "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"
+    " UNION ALL SELECT rulename FROM pg_rules WHERE schemaname = current_schema()"
+)
 _MOST: Final = 100
 """Problems of one kind that are listed."""
-_WITH_EVIDENCE: Final = frozenset({"report", "attachment"})
 _COLUMNS: Final = tuple(
     RECORDS.c[name]
     for name in ("number", "station", "sequence", "record_id", "about", "content", "sha256")
@@ -150,6 +155,8 @@ class _Check:
     seen: set[tuple[str, str]] = field(default_factory=set)
     """Records by station and id; several stations may have drafted one event under one id."""
     about: set[str] = field(default_factory=set)
+    accounts: dict[str, set[frozenset[str]]] = field(default_factory=dict)
+    """Roles that records gave to each account."""
     evidence: list[tuple[str, str, str]] = field(default_factory=list)
     """Files whose digest was recorded: by which record, path, and SHA-256."""
     steps: int = 0
@@ -164,13 +171,14 @@ class _Check:
 
     def run(self, kept: Sequence[tuple[str, Checkpoint]], signed_by: str | None) -> None:
         """Check everything."""
-        own = checkpoints_of(self.log)
+        own = self._own_checkpoints()
         self._read_checkpoints(own, kept, signed_by)
         with self.log.database.reading() as connection:
             self._check_file(connection)
             for row in _rows(connection):
                 self._check_record(*row)
             self._check_heads(connection)
+            self._check_accounts(connection)
             if not self.problems:
                 for what in differences(connection, self.log.name):
                     self.problem(what)
@@ -186,13 +194,30 @@ class _Check:
         """What SQLite says of pages, and of indexes that should hold what tables hold."""
         if self.log.database.is_server:
             self.notes.append("pages and indexes are the server's to check; see its amcheck")
+            for (name,) in connection.exec_driver_sql(_TRIGGERS):
+                self.problem(f"trigger or rule {name} of the database is not that of a log")
             return
         for (text,) in connection.exec_driver_sql("PRAGMA integrity_check(20)"):
             if text != "ok":
                 self.problem(f"the database is damaged: {text}")
+        found = set(connection.exec_driver_sql(_PARTS).all())
+        for kind, name in sorted({part[:2] for part in found ^ _parts()}):
+            self.problem(f"{kind} {name} of the database is not that of an incident log")
+
+    def _check_accounts(self, connection: Connection) -> None:
+        """That nobody may do on the web page what no record allowed."""
+        for user in connection.execute(select(USERS)):
+            roles = frozenset(str(user.roles).split())
+            if roles not in self.accounts.get(user.name, ()):
+                self.problem(f"account {user.shown_name}: has roles that no record gave to it")
 
     def _check_heads(self, connection: Connection) -> None:
-        heads = {name: (head.sequence, head.sha256) for name, head in heads_of(connection).items()}
+        heads = {}
+        for name, head in heads_of(connection).items():
+            if type(name) is str and type(head.sequence) is int:
+                heads[name] = (head.sequence, head.sha256)
+            else:
+                self.problem(f"station {name!s:.70}: has cells that are no text or number")
         for name in sorted(heads.keys() | self.stations.keys()):
             last, stated = self.stations.get(name, (0, GENESIS)), heads.get(name)
             if stated is None:
@@ -218,44 +243,51 @@ class _Check:
         stated: Any,  # noqa: ANN401
     ) -> None:
         self.records += 1
-        try:
-            digest = sha256(content.encode()).hexdigest()
-            values = json.loads(content)
-            said = (values["station"], values["sequence"], values["record_id"])
-            incident_id, kind = values["incident_id"], str(values["kind"])
-            previous, form = values["previous_sha256"], values["form"]
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
-            self.problem(f"{station!s:.70}/{sequence!s:.20}: is no record: {err!r:.80}", number)
+        name = f"{station!s:.70}/{sequence!s:.20}"
+        cells = (station, sequence, record_id, content)
+        if tuple(map(type, cells)) != (str, int, str, str) or not isinstance(about, str | None):
+            self.problem(f"{name}: has cells that are no text or number", number)
             return
-        name = f"{station}/{sequence}"
+        digest = sha256(content.encode()).hexdigest()
         if digest != stated:
             self.problem(
                 f"{name}: was changed: its SHA-256 is {digest}, not {stated!s:.80}", number
             )
-        if said != (station, sequence, record_id):
+        if number < 1:
+            self.problem(f"{name}: has the row number {number}, which no log gives", number)
+        try:
+            frame, body = parsed(content, where=name)
+        except InputError as err:
+            self.problem(str(err), number)
+            return
+        if (frame.station, frame.sequence, frame.record_id) != (station, sequence, record_id):
             self.problem(f"{name}: is filed as another record than it says it is", number)
-        if about != (incident_id if incident_id != record_id else None):
+        if about != (frame.incident_id if frame.incident_id != record_id else None):
             self.problem(f"{name}: is filed under another incident than it names", number)
-        if form != FORM or kind not in BODIES:
-            self.problem(f"{name}: is of form {form!r:.20} and kind {kind!r:.40}", number)
-        self._check_place(station, sequence, previous, name, number)
+        self._check_place(station, sequence, frame.previous_sha256, name, number)
         if (station, record_id) in self.seen:
             self.problem(f"{name}: record {record_id} is there twice", number)
         self.seen.add((station, record_id))
         self.stations[station] = (sequence, digest)
         if (station, sequence) in self.wanted:
             self.found[station, sequence] = digest
-        self.steps += bool(values.get("clock_step_ns"))
-        self._note_told(kind, record_id, about)
-        if kind in _WITH_EVIDENCE:
-            self._note_evidence(name, values.get("body"))
+        self.steps += bool(frame.clock_step_ns)
+        self._note_said(name, record_id, about, body)
 
-    def _note_told(self, kind: str, record_id: str, about: str | None) -> None:
-        """Which incidents are reported, and which are told of."""
-        if kind == "report":
-            self.reports.add(record_id)
+    def _note_said(self, name: str, record_id: str, about: str | None, body: Body) -> None:
+        """What a record says that other checks need."""
         if about is not None:
             self.about.add(about)
+        match body:
+            case Report():
+                self.reports.add(record_id)
+                self._note_evidence(name, body.evidence)
+            case Attachment():
+                self._note_evidence(name, body.evidence)
+            case Account():
+                self.accounts.setdefault(person_key(body.user), set()).add(frozenset(body.roles))
+            case _:
+                pass
 
     def _check_place(
         self, station: str, sequence: int, previous: str, name: str, number: int
@@ -272,6 +304,21 @@ class _Check:
             self.problem(f"{name}: comes after {station}/{last}; records were moved", number)
 
     # Checkpoints -------------------------------------------------------------------------------
+
+    def _own_checkpoints(self) -> list[Checkpoint]:
+        query = select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)
+        with self.log.database.reading() as connection:
+            rows = connection.execute(query).all()
+        found = []
+        for place, row in enumerate(rows, start=1):
+            if not (isinstance(row.content, str) and isinstance(row.signature, str)):
+                self.problem(f"checkpoint {place}: has cells that are no text")
+                continue
+            one = Checkpoint(content=row.content, signature=row.signature, stamp=row.stamp)
+            if one.sha256 != row.sha256:
+                self.problem(f"checkpoint {place}: is filed as another one than it is")
+            found.append(one)
+        return found
 
     def _read_checkpoints(
         self,
@@ -340,11 +387,10 @@ class _Check:
 
     # Evidence ----------------------------------------------------------------------------------
 
-    def _note_evidence(self, name: str, body: Any) -> None:  # noqa: ANN401 - of an untrusted file
-        pieces = body.get("evidence") if isinstance(body, dict) else None
-        for piece in pieces if isinstance(pieces, list) else []:
-            if isinstance(piece, dict) and isinstance(piece.get("sha256"), str):
-                self.evidence.append((name, str(piece.get("uri")), piece["sha256"]))
+    def _note_evidence(self, name: str, pieces: Sequence[Evidence]) -> None:
+        for piece in pieces:
+            if piece.sha256 is not None:
+                self.evidence.append((name, piece.uri, piece.sha256))
 
     def _check_evidence(self) -> None:
         """That files whose digest was recorded are the same; those that are elsewhere are noted."""
@@ -384,6 +430,17 @@ class _Check:
                 "no checkpoint: whoever can write the file can write all of it anew; make one with"
                 " `robo-eval incidents checkpoint` and keep it elsewhere"
             )
+
+
+@cache
+def _parts() -> frozenset[tuple[str, str, str | None]]:
+    """What an SQLite file of an incident log is made of: kind, name and text of each part."""
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        create_tables(connection, {})
+        found = frozenset(tuple(row) for row in connection.exec_driver_sql(_PARTS))
+    engine.dispose()
+    return found
 
 
 def _rows(connection: Connection) -> Iterator[Any]:

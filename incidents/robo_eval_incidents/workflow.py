@@ -21,13 +21,14 @@ class RefusedError(InputError):
     """The record would not be one that may follow; nothing was added."""
 
 
-def check(incident: Incident, body: Body, by: str) -> None:
+def check(incident: Incident, body: Body, by: str, same_as: Incident | None = None) -> None:
     """Refuse a record that may not follow.
 
     Args:
         incident: The incident as it stands.
         body: What is to be recorded about it.
         by: By whom.
+        same_as: The incident it is said to be the same event as, if it is.
 
     Raises:
         RefusedError: If it may not follow; the message says why and what would do.
@@ -41,44 +42,18 @@ def check(incident: Incident, body: Body, by: str) -> None:
                     f"incident {incident.name} is {body.severity} and {body.category} already"
                 )
         case Review():
-            _check_review(incident, body, by)
+            _check_review(incident, body, by, same_as)
         case Action():
             if incident.status is Status.DISMISSED:
                 raise RefusedError(f"incident {incident.name} was dismissed; it asks for no action")
         case Effectiveness():
             _check_effectiveness(incident, body, by)
         case Closure():
-            lacking = open_points(incident)
+            lacking = incident.open_points
             if lacking:
                 raise RefusedError(f"incident {incident.name} cannot be closed: {lacking[0]}")
         case _:
             pass
-
-
-def open_points(incident: Incident) -> list[str]:
-    """What is missing until an incident may be closed."""
-    if incident.is_closed:
-        return ["it is closed already"]
-    lacking = []
-    if not incident.is_reviewed:
-        named = ", ".join(incident.reviewers) or "nobody"
-        wanted = incident.people_needed
-        lacking.append(
-            "it needs a review"
-            if wanted == 1
-            else f"{wanted} people have to stand behind one verdict; so far {named}"
-        )
-    if incident.verdict == "dismissed" and not lacking:
-        return []
-    if incident.highest_severity.needs_two_people and not incident.measures:
-        lacking.append(f"a {incident.highest_severity} incident needs a corrective action")
-    lacking += [
-        f"action {measure.action.what!r:.60} was "
-        + ("not checked" if measure.is_effective is None else "found not to be effective")
-        for measure in incident.measures.values()
-        if not measure.is_effective
-    ]
-    return lacking
 
 
 def _check_correction(incident: Incident, body: Correction) -> None:
@@ -91,7 +66,7 @@ def _check_correction(incident: Incident, body: Correction) -> None:
         raise RefusedError(f"incident {incident.name}: the correction changes nothing")
 
 
-def _check_review(incident: Incident, body: Review, by: str) -> None:
+def _check_review(incident: Incident, body: Review, by: str, same_as: Incident | None) -> None:
     if incident.is_closed:
         raise RefusedError(f"incident {incident.name} is closed; correct or reclassify it first")
     if body.duplicate_of == incident.incident_id:
@@ -102,11 +77,32 @@ def _check_review(incident: Incident, body: Review, by: str) -> None:
             f"{by} stands behind {body.verdict!r} already; a second person has to look at"
             f" incident {incident.name}"
         )
-    own = incident.changed_by is not None and same_person(incident.changed_by, by)
+    own = any(
+        name is not None and same_person(name, by)
+        for name in (incident.changed_by, incident.classified_by)
+    )
     if own and incident.people_needed > 1:
         raise RefusedError(
             f"{by} reported or last changed incident {incident.name}, which was"
             f" {incident.highest_severity}; another person has to review it"
+        )
+    if same_as is not None:
+        _check_duplicate(incident, same_as)
+
+
+def _check_duplicate(incident: Incident, same_as: Incident) -> None:
+    """The other one has to count for this one as well."""
+    if not same_as.counts:
+        raise RefusedError(f"incident {same_as.name} does not count itself; it was dismissed")
+    if same_as.counted_report.side is not incident.counted_report.side:
+        raise RefusedError(
+            f"incident {same_as.name} happened on side {same_as.counted_report.side},"
+            f" {incident.name} on {incident.counted_report.side}; they are not the same"
+        )
+    if same_as.counted_severity.rank < incident.counted_severity.rank:
+        raise RefusedError(
+            f"incident {same_as.name} counts as {same_as.counted_severity}, {incident.name} as"
+            f" {incident.counted_severity}; reclassify {same_as.name} first"
         )
 
 

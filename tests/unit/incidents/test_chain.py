@@ -12,6 +12,7 @@ import pytest
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import open_log
+from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.bodies import Evidence, Exposure, Review
 from robo_eval_incidents.page import exposed, list_incidents
 from robo_eval_incidents.record import new_id
@@ -159,6 +160,72 @@ def test_a_doubled_record_is_found(filled, tamper):
 def test_lists_that_say_something_else_are_found(filled, tamper, statement, said):
     tamper(statement)
     assert any(said in problem for problem in _problems(filled))
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("UPDATE records SET number = number - 1000", "UPDATE page SET severity = 'near_miss'"),
+        ("UPDATE page SET counts = 2",),
+        ("UPDATE page SET counts = 'x'",),
+        ("CREATE TRIGGER t AFTER UPDATE ON stations BEGIN DELETE FROM page; END",),
+        ("CREATE VIEW v AS SELECT 1",),
+        ("CREATE TABLE notes (id INTEGER)",),
+        ("DROP INDEX records_about",),
+        ("INSERT INTO users VALUES ('m', 'M', 'x', 'reviewer', 0, 0)",),
+        ("UPDATE records SET station = CAST(station AS BLOB)",),
+        ("UPDATE records SET sequence = 'two' WHERE number = 2",),
+        ("UPDATE stations SET station = CAST(station AS BLOB)",),
+        ("UPDATE stations SET sequence = 'two'",),
+        ("UPDATE meta SET value = X'00' WHERE name = 'log_id'", "UPDATE stations SET sha256 = 'x'"),
+        ("INSERT INTO checkpoints VALUES (1, 'x', CAST('[' AS BLOB), 'y', NULL)",),
+        ("INSERT INTO checkpoints VALUES (1, 'x', '{\"heads\": {\"a\": 1e999}}', 'y', NULL)",),
+    ],
+)
+def test_what_else_may_be_done_to_a_file_is_a_problem_and_no_crash(filled, tamper, statements):
+    tamper(*statements)
+    assert not verify_log(filled).ok
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO paged VALUES ('ghost', 0)",
+        "UPDATE paged SET sequence = 'x'",
+        "UPDATE paged SET station = CAST(station AS BLOB)",
+    ],
+)
+def test_what_is_done_to_the_lists_place_does_not_stop_them(filled, tamper, statement):
+    tamper(statement)
+    verify_log(filled)
+    with open_log(filled) as log:
+        assert len(list_incidents(log).rows) == 2
+
+
+def test_roles_that_no_record_gave_are_found(log, path, tamper):
+    Accounts(log).add("R. Example", "a long password", ["operator"], by="Operator A")
+    assert verify_log(path).ok
+    log.close()
+    tamper("UPDATE users SET roles = 'operator reviewer auditor'")
+    assert "has roles that no record gave to it" in _problems(path)[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"via": "x"}, {"time_ns": "x"}, {"more": 1}, {"body": {"start_ns": 1}}, {"after": "x"}],
+)
+def test_a_record_no_program_can_read_is_a_problem_even_if_its_chain_fits(filled, tamper, change):
+    """The newest one, so that whoever forges it has but one digest to make anew."""
+    connection = sqlite3.connect(filled)
+    (content,) = connection.execute("SELECT content FROM records WHERE number = 6").fetchone()
+    connection.close()
+    changed = json.dumps(json.loads(content) | change, separators=(",", ":"), sort_keys=True)
+    digest = hashlib.sha256(changed.encode()).hexdigest()
+    tamper(
+        "UPDATE records SET content = ?, sha256 = ? WHERE number = 6", parameters=(changed, digest)
+    )
+    tamper("UPDATE stations SET sha256 = ?", parameters=(digest,))
+    assert any(problem.row == 6 for problem in verify_log(filled).problems)
 
 
 def test_lists_that_are_behind_are_no_problem(filled, report, nil, say):

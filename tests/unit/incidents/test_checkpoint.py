@@ -138,6 +138,15 @@ def test_a_changed_checkpoint_in_the_log_is_found(path, log, kept, tamper, colum
     assert any(what.startswith("checkpoint 1: ") for what in _problems(path))
 
 
+def test_a_wrong_digest_beside_a_checkpoint_is_found_and_spoils_no_other(
+    path, log, key, kept, tamper
+):
+    tamper("UPDATE checkpoints SET sha256 = 'x'")
+    assert _problems(path) == ["checkpoint 1: is filed as another one than it is"]
+    make_checkpoint(log, key, by="Operator A")
+    assert _problems(path) == ["checkpoint 1: is filed as another one than it is"]
+
+
 def test_a_removed_checkpoint_is_found_by_the_next(path, log, key, kept, tamper):
     make_checkpoint(log, key, by="Operator A")
     log.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
@@ -19,10 +20,12 @@ from robo_eval_incidents.bodies import (
     Report,
     Review,
 )
+from robo_eval_incidents.history import newest
 from robo_eval_incidents.incident import incident_of, incidents_of
 from robo_eval_incidents.record import GENESIS, Instant, Record, new_id
 from robo_eval_incidents.taxonomy import Category, Severity, Status, Via
-from robo_eval_incidents.workflow import RefusedError, check, open_points
+from robo_eval_incidents.text import name_of
+from robo_eval_incidents.workflow import RefusedError, check
 
 CONFIRMED = Review(verdict="confirmed", note="seen")
 DISMISSED = Review(verdict="dismissed", note="a test of the stop")
@@ -35,7 +38,7 @@ class Story:
         self.records = []
         self._add(report, by, via)
 
-    def _add(self, body, by, via=Via.WEB):
+    def _add(self, body, by, via=Via.WEB, after=None):
         record_id = new_id()
         first = self.records[0].record_id if self.records else record_id
         sequence = len(self.records) + 1
@@ -50,6 +53,7 @@ class Story:
             by=by,
             via=via,
             body=body,
+            after=newest(self.records) if after is None else after,
         )
         self.records.append(record)
         return record
@@ -149,8 +153,19 @@ def test_a_correction_asks_for_a_new_review_and_keeps_what_was_said(report):
     assert story.now.status == Status.REPORTED
     with pytest.raises(RefusedError, match="changes nothing"):
         story.says("B", Correction(fields={"robot": "franka"}, reason="again"))
-    with pytest.raises(RefusedError, match="the correction fails"):
-        story.says("B", Correction(fields={"happened_ns": -1}, reason="earlier"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("happened_ns", -1), ("happened_ns", "never"), ("robot", ""), ("side", "mars"),
+        ("quantities", [{"name": "force", "value": float("inf")}]), ("answers", {"x": "yes"}),
+        ("description", 7), ("robot", None), ("robot", "a\u200bb"),
+    ],
+)  # fmt: skip
+def test_a_value_no_report_takes_corrects_nothing(field, value):
+    with pytest.raises(ValueError, match=rf"fields\.{field}: "):
+        Correction(fields={field: value}, reason="because")
 
 
 @pytest.mark.parametrize("field", ["severity", "category", "evidence", "rule", "nothing"])
@@ -170,7 +185,7 @@ def test_evidence_adds_up(report):
 
 def test_a_major_one_is_closed_when_its_action_was_found_effective(report):
     story = Story(report(severity="major"))
-    assert "2 people have to stand behind one verdict" in open_points(story.now)[0]
+    assert "2 people have to stand behind one verdict" in story.now.open_points[0]
     story.says("B", CONFIRMED)
     with pytest.raises(RefusedError, match="needs a corrective action"):
         story.says("B", Closure(note="done"))
@@ -213,6 +228,148 @@ def test_what_is_refused(report):
     story.says("B", Closure(note="done"))
     with pytest.raises(RefusedError, match="is closed"):
         story.says("C", CONFIRMED)
+
+
+# One person alone ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fields", [{"side": "sim"}, {"happened_ns": 1}, {"robot": "other"}, {"episode_id": None}]
+)
+def test_nobody_alone_moves_a_critical_one_to_where_it_does_not_count(report, fields):
+    story = Story(report(severity="critical", episode_id="e1"))
+    before = story.now.report
+    story.says("Operator A", Correction(fields=fields, reason="typo"))
+    assert story.now.report != before
+    assert story.now.counted_report == before
+    story.says("Reviewer B", CONFIRMED)
+    assert story.now.counted_report == story.now.report
+
+
+def test_who_mends_a_word_does_not_stand_behind_the_severity(report):
+    story = Story(report(severity="critical"))
+    milder = Reclassification(severity="near_miss", category="collision", reason="no injury")
+    story.says("X", milder)
+    story.says("Typo", Correction(fields={"task": "pick"}, reason="typo"))
+    for name in ("X", "Typo"):
+        with pytest.raises(RefusedError, match="another person has to review it"):
+            story.says(name, CONFIRMED)
+    assert story.now.counted_severity == Severity.CRITICAL
+    story.says("Y", CONFIRMED)
+    assert story.now.reviewers == ("Y", "X")
+
+
+def test_an_invisible_letter_makes_no_second_person():
+    with pytest.raises(ValueError, match="cannot be seen"):
+        name_of("X. Y\u200b", "by")
+
+
+def test_a_duplicate_counts_no_less_than_the_other_one(log, report, say):
+    a, b = (say(log, report()).record_id for _ in "ab")
+    sim = say(log, report(side="sim")).record_id
+    worse = say(log, report(severity="minor")).record_id
+    same = lambda other: Review(verdict="dismissed", note="same", duplicate_of=other)  # noqa: E731
+    with pytest.raises(RefusedError, match="on side sim"):
+        say(log, same(sim), incident_id=a)
+    with pytest.raises(RefusedError, match="reclassify"):
+        say(log, same(a), incident_id=worse)
+    say(log, same(b), incident_id=a)
+    with pytest.raises(RefusedError, match="does not count itself"):
+        say(log, same(a), incident_id=b)
+
+
+# Stations that were apart ----------------------------------------------------------------------
+
+
+def _apart(report, *here, there, severity="near_miss"):
+    """A story told at two stations that knew only the report of each other's records."""
+    story = Story(report(severity=severity))
+    first = story.records[0]
+    for by, body in here:
+        story.says(by, body)
+    other = Story(report(severity=severity))
+    other.records = [first]
+    for by, body in there:
+        other.says(by, body)
+    apart = [
+        dataclasses.replace(record, station="cell-2") for record in other.records if record != first
+    ]
+    return incident_of([*story.records, *apart])
+
+
+def _classified(severity):
+    return Reclassification(severity=severity, category="collision", reason="looked again")
+
+
+def test_a_review_of_the_worse_says_nothing_of_the_milder(report):
+    found = _apart(
+        report,
+        ("Z", CONFIRMED),
+        there=[("Mallory", _classified("near_miss"))],
+        severity="critical",
+    )
+    assert found.counted_severity == Severity.CRITICAL
+    assert not found.is_reviewed
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_closure_of_a_near_miss_closes_nothing_critical(report, late):
+    here = [("X", CONFIRMED), ("X", Closure(note="done"))]
+    there = [("Doctor", _classified("critical"))]
+    found = _apart(report, *(there if late else here), there=here if late else there)
+    assert found.highest_severity == Severity.CRITICAL
+    assert found.status == Status.REPORTED
+    assert not found.is_reviewed
+
+
+def test_what_was_known_comes_first_whatever_the_clocks_say(report):
+    """Two tablets at one database, one of them a minute slow."""
+    story = Story(report())
+    story.says("X", CONFIRMED)
+    story.says("X", Closure(note="done"))
+    late = story.says("Doctor", _classified("critical"))
+    slow = dataclasses.replace(
+        late, station="cell-2", at=Instant(time_ns=0, monotonic_ns=0, boot_id="c")
+    )
+    found = incident_of([*story.records[:-1], slow])
+    assert found.records[-1] == slow
+    assert found.status == Status.REPORTED
+
+
+def test_a_check_that_arrives_before_its_action_counts(report):
+    story = Story(report())
+    action = story.says("B", Action(what="move it", owner="C"))
+    check_of = story.says(
+        "D", Effectiveness(action_id=action.record_id, is_effective=True, how="looked")
+    )
+    early = dataclasses.replace(
+        check_of, station="cell-2", at=Instant(time_ns=0, monotonic_ns=0, boot_id="c")
+    )
+    found = incident_of([early, *story.records[:-1]])
+    assert found.measures[action.record_id].is_effective
+
+
+def test_what_a_rule_said_at_two_stations_was_said_once(report):
+    story = Story(report(rule="stop"), by="robo-eval", via=Via.RULE)
+    said = story._add(
+        Correction(fields={"task": "pick"}, reason="more causes"), "robo-eval", Via.RULE
+    )
+    story.says("B", Correction(fields={"task": "place"}, reason="it was placing"))
+    again = dataclasses.replace(
+        said, station="cell-2", at=Instant(time_ns=10**6, monotonic_ns=0, boot_id="c")
+    )
+    found = incident_of([*story.records, again])
+    assert found.report.task == "place"
+    assert found.status == Status.REPORTED
+
+
+def test_records_that_name_each_other_are_shown_all_the_same(report):
+    story = Story(report())
+    one = story.says("B", CONFIRMED)
+    other = story.says("C", Attachment(evidence=(Evidence(uri="a.mcap"),)))
+    circle = dataclasses.replace(one, after=(other.record_id,), station="cell-2")
+    found = incident_of([story.records[0], circle, other])
+    assert len(found.records) == 3
 
 
 # Whatever people do ----------------------------------------------------------------------------

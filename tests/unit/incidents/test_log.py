@@ -20,7 +20,7 @@ import pytest
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import open_log
 from robo_eval_incidents import record as record_module
-from robo_eval_incidents.bodies import Review
+from robo_eval_incidents.bodies import Exposure, Review
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.record import GENESIS, Entry, content_digest, new_id, record_of
@@ -86,6 +86,39 @@ def test_an_incident_is_found_by_id_beginning_and_number(log, report, say):
     assert first.record_id[:8] == second.record_id[:8], "ids of one minute begin alike"
     with pytest.raises(InputError, match="several incidents"):
         log.incident(first.record_id[:8])
+
+
+@pytest.mark.parametrize("record_id", ["abc", "", "A" * 36, "x" * 36])
+def test_an_id_that_is_none_is_refused(log, nil, say, record_id):
+    with pytest.raises(InputError, match="record_id"):
+        log.append(Entry(body=nil(1), by="A", via=Via.CLI, record_id=record_id))
+    assert log.heads() == {}
+
+
+def test_the_beginning_of_an_id_is_looked_for_among_incidents(log, report, say):
+    about = say(log, report()).record_id
+    assert log.incident(about[:8]).incident_id == about, "the chain's first record begins alike"
+
+
+def test_exposure_ends_within_64_bits():
+    with pytest.raises(ValueError, match="after the year 2262"):
+        Exposure(robot="r", side="real", mode="autonomous", start_ns=2**63 - 1, seconds=1e7)
+
+
+def test_who_comes_second_opens_what_the_first_has_made(tmp_path):
+    found = []
+
+    def work():
+        with open_log(tmp_path / "incidents.db", make=True) as opened:
+            found.append(opened.station)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    assert len(set(found)) == 1
 
 
 def test_threads_of_one_program_share_a_log(log, nil, say):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Attachment, Evidence, Nil, Review
+from robo_eval_incidents.bodies import Attachment, Evidence, Exposure, Nil, Review
 from robo_eval_incidents.log import DATABASE
 from robo_eval_incidents.merge import export_records, merge
-from robo_eval_incidents.page import list_incidents
+from robo_eval_incidents.page import exposed, list_incidents
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.taxonomy import Severity, Via
 from robo_eval_incidents.verify import verify_log
@@ -211,6 +211,51 @@ def test_what_two_stations_drafted_of_one_event_is_one_incident(station, report,
     assert found.ok, found.problems
     assert merge(lab.database.path, cell).added == {"lab": 2}
     assert list_incidents(cell).rows[0].severity == Severity.MAJOR
+
+
+def test_one_station_that_forks_keeps_no_other_out(station, report, say, tmp_path):
+    lab = station("lab")
+    with open_log(tmp_path / "x" / DATABASE, station="aa", make=True) as one:
+        say(one, report(description="one"))
+        merge(one.database.path, lab)
+    with open_log(tmp_path / "y" / DATABASE, station="aa", make=True) as other:
+        say(other, report(description="other"))
+        zz = station("zz")
+        say(zz, report(severity="critical"))
+        merge(zz.database.path, other)
+        with pytest.raises(InputError, match="station aa forks at"):
+            merge(other.database.path, lab)
+    assert lab.heads()["zz"].sequence == 2
+    assert verify_log(lab.database.path).ok
+
+
+def test_hours_that_two_stations_logged_are_listed_once_everywhere(station, say):
+    lab, cell = station("lab"), station("cell")
+    body = Exposure(robot="ur5e", side="real", mode="autonomous", start_ns=10**18, seconds=5.0)
+    same = {"record_id": new_id(), "by": "robo-eval", "via": Via.RULE}
+    say(lab, body, **same)
+    say(cell, body, **same)
+    merge(cell.database.path, lab)
+    with open_log(lab.database.path, read_only=True) as reading:
+        assert exposed(reading) == exposed(lab)
+        assert len(exposed(lab)) == 1
+
+
+def test_lists_do_not_depend_on_the_order_of_arrival(station, report, say, tmp_path):
+    same = {"record_id": new_id(), "by": "robo-eval", "via": Via.RULE}
+    cells = [station("sa"), station("sb")]
+    for cell, robot in zip(cells, ("arm_1", "arm_9"), strict=True):
+        say(cell, report(rule="stop", robot=robot), **same)
+    rows = set()
+    for name, order in (("one", cells), ("other", cells[::-1])):
+        with open_log(tmp_path / name / DATABASE, make=True) as log:
+            for cell in order:
+                merge(cell.database.path, log)
+            with open_log(log.database.path, read_only=True) as reading:
+                rows |= {list_incidents(one).rows[0] for one in (log, reading)}
+            rows_of = {one.report.robot for one in (log.incidents()[0], log.incident("sa/2"))}
+            assert rows_of == {"arm_1"}
+    assert len(rows) == 1
 
 
 # Evidence --------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def _rows_of(log):
     return {
         (
             one.incident_id, one.severity, one.counted_severity, one.category, one.status,
-            one.counts, one.report.robot, one.report.happened_ns,
+            one.counts, one.counted_report.robot, one.counted_report.happened_ns,
         )
         for one in incidents_of(log.records())
     }  # fmt: skip

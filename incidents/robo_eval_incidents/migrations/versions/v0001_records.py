@@ -76,7 +76,7 @@ def _followers() -> None:
         ),
         *_texts("episode_id", "policy", nullable=True),
         *_texts("by", "description"),
-        sa.Column("counts", sa.Boolean, nullable=False),
+        sa.Column("counts", sa.Integer, nullable=False),
     )
     op.create_index("page_by_time", "page", ["happened_ns", "incident_id"])
     for column in ("severity", "status", "robot", "side", "category"):
