@@ -24,14 +24,15 @@ from robo_eval_incidents.database import create_tables
 from robo_eval_incidents.followed import differences
 from robo_eval_incidents.log import IncidentLog, heads_of, open_log
 from robo_eval_incidents.record import GENESIS, parsed
-from robo_eval_incidents.schema import CHECKPOINTS, RECORDS, USERS
+from robo_eval_incidents.schema import CHECKPOINTS, METADATA, RECORDS, USERS
 from robo_eval_incidents.text import person_key
 
 _PAGE: Final = 10_000
 _PARTS: Final = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
 _TRIGGERS: Final = (
-    "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"
-    " UNION ALL SELECT rulename FROM pg_rules WHERE schemaname = current_schema()"
+    "SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
+    " WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace"
+    " UNION ALL SELECT tablename, rulename FROM pg_rules WHERE schemaname = current_schema()"
 )
 _MOST: Final = 100
 """Problems of one kind that are listed."""
@@ -194,8 +195,9 @@ class _Check:
         """What SQLite says of pages, and of indexes that should hold what tables hold."""
         if self.log.database.is_server:
             self.notes.append("pages and indexes are the server's to check; see its amcheck")
-            for (name,) in connection.exec_driver_sql(_TRIGGERS):
-                self.problem(f"trigger or rule {name} of the database is not that of a log")
+            for table, name in connection.exec_driver_sql(_TRIGGERS):
+                if table in METADATA.tables:
+                    self.problem(f"table {table!r} has trigger or rule {name!r:.70}")
             return
         for (text,) in connection.exec_driver_sql("PRAGMA integrity_check(20)"):
             if text != "ok":
@@ -206,7 +208,7 @@ class _Check:
 
     def _check_accounts(self, connection: Connection) -> None:
         """That nobody may do on the web page what no record allowed."""
-        for user in connection.execute(select(USERS)):
+        for user in connection.execute(select(USERS.c.name, USERS.c.shown_name, USERS.c.roles)):
             roles = frozenset(str(user.roles).split())
             if roles not in self.accounts.get(user.name, ()):
                 self.problem(f"account {user.shown_name}: has roles that no record gave to it")

@@ -108,6 +108,7 @@ def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small
     assert "random" not in only.out
 
 
+@pytest.mark.slow
 def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(tmp_path, cli):
     write_episodes(tmp_path / "lab.csv")
     (tmp_path / "map.yaml").write_text(MAP)
@@ -151,6 +152,7 @@ def test_an_import_that_does_not_say_who_helped_shows_nothing_about_help(lab, cl
     assert found["frontier"]["auf"]["value"] == pytest.approx(79 / 80)
 
 
+@pytest.mark.slow
 def test_level_and_all_choose_what_is_printed(lab, cli):
     for level in (1, 2, 3, 4):
         out = cli("assess", lab, "--no-write", "--level", level).out

@@ -91,6 +91,7 @@ def test_the_index_is_the_weighted_mean_of_the_axes_and_lies_in_its_interval(cli
     assert index["weights"]["E"] == pytest.approx(0.2)
 
 
+@pytest.mark.slow
 def test_without_a_file_the_axis_is_missing_and_so_is_the_index(cli, trial):
     for name, axis, said in (
         ("retention", "M", "retention.csv"),
@@ -155,6 +156,7 @@ def test_progress_of_a_family_is_told_with_its_bends_and_steps(cli, trial):
     assert len(one["capability_by_day"]) == 15
 
 
+@pytest.mark.slow
 def test_the_bundle_holds_a_checklist_that_says_what_is_open(cli, trial):
     assert cli("assess", trial).code == 0
     text = (trial / "assessment" / "checklist.md").read_text()
@@ -172,6 +174,7 @@ def test_the_bundle_holds_a_checklist_that_says_what_is_open(cli, trial):
     assert "complete." in (trial / "assessment" / "checklist.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_frontier_is_compared_with_an_earlier_trial(cli, trial, made):
     same = findings(cli, trial, "--since", made)
     assert same["shift"]["auf"]["value"] == 0.0
@@ -182,6 +185,7 @@ def test_the_frontier_is_compared_with_an_earlier_trial(cli, trial, made):
     assert (done.code, len(done.err.strip().splitlines())) == (2, 1)
 
 
+@pytest.mark.slow
 def test_an_earlier_trial_that_does_not_verify_or_is_no_like_is_refused(
     cli, trial, made, tmp_path, small_plan
 ):

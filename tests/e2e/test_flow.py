@@ -73,6 +73,7 @@ def test_a_changed_row_fails_verification(cli, small_plan, tmp_path):
     assert "Traceback" not in result.err
 
 
+@pytest.mark.slow
 def test_scores_are_the_same_with_and_without_a_terminal(cli, environment, small_plan, tmp_path):
     assert cli("run", small_plan, "--out", "piped", "--no-report").code == 0
     leader, follower = pty.openpty()
@@ -101,6 +102,7 @@ def test_scores_are_the_same_with_and_without_a_terminal(cli, environment, small
     assert strip.sub("", piped) == strip.sub("", terminal)
 
 
+@pytest.mark.slow
 def test_crashed_episodes_are_counted_not_averaged_away(cli, tmp_path):
     (tmp_path / "crashing.py").write_text(CRASHING.format(limit=2.0))
     (tmp_path / "plan.yaml").write_text(

@@ -150,6 +150,21 @@ def test_changes_behind_its_back_are_found(log, url, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE RULE quiet AS ON DELETE TO page DO ALSO DELETE FROM exposed",
+        """CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER quiet BEFORE INSERT ON records FOR EACH ROW EXECUTE FUNCTION f()""",
+    ],
+)
+def test_what_would_drop_records_quietly_is_found(log, url, say, statement):
+    say(_report())
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)
+    assert any("'quiet'" in problem.what for problem in verify_log(url).problems)
+
+
+@pytest.mark.parametrize(
     ("target", "said"),
     [
         (f"postgresql://nobody:{PASSWORD}@127.0.0.1:9/none", "cannot be reached"),

@@ -375,7 +375,9 @@ def test_a_frozen_guard_wakes_up_stopped(scene: Scene) -> None:
     assert only_stop_commands(scene, since)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "times", [3, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(300)])]
 )

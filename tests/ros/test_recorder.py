@@ -291,7 +291,9 @@ def test_a_full_disk_is_said_and_survived(stage):
     assert restore(stage.root / "traces" / "e2").was_complete
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_stopped_recorder_closes_its_bag(stage, number, times):
     rig, recorder = stage.both("joint_states")
