@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from pydantic import ValidationError
 
@@ -25,9 +25,10 @@ from robo_eval_incidents.bodies import (
     Evidence,
     Reclassification,
     Report,
+    Review,
 )
 from robo_eval_incidents.cut import cut_out
-from robo_eval_incidents.draft import Cause, additions, cleaned, drafted, window_of
+from robo_eval_incidents.draft import Cause, added_lines, additions, cleaned, drafted, window_of
 from robo_eval_incidents.happened import (
     WINDOW_NS,
     Heard,
@@ -48,6 +49,11 @@ BY: Final = "robo-eval"
 """Who files what a rule found."""
 _IDS: Final = uuid.uuid5(uuid.NAMESPACE_URL, "robo-eval:incidents:capture")
 _MOST_PROBLEM: Final = 300
+_JUDGED: Final = (Report, Correction, Reclassification, Review)
+"""Kinds of records by which a person makes a draft their own."""
+
+_Place: TypeAlias = tuple[str, str, Side]
+"""Episode, robot and side: two trials in one log may use the same names of episodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +111,7 @@ class Capturing:
         self._log = log
         self._rules = rules
         self._folder = log.evidence_folder or trial.path
-        self._known: dict[str, list[tuple[int, str]]] | None = None
+        self._known: dict[_Place, list[tuple[int, str]]] | None = None
 
     def trial(self) -> Captured:
         """Draft what all logged episodes recorded."""
@@ -177,10 +183,10 @@ class Capturing:
         drafted_ids, known = [], 0
         for incident_id, causes in zip(ids, events, strict=True):
             report = self._report(scene, causes, heard)
-            same = self._same_event(scene, report, incident_id, ids, slack_ns)
+            same = self._same_event(report, incident_id, ids, slack_ns)
             if same is None:
                 self._say(report, incident_id)
-                self._remember(scene, report, incident_id)
+                self._remember(report, incident_id)
                 drafted_ids.append(incident_id)
             else:
                 known += 1
@@ -212,12 +218,7 @@ class Capturing:
             ) from err
 
     def _same_event(
-        self,
-        scene: Scene,
-        report: Report,
-        incident_id: str,
-        ids: Sequence[str],
-        slack_ns: int,
+        self, report: Report, incident_id: str, ids: Sequence[str], slack_ns: int
     ) -> str | None:
         """The incident that was drafted of an event; None if none was.
 
@@ -225,25 +226,28 @@ class Capturing:
         """
         if self._log.find(incident_id) is not None:
             return incident_id
-        for happened_ns, other in self._drafts().get(scene.episode_id, ()):
+        place = _place(report)
+        for happened_ns, other in [] if place is None else self._drafts()[place]:
             is_near = abs(happened_ns - report.happened_ns) <= WINDOW_NS + slack_ns
-            if is_near and other not in ids and scene.episode_id:
+            if is_near and other not in ids:
                 return other
         return None
 
-    def _drafts(self) -> dict[str, list[tuple[int, str]]]:
-        """Drafts that are in the log, by episode."""
+    def _drafts(self) -> dict[_Place, list[tuple[int, str]]]:
+        """Drafts that are in the log, by where they were; of each, when it happened and its id."""
         if self._known is None:
             self._known = defaultdict(list)
             for incident in self._log.incidents():
-                if incident.report.rule is not None:
-                    happened_ns = incident.report.happened_ns
-                    episode_id = incident.report.episode_id or ""
-                    self._known[episode_id].append((happened_ns, incident.incident_id))
+                # As it was drafted: a person may have corrected where and when it was.
+                report = incident.record.body
+                if isinstance(report, Report) and report.rule is not None:
+                    self._remember(report, incident.incident_id)
         return self._known
 
-    def _remember(self, scene: Scene, report: Report, incident_id: str) -> None:
-        self._drafts()[scene.episode_id].append((report.happened_ns, incident_id))
+    def _remember(self, report: Report, incident_id: str) -> None:
+        place = _place(report)
+        if place is not None:
+            self._drafts()[place].append((report.happened_ns, incident_id))
 
     def _say(self, body: Body, record_id: str, incident: Incident | None = None) -> None:
         about = None if incident is None else incident.incident_id
@@ -257,37 +261,49 @@ class Capturing:
     # What is added to it -----------------------------------------------------------------------
 
     def _grow(self, incident: Incident, report: Report) -> None:
-        """Add causes that became known later, as long as nobody has looked at the draft."""
+        """Add causes that became known later.
+
+        A worse one raises the severity, whoever has looked at the draft: it reopens the incident.
+        The words of a draft are left alone once a person has judged it.
+        """
+        if report.severity.rank > incident.highest_severity.rank:
+            self._raise(incident, report)
         more = additions(report, incident.report)
         if more is None or not _is_untouched(incident):
             return
-        if report.severity.rank > incident.highest_severity.rank:
-            body = Reclassification(
-                severity=report.severity,
-                category=report.category,
-                reason="A further cause of the same event was recorded.",
-            )
-            self._say(body, _own_id(incident, f"severity {report.severity}"), incident)
         if more["description"] == incident.report.description:
             return  # it is full
         reason = "Further causes of the same event were recorded."
         record_id = _own_id(incident, f"causes {more['description']}")
         self._say(Correction(fields=more, reason=reason), record_id, incident)
 
+    def _raise(self, incident: Incident, report: Report) -> None:
+        lines = ["A worse cause of the same event was recorded."]
+        lines += added_lines(report, incident.report)
+        body = Reclassification(
+            severity=report.severity, category=report.category, reason="\n".join(lines)
+        )
+        self._say(body, _own_id(incident, f"severity {report.severity}"), incident)
+
     def _attach(self, incident: Incident, scene: Scene, causes: Sequence[Cause]) -> None:
         """Cut out the trace around an event; if that fails, the draft says why."""
-        uri = f"{EVIDENCE}/{incident.incident_id}.mcap"
-        if scene.trace is None or any(each.uri == uri for each in incident.evidence):
+        if scene.trace is None or _has_piece(incident):
             return
         start_ns, end_ns = window_of(causes)
+        out = self._folder / EVIDENCE / f"{incident.incident_id}.mcap"
         try:
             cut = cut_out(
-                scene.trace, start_ns, end_ns, self._folder / uri, shift_ns=scene.shift_ns
+                scene.trace, start_ns, end_ns, out, shift_ns=scene.shift_ns, is_named_by_digest=True
             )
         except InputError as err:
             self._note(incident, str(err).replace(f"{self._trial.path}/", ""))
             return
-        evidence = Evidence(uri=uri, start_ns=cut.start_ns, end_ns=cut.end_ns, sha256=cut.sha256)
+        evidence = Evidence(
+            uri=f"{EVIDENCE}/{cut.path.name}",
+            start_ns=cut.start_ns,
+            end_ns=cut.end_ns,
+            sha256=cut.sha256,
+        )
         body = Attachment(evidence=(evidence,), note="The trace around the event.")
         self._say(body, _own_id(incident, f"cut {cut.sha256}"), incident)
 
@@ -316,8 +332,27 @@ def _owner(occurrence: Occurrence, scene: Scene) -> str:
     return str(occurrence.fields.get("episode_id") or scene.episode_id)
 
 
+def _place(report: Report) -> _Place | None:
+    """Where the event of a draft was; None for one between two episodes."""
+    if report.episode_id is None:
+        return None
+    return report.episode_id, report.robot, report.side
+
+
 def _is_untouched(incident: Incident) -> bool:
-    return incident.changed_by is None and not incident.reviews
+    """Whether no person has judged an incident, before it was reopened either."""
+    return not any(
+        isinstance(record.body, _JUDGED) and record.via is not Via.RULE
+        for record in incident.records
+    )
+
+
+def _has_piece(incident: Incident) -> bool:
+    """Whether the trace around an incident was cut out, here or at another station."""
+    own = f"{EVIDENCE}/{incident.incident_id}-"
+    return any(
+        each.uri.startswith(own) and each.uri.endswith(".mcap") for each in incident.evidence
+    )
 
 
 def _record_id(scene: Scene, first: Occurrence) -> str:

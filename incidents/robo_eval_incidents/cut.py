@@ -30,6 +30,8 @@ CUT_RECORD: Final = "robo_eval_cut"
 DAMAGE: Final = (*BROKEN, KeyError, IndexError, TypeError, AttributeError, struct.error)
 """What reading a damaged MCAP file raises."""
 
+_DIGITS: Final = 12
+"""How many digits of a digest are in the name of a file."""
 _RECORD: Final = struct.Struct("<BQ")
 """How a record of an MCAP file begins: opcode and length."""
 _STATIC: Final = "/tf_static"
@@ -60,7 +62,15 @@ class Cut:
     messages: int
 
 
-def cut_out(trace: Path, start_ns: int, end_ns: int, out: Path, *, shift_ns: int = 0) -> Cut:
+def cut_out(
+    trace: Path,
+    start_ns: int,
+    end_ns: int,
+    out: Path,
+    *,
+    shift_ns: int = 0,
+    is_named_by_digest: bool = False,
+) -> Cut:
     """Write what a trace holds between two instants to an MCAP file.
 
     Topics, definitions and metadata stay. What was said before and still held, such as
@@ -75,6 +85,8 @@ def cut_out(trace: Path, start_ns: int, end_ns: int, out: Path, *, shift_ns: int
         out: File to write or replace; its folder is made. It appears complete or not at all.
         shift_ns: Added to the times of a trace that counts from elsewhere, as simulated ones do,
             which begin at 0.
+        is_named_by_digest: Whether the first digits of its SHA-256 are put at the end of the
+            file's name, so that pieces of different copies of a trace do not get the same name.
 
     Raises:
         InputError: If the trace is missing or damaged, is no MCAP file, or holds nothing of that
@@ -101,11 +113,13 @@ def cut_out(trace: Path, start_ns: int, end_ns: int, out: Path, *, shift_ns: int
                 )
                 stream.flush()
                 os.fsync(stream.fileno())
+            sha256 = file_digest(part)
+            if is_named_by_digest:
+                out = out.with_stem(f"{out.stem}-{sha256[:_DIGITS]}")
             part.replace(out)
         finally:
             part.unlink(missing_ok=True)
         sync_folder(out.parent)
-        sha256 = file_digest(out)
     return Cut(path=out, sha256=sha256, start_ns=start_ns, end_ns=end_ns, messages=count)
 
 

@@ -86,8 +86,7 @@ def additions(new: Report, old: Report) -> dict[str, Any] | None:
         new: The later draft, of all causes or of the late ones only.
         old: The report as it stands.
     """
-    known = _causes(old)
-    lines = [line for name, line in _causes(new).items() if name not in known]
+    lines = added_lines(new, old)
     if not lines:
         return None
     room = _MOST_DESCRIPTION - len(old.description)
@@ -98,6 +97,12 @@ def additions(new: Report, old: Report) -> dict[str, Any] | None:
         both = (*old.quantities, *more)[:MOST_QUANTITIES]
         fields["quantities"] = [plain(each) for each in both]
     return fields
+
+
+def added_lines(new: Report, old: Report) -> list[str]:
+    """Lines of a later draft of an event that tell of causes an earlier one does not name."""
+    known = _causes(old)
+    return [line for name, line in _causes(new).items() if name not in known]
 
 
 def _causes(report: Report) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import re
+from datetime import date
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -10,6 +12,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.yaml_form import first_problem
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def section_of(model: type[_Model], values: Any, where: str = "") -> _Model:  # noqa: ANN401
@@ -40,4 +43,20 @@ def problem_of(err: ValidationError, model: type[BaseModel]) -> str:
         return " ".join(first_problem(err, model).split())
     # Ours; it is about the field as a whole, or begins with the field within the section.
     text = " ".join(first["msg"].removeprefix("Value error, ").split())
+    # Of a correction people know the fields, and not where a record keeps them.
+    text = text.removeprefix("fields.").replace("Input should be", "must be")
     return f"{field}: {text}" if field else text
+
+
+def day_of(text: str, field: str) -> date:
+    """A day that somebody wrote, as year, month and day.
+
+    Raises:
+        InputError: If it is none; the message names the field.
+    """
+    try:
+        if _DAY.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise InputError(f"{field}: {text!r:.60} is no day; write it like 2026-04-01")

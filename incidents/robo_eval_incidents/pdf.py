@@ -26,7 +26,6 @@ from robo_eval_incidents.standing import SideStanding, standing
 from robo_eval_incidents.taxonomy import Severity
 from robo_eval_incidents.web.history import history
 from robo_eval_incidents.web.words import SEVERITIES, spoken
-from robo_eval_incidents.workflow import open_points
 
 MOST_INCIDENTS: Final = 2_000
 """A document has no more: each takes about a hundredth of a second, and half a page."""
@@ -351,7 +350,7 @@ def _pairs(incident: Incident) -> Iterator[tuple[str, str]]:
         due = f", due {measure.action.due}" if measure.action.due is not None else ""
         whose = f"{measure.action.owner}{due}"
         yield "Action", f"{measure.action.what} ({whose}): {word[measure.is_effective]}"
-    if not incident.is_closed and (lacking := open_points(incident)):
+    if not incident.is_closed and (lacking := incident.open_points):
         yield "Open", "\n".join(lacking)
 
 

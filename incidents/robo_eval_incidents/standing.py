@@ -16,11 +16,13 @@ from robo_eval.core.names import unknown_name
 from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.safety import Safety, safety_of
+from robo_eval_incidents.bodies import Nil
 from robo_eval_incidents.exposure import HoursRow, hours_rows, total_hours
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.page import Filter, robots, tally
 from robo_eval_incidents.schema import PAGE
+from robo_eval_incidents.spans import clipped
 from robo_eval_incidents.taxonomy import Status
 from robo_eval_incidents.unlogged import nil_reports
 
@@ -131,7 +133,7 @@ def standing(
     wanted = Filter(robot=robot, since_ns=since_ns, until_ns=until_ns)
     counted = tally(log, wanted)
     waiting = [tally(log, replace(wanted, status=status)) for status in _UNREVIEWED]
-    recorded = recorded_sides(log)
+    recorded = recorded_sides(log, wanted)
     sides = {}
     for side in Side:
         counts = {name: counted.get((side.value, name), 0) for name in SEVERITIES}
@@ -149,13 +151,33 @@ def standing(
     )
 
 
-def recorded_sides(log: IncidentLog) -> frozenset[Side]:
-    """Sides of which a log holds a report or a nil report: a record of incidents was kept."""
+def recorded_sides(log: IncidentLog, wanted: Filter) -> frozenset[Side]:
+    """Sides on which a record of incidents was kept: a log holds a report or a nil report of them.
+
+    Args:
+        log: The log.
+        wanted: Of which robot and period; a nil report counts if its shift is partly within it.
+    """
+    query = select(PAGE.c.side).distinct()
+    if wanted.robot is not None:
+        query = query.where(PAGE.c.robot == wanted.robot)
+    if wanted.since_ns is not None:
+        query = query.where(PAGE.c.happened_ns >= wanted.since_ns)
+    if wanted.until_ns is not None:
+        query = query.where(PAGE.c.happened_ns < wanted.until_ns)
     with followed(log) as connection:
-        found = set(connection.execute(select(PAGE.c.side).distinct()).scalars())
+        found = set(connection.execute(query).scalars())
     if not found.issuperset(Side):
-        found.update(nil.side.value for _, nil in nil_reports(log))
+        found.update(nil.side.value for _, nil in nil_reports(log) if _is_of(nil, wanted))
     return frozenset(map(Side, found))
+
+
+def _is_of(nil: Nil, wanted: Filter) -> bool:
+    """Whether a nil report says something of a robot, if one is named, in a period."""
+    if wanted.robot is not None and nil.robot and nil.robot != wanted.robot:
+        return False
+    start_ns, end_ns = clipped((nil.start_ns, nil.end_ns), wanted.since_ns, wanted.until_ns)
+    return start_ns < end_ns
 
 
 def _of_side(

@@ -101,7 +101,7 @@ class Row(_Part):
     """One incident as it stands. Of an import, what only a log can say is left out of account."""
 
     id: RecordId | None = None
-    """Its id in the log it is from."""
+    """Its id in the log it is from, and in every log it is imported into."""
     source_id: Line | None = None
     """Its id in the table it was imported from, or of the program that wrote this one."""
     station: Line | None = None
@@ -129,7 +129,7 @@ class Row(_Part):
     status: Status | None = None
     """How far it has got; not imported: who imports stands for a report, and no review."""
     counted_severity: Severity | None = None
-    """How bad it counts until somebody has reviewed it; not imported."""
+    """How bad it counts until somebody has reviewed it; imported where it is the worse one."""
     reported_by: Line | None = None
     """Who reported it; not imported: a record is by whoever wrote it."""
     reported_at: Time | None = None

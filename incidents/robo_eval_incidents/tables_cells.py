@@ -10,7 +10,10 @@ from typing import Any, Final
 from robo_eval_incidents.bodies import LATEST_NS
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_FRACTION: Final = re.compile(r"(?P<whole>.*\d{2}:\d{2}:\d{2})[.,](?P<part>\d{1,9})(?P<zone>\D.*)?")
+_FRACTION: Final = re.compile(
+    r"(?P<whole>[\dW-]{8,10}.\d{2}:\d{2}:\d{2})[.,](?P<part>\d{1,9})(?P<zone>\D.*)?"
+)
+_MINUTE: Final = timedelta(minutes=1)
 # A spreadsheet takes a cell that begins so for a formula, which may call programs.
 _FORMULA: Final = "=+-@\t\r\uff1d\uff0b\uff0d\uff20"
 _MARK: Final = "'"
@@ -61,8 +64,11 @@ def ns_of(text: str, *, local: bool = False) -> int:
         part = int(found["part"].ljust(9, "0"))
         text = found["whole"] + (found["zone"] or "")
     moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None and not local:
+    offset = moment.utcoffset()
+    if offset is None and not local:
         raise ValueError("has no zone")
+    if offset is not None and offset % _MINUTE:
+        raise ValueError("has a zone that is not hours and minutes")
     try:
         # Without a zone, `astimezone` takes it as local.
         since = moment.astimezone(UTC) - _EPOCH

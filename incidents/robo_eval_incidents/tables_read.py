@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from robo_eval_incidents.bodies import Report, plain
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.given import section_of
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.record import MOST_BYTES, Entry
+from robo_eval_incidents.record import MOST_BYTES, Entry, Record
 from robo_eval_incidents.tables import COLUMNS, VERSION, IncidentTable, Row
 from robo_eval_incidents.tables_cells import (
     answers_of,
@@ -27,7 +28,7 @@ from robo_eval_incidents.tables_cells import (
     plain_cell,
     quantities_of,
 )
-from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.taxonomy import Via, worst
 from robo_eval_incidents.text import name_of
 
 # Made once for this use, so that ids of imported reports are those of no other program.
@@ -52,7 +53,25 @@ class Imported:
     known: int
 
 
-def read_json(path: Path) -> list[Report]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """An incident of a table.
+
+    Attributes:
+        report: What it says, as a report.
+        incident_id: Its id in the log it is from; None if the table does not say.
+    """
+
+    report: Report
+    incident_id: str | None
+
+    @property
+    def record_id(self) -> str:
+        """Id of its report in every log: the one it has, or one made of its source id."""
+        return self.incident_id or _record_id(str(self.report.source_id))
+
+
+def read_json(path: Path) -> list[Reported]:
     """The incidents of a JSON file, as reports.
 
     Raises:
@@ -83,7 +102,7 @@ def read_json(path: Path) -> list[Report]:
     return reports
 
 
-def read_csv(path: Path, *, robot: str | None = None) -> list[Report]:
+def read_csv(path: Path, *, robot: str | None = None) -> list[Reported]:
     """The incidents of a CSV file, as reports.
 
     Args:
@@ -95,28 +114,47 @@ def read_csv(path: Path, *, robot: str | None = None) -> list[Report]:
         InputError: If the file cannot be read, or a line is none; the message names file, line
             and column.
     """
-    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
     reports = []
-    try:
-        header = [column.strip() for column in next(reader, [])]
-        _check_header(path, header)
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            if len(cells) != len(header):
-                raise InputError(
-                    f"{path}: line {reader.line_num} has {len(cells)} cells; the header names"
-                    f" {len(header)}"
-                )
-            where = f"{path}: line {reader.line_num}, column "
-            values = _values_of(dict(zip(header, cells, strict=True)), robot, where)
-            reports.append(_report_of(_row_given(values, where), where))
-    except csv.Error as err:
-        raise InputError(f"{path}: line {reader.line_num}: no CSV: {err}") from err
+    for line, cells in _lines(path):
+        where = f"{path}: line {line}, column "
+        values = _values_of(cells, robot, where)
+        reports.append(_report_of(_row_given(values, where), where))
     return reports
 
 
-def read_table(path: Path, *, robot: str | None = None) -> list[Report]:
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Cells of each line by column, with its number."""
+    text = _text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    with _cells_up_to(len(text)):
+        try:
+            header = [column.strip() for column in next(reader, [])]
+            _check_header(path, header)
+            lines = [(reader.line_num, cells) for cells in reader]
+        except csv.Error as err:
+            raise InputError(f"{path}: line {reader.line_num}: no CSV: {err}") from err
+    for number, cells in lines:
+        if not any(cell.strip() for cell in cells):
+            continue
+        if len(cells) != len(header):
+            raise InputError(
+                f"{path}: line {number} has {len(cells)} cells; the header names {len(header)}"
+            )
+        yield number, dict(zip(header, cells, strict=True))
+
+
+@contextmanager
+def _cells_up_to(letters: int) -> Iterator[None]:
+    """Read longer cells than `csv` does by itself: open actions have no limit together."""
+    before = csv.field_size_limit()
+    csv.field_size_limit(max(before, letters))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def read_table(path: Path, *, robot: str | None = None) -> list[Reported]:
     """The incidents of a file, by its ending; see `read_csv` and `read_json`."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
@@ -127,13 +165,32 @@ def read_table(path: Path, *, robot: str | None = None) -> list[Report]:
     raise InputError(f"{path}: name a file that ends in .csv or .json{hint}")
 
 
+def checked_table(
+    path: Path, *, robot: str | None = None, source: str | None = None
+) -> list[Reported]:
+    """The incidents of a file as they would be filed; see `import_reports`.
+
+    Raises:
+        InputError: If the file cannot be read, a line is no incident, or two lines have one id.
+    """
+    found = []
+    seen: set[str] = set()
+    for one in read_table(path, robot=robot):
+        if source is not None:
+            one = _renamed(one, f"{source}:{one.report.source_id}", f"{path}: ")
+        _check_once(path, one, seen)
+        found.append(one)
+    return found
+
+
 def import_reports(
     log: IncidentLog, path: Path, *, by: str, robot: str | None = None, source: str | None = None
 ) -> Imported:
     """File the incidents of a table as new reports; all of them are checked before the first is.
 
-    Which report is which is told by its `source_id`, or its `id` if it has none: what is in the
-    log already is not added again.
+    Which incident is which is told by its `id`, or its `source_id` if it has none: what is in the
+    log already is not added again. An incident keeps its `id`, so that merging the log it is from
+    does not double it.
 
     Args:
         log: The log.
@@ -145,25 +202,24 @@ def import_reports(
 
     Raises:
         InputError: If the file cannot be read, a line is no incident, two lines have one id, or
-            the log has other incidents under these ids. Nothing was added then.
+            the log has something else under these ids. Nothing was added then.
     """
     by = name_of(by, "by")
-    entries = []
-    known = 0
-    seen: set[str] = set()
-    for report in read_table(path, robot=robot):
-        if source is not None:
-            report = _renamed(report, f"{source}:{report.source_id}", f"{path}: ")
-        name = str(report.source_id)
+    found = checked_table(path, robot=robot, source=source)
+    entries = [
+        Entry(body=one.report, by=by, via=Via.IMPORT, record_id=one.record_id)
+        for one in found
+        if not _is_known(log, one, path)
+    ]
+    return Imported(added=_append(log, entries), known=len(found) - len(entries))
+
+
+def _check_once(path: Path, one: Reported, seen: set[str]) -> None:
+    source_id = str(one.report.source_id)
+    for what, name in (("source id", source_id), ("id", one.record_id)):
         if name in seen:
-            raise InputError(f"{path}: source id {name!r} appears twice; one event is one incident")
-        seen.add(name)
-        entry = Entry(body=report, by=by, via=Via.IMPORT, record_id=_record_id(name))
-        if _is_known(log, entry, path):
-            known += 1
-        else:
-            entries.append(entry)
-    return Imported(added=_append(log, entries), known=known)
+            raise InputError(f"{path}: {what} {name!r} appears twice; one event is one incident")
+    seen |= {source_id, one.record_id}
 
 
 def _append(log: IncidentLog, entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -180,22 +236,32 @@ def _append(log: IncidentLog, entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(added)
 
 
-def _is_known(log: IncidentLog, entry: Entry, path: Path) -> bool:
-    """Whether a report is in the log: under its own id, or imported before."""
-    assert isinstance(entry.body, Report)
-    name = str(entry.body.source_id)
-    if _is_id(name) and log.find(name) is not None:
-        return True
-    found = log.find(entry.record_id)
+def _is_known(log: IncidentLog, one: Reported, path: Path) -> bool:
+    """Whether an incident is in the log: under its own id, or imported before."""
+    name = str(one.report.source_id)
+    for own_id in (one.incident_id, name if _is_id(name) else None):
+        own = None if own_id is None else log.find(own_id)
+        if own is not None:
+            _check_incident(own, path)
+            return True
+    found = log.find(_record_id(name))
     if found is None:
         return False
-    if plain(found.body) != plain(entry.body):
+    if plain(found.body) != plain(one.report):
         raise InputError(
             f"{path}: source id {name!r:.80} is in the log already, as {found.station}/"
             f"{found.sequence}, and says something else there; correct that one, or name this"
             " table by --source if it numbers other incidents"
         )
     return True
+
+
+def _check_incident(found: Record, path: Path) -> None:
+    if not isinstance(found.body, Report):
+        raise InputError(
+            f"{path}: id {found.record_id} is in the log as {found.station}/{found.sequence}, which"
+            " is no incident; this table was changed, or is of another log"
+        )
 
 
 def _is_id(text: str) -> bool:
@@ -209,8 +275,9 @@ def _record_id(source_id: str) -> str:
     return str(uuid.uuid5(_IMPORTED, source_id))
 
 
-def _renamed(report: Report, source_id: str, where: str) -> Report:
-    return section_of(Report, {**plain(report), "source_id": source_id}, where)
+def _renamed(one: Reported, source_id: str, where: str) -> Reported:
+    values = {**plain(one.report), "source_id": source_id}
+    return replace(one, report=section_of(Report, values, where))
 
 
 def _text(path: Path) -> str:
@@ -250,8 +317,7 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
     "answers": answers_of,
 }
 _UNREAD: Final = frozenset(
-    {"number", "station", "status", "counted_severity", "reported_by", "reported_at",
-     "reviewed_by", "open_actions"}
+    {"number", "station", "status", "reported_by", "reported_at", "reviewed_by", "open_actions"}
 )  # fmt: skip
 """Columns that say how an incident stands in the log it is from."""
 
@@ -286,10 +352,10 @@ def _row_given(values: Any, where: str) -> Row:  # noqa: ANN401 - anything may b
     return row
 
 
-def _report_of(row: Row, where: str) -> Report:
+def _report_of(row: Row, where: str) -> Reported:
     names = (
-        "robot", "side", "severity", "category", "engagement", "episode_id", "policy", "task",
-        "description", "quantities", "answers", "rule",
+        "robot", "side", "category", "engagement", "episode_id", "policy", "task", "description",
+        "quantities", "answers", "rule",
     )  # fmt: skip
     evidence = [
         {
@@ -305,6 +371,8 @@ def _report_of(row: Row, where: str) -> Report:
         Report,
         {
             **values,
+            # A milder severity that nobody has reviewed does not become the only one.
+            "severity": worst(row.severity, row.counted_severity or row.severity),
             "happened_ns": ns_of(row.time),
             "evidence": evidence,
             "source_id": row.source_id or row.id,
@@ -313,4 +381,4 @@ def _report_of(row: Row, where: str) -> Report:
     )
     if len(canonical_json(plain(report))) > MOST_BYTES - _OVERHEAD:
         raise InputError(f"{where}description: with the other fields it is too long for a record")
-    return report
+    return Reported(report=report, incident_id=row.id)

@@ -24,6 +24,8 @@ def _check(text: str, allowed: frozenset[str]) -> str:
 
 
 def _line(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())  # as nearly all are
     # Invisible letters, such as a space of no width, make two names of one.
     hidden = next((letter for letter in text if unicodedata.category(letter) == "Cf"), None)
     if hidden is not None:

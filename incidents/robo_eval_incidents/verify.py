@@ -153,7 +153,7 @@ class _Check:
     found: dict[tuple[str, int], str] = field(default_factory=dict)
     """Digests of the records that checkpoints name."""
     reports: set[str] = field(default_factory=set)
-    seen: set[tuple[str, str]] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
     """Records by station and id; several stations may have drafted one event under one id."""
     about: set[str] = field(default_factory=set)
     accounts: dict[str, set[frozenset[str]]] = field(default_factory=dict)
@@ -267,9 +267,10 @@ class _Check:
         if about != (frame.incident_id if frame.incident_id != record_id else None):
             self.problem(f"{name}: is filed under another incident than it names", number)
         self._check_place(station, sequence, frame.previous_sha256, name, number)
-        if (station, record_id) in self.seen:
+        key = f"{station} {record_id}"
+        if key in self.seen:
             self.problem(f"{name}: record {record_id} is there twice", number)
-        self.seen.add((station, record_id))
+        self.seen.add(key)
         self.stations[station] = (sequence, digest)
         if (station, sequence) in self.wanted:
             self.found[station, sequence] = digest

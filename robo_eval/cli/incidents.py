@@ -17,6 +17,13 @@ class _Verbs(TyperGroup):
 
     # Types are those of click, or of the copy of it that newer versions of typer have.
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        from robo_eval.cli.incidents_common import check_text
+
+        for argument in args:
+            check_text(argument, "an argument")
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401
         self._make()
         return super().list_commands(ctx)

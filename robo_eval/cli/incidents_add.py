@@ -18,10 +18,11 @@ from robo_eval.cli.incidents_common import (
     past_of,
     readable,
     say_filed,
+    target_of,
     time_of,
     when,
 )
-from robo_eval.cli.incidents_evidence import CopyOption
+from robo_eval.cli.incidents_evidence import CopyOption, check_evidence
 from robo_eval.cli.output import JsonOption, next_steps, quoted, say
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ def add(
     values = _completed(given, last)
     values["happened_ns"] = past_of(at, "--when")
     values |= lists_of(quantity, answer)
-    _report_of(values)  # before a log is made for it
+    # Before a log is made for it.
+    _report_of(values)
+    check_evidence(target_of(log), evidence or [], copy=copy)
     _file(values, evidence or [], by, log, station, copy=copy, json=json)
 
 

@@ -213,10 +213,11 @@ def act(
     Example: robo-eval incidents act lab/2 "longer gripper guard" --owner NAME --due 2026-04-01
     """
     from robo_eval_incidents.bodies import Action
-    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.given import day_of, section_of
 
     by = author(by, json=json)
-    body = section_of(Action, {"what": what, "owner": owner, "due": due})
+    day = None if due is None else day_of(due.strip(), "--due")
+    body = section_of(Action, {"what": what, "owner": owner, "due": day})
     with opened(log, station) as found:
         _file(found, incident, body, by, json=json)
 

@@ -85,6 +85,7 @@ def target_of(log: str | None) -> str | Path:
     from robo_eval_incidents.database import is_url
     from robo_eval_incidents.log import DATABASE
 
+    check_text(os.environ.get(LOG_VARIABLE, ""), LOG_VARIABLE)
     named = log or os.environ.get(LOG_VARIABLE) or str(default_log())
     if is_url(named):
         return named
@@ -118,14 +119,33 @@ def readable(log: str | None) -> IncidentLog:
         IncidentLogError: If it cannot be opened.
     """
     target = target_of(log)
-    is_protected = isinstance(target, Path) and target.exists() and not os.access(target, os.W_OK)
-    return opened(log, read_only=is_protected)
+    return opened(log, read_only=isinstance(target, Path) and _is_protected(target))
+
+
+def _is_protected(file: Path) -> bool:
+    """Whether a log cannot be written: it, or its folder, where SQLite puts files beside it."""
+    places = (file, file.resolve().parent)
+    return file.exists() and not all(os.access(place, os.W_OK) for place in places)
 
 
 def is_there(log: str | None) -> bool:
     """Whether the log that is meant has been made; of a server that is not asked."""
     target = target_of(log)
     return not isinstance(target, Path) or target.exists()
+
+
+def check_text(text: str, what: str) -> None:
+    """Refuse bytes that are no UTF-8, which no log can keep.
+
+    Raises:
+        InputError: If there are such; the message names what was given.
+    """
+    from robo_eval.core.errors import InputError
+
+    try:
+        text.encode()
+    except UnicodeEncodeError as err:
+        raise InputError(f"{what}: {text!r:.60} is no UTF-8 text") from err
 
 
 # Who and when ----------------------------------------------------------------------------------
@@ -170,9 +190,9 @@ def time_of(text: str, option: str) -> int:
     if text == "now":
         return _now_ns()
     if found := _AGO.fullmatch(text):
-        ago = round(float(found["number"]) * _UNITS_NS[found["unit"]])
+        ago = float(found["number"]) * _UNITS_NS[found["unit"]]
         if ago <= _now_ns():
-            return _now_ns() - ago
+            return _now_ns() - round(ago)
     try:
         return ns_of(text)
     except ValueError as err:
@@ -245,11 +265,9 @@ def say_filed(log: IncidentLog, record: Record, text: str, *, json: bool) -> Non
 
 def say_open(incident: Incident) -> None:
     """What is left to do until an incident may be closed."""
-    from robo_eval_incidents.workflow import open_points
-
     if incident.is_closed:
         return
-    lacking = open_points(incident)
+    lacking = incident.open_points
     for point in lacking:
         say(f"  open: {point}")
     if not lacking:

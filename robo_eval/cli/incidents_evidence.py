@@ -42,33 +42,66 @@ def evidence_given(
         InputError: If a file is missing, or does not lie where evidence does.
     """
     with ExitStack() as on_failure:
-        pieces = [_piece(log, file, on_failure, copy=copy) for file in files]
+        pieces = [_piece(log.database.path, file, on_failure, copy=copy) for file in files]
         if start_ns is not None:
             pieces = [{**piece, "start_ns": start_ns, "end_ns": end_ns} for piece in pieces]
         yield pieces
         on_failure.pop_all()
 
 
-def _piece(log: IncidentLog, file: Path, on_failure: ExitStack, *, copy: bool) -> dict[str, Any]:
-    from robo_eval.core.canonical import file_digest
+def check_evidence(target: str | Path, files: Sequence[Path], *, copy: bool) -> None:
+    """Refuse files that cannot be evidence of a log, which need not be there yet.
+
+    Args:
+        target: Path of the log, or its URL.
+        files: Files; see `evidence_given`.
+        copy: Whether they may lie elsewhere.
+
+    Raises:
+        InputError: If one is missing, is of the log itself, or does not lie where evidence does.
+    """
+    log = target if isinstance(target, Path) else None
+    for file in files:
+        _check_file(log, file, copy=copy)
+
+
+def _check_file(log: Path | None, file: Path, *, copy: bool) -> None:
     from robo_eval.core.errors import InputError
-    from robo_eval.log.files import explained
 
     if not file.exists():
         raise InputError(f"{file}: no such file of evidence")
-    folder = (log.evidence_folder or Path()).resolve()
-    place = file.resolve()
-    if log.database.path is not None and place == log.database.path.resolve():
+    place, folder = file.resolve(), _folder_of(log)
+    if log is not None and place in _own_files(log):
         # Reading the file of an open database also takes its locks away.
         raise InputError(f"{file}: is the log itself; evidence is another file")
+    can_copy = log is not None and not place.is_dir()
+    if not place.is_relative_to(folder) and not (copy and can_copy):
+        raise InputError(
+            f"{file}: does not lie below {folder}, where evidence of this log is; put it there"
+            + (", or add --copy" if can_copy else "")
+        )
+
+
+def _folder_of(log: Path | None) -> Path:
+    """What evidence is relative to; the current folder for a log on a server."""
+    return (Path() if log is None else log.parent).resolve()
+
+
+def _own_files(log: Path) -> set[Path]:
+    """The file of a log, and those that SQLite keeps beside it."""
+    file = log.resolve()
+    return {file, *(file.with_name(f"{file.name}{end}") for end in ("-wal", "-shm", "-journal"))}
+
+
+def _piece(log: Path | None, file: Path, on_failure: ExitStack, *, copy: bool) -> dict[str, Any]:
+    from robo_eval.core.canonical import file_digest
+    from robo_eval.log.files import explained
+
+    _check_file(log, file, copy=copy)
+    place, folder = file.resolve(), _folder_of(log)
     with explained(file, "cannot be read"):
         digest = None if place.is_dir() else file_digest(place)
-    if not place.is_relative_to(folder):
-        if not copy or digest is None or log.evidence_folder is None:
-            raise InputError(
-                f"{file}: does not lie below {folder}, where evidence of this log is; put it there"
-                + (", or add --copy" if log.evidence_folder is not None and digest else "")
-            )
+    if digest is not None and not place.is_relative_to(folder):
         place = _copied(place, folder, digest, on_failure)
     uri = place.relative_to(folder).as_posix()
     return {"uri": uri, "sha256": digest} if digest else {"uri": uri}

@@ -75,6 +75,8 @@ def checkpoint(
 
     Example: robo-eval incidents checkpoint --out /media/usb/2026-03.checkpoint
     """
+    import os
+
     from robo_eval.core.errors import InputError
     from robo_eval.log.signing import default_key, open_key
     from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
@@ -84,8 +86,14 @@ def checkpoint(
         raise InputError(f"{out}: exists already; a checkpoint is never written over")
     if not out.absolute().parent.is_dir():
         raise InputError(f"{out}: there is no folder {out.absolute().parent}")
+    if not os.access(out.absolute().parent, os.W_OK):
+        raise InputError(f"{out}: cannot be written into {out.absolute().parent}")
+    if stamp is not None and not stamp.startswith(("http://", "https://")):
+        raise InputError(f"--stamp: {stamp!r:.200} does not begin with http:// or https://")
     place = key or default_key()
     with opened(log) as found:
+        with found.database.writing():
+            pass  # a log that cannot be written is named before a key is made
         private, is_new = open_key(place)
         if is_new:
             typer.echo(f"robo-eval: a key to sign with was made: {place}", err=True)
@@ -146,6 +154,8 @@ def merge(
     from robo_eval_incidents.database import shown
     from robo_eval_incidents.merge import merge as merge_into
 
+    for source in sources:
+        _check_source(source)  # before a log is made for it
     with opened(log, make=True) as found:
         done = [(shown(source), merge_into(source, found)) for source in sources]
     if json:
@@ -166,9 +176,30 @@ def merge(
         _say_merged(name, merged)
 
 
+def _check_source(source: str) -> None:
+    """Refuse what is neither a log nor a file of records.
+
+    Raises:
+        InputError: If it is not, or cannot be read.
+    """
+    from robo_eval.core.errors import InputError
+    from robo_eval.log.files import explained
+    from robo_eval_incidents.database import is_url
+    from robo_eval_incidents.log import open_log
+    from robo_eval_incidents.merge import EXPORT_SUFFIX
+
+    path = Path(source)
+    if is_url(source) or path.suffix != EXPORT_SUFFIX or path.is_dir():
+        open_log(source, read_only=True).close()
+        return
+    with explained(path, "cannot be read"), path.open("rb") as file:
+        if not file.read(1):
+            raise InputError(f"{path}: is empty; `robo-eval incidents export` writes such files")
+
+
 def _say_merged(name: str, merged: Merged) -> None:
     added = sum(merged.added.values())
-    say(f"{name}: {added} records were new, {merged.known} known")
+    say(f"{name}: {added} record{'s' * (added != 1)} added" if added else f"{name}: nothing new")
     for station, count in merged.added.items():
         say(f"  {station}: {count}")
     if merged.files:
@@ -202,10 +233,10 @@ def import_(
 
     Example: robo-eval incidents import last-year.csv --robot arm_1 --by NAME
     """
-    from robo_eval_incidents.tables_read import import_reports, read_table
+    from robo_eval_incidents.tables_read import checked_table, import_reports
 
     by = author(by, json=json)
-    read_table(table, robot=robot)  # before a log is made for it
+    checked_table(table, robot=robot, source=source)  # before a log is made for it
     with opened(log, station, make=True) as found:
         done = import_reports(found, table, by=by, robot=robot, source=source)
     if json:

@@ -55,12 +55,16 @@ def capture(
     from robo_eval.cli.checks import check_there
 
     check_there(trial)
+    from robo_eval.log.directory import TrialDirectory
     from robo_eval_incidents.capture import capture as capture_from
+    from robo_eval_incidents.rule import read_rules
 
     if log is None:
         done = capture_from(trial, rules=rules)
         name = str(trial)
     else:
+        TrialDirectory.open(trial)  # before a log is made for it
+        read_rules(rules)
         with opened(log, station, make=True) as found:
             done = capture_from(trial, found, rules=rules)
         name = log

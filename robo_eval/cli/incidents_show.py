@@ -184,12 +184,11 @@ def show(incident: NameArgument, *, log: LogOption = None, json: JsonOption = Fa
 
 def _as_dict(incident: Incident) -> dict[str, Any]:
     from robo_eval_incidents.tables import row_of
-    from robo_eval_incidents.workflow import open_points
 
     return {
         "name": incident.name,
         **row_of(incident).model_dump(mode="json"),
-        "open": open_points(incident),
+        "open": incident.open_points,
         "records": [_record_dict(record) for record in incident.records],
     }
 

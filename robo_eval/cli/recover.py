@@ -16,23 +16,27 @@ def recover(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Make torn bags readable, and log the episodes they belong to as lost.
+    """Make torn bags readable, log the episodes they belong to as lost, and draft incidents.
 
-    Every complete chunk of a bag is kept. What is sound already is left alone, so that it may be
-    called as often as you like; `resume` does the same first. Exit code 1 if something could not
-    be read.
+    Every complete chunk of a bag is kept. Incidents are drafted if the run had opened its incident
+    log. What is sound already is left alone, so that it may be called as often as you like;
+    `resume` does the same first. Exit code 1 if something could not be read.
 
     Example: robo-eval recover runs/matched
     """
     from robo_eval.core.errors import CheckFailedError
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.incident_log import DATABASE
     from robo_eval.log.recovery import recover_trial
     from robo_eval.log.store import EpisodeStore
+    from robo_eval_incidents.capture import capture
 
     opened = TrialDirectory.open(trial)
     with opened.lock(), EpisodeStore(opened.path, durable=True) as store:
         found = recover_trial(opened, store)
         opened.write_manifest(status="interrupted", store=store)
+        if (opened.path / DATABASE).exists():
+            capture(opened.path)
     if json:
         print_json(
             {

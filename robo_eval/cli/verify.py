@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,16 +75,28 @@ def _reports(
         from robo_eval.log.verify import verify_trial
 
         rows = verify_trial(path, signed_by=signed_by)
-        if not (path / DATABASE).exists():
+        log = path / DATABASE
+        if not log.exists():
             if checkpoints:
                 raise InputError(
-                    f"{path / DATABASE}: is missing, and a checkpoint of it was given: the log of"
+                    f"{log}: is missing, and a checkpoint of it was given: the log of"
                     " incidents was lost, or the checkpoint is of another one"
                 )
-            return rows, None
+            return (_without_log(rows, log) if os.path.lexists(log) else rows), None
     from robo_eval_incidents.verify import verify_log
 
     return rows, verify_log(target, checkpoints=checkpoints, signed_by=signed_by)
+
+
+def _without_log(rows: VerificationReport, log: Path) -> VerificationReport:
+    """What was found of a trial whose log of incidents is a link to nowhere."""
+    from robo_eval.log.verify import Problem
+
+    lost = Problem(
+        file=log.name,
+        what=f"leads to {log.readlink()}, which is not there: the log of incidents is missing",
+    )
+    return replace(rows, problems=(*rows.problems, lost))
 
 
 def _is_only_log(folder: Path) -> bool:

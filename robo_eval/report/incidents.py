@@ -20,7 +20,7 @@ _MOST: Final = 100
 _LONGEST: Final = 300
 """Characters of a description that are shown."""
 _CUT: Final = "incidents/"
-"""Where the pieces of traces are that were cut out around incidents."""
+"""Where the pieces of traces are that were cut out; each begins with the id of its incident."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +134,8 @@ def _words(description: str) -> str:
 
 
 def _link(incident: Any, trial: Path) -> str:  # noqa: ANN401
-    uris = [each.uri for each in incident.evidence if each.uri.startswith(_CUT)]
+    # What people attach lies there too, under other names.
+    own = f"{_CUT}{incident.incident_id}-"
+    uris = [each.uri for each in incident.evidence if each.uri.startswith(own)]
     there = (uri for uri in uris if (trial / PurePosixPath(uri)).is_file())
     return next((f"../{quote(uri)}" for uri in there), "")

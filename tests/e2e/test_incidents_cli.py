@@ -276,6 +276,10 @@ def test_verify_looks_at_a_trial_and_its_incidents(trial, run, incidents, tmp_pa
     log.unlink()
     lost = run("verify", trial, "--checkpoint", "kept.checkpoint")
     assert_refused(lost, "incidents.db: is missing, and a checkpoint of it was given")
+    log.symlink_to(tmp_path / "unplugged" / "incidents.db")
+    unplugged = run("verify", trial)
+    assert_refused(unplugged, f"{trial}: 1 problem found", code=1)
+    assert "incidents.db: leads to " in unplugged.out
 
 
 # Stations, checkpoints, tables -----------------------------------------------------------------
@@ -304,6 +308,7 @@ def test_stations_that_were_apart_are_brought_together(lab, run, incidents, tmp_
     (merged,) = incidents("merge", "truck.db")
     assert (merged["added"], merged["known"]) == ({"truck": 2}, 0)
     assert incidents("merge", "truck.db")[0]["added"] == {}
+    assert run("incidents", "merge", "truck.db").out == "truck.db: nothing new\n"
     names = [one["name"] for one in incidents("list")["incidents"]]
     assert sorted(names) == ["lab/2", "truck/2"]
     # As a file of records as well.
@@ -362,9 +367,20 @@ WRONG = {
     "add no zone": (["add", "x", "-w", "2026-03-01T09:30"], "--when: ", "no time with its zone"),
     "add tomorrow": (["add", "x", "-w", "2200-01-01T00:00:00Z"], "is still to come"),
     "add before 1970": (["add", "x", "-w", "-999999d"], "--when: "),
+    "add ages ago": (["add", "x", "-w", f"-{'9' * 400}h"], "--when: "),
+    "add half a second of zone": (
+        ["add", "x", "-w", "2026-03-01T09:30:00+01:00:00.5"], "no time with its zone"
+    ),
+    "add bytes": (["add", "x\udcff"], "is no UTF-8 text"),
     "add bad quantity": (["add", "x", "-q", "81 N"], "is no quantity; write it like force"),
     "add bad answer": (["add", "x", "--answer", "hospital=maybe"], "answers.hospital"),
     "add no such file": (["add", "x", "-e", "nowhere.jpg"], "nowhere.jpg: no such file"),
+    "add no such file to no log": (
+        ["add", "x", "-r", "a", "-e", "nowhere.jpg", "--log", "new.db"], "nowhere.jpg: no such file"
+    ),
+    "add file from elsewhere to no log": (
+        ["add", "x", "-r", "a", "-e", "other.txt", "--log", "new/a.db"], "add --copy"
+    ),
     "add file from elsewhere": (["add", "x", "-e", "other.txt"], "add --copy"),
     "add by nobody": (["add", "x", "--by", " "], "--by: is empty"),
     "add hidden letters": (["add", "a\u202eb"], "description: holds the character U+202E"),
@@ -374,10 +390,19 @@ WRONG = {
     "nil of the future": (["nil", "--since", "-1h", "--until", "2200-01-01T00:00Z"], "to come"),
     "list bad word": (["list", "--severity", "bad"], "unknown severity 'bad'"),
     "list bad period": (["list", "--since", "now", "--until", "-1h"], "--until: "),
+    "list since ages ago": (["list", "--since", f"-{'9' * 400}h"], "--since: "),
+    "list bytes": (["list", "--robot", "\udcff"], "is no UTF-8 text"),
+    "show bytes": (["show", "\udcff/1"], "is no UTF-8 text"),
     "list bad cursor": (["list", "--after", "x"], "after: 'x' is not what a page gave"),
     "show nothing": (["show", "lab/9"], "no incident 'lab/9'"),
     "show no name": (["show", "'; drop table records"], "no incident"),
     "correct nothing": (["correct", "lab/2", "--reason", "x"], "name a field"),
+    "correct to a bad side": (
+        ["correct", "lab/2", "--side", "mars", "--reason", "x"], "robo-eval: side: must be "
+    ),
+    "correct to no number": (
+        ["correct", "lab/2", "-q", "force=1e999", "--reason", "x"], "quantities: must be a finite"
+    ),
     "correct to the same": (
         ["correct", "lab/2", "--robot", "arm_1", "--reason", "x"], "changes nothing"
     ),
@@ -388,6 +413,7 @@ WRONG = {
     "attach nothing": (["attach", "lab/2", "nowhere.jpg"], "no such file of evidence"),
     "attach to nothing": (["attach", "lab/9", "other.txt", "--copy"], "no incident 'lab/9'"),
     "attach the log": (["attach", "lab/2", "lab/incidents.db"], "is the log itself"),
+    "attach beside the log": (["attach", "lab/2", "lab/incidents.db-shm"], "is the log itself"),
     "attach half a window": (["attach", "lab/2", "a", "--since", "-1h"], "both given or both"),
     "review without verdict": (["review", "lab/2", "--note", "x"], "--confirm or --dismiss"),
     "review of a duplicate": (
@@ -395,12 +421,14 @@ WRONG = {
     ),
     "act without owner": (["act", "lab/2", "x", "--owner", ""], "owner: is empty"),
     "act on no day": (["act", "lab/2", "x", "--owner", "a", "--due", "2026-02-30"], "due: "),
+    "act on seconds": (["act", "lab/2", "x", "--owner", "a", "--due", "86400"], "--due: '86400'"),
     "check no action": (["check", "lab/2", "--effective", "--how", "x"], "no action that is open"),
     "check that action": (
         ["check", "lab/2", "--effective", "--how", "x", "--action", "3"], "has 0 actions, given 3"
     ),
     "close too early": (["close", "lab/2", "--note", "x"], "cannot be closed: it needs a review"),
     "capture nothing": (["capture", "nowhere"], "nowhere: no such trial directory"),
+    "capture of no trial into no log": (["capture", "lab", "--log", "new.db"], "is no trial"),
     "exposure of nothing": (["exposure", "nowhere"], "nowhere: no such trial directory"),
     "exposure without robot": (["exposure", "--mode", "idle"], "needs --robot, --since"),
     "exposure in no mode": (
@@ -412,6 +440,13 @@ WRONG = {
     "checkpoint by no key": (
         ["checkpoint", "--out", "a", "--key", "other.txt"], "other.txt: is no PEM file"
     ),
+    "checkpoint of no time": (
+        ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "ftp://x"], "--stamp: 'ftp://x'"
+    ),
+    "merge nothing into no log": (
+        ["merge", "lab/incidents.db", "nowhere.db", "--log", "new.db"], "nowhere.db: no such"
+    ),
+    "merge no records into no log": (["merge", "no.jsonl", "--log", "new.db"], "no.jsonl: cannot"),
     "merge nothing": (["merge", "nowhere.db"], "nowhere.db: no such incident log"),
     "merge itself": (["merge", "lab/incidents.db"], "is the log to merge into"),
     "merge something else": (["merge", "other.txt"], "other.txt: "),
@@ -438,12 +473,14 @@ WRONG = {
 def test_wrong_input_is_refused_in_one_line_and_changes_nothing(lab, run, tmp_path):
     (tmp_path / "other.txt").write_text("something else")
     (tmp_path / "other.csv").write_text("precious")
+    lab.with_name("incidents.db-shm").touch()
     before, there = records(lab), files(tmp_path)
     for name, (arguments, *words) in WRONG.items():
         done = run("incidents", *arguments, stdin=PASSWORD + "\n")
         try:
             assert_refused(done, *words)
             assert PASSWORD not in done.err
+            assert "type=" not in done.err
             assert records(lab) == before
             assert files(tmp_path).keys() == there.keys()
         except AssertionError as err:
@@ -488,9 +525,12 @@ def test_a_write_protected_log_is_read_and_named_when_written(run, incidents, ou
     incidents("add", "x", "--robot", "arm_1", "--log", folder / "incidents.db", "--station", "lab")
     log = folder / "incidents.db"
     before = log.read_bytes()
-    log.chmod(0o444)
     folder.chmod(0o555)
+    log.chmod(0o666)
     try:
+        # The file alone is of no use: SQLite puts others beside it.
+        assert incidents("list", "--log", log, as_nobody=True, folder=outside)["incidents"]
+        log.chmod(0o444)
         for verb in (["list"], ["show", "lab/2"], ["exposure"], ["rates"]):
             incidents(*verb, "--log", log, as_nobody=True, folder=outside)
         assert run("verify", log, as_nobody=True, folder=outside).code == 0
@@ -498,6 +538,12 @@ def test_a_write_protected_log_is_read_and_named_when_written(run, incidents, ou
             done = run("incidents", *verb, "--log", log, as_nobody=True, folder=outside)
             assert_refused(done, f"{log}: ", "read-only")
         assert log.read_bytes() == before
+        outside.joinpath("keys").mkdir(mode=0o777)
+        outside.joinpath("keys").chmod(0o777)
+        sign = ["checkpoint", "--out", "keys/out", "--key", "keys/new.pem", "--log", log]
+        done = run("incidents", *sign, as_nobody=True, folder=outside)
+        assert_refused(done, f"{log}: ", "read-only")
+        assert list(outside.joinpath("keys").iterdir()) == []
     finally:
         folder.chmod(0o755)
 

@@ -197,9 +197,11 @@ class Lane:
         assert incidents or "nil" in kinds
         with_trace = {row["episode_id"] for row in logged if row["trace_uri"]}
         for incident in incidents:
-            path = self.trial / "incidents" / f"{incident.incident_id}.mcap"
+            start = f"incidents/{incident.incident_id}-"
+            pieces = [each.uri for each in incident.evidence if each.uri.startswith(start)]
             has_trace = incident.report.episode_id in with_trace
-            assert path.is_file() or not has_trace, incident.report.description
+            assert len(pieces) == 1 or not has_trace, incident.report.description
+            assert all((self.trial / uri).is_file() for uri in pieces)
 
     def check_end(self, code: int, out: str, err: str) -> None:
         """It ended by the signal, or by itself: whole, or with one line that says why it cannot."""

@@ -144,8 +144,10 @@ def test_pairs_from_plan_to_report(cli, plan, robot, tmp_path):
     assert (incident.status, incident.category) == (Status.DRAFT, Category.EMERGENCY_STOP)
     assert (incident.report.episode_id, incident.report.side) == (stopped["episode_id"], "twin")
     assert "The plan had injected: estop." in incident.report.description
-    cut = trial / f"incidents/{incident.incident_id}.mcap"
-    assert file_digest(cut) == incident.evidence[-1].sha256
+    piece = incident.evidence[-1]
+    assert piece.uri.startswith(f"incidents/{incident.incident_id}-")
+    cut = trial / piece.uri
+    assert file_digest(cut) == piece.sha256
     with cut.open("rb") as stream:
         decoded = make_reader(stream, decoder_factories=[DecoderFactory()])
         pressed = {
@@ -173,7 +175,7 @@ def test_pairs_from_plan_to_report(cli, plan, robot, tmp_path):
     assert cli("verify", trial).code == 0
     page = (trial / "report" / "index.html").read_text()
     assert "AR_twin" in page
-    assert f'href="../incidents/{incident.incident_id}.mcap"' in page
+    assert f'href="../{piece.uri}"' in page
 
     before = len(logged)
     assert cli("partner", trial, "--no-report").code == 0

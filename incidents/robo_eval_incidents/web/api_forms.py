@@ -28,7 +28,6 @@ from robo_eval_incidents.incident import Incident, Measure
 from robo_eval_incidents.record import Record, content_digest
 from robo_eval_incidents.taxonomy import Category, Engagement, Severity, Status, Via
 from robo_eval_incidents.text import Name
-from robo_eval_incidents.workflow import open_points
 
 _Body = TypeVar("_Body", bound=Body)
 
@@ -284,7 +283,7 @@ class IncidentShown(Shown):
             reviewers=list(incident.reviewers),
             people_needed=incident.people_needed,
             actions=[ActionShown.of(one) for one in incident.measures.values()],
-            open_points=open_points(incident),
+            open_points=incident.open_points,
             records=[
                 RecordShown.of(one) for one in incident.records if with_views or one.kind != "view"
             ],

@@ -19,7 +19,7 @@ from robo_eval_incidents.bodies import (
     Report,
     Review,
 )
-from robo_eval_incidents.given import section_of
+from robo_eval_incidents.given import day_of, section_of
 from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.tables_cells import quantities_cell, quantities_of
 from robo_eval_incidents.taxonomy import RECORDABILITY, Answer
@@ -149,9 +149,9 @@ def action_of(fields: Fields) -> Action:
     Raises:
         InputError: If a field is none; the message names it.
     """
-    values = {name: _given(fields, name) for name in ("what", "owner")}
+    values: dict[str, Any] = {name: _given(fields, name) for name in ("what", "owner")}
     if due := fields.get("due", "").strip():
-        values["due"] = due
+        values["due"] = day_of(due, "due")
     return section_of(Action, values)
 
 

@@ -30,6 +30,7 @@ def environment() -> jinja2.Environment:
     )
     env.filters.update(
         spoken=words.spoken,
+        in_words=words.in_words,
         shown_time=words.shown_time,
         short_time=words.short_time,
         machine_time=words.machine_time,

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.bodies import LATEST_NS
-from robo_eval_incidents.taxonomy import Answer, Engagement, Severity, Status, Via
+from robo_eval_incidents.bodies import BODIES, LATEST_NS
+from robo_eval_incidents.taxonomy import (
+    RECORDABILITY,
+    Answer,
+    Category,
+    Engagement,
+    Severity,
+    Status,
+    Via,
+)
 
 SEVERITIES: Final = {
     Severity.NEAR_MISS: "near miss",
@@ -50,6 +59,11 @@ SIDES: Final = {"real": "real robot", "twin": "stand-in (twin)", "sim": "simulat
 ANSWERS: Final = {Answer.YES: "yes", Answer.NO: "no", Answer.UNKNOWN: "not known"}
 
 
+_FIELDS: Final = {name for body in BODIES.values() for name in body.model_fields}
+_TERMS: Final = sorted({*Severity, *Category, *Engagement, *RECORDABILITY, *_FIELDS})
+_TERM: Final = re.compile(rf"\b(?:{'|'.join(name for name in _TERMS if '_' in name)})\b")
+
+
 def spoken(word: object) -> str:
     """A word of the taxonomy as people read it.
 
@@ -58,6 +72,16 @@ def spoken(word: object) -> str:
         'person contact'
     """
     return str(word).replace("_", " ")
+
+
+def in_words(text: str) -> str:
+    """A sentence as people read it: words of the taxonomy and names of fields without underscores.
+
+    Example:
+        >>> in_words("incident lab/2 is near_miss; start_ns is not before end_ns of arm_1")
+        'incident lab/2 is near miss; start is not before end of arm_1'
+    """
+    return _TERM.sub(lambda found: spoken(found[0].removesuffix("_ns")), text)
 
 
 # Times -----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,17 +14,19 @@ from typing import Any
 
 import pytest
 
+from robo_eval.cli.recover import recover
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import PlannedEpisode, schedule
+from robo_eval.log.bag_writer import BagWriter
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents import capture as capturing
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Review
+from robo_eval_incidents.bodies import Body, Correction, Reclassification, Review
 from robo_eval_incidents.capture import capture
 from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.merge import merge
@@ -45,8 +48,8 @@ Said = tuple[Any, ...]
 class Lab:
     """A trial that was played, episode by episode."""
 
-    def __init__(self, folder: Path, record: Callable[..., Path]) -> None:
-        self.trial = TrialDirectory.create(folder, parse_plan(PLAN, source="plan"))
+    def __init__(self, folder: Path, record: Callable[..., Path], plan: str = PLAN) -> None:
+        self.trial = TrialDirectory.create(folder, parse_plan(plan, source="plan"))
         self.path = self.trial.path
         self._record = record
         self.planned = {side: schedule(self.trial.plan, side) for side in self.trial.plan.sides}
@@ -134,7 +137,7 @@ def test_a_stop_becomes_a_draft_with_its_trace(lab: Lab) -> None:
     assert (incident.record.by, incident.record.via) == ("robo-eval", Via.RULE)
     whole, cut = incident.evidence
     assert (lab.path / whole.uri).is_file()
-    assert cut.uri == f"incidents/{incident.incident_id}.mcap"
+    assert cut.uri == f"incidents/{incident.incident_id}-{cut.sha256[:12]}.mcap"
     assert cut.sha256 == file_digest(lab.path / cut.uri)
     window = (START_NS + 5 * S, START_NS + 25 * S)
     assert (whole.start_ns, whole.end_ns) == (cut.start_ns, cut.end_ns) == window
@@ -220,16 +223,52 @@ def test_a_worse_cause_that_comes_late_raises_a_draft_that_nobody_has_looked_at(
     assert lab.kinds() == before
 
 
-def test_what_a_person_has_looked_at_is_left_as_it_is(lab: Lab) -> None:
-    lab.play(lab.cause(15.0, "estop"))
-    capture(lab.path)
+CONFIRMED = Review(verdict="confirmed", note="A drill.")
+DISMISSED = Review(verdict="dismissed", note="A drill.")
+CORRECTED = Correction(fields={"task": "another"}, reason="It was another one.")
+
+
+def judge(lab: Lab, body: Body) -> None:
     with open_log(lab.path) as log:
         (incident,) = log.incidents()
-        review = Review(verdict="confirmed", note="A drill.")
-        log.file(review, by="R. Example", via=Via.CLI, incident_id=incident.incident_id)
+        log.file(body, by="R. Example", via=Via.CLI, incident_id=incident.incident_id)
+
+
+@pytest.mark.parametrize("body", [CONFIRMED, CORRECTED])
+def test_the_words_that_a_person_has_looked_at_are_left_as_they_are(lab: Lab, body: Body) -> None:
+    lab.play(lab.cause(15.0, "estop"))
+    capture(lab.path)
+    judge(lab, body)
     before = lab.kinds()
-    more(lab, lab.cause(16.0, "no_standstill", lab_id(lab), value="0.4", limit="0.05"))
+    more(lab, lab.cause(16.0, "torque", lab_id(lab)))
     assert lab.kinds() == before
+
+
+@pytest.mark.parametrize("body", [CONFIRMED, DISMISSED, CORRECTED])
+def test_a_worse_cause_reopens_what_a_person_has_judged(lab: Lab, body: Body) -> None:
+    lab.play(lab.cause(15.0, "estop"))
+    capture(lab.path)
+    judge(lab, body)
+    (before,) = lab.incidents()
+    late = (16.0, "event", "person_contact", "at the gate", {})
+    more(lab, late)
+    (incident,) = lab.incidents()
+    assert (incident.severity, incident.category) == (Severity.MAJOR, Category.PERSON_CONTACT)
+    assert (incident.counts, incident.is_reviewed, incident.status) == (True, False, Status.DRAFT)
+    assert incident.report.description == before.report.description
+    assert incident.records[-1].body.reason.splitlines() == [
+        "A worse cause of the same event was recorded.",
+        "- 1.00 s later, person_contact: at the gate",
+    ]
+    kinds = lab.kinds()
+    more(lab, late)
+    capture(lab.path)
+    assert lab.kinds() == kinds
+    # Whoever finds it to be milder all the same has the last word.
+    judge(lab, Reclassification(severity="minor", category="collision", reason="A touch."))
+    kinds = lab.kinds()
+    more(lab, late)
+    assert lab.kinds() == kinds
 
 
 def lab_id(lab: Lab) -> str:
@@ -238,14 +277,16 @@ def lab_id(lab: Lab) -> str:
 
 def more(lab: Lab, *said: Said) -> None:
     """Capture again, after the guard has said more of the first episode."""
-    from robo_eval_incidents.happened import guard_occurrence, scene_of
+    from robo_eval_incidents.happened import Occurrence, guard_occurrence, scene_of
     from robo_eval_incidents.rule import read_rules
 
     with EpisodeStore(lab.path, durable=False, read_only=True) as store:
         scene = scene_of(next(iter(store.episodes())), lab.path, says_help=True)
     heard = [
         guard_occurrence(name, text, START_NS + round(second * S), values)
-        for second, _, name, text, values in said
+        if on == "cause"
+        else Occurrence(on="event", name=name, text=text, time_ns=START_NS + round(second * S))
+        for second, on, name, text, values in said
     ]
     with open_log(lab.path) as log:
         capturing.Capturing(lab.trial, log, read_rules()).scene(scene, heard)
@@ -292,9 +333,9 @@ def test_a_stop_that_the_plan_provoked_says_so(lab: Lab) -> None:
 # Where the trace says nothing ------------------------------------------------------------------
 
 
-def torn(folder: Path) -> None:
+def torn(folder: Path, share: float = 0.9) -> None:
     path = folder / f"{folder.name}_0.mcap"
-    path.write_bytes(path.read_bytes()[: path.stat().st_size * 9 // 10])
+    path.write_bytes(path.read_bytes()[: round(path.stat().st_size * share)])
 
 
 def useless(folder: Path) -> None:
@@ -359,6 +400,21 @@ def test_an_episode_was_lost_where_its_trace_ends(lab: Lab) -> None:
     assert incident.report.happened_ns == START_NS + 29_900_000_000
     missing(lab.path / "traces" / name)
     assert capture(lab.path).drafted == ()
+
+
+@pytest.mark.parametrize("has_log", [True, False])
+def test_what_is_recovered_is_drafted_where_a_run_had_a_log(lab: Lab, has_log: bool) -> None:
+    name = lab.next(Side.TWIN).episode_id
+    start = {"episode_id": name, "policy_digest": "1" * 64, "start_ns": START_NS, "robot": "arm"}
+    with BagWriter(lab.path / "traces" / name, [], chunk_bytes=1024, start=start):
+        pass
+    if has_log:
+        open_log(lab.path, make=True).close()
+    recover(lab.path, json=True)
+    assert (lab.path / "incidents.db").exists() is has_log
+    if has_log:
+        (incident,) = lab.incidents()
+        assert (incident.report.episode_id, incident.report.robot) == (name, "arm")
 
 
 @pytest.mark.parametrize(
@@ -458,12 +514,55 @@ def test_another_log_gets_the_same_incident_and_its_own_piece(lab: Lab, tmp_path
         there = capture(lab.path, log)
         assert capture(lab.path).drafted == there.drafted
         (incident_id,) = there.drafted
-        assert (tmp_path / "site" / "incidents" / f"{incident_id}.mcap").is_file()
-        assert [each.uri for each in log.incident(incident_id).evidence] == [
-            f"incidents/{incident_id}.mcap"
-        ]
-        merge(lab.path / "incidents.db", log)
+        (piece,) = log.incident(incident_id).evidence
+        assert (tmp_path / "site" / piece.uri).is_file()
+        assert piece.uri == f"incidents/{incident_id}-{piece.sha256[:12]}.mcap"
+        assert merge(lab.path / "incidents.db", log).files == []
         assert [each.incident_id for each in log.incidents()] == [incident_id]
+
+
+def test_pieces_of_two_copies_of_a_trace_both_stay(lab: Lab, tmp_path: Path) -> None:
+    name = lab.play(lab.cause(8.0, "estop"))
+    shutil.copytree(lab.path, tmp_path / "copy")
+    torn(tmp_path / "copy" / "traces" / name, 0.45)
+    with open_log(tmp_path / "copy", station="copy", make=True) as log:
+        capture(tmp_path / "copy", log)
+    with open_log(tmp_path / "site" / "incidents.db", station="site", make=True) as log:
+        capture(lab.path, log)
+        copied = merge(tmp_path / "copy" / "incidents.db", log).files
+        (incident,) = log.incidents()
+    cuts = [each for each in incident.evidence if each.uri.startswith("incidents/")]
+    assert len({each.uri for each in cuts}) == len({each.sha256 for each in cuts}) == 2
+    assert len(copied) == 1
+    assert verify_log(tmp_path / "site" / "incidents.db").ok
+    # What was cut out elsewhere is not cut out again.
+    with open_log(tmp_path / "site" / "incidents.db") as log:
+        capture(tmp_path / "copy", log)
+        assert log.incident(incident.incident_id).evidence == incident.evidence
+
+
+@pytest.mark.parametrize("plan", [PLAN, PLAN.replace("lab", "site")])
+def test_two_robots_that_play_at_once_have_incidents_of_their_own(
+    lab: Lab, record, tmp_path, plan
+) -> None:
+    other = Lab(tmp_path / "other", record, plan)
+    names = [
+        lab.play(lab.cause(15.0, "estop"), robot="cell_a"),
+        other.play(lab.cause(15.0, "estop", lab_id(lab)), robot="cell_b", at_s=20),
+    ]
+    assert names[0] == names[1]
+    with open_log(tmp_path / "site" / "incidents.db", make=True) as log:
+        for trial in (lab, other, lab, other):
+            capture(trial.path, log)
+        assert [each.report.robot for each in log.incidents()] == ["cell_a", "cell_b"]
+
+
+def test_a_draft_whose_place_a_person_corrected_is_the_same_event(lab: Lab) -> None:
+    name = lab.play(lab.cause(8.0, "force"), lab.cause(8.5, "torque"))
+    capture(lab.path)
+    judge(lab, Correction(fields={"robot": "arm_2", "episode_id": "e7"}, reason="A wrong label."))
+    (lab.path / "traces" / name / f"{name}_0.mcap").unlink()
+    assert capture(lab.path).drafted == ()
 
 
 def test_own_rules_decide(lab: Lab, tmp_path: Path) -> None:

@@ -102,7 +102,9 @@ def test_an_event_of_before_is_no_state_that_still_holds(bag: Path, tmp_path: Pa
 
 def test_the_same_part_is_the_same_bytes(bag: Path, tmp_path: Path) -> None:
     first = cut_out(bag, START_NS, START_NS + 5 * S, tmp_path / "a.mcap")
-    again = cut_out(bag, START_NS, START_NS + 5 * S, tmp_path / "b.mcap")
+    again = cut_out(bag, START_NS, START_NS + 5 * S, tmp_path / "b.mcap", is_named_by_digest=True)
+    assert again.path == tmp_path / f"b-{again.sha256[:12]}.mcap"
+    assert sorted(path.name for path in tmp_path.glob("b*")) == [again.path.name]
     assert first.sha256 == again.sha256
 
 

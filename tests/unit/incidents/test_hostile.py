@@ -60,7 +60,7 @@ OTHER = (
     "@SUM(1+1)*cmd|' /C calc'!A0",
     "%s%n%x %(name)s {0.__class__}",
     "$(touch /tmp/harmed) `id` ; rm -rf /",
-    "e\u0301\u0301\u0301 ﷽ 🤖 \N{ZERO WIDTH JOINER} 中文",
+    "e\u0301\u0301\u0301 ﷽ 🤖 中文",
     "&lt;b&gt; &amp;amp; &#60;",
     "../../../../etc/passwd",
     "a\nb\n\nc",

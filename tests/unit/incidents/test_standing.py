@@ -120,6 +120,30 @@ def test_hours_of_which_nobody_said_that_nothing_happened_are_no_good_record(log
     assert found.score.low < 1.0
 
 
+def test_only_who_was_there_says_that_nothing_happened(log, say):
+    say(log, exposed(100))
+    say(log, Nil(start_ns=0, end_ns=HOUR))
+    say(log, Nil(start_ns=START, end_ns=START + HOUR, robot="zz"))
+    of_another = standing(log, START, robot="ur5e").real
+    assert of_another.counts is None
+    assert of_another.score.value is None
+    assert standing(log, robot="ur5e").real.counts is not None, "a shift of the whole station"
+    assert standing(log, START).real.counts is not None, "one robot of all of them"
+    say(log, Nil(start_ns=START - HOUR, end_ns=START + 1, robot="ur5e"))
+    assert standing(log, START, robot="ur5e").real.score.value == 1.0
+    assert standing(log, START + 2 * HOUR, robot="ur5e").real.counts is None
+
+
+def test_a_report_is_a_record_of_its_own_robot_and_time(log, say, report):
+    say(log, exposed(100))
+    say(log, report(happened_ns=START + HOUR, robot="arm-2"))
+    say(log, report(happened_ns=START + HOUR))
+    assert standing(log, START, START + HOUR).real.counts is None
+    assert standing(log, START, START + 2 * HOUR, "ur5e").real.counts is not None
+    say(log, exposed(1, robot="arm-3"))
+    assert standing(log, START, START + 2 * HOUR, "arm-3").real.counts is None
+
+
 def test_drafts_count_and_dismissed_incidents_do_not(log, say, report):
     say(log, exposed(100))
     draft = say(log, report(severity="minor", rule="stop"), by="guard", via=Via.RULE)
@@ -190,6 +214,8 @@ def filled(tmp_path_factory):
             )  # fmt: skip
             log.file(body, by="Operator A", via=Via.CLI)
         log.file(exposed(8.0), by="Operator A", via=Via.CLI)
+        quiet = Nil(start_ns=START + 4 * HOUR, end_ns=START + 20 * HOUR)
+        log.file(quiet, by="Operator A", via=Via.CLI)
         yield log
 
 

@@ -317,6 +317,28 @@ def test_a_refused_form_keeps_what_was_typed(browse) -> None:
     assert ">words to keep</textarea>" in answer.text
 
 
+def test_refusals_are_in_words(browse) -> None:
+    reviewer = browse("reviewer")
+    same = {"severity": "near_miss", "category": "person_contact"}
+    path = f"/incidents/{reviewer.report(**same)}"
+    answer = reviewer.post(f"{path}/reclassify", same | {"reason": "none"})
+    assert answer.status_code == 409
+    assert "is near miss and person contact already" in answer.text
+    quiet = {"start": "2026-03-01T09:00", "end": "2026-03-01T08:00"}
+    answer = reviewer.post("/nil", quiet)
+    assert answer.status_code == 422
+    assert "Start is not before end" in answer.text
+
+
+def test_a_due_day_is_a_day(browse) -> None:
+    reviewer = browse("reviewer")
+    path = f"/incidents/{reviewer.report()}"
+    fields = {"what": "longer guard", "owner": "second", "due": "86400"}
+    answer = reviewer.post(f"{path}/act", fields)
+    assert answer.status_code == 422
+    assert "is no day; write it like 2026-04-01" in answer.text
+
+
 def test_a_correction_shows_what_it_changed(browse) -> None:
     operator = browse("operator")
     path = f"/incidents/{operator.report()}"

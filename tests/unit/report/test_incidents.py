@@ -38,11 +38,12 @@ def test_an_incident_is_a_line_with_a_link_to_its_trace(tmp_path: Path) -> None:
     with open_log(tmp_path / "incidents.db", station="cell", make=True) as log:
         first = log.file(report(), by="robo-eval", via=Via.RULE).record_id
         log.file(report(1, side="real", episode_id=None), by="R. Example", via=Via.CLI)
-        uri = f"incidents/{first}.mcap"
-        body = Attachment(evidence=(Evidence(uri=uri),))
+        uri, photo = f"incidents/{first}-0123456789ab.mcap", "incidents/0123456789abcdef-gate.jpg"
+        body = Attachment(evidence=(Evidence(uri=photo), Evidence(uri=uri)))
         log.file(body, by="robo-eval", via=Via.RULE, incident_id=first)
-    assert incident_list(tmp_path).lines[0].link == ""  # there is no such file
     (tmp_path / "incidents").mkdir()
+    (tmp_path / photo).write_bytes(b"")
+    assert incident_list(tmp_path).lines[0].link == ""  # there is no such file
     (tmp_path / uri).write_bytes(b"")
     found = incident_list(tmp_path)
     assert found.text == "2 incidents in the log. Drafted by a rule and not reviewed: 1."

@@ -190,7 +190,7 @@ def _page(
 ) -> HTMLResponse:
     user = session.user
     may = {what: may_record(user, kind, incident) for what, (kind, _) in _FORMS.items()}
-    open_points = [] if incident.is_closed else workflow.open_points(incident)
+    open_points = [] if incident.is_closed else incident.open_points
     return render(
         request,
         "incident.html.j2",
