@@ -98,7 +98,7 @@ class IncidentLog:
         self.name: Final = self.database.name
         self._statements: Final = _Statements(is_server=self.database.is_server)
         try:
-            self.meta: Final = self._read_meta()
+            self.meta: Final = self.database.persistently(self._read_meta)
             self.station: Final = station_name(station or self.meta.get("station") or "unnamed")
             self.is_named: Final = bool(station or self.meta.get("station"))
         except BaseException:

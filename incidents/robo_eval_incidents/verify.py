@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
-from hashlib import sha256
+from functools import cache, partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, create_engine, select
+from sqlalchemy import Connection, create_engine, func, select
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval.log.verify import Problem
-from robo_eval_incidents.bodies import Account, Attachment, Body, Evidence, Report
 from robo_eval_incidents.checkpoint import (
     Checkpoint,
     check_stamp,
@@ -23,11 +23,14 @@ from robo_eval_incidents.checkpoint import (
 from robo_eval_incidents.database import create_tables
 from robo_eval_incidents.followed import differences
 from robo_eval_incidents.log import IncidentLog, heads_of, open_log
-from robo_eval_incidents.record import GENESIS, parsed
+from robo_eval_incidents.record import GENESIS
+from robo_eval_incidents.scan import Helpers, Scan
 from robo_eval_incidents.schema import CHECKPOINTS, METADATA, RECORDS, USERS
-from robo_eval_incidents.text import person_key
 
+_Lists: TypeAlias = Callable[[], list[str]]
 _PAGE: Final = 10_000
+_LARGE: Final = 20_000
+"""Records from which on it is worth to look at the database beside them."""
 _PARTS: Final = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
 _TRIGGERS: Final = (
     "SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
@@ -36,10 +39,6 @@ _TRIGGERS: Final = (
 )
 _MOST: Final = 100
 """Problems of one kind that are listed."""
-_COLUMNS: Final = tuple(
-    RECORDS.c[name]
-    for name in ("number", "station", "sequence", "record_id", "about", "content", "sha256")
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +120,7 @@ def verify_log(
     """
     kept = [(str(path), read_checkpoint(path)) for path in checkpoints]
     with open_log(target, read_only=True) as log:
-        check = _Check(log)
+        check = _Check(log, target)
         try:
             check.run(kept, signed_by)
         except InputError as err:
@@ -131,8 +130,8 @@ def verify_log(
         log=log.name,
         problems=tuple(check.problems),
         notes=tuple(check.notes),
-        records=check.records,
-        stations=dict(sorted(check.stations.items())),
+        records=check.scan.records,
+        stations=dict(sorted(check.scan.stations.items())),
         checkpoints=check.checkpoints,
     )
 
@@ -142,26 +141,14 @@ class _Check:
     """One pass over a log."""
 
     log: IncidentLog
+    target: str | Path
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    records: int = 0
     checkpoints: int = 0
-    stations: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Number and digest of the newest record seen."""
-    wanted: dict[tuple[str, int], str] = field(default_factory=dict)
-    """Digests that checkpoints name, by station and number."""
-    found: dict[tuple[str, int], str] = field(default_factory=dict)
-    """Digests of the records that checkpoints name."""
-    reports: set[str] = field(default_factory=set)
-    seen: set[str] = field(default_factory=set)
-    """Records by station and id; several stations may have drafted one event under one id."""
-    about: set[str] = field(default_factory=set)
-    accounts: dict[str, set[frozenset[str]]] = field(default_factory=dict)
-    """Roles that records gave to each account."""
-    evidence: list[tuple[str, str, str]] = field(default_factory=list)
-    """Files whose digest was recorded: by which record, path, and SHA-256."""
-    steps: int = 0
-    """Records that were written after somebody set the clock."""
+    wanted: set[tuple[str, int]] = field(default_factory=set)
+    """Records that checkpoints name, by station and number."""
+    scan: Scan = field(default_factory=Scan)
+    """What the records say."""
 
     def problem(self, what: str, row: int | None = None) -> None:
         """Note something that is not as it was recorded."""
@@ -175,42 +162,60 @@ class _Check:
         own = self._own_checkpoints()
         self._read_checkpoints(own, kept, signed_by)
         with self.log.database.reading() as connection:
-            self._check_file(connection)
-            for row in _rows(connection):
-                self._check_record(*row)
-            self._check_heads(connection)
-            self._check_accounts(connection)
-            if not self.problems:
-                for what in differences(connection, self.log.name):
-                    self.problem(what)
+            self._run_on(connection)
+        if self.log.database.is_server:
+            self.notes.append("pages and indexes are the server's to check; see its amcheck")
         self._compare_checkpoints(own, kept)
         if signed_by is not None and not self.checkpoints:
             self.problem(f"there is no checkpoint that {signed_by} could have signed")
         self._check_evidence()
         self._say_notes()
 
+    def _run_on(self, connection: Connection) -> None:
+        newest = connection.execute(select(func.max(RECORDS.c.number))).scalar()
+        name = self.log.name
+        with (
+            Helpers(self.target, name, newest, self.wanted) as helpers,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            # What SQLite compares by itself needs no turn of Python's.
+            aside = pool.submit(self._look_aside) if helpers.is_large else None
+            self.scan = helpers.scan(connection)
+            for problem in self.scan.problems:
+                self.problem(problem.what, problem.row)
+            self._check_ids(connection)
+            self._check_heads(connection)
+            self._check_accounts(connection)
+            parts, lists = aside.result() if aside else _looked_at(self.log, connection)
+            for what in parts:
+                self.problem(what)
+            for what in [] if self.problems else lists():
+                self.problem(what)
+
     # The database ------------------------------------------------------------------------------
 
-    def _check_file(self, connection: Connection) -> None:
-        """What SQLite says of pages, and of indexes that should hold what tables hold."""
-        if self.log.database.is_server:
-            self.notes.append("pages and indexes are the server's to check; see its amcheck")
-            for table, name in connection.exec_driver_sql(_TRIGGERS):
-                if table in METADATA.tables:
-                    self.problem(f"table {table!r} has trigger or rule {name!r:.70}")
-            return
-        for (text,) in connection.exec_driver_sql("PRAGMA integrity_check(20)"):
-            if text != "ok":
-                self.problem(f"the database is damaged: {text}")
-        found = set(connection.exec_driver_sql(_PARTS).all())
-        for kind, name in sorted({part[:2] for part in found ^ _parts()}):
-            self.problem(f"{kind} {name} of the database is not that of an incident log")
+    def _look_aside(self) -> tuple[list[str], _Lists]:
+        with open_log(self.target, read_only=True) as log, log.database.reading() as connection:
+            parts, lists = _looked_at(log, connection)
+            try:
+                found = lists()
+            except Exception as err:  # noqa: BLE001 - of records that are none
+                # They are told of by whoever reads the records; if not, this is.
+                return parts, partial(_raise, err)
+            return parts, lambda: found
+
+    def _check_ids(self, connection: Connection) -> None:
+        """That no station has a record twice; several may have drafted one event under one id."""
+        columns = (RECORDS.c.record_id, RECORDS.c.station)
+        query = select(*columns).group_by(*columns).having(func.count() > 1).limit(_MOST)
+        for record_id, station in connection.execute(query):
+            self.problem(f"station {station!s:.70}: record {record_id!s:.70} is there twice")
 
     def _check_accounts(self, connection: Connection) -> None:
         """That nobody may do on the web page what no record allowed."""
         for user in connection.execute(select(USERS.c.name, USERS.c.shown_name, USERS.c.roles)):
             roles = frozenset(str(user.roles).split())
-            if roles not in self.accounts.get(user.name, ()):
+            if roles not in self.scan.accounts.get(user.name, ()):
                 self.problem(f"account {user.shown_name}: has roles that no record gave to it")
 
     def _check_heads(self, connection: Connection) -> None:
@@ -220,8 +225,8 @@ class _Check:
                 heads[name] = (head.sequence, head.sha256)
             else:
                 self.problem(f"station {name!s:.70}: has cells that are no text or number")
-        for name in sorted(heads.keys() | self.stations.keys()):
-            last, stated = self.stations.get(name, (0, GENESIS)), heads.get(name)
+        for name in sorted(heads.keys() | self.scan.stations.keys()):
+            last, stated = self.scan.stations.get(name, (0, GENESIS)), heads.get(name)
             if stated is None:
                 self.problem(f"station {name}: is not in the table of stations")
             elif stated[0] > last[0]:
@@ -231,80 +236,6 @@ class _Check:
                 )
             elif stated != last:
                 self.problem(f"station {name}: its newest record is not the one it stated")
-
-    # Records -----------------------------------------------------------------------------------
-
-    def _check_record(
-        self,
-        number: int,
-        station: Any,  # noqa: ANN401 - cells of an untrusted file
-        sequence: Any,  # noqa: ANN401
-        record_id: Any,  # noqa: ANN401
-        about: Any,  # noqa: ANN401
-        content: Any,  # noqa: ANN401
-        stated: Any,  # noqa: ANN401
-    ) -> None:
-        self.records += 1
-        name = f"{station!s:.70}/{sequence!s:.20}"
-        cells = (station, sequence, record_id, content)
-        if tuple(map(type, cells)) != (str, int, str, str) or not isinstance(about, str | None):
-            self.problem(f"{name}: has cells that are no text or number", number)
-            return
-        digest = sha256(content.encode()).hexdigest()
-        if digest != stated:
-            self.problem(
-                f"{name}: was changed: its SHA-256 is {digest}, not {stated!s:.80}", number
-            )
-        if number < 1:
-            self.problem(f"{name}: has the row number {number}, which no log gives", number)
-        try:
-            frame, body = parsed(content, where=name)
-        except InputError as err:
-            self.problem(str(err), number)
-            return
-        if (frame.station, frame.sequence, frame.record_id) != (station, sequence, record_id):
-            self.problem(f"{name}: is filed as another record than it says it is", number)
-        if about != (frame.incident_id if frame.incident_id != record_id else None):
-            self.problem(f"{name}: is filed under another incident than it names", number)
-        self._check_place(station, sequence, frame.previous_sha256, name, number)
-        key = f"{station} {record_id}"
-        if key in self.seen:
-            self.problem(f"{name}: record {record_id} is there twice", number)
-        self.seen.add(key)
-        self.stations[station] = (sequence, digest)
-        if (station, sequence) in self.wanted:
-            self.found[station, sequence] = digest
-        self.steps += bool(frame.clock_step_ns)
-        self._note_said(name, record_id, about, body)
-
-    def _note_said(self, name: str, record_id: str, about: str | None, body: Body) -> None:
-        """What a record says that other checks need."""
-        if about is not None:
-            self.about.add(about)
-        match body:
-            case Report():
-                self.reports.add(record_id)
-                self._note_evidence(name, body.evidence)
-            case Attachment():
-                self._note_evidence(name, body.evidence)
-            case Account():
-                self.accounts.setdefault(person_key(body.user), set()).add(frozenset(body.roles))
-            case _:
-                pass
-
-    def _check_place(
-        self, station: str, sequence: int, previous: str, name: str, number: int
-    ) -> None:
-        last, head = self.stations.get(station, (0, GENESIS))
-        if sequence == last + 1:
-            if previous != head:
-                self.problem(f"{name}: does not follow the record before it", number)
-            return
-        if sequence > last:
-            between = sequence - last - 1
-            self.problem(f"{name}: {between} record{'s' * (between > 1)} before it missing", number)
-        else:
-            self.problem(f"{name}: comes after {station}/{last}; records were moved", number)
 
     # Checkpoints -------------------------------------------------------------------------------
 
@@ -349,8 +280,8 @@ class _Check:
         if signed_by is not None and checkpoint.signer != signed_by:
             self.problem(f"{place}: was signed by {checkpoint.signer}, not by {signed_by}")
         self._note_stamp(place, checkpoint)
-        for name, (sequence, digest) in checkpoint.heads.items():
-            self.wanted[name, sequence] = digest
+        for name, (sequence, _) in checkpoint.heads.items():
+            self.wanted.add((name, sequence))
         return False
 
     def _note_stamp(self, place: str, checkpoint: Checkpoint) -> None:
@@ -376,13 +307,13 @@ class _Check:
             if checkpoint.problems():
                 continue
             for station, (sequence, digest) in sorted(checkpoint.heads.items()):
-                last = self.stations.get(station, (0, GENESIS))[0]
+                last = self.scan.stations.get(station, (0, GENESIS))[0]
                 if last < sequence:
                     self.problem(
                         f"{place}: station {station} had {sequence} records, {sequence - last} of"
                         " them are lost"
                     )
-                elif self.found.get((station, sequence)) != digest:
+                elif self.scan.found.get((station, sequence)) != digest:
                     self.problem(
                         f"{place}: {station}/{sequence} is not the record it names; the chain was"
                         " written anew"
@@ -390,16 +321,11 @@ class _Check:
 
     # Evidence ----------------------------------------------------------------------------------
 
-    def _note_evidence(self, name: str, pieces: Sequence[Evidence]) -> None:
-        for piece in pieces:
-            if piece.sha256 is not None:
-                self.evidence.append((name, piece.uri, piece.sha256))
-
     def _check_evidence(self) -> None:
         """That files whose digest was recorded are the same; those that are elsewhere are noted."""
         folder = self.log.evidence_folder
-        absent = []
-        for name, uri, digest in self.evidence:
+        scan, absent = self.scan, []
+        for name, uri, digest in scan.evidence:
             path = None if folder is None else folder / uri
             if path is None or not path.is_file():
                 absent.append(uri)
@@ -413,26 +339,56 @@ class _Check:
                 self.problem(f"{name}: its evidence {uri} was changed")
         if absent:
             self.notes.append(
-                f"{len(absent)} of {len(self.evidence)} pieces of evidence are not beside the log"
+                f"{len(absent)} of {len(scan.evidence)} pieces of evidence are not beside the log"
                 f" and were not checked: {', '.join(absent[:3])}{' ...' * (len(absent) > 3)}"
             )
 
     def _say_notes(self) -> None:
-        if self.steps:
+        steps = self.scan.steps
+        if steps:
             self.notes.append(
-                f"the clock was set before {self.steps} record{'s' * (self.steps > 1)}; they say so"
+                f"the clock was set before {steps} record{'s' * (steps > 1)}; they say so"
             )
-        waiting = len(self.about - self.reports)
+        waiting = len(self.scan.about - self.scan.reports)
         if waiting:
             self.notes.append(
                 f"records are about {waiting} incident{'s' * (waiting > 1)} whose report is not"
                 " here; merge the station that filed it"
             )
-        if not self.checkpoints and self.records:
+        if not self.checkpoints and self.scan.records:
             self.notes.append(
                 "no checkpoint: whoever can write the file can write all of it anew; make one with"
                 " `robo-eval incidents checkpoint` and keep it elsewhere"
             )
+
+
+def _looked_at(log: IncidentLog, connection: Connection) -> tuple[list[str], _Lists]:
+    """What is wrong with the database as such, and what finds where its lists are."""
+    parts = _server_parts(connection) if log.database.is_server else _file_parts(connection)
+    return parts, lambda: list(islice(differences(connection, log.name), _MOST + 1))
+
+
+def _raise(err: Exception) -> list[str]:
+    raise err
+
+
+def _server_parts(connection: Connection) -> list[str]:
+    return [
+        f"table {table!r} has trigger or rule {name!r:.70}"
+        for table, name in connection.exec_driver_sql(_TRIGGERS)
+        if table in METADATA.tables
+    ]
+
+
+def _file_parts(connection: Connection) -> list[str]:
+    """What SQLite says of pages and indexes; parts that no log has, or that are missing."""
+    checked = connection.exec_driver_sql("PRAGMA integrity_check(20)").scalars()
+    problems = [f"the database is damaged: {text}" for text in checked if text != "ok"]
+    found = set(connection.exec_driver_sql(_PARTS).all())
+    return problems + [
+        f"{kind} {name} of the database is not that of an incident log"
+        for kind, name in sorted({part[:2] for part in found ^ _parts()})
+    ]
 
 
 @cache
@@ -444,17 +400,3 @@ def _parts() -> frozenset[tuple[str, str, str | None]]:
         found = frozenset(tuple(row) for row in connection.exec_driver_sql(_PARTS))
     engine.dispose()
     return found
-
-
-def _rows(connection: Connection) -> Iterator[Any]:
-    """All records by their number, without the indexes."""
-    query = select(*_COLUMNS).order_by(RECORDS.c.number).limit(_PAGE)
-    after = None
-    while True:
-        rows = connection.execute(
-            query if after is None else query.where(RECORDS.c.number > after)
-        ).fetchall()
-        yield from rows
-        if len(rows) < _PAGE:
-            return
-        after = rows[-1][0]

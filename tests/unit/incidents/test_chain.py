@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import random
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents import open_log
+from robo_eval_incidents import open_log, scan
 from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.bodies import Evidence, Exposure, Review
 from robo_eval_incidents.page import exposed, list_incidents
@@ -338,3 +340,45 @@ def _flipped(path, whole, place, draw, before):
     data[place] ^= 1 << draw.randrange(8)
     path.write_bytes(data)
     return _noticed_or_identical(path, before)
+
+
+def test_several_processes_find_what_one_finds(tmp_path, report, nil, say, monkeypatch):
+    """A log is read in parts where it is large; here it counts as large."""
+    path = tmp_path / "incidents.db"
+    with open_log(path, station="a", make=True) as one:
+        for number in range(30):
+            say(one, report(description=f"event {number}") if number % 3 else nil(number))
+    with open_log(path, station="b") as other:
+        for number in range(7):
+            say(other, nil(100 + number))
+        list_incidents(other)
+    monkeypatch.setattr(scan, "_processes", lambda: 3)
+    damages = [
+        "SELECT 1",
+        "UPDATE records SET content = replace(content, 'tor A', 'tor B') WHERE number = 2",
+        "UPDATE records SET content = replace(content, 'tor A', 'tor B') WHERE number = 29",
+        "DELETE FROM records WHERE number = 13",
+        "DELETE FROM records WHERE number = 14",
+        "DELETE FROM records WHERE number = 27",
+        "UPDATE records SET number = 500 WHERE number = 10",
+        "UPDATE records SET content = CAST(X'7bff' AS TEXT) WHERE number = 20",
+        "UPDATE page SET severity = 'major' WHERE sequence = 9",
+    ]
+    for damage in damages:
+        copy = tmp_path / "copy.db"
+        shutil.copy(path, copy)
+        with contextlib.closing(sqlite3.connect(copy)) as connection:
+            connection.execute(damage)
+            connection.commit()
+        found = []
+        for large in (10**9, 5):
+            monkeypatch.setattr(scan, "_LARGE", large)
+            found.append(verify_log(copy))
+        alone, shared = found
+        assert {p.what for p in alone.problems} == {p.what for p in shared.problems} or (
+            "CAST" in damage and not shared.ok
+        )
+        assert alone.ok == (damage == "SELECT 1")
+        if alone.ok:
+            assert alone == shared
+        copy.unlink()
