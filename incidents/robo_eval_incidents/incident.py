@@ -155,13 +155,7 @@ class Incident:
             return ["it is closed already"]
         lacking = []
         if not self.is_reviewed:
-            named = ", ".join(self.reviewers) or "nobody"
-            wanted = self.people_needed
-            lacking.append(
-                "it needs a review"
-                if wanted == 1
-                else f"{wanted} people have to stand behind one verdict; so far {named}"
-            )
+            lacking.append(self._lacking_review())
         if self.verdict == "dismissed" and not lacking:
             return []
         if self.highest_severity.needs_two_people and not self.measures:
@@ -174,6 +168,14 @@ class Incident:
             if not measure.is_effective
         ]
         return lacking
+
+    def _lacking_review(self) -> str:
+        if self.people_needed == 1:
+            return "it needs a review"
+        if self.verdict is None and self.classified_by is not None:
+            return f"a person other than {self.classified_by} has to review it"
+        named = ", ".join(self.reviewers) or "nobody"
+        return f"{self.people_needed} people have to stand behind one verdict; so far {named}"
 
     # How it comes to stand so ------------------------------------------------------------------
 

@@ -195,22 +195,22 @@ def _incidents(log: IncidentLog, ids: Sequence[str]) -> dict[str, Incident]:
 
 
 def row_of(incident: Incident) -> Row:
-    """An incident as a line of a table."""
-    report = incident.report
+    """An incident as a line of a table: where and when it counts, as lists show it."""
+    report, counted = incident.report, incident.counted_report
     pieces = [_piece_of(one) for one in incident.evidence[:MOST_EVIDENCE]]
     opened = [
         OpenAction(what=one.action.what, owner=one.action.owner, due=one.action.due)
         for one in incident.measures.values()
         if not one.is_effective
     ]
-    names = ("robot", "side", "severity", "category", "engagement", "episode_id", "policy", "task")
     return Row(
-        **{name: getattr(report, name) for name in names},
+        **{name: getattr(counted, name) for name in ("robot", "side", "episode_id", "policy")},
+        **{name: getattr(report, name) for name in ("severity", "category", "engagement", "task")},
         id=incident.incident_id,
         source_id=report.source_id,
         station=incident.record.station,
         number=incident.record.sequence,
-        time=iso_of(report.happened_ns),
+        time=iso_of(counted.happened_ns),
         description=report.description,
         quantities=report.quantities,
         evidence=tuple(pieces),
@@ -249,7 +249,9 @@ def export(
     writers = {".csv": write_csv, ".json": write_json, EXPORT_SUFFIX: _write_records}
     write = writers.get(out.suffix.lower())
     if write is None:
-        raise InputError(f"{out}: the name must end in {', '.join(writers)}")
+        raise InputError(
+            f"{out}: the name must end in {', '.join(writers)}, or .pdf for a period on paper"
+        )
     if write is _write_records and wanted not in (None, Filter()):
         raise InputError(f"{out}: records are exported all together; leave the filters out")
     if not force and (out.exists() or out.is_symlink()):

@@ -71,7 +71,9 @@ def capture(
     if json:
         print_json({"trial": str(trial), "drafted": list(done.drafted), "known": done.known})
         return
-    say(f"{trial}: {len(done.drafted)} incidents were drafted, {done.known} known")
+    count = len(done.drafted)
+    new = f"{count} incident{'s' * (count != 1)} drafted" if count else "nothing new"
+    say(f"{trial}: {new}, {done.known} draft{'s' * (done.known != 1)} known")
     if done.drafted:
         next_steps(f"robo-eval incidents list --log {quoted(name)}")
 
