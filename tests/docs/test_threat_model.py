@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -138,8 +139,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pgserver = pytest.importorskip("pgserver")
     with pgserver.get_server(tmp_path_factory.mktemp("server"), cleanup_mode="stop") as running:
         make_log(running.get_uri())
-        for block in re.findall(r"```sql\n(.*?)```", section("PostgreSQL"), re.DOTALL):
-            running.psql(block)
+        blocks = re.findall(r"```sql\n(.*?)```", section("PostgreSQL"), re.DOTALL)
+        with psycopg.connect(running.get_uri(), autocommit=True) as connection:
+            for block in blocks:
+                connection.execute(block)
         yield running.get_uri()
 
 

@@ -44,6 +44,7 @@ def test_each_archetype_is_at_its_level(program: Any, tmp_path: Path, level: int
         assert all("SYNTHETIC" in line for line in lines), path
 
 
+@pytest.mark.slow
 def test_the_orchestrator_without_one_piece_of_evidence_is_lower(
     program: Any, tmp_path: Path
 ) -> None:

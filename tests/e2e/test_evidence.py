@@ -187,6 +187,7 @@ def test_files_can_be_named(lab, cli, tmp_path):
     assert (missing.code, "nowhere.csv: no such file of faults" in missing.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_table_needs_no_trial_directory(lab, cli, tmp_path):
     """The same numbers from the trial, from its export, and from the lab's own CSV file."""
     (lab / "incidents.csv").rename(tmp_path / "incidents.csv")
@@ -205,6 +206,7 @@ def test_a_table_needs_no_trial_directory(lab, cli, tmp_path):
     assert (other.code, "must end in .parquet or .csv" in other.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_wrong_row_of_a_table_is_named_with_file_row_and_column(lab, cli, tmp_path):
     assert cli("export", lab, "--out", "episodes.csv").code == 0
     with (tmp_path / "episodes.csv").open(newline="", encoding="utf-8") as file:

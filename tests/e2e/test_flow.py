@@ -272,6 +272,7 @@ def test_what_a_policy_prints_is_no_part_of_the_json(cli, tmp_path, jobs):
     assert "mine: 16 without a score: ValueError: boom: sensor (mine.py:12 in act, tick 4)" in told
 
 
+@pytest.mark.slow
 def test_resume_does_not_add_to_a_log_that_does_not_verify(cli, small_plan, tmp_path):
     import sqlite3
 

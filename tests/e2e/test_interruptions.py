@@ -169,9 +169,7 @@ def interrupt_until_complete(
         assert verify_trial(folder).ok, verify_trial(folder).problems
 
 
-@pytest.mark.parametrize(
-    "seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 3))]
-)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.slow) for seed in range(4)])
 def test_killed_at_random_moments_and_resumed(tmp_path, play, seed):
     # 4 x 13 = 52 kills, half of them in the long tests. Two workers commit more between two kills,
     # so they get more to do.
@@ -262,6 +260,7 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in text.split()]
 
 
+@pytest.mark.slow
 def test_an_episode_that_kills_its_worker_is_lost_and_the_others_are_not(tmp_path, cli):
     (tmp_path / "deadly.py").write_text(
         "import os\n"

@@ -291,6 +291,7 @@ def _check(url, writers, count):
             assert ids[str(uuid.uuid5(_NAMES, f"{writer.station} {number}"))] == 1
 
 
+@pytest.mark.slow
 def test_eight_stations_survive_a_kill_of_a_writer_and_of_the_server(server, url, tmp_path):
     _play(url, server, tmp_path, count=20, server_kills=1, writer_kills=1)
 

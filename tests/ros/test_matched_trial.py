@@ -318,6 +318,7 @@ def test_a_conductor_that_is_killed_leaves_nothing_running(
     assert cli("verify", trial).code == 0
 
 
+@pytest.mark.slow
 def test_a_policy_that_hangs_is_stopped_by_the_guard_and_one_that_breaks_is_a_fault(
     cli, plan, robot, tmp_path
 ):
@@ -336,6 +337,7 @@ def test_a_policy_that_hangs_is_stopped_by_the_guard_and_one_that_breaks_is_a_fa
     assert "ZeroDivisionError" in ended["breaks"]["end_detail"]
 
 
+@pytest.mark.slow
 def test_one_robot_one_run(start, cli, plan, robot, tmp_path):
     file, text = robot(), plan(SHORT)
     first = start("run", text, "-o", tmp_path / "one", "--sides", "twin", "--robot", file)

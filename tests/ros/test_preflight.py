@@ -42,7 +42,11 @@ def play(cli: Callable[..., Any], folder: Path, twin: str) -> tuple[Any, dict[st
 @pytest.mark.parametrize(
     ("twin", "problem"),
     [
-        ("has_command_timeout: false", "the driver does not stop by itself"),
+        pytest.param(
+            "has_command_timeout: false",
+            "the driver does not stop by itself",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "perturbation: {swapped_joints: true}",
             "cart_x was asked to move and cart_y moves",

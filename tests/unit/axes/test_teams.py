@@ -58,6 +58,7 @@ def test_lines_of_one_task_are_added():
     assert sociality_of(halves).value == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
 def test_it_stays_in_its_range_and_penalties_never_help(solo: int, both: int, loops: int):
     plain = sociality_of([team("lift", 1, solo), team("lift", 2, both)])
