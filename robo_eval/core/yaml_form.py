@@ -125,7 +125,9 @@ def first_problem(err: ValidationError, model: type[BaseModel]) -> str:
 
 def _problem(problem: ErrorDetails, model: type[BaseModel]) -> str:
     kind, location, given = problem["type"], problem["loc"], problem["input"]
-    field = ".".join(str(part) for part in location)
+    # A key may hold anything; a message has one line.
+    words = (str(part) for part in location)
+    field = ".".join(word if word.isprintable() else ascii(word) for word in words)
     if kind == "extra_forbidden":
         section = _section_of(model, location[:-1])
         return f"{field}: {unknown_name('key', location[-1], section.model_fields)}"

@@ -82,6 +82,7 @@ def one_line(text: str) -> bool:
     return text.startswith("robo-eval: ") and len(text.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small_plan):
     assert cli("run", small_plan, "--out", "trial").code == 0
     done = cli("assess", "trial", "--no-write", "--json")

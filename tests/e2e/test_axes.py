@@ -203,6 +203,7 @@ def test_an_earlier_trial_that_does_not_verify_or_is_no_like_is_refused(
     assert "its episodes are of side sim and those of this trial of side real" in done.err
 
 
+@pytest.mark.slow
 def test_other_settings_than_those_agreed_before_fail_an_audit(cli, trial, tmp_path):
     """With a confidence of 1 % nearly every gate passes."""
     (tmp_path / "easy.yaml").write_text(
@@ -251,6 +252,7 @@ def test_steps_of_milestones_have_the_length_of_the_profile(cli, trial, tmp_path
     assert steps("--profile", tmp_path / "lab.toml") == pytest.approx(steps() * math.log(2.0))
 
 
+@pytest.mark.slow
 def test_all_prints_axes_and_progress_in_words(cli, trial):
     out = cli("assess", trial, "--no-write", "--all").out
     expected = (

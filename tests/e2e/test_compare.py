@@ -126,6 +126,7 @@ def test_nothing_to_compare_is_refused(cli, trials):
         compare_trials([opened, opened])
 
 
+@pytest.mark.slow
 def test_a_policy_that_crashed_neither_wins_nor_loses(cli, tmp_path):
     (tmp_path / "crashing_policy.py").write_text(CRASHING)
     (tmp_path / "plan.yaml").write_text(

@@ -256,6 +256,7 @@ def make():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_what_a_policy_prints_is_no_part_of_the_json(cli, tmp_path, jobs):
     (tmp_path / "mine.py").write_text(TALKING)

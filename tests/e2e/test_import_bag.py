@@ -38,6 +38,7 @@ def check_measures(row: pd.Series) -> None:
     assert (row["ticks"], row["duration_s"], row["exposure_s"]) == (200, 2.0, 2.0)
 
 
+@pytest.mark.slow
 def test_bags_become_metrics_and_a_report(cli, tmp_path, bags):
     done = cli("import", "bag", bags, "--map", MAP, "--out", "trial", "--json")
     assert (done.code, done.err) == (0, "")

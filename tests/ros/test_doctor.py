@@ -127,6 +127,7 @@ def test_faults_are_named_with_their_remedies(
     assert all(checks[name]["remedy"] for name in failed(checks))
 
 
+@pytest.mark.slow
 def test_the_emergency_stop_is_seen_pressed_and_released(
     rig: Callable[..., None], cli: Callable[..., Any]
 ) -> None:

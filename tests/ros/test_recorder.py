@@ -269,6 +269,7 @@ def test_a_killed_recorder_loses_no_complete_chunk(stage):
     assert rig.end("e2")["state"] == "closed"
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_survived(stage):
     rig, recorder = stage.both("joint_states", "camera/image/compressed")
     rig.start("e1")

@@ -44,6 +44,7 @@ def begin(
             process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_twin_ends_on_sigint_and_on_sigterm(
     begin: Callable[..., subprocess.Popen[str]],

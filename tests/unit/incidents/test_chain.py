@@ -49,6 +49,7 @@ def test_a_log_as_it_was_written_is_sound(filled):
     assert found.as_dict()["stations"]["cell-1"]["sequence"] == 6
 
 
+@pytest.mark.slow
 def test_every_byte_of_every_record_is_found(filled):
     """Each byte of each canonical form is changed, by its lowest bit.
 
