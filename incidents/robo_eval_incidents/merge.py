@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from sqlalchemy import select
 
 from robo_eval.core.canonical import canonical_json, file_digest
 from robo_eval.core.errors import InputError
-from robo_eval.log.files import explained, part_of, sync_folder
+from robo_eval.log.files import appearing, explained
 from robo_eval_incidents.bodies import Attachment, Evidence, Report
 from robo_eval_incidents.checkpoint import heads_stated, plain_heads
 from robo_eval_incidents.database import IncidentLogError, is_url
@@ -353,24 +352,24 @@ def copy_checked(source: Path, target: Path, sha256: str | None) -> str | None:
     Raises:
         TrialDirectoryError: If it cannot be read or written.
     """
-    part = part_of(target)
     digest = hashlib.sha256()
     with explained(target, "cannot be written"):
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
+    try:
+        with appearing(target) as part:
             with source.open("rb") as reader, part.open("wb") as writer:
                 while chunk := reader.read(1 << 20):
                     digest.update(chunk)
                     writer.write(chunk)
-                writer.flush()
-                os.fsync(writer.fileno())
             if sha256 is not None and digest.hexdigest() != sha256:
-                return "was changed: it is not the file that was recorded"
-            part.replace(target)
-            sync_folder(target.parent)
-        finally:
-            part.unlink(missing_ok=True)
+                raise _AnotherFileError
+    except _AnotherFileError:
+        return "was changed: it is not the file that was recorded"
     return None
+
+
+class _AnotherFileError(Exception):
+    """A file is not the one that was recorded."""
 
 
 def _fork(where: str, station: str, sequence: int) -> InputError:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TextIO
@@ -18,7 +16,7 @@ from sqlalchemy import select
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.yaml_form import Section
-from robo_eval.log.files import explained, part_of, sync_folder
+from robo_eval.log.files import appearing
 from robo_eval_incidents.bodies import (
     MOST_EVIDENCE,
     MOST_QUANTITIES,
@@ -256,25 +254,8 @@ def export(
         raise InputError(f"{out}: records are exported all together; leave the filters out")
     if not force and (out.exists() or out.is_symlink()):
         raise InputError(f"{out}: exists already; choose another name, or replace it: --force")
-    with _appearing(out) as file:
+    with appearing(out) as part, part.open("w", encoding="utf-8", newline="") as file:
         return write(log, file, wanted)
-
-
-@contextmanager
-def _appearing(path: Path) -> Iterator[TextIO]:
-    """A text file that takes its name when it is complete."""
-    part = part_of(path)
-    with explained(path, "cannot be written"):
-        try:
-            with part.open("w", encoding="utf-8", newline="") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
 
 
 def _write_records(log: IncidentLog, file: TextIO, _wanted: Filter | None) -> int:

@@ -85,10 +85,7 @@ class LogReport:
         return {
             "log": self.log,
             "ok": self.ok,
-            "problems": [
-                {"file": problem.file, "row": problem.row, "what": problem.what}
-                for problem in self.problems
-            ],
+            "problems": [problem.as_dict() for problem in self.problems],
             "notes": list(self.notes),
             "records": self.records,
             "checkpoints": self.checkpoints,

@@ -109,20 +109,16 @@ def _piece(log: Path | None, file: Path, on_failure: ExitStack, *, copy: bool) -
 
 def _copied(file: Path, folder: Path, digest: str, on_failure: ExitStack) -> Path:
     """Copy a file beside the log, under a name that no other file has."""
-    from robo_eval.log.files import explained, part_of
+    from robo_eval.log.files import appearing, explained
     from robo_eval_incidents.log import EVIDENCE
 
     name = re.sub(r"[^\w.-]+", "_", file.name)[-80:]
     place = folder / EVIDENCE / f"{digest[:16]}-{name}"
     if place.exists():
         return place
-    part = part_of(place)
     with explained(place, "cannot be written"):
         place.parent.mkdir(exist_ok=True)
-        try:
-            shutil.copyfile(file, part)
-            part.replace(place)
-        finally:
-            part.unlink(missing_ok=True)
+    with appearing(place) as part:
+        shutil.copyfile(file, part)
     on_failure.callback(place.unlink, missing_ok=True)
     return place

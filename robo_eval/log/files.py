@@ -30,13 +30,27 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     Raises:
         TrialDirectoryError: If it cannot be written; nothing was changed then.
     """
+    with appearing(path, durable=durable) as part:
+        part.write_bytes(data)
+
+
+@contextmanager
+def appearing(path: Path, *, durable: bool = True) -> Iterator[Path]:
+    """Where to write a file that takes its name when the body has ended, and not if it fails.
+
+    Args:
+        path: File to write or replace.
+        durable: Whether it must also survive a power cut (fsync of file and folder).
+
+    Raises:
+        TrialDirectoryError: If it cannot be written; nothing was changed then.
+    """
     part = part_of(path)
     with explained(path, "cannot be written"):
         try:
-            with part.open("wb") as file:
-                file.write(data)
-                if durable:
-                    file.flush()
+            yield part
+            if durable:
+                with part.open("rb+") as file:
                     os.fsync(file.fileno())
             part.replace(path)
         except BaseException:

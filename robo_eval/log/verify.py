@@ -36,6 +36,10 @@ class Problem:
     what: str
     row: int | None = None
 
+    def as_dict(self) -> dict[str, Any]:
+        """The finding, ready for JSON."""
+        return {"file": self.file, "row": self.row, "what": self.what}
+
     def __str__(self) -> str:
         place = self.file if self.row is None else f"{self.file}: row {self.row}"
         return f"{place}: {self.what}"
@@ -80,10 +84,7 @@ class VerificationReport:
         return {
             "trial": str(self.trial),
             "ok": self.ok,
-            "problems": [
-                {"file": problem.file, "row": problem.row, "what": problem.what}
-                for problem in self.problems
-            ],
+            "problems": [problem.as_dict() for problem in self.problems],
             "notes": list(self.notes),
             "rows": self.rows,
             "traces": self.traces,
