@@ -7,9 +7,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, create_engine, make_url
@@ -27,6 +28,9 @@ _Result = TypeVar("_Result")
 
 _BUSY_S: Final = 30.0
 """How long a writer waits for the others."""
+_PAGE_BYTES: Final = 1_024
+"""A record changes a page of each of several trees, and all of each is written: small ones cost
+less. What reads all records is slower by it, by about a tenth."""
 _WAL_PAGES: Final = 4_000
 """Pages SQLite gathers before it merges them into the file. A record changes several pages, most of
 them the same as the record before, so merging seldom saves a fifth of the time; what was committed
@@ -70,7 +74,7 @@ class Database:
         self.is_server = is_url(target)
         self.name: Final = shown(target)
         self.read_only: Final = read_only
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._connection: Connection | None = None
         try:
             self._check_version()
@@ -85,7 +89,7 @@ class Database:
 
     def close(self) -> None:
         """Close the connection; what was committed stays."""
-        with self._lock:
+        with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None:
                 try:
@@ -96,14 +100,13 @@ class Database:
 
     # Transactions ------------------------------------------------------------------------------
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> AbstractContextManager[Connection]:
         """One state of the database, whoever writes meanwhile."""
-        with self._transaction("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ") as connection:
-            yield connection
+        return _Transaction(
+            self, "BEGIN ISOLATION LEVEL REPEATABLE READ" if self.is_server else "BEGIN"
+        )
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> AbstractContextManager[Connection]:
         """A transaction: after it ended its changes survive a power cut; on any error none is made.
 
         Raises:
@@ -111,23 +114,13 @@ class Database:
         """
         if self.read_only:
             raise IncidentLogError(f"{self.name}: was opened for reading only")
-        with self._transaction("BEGIN IMMEDIATE", "BEGIN") as connection:
-            yield connection
+        return _Transaction(self, "BEGIN" if self.is_server else "BEGIN IMMEDIATE")
 
-    @contextmanager
-    def _transaction(self, begin_file: str, begin_server: str) -> Iterator[Connection]:
-        with self._lock, self._translated():
-            connection = self._connected()
-            driver: Any = connection.connection.driver_connection
-            driver.execute(begin_server if self.is_server else begin_file)
-            try:
-                yield connection
-                driver.execute("COMMIT")
-            except BaseException:
-                self._roll_back(driver)
-                raise
-
-    def _roll_back(self, driver: Any) -> None:  # noqa: ANN401 - of either driver
+    def roll_back(self) -> None:
+        """End a transaction without its changes."""
+        if self._connection is None:
+            return
+        driver: Any = self._connection.connection.driver_connection
         # SQLite ends the transaction itself after some errors, such as a full disk; a server may
         # be gone.
         if self.is_server:
@@ -158,7 +151,8 @@ class Database:
 
     # Connecting --------------------------------------------------------------------------------
 
-    def _connected(self) -> Connection:
+    def connected(self) -> Connection:
+        """The connection, made when it is first needed."""
         if self._connection is None:
             self._connection = (
                 _connect_server(str(self._target)) if self.is_server else self._connect_file()
@@ -170,11 +164,6 @@ class Database:
         connection = files.connect(path, durable=True, read_only=self.read_only, busy_s=_BUSY_S)
         connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         return connection
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        with translated(self.name, is_server=self.is_server):
-            yield
 
     def _check_version(self) -> None:
         def read() -> str | None:
@@ -196,6 +185,57 @@ class Database:
                 f"{self.name}: has schema version {found}, this program works with {CURRENT};"
                 " upgrade it with: robo-eval incidents migrate"
             )
+
+
+class _Transaction:
+    """What a database does while this is entered; errors of it become one line that names it.
+
+    Not written as a generator: it is on the way of every record.
+    """
+
+    __slots__ = ("_begin", "_database")
+
+    def __init__(self, database: Database, begin: str) -> None:
+        self._database = database
+        self._begin = begin
+
+    def __enter__(self) -> Connection:
+        database = self._database
+        database.lock.acquire()
+        try:
+            connection = database.connected()
+            _execute(connection, self._begin)
+        except BaseException as err:
+            database.lock.release()
+            _raise_meaning(err, database.name, is_server=database.is_server)
+            raise
+        return connection
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        database = self._database
+        try:
+            if error is None:
+                _execute(database.connected(), "COMMIT")
+                return
+            database.roll_back()
+        except BaseException as err:
+            if error is None:
+                database.roll_back()
+            _raise_meaning(err, database.name, is_server=database.is_server)
+            raise
+        finally:
+            database.lock.release()
+        _raise_meaning(error, database.name, is_server=database.is_server)
+
+
+def _execute(connection: Connection, statement: str) -> None:
+    driver: Any = connection.connection.driver_connection
+    driver.execute(statement)
 
 
 def is_url(target: str | Path) -> bool:
@@ -222,16 +262,24 @@ def translated(name: str, *, is_server: bool) -> Iterator[None]:
     """
     try:
         yield
-    except TrialDirectoryError as err:
+    except Exception as err:
+        _raise_meaning(err, name, is_server=is_server)
+        raise
+
+
+def _raise_meaning(err: BaseException, name: str, *, is_server: bool) -> None:
+    """Raise what an error of a database means; an error of something else means itself."""
+    if isinstance(err, TrialDirectoryError):
         raise IncidentLogError(str(err)) from err
-    except driver_errors() as err:
-        cause: BaseException | None = getattr(err, "orig", None) or err
-        if not is_server:
-            raise IncidentLogError(f"{name}: {files.meaning_of(cause)}") from err
-        text = " ".join(str(cause).split())
-        if any(part in text.lower() for part in _LOST):
-            raise LostServerError(f"{name}: cannot be reached: {text:.200}") from err
-        raise IncidentLogError(f"{name}: {text:.300}") from err
+    if not isinstance(err, driver_errors()):
+        return
+    cause: BaseException | None = getattr(err, "orig", None) or err
+    if not is_server:
+        raise IncidentLogError(f"{name}: {files.meaning_of(cause)}") from err
+    text = " ".join(str(cause).split())
+    if any(part in text.lower() for part in _LOST):
+        raise LostServerError(f"{name}: cannot be reached: {text:.200}") from err
+    raise IncidentLogError(f"{name}: {text:.300}") from err
 
 
 @cache
@@ -328,6 +376,8 @@ def create(target: str | Path, meta: dict[str, str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(part))
+            with engine.connect() as connection:
+                connection.exec_driver_sql(f"PRAGMA page_size = {_PAGE_BYTES}")
             with engine.begin() as connection:
                 create_tables(connection, meta)
             with engine.connect() as connection:

@@ -6,13 +6,15 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Table, create_engine, delete, exists, func, select
+from sqlalchemy import Column, Connection, Table, create_engine, delete, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.bodies import Exposure, plain
+from robo_eval_incidents.bodies import Exposure, Report, plain
 from robo_eval_incidents.database import IncidentLogError, LostServerError
 from robo_eval_incidents.incident import Incident, incident_of
 from robo_eval_incidents.log import IncidentLog, heads_of
@@ -26,6 +28,8 @@ _CHUNK: Final = 400
 """Names in one query."""
 _SHOWN: Final = 300
 """Characters of a description in a list."""
+_LISTED: Final = (Report.kind, Exposure.kind)
+"""What there are lists of."""
 _SOME: Final = 100
 """Rows that are named before it is enough."""
 _FOLLOW_LOCK: Final = 7_302_412
@@ -256,16 +260,22 @@ def differences(connection: Connection, name: str) -> Iterator[str]:
         return  # of another copy of the log; the next list makes them anew
     changed, newer = _touched(connection, paged)
     told = changed | newer
-    for record, row in _beside(connection, PAGE, PAGE.c.incident_id, '"kind":"report"'):
-        is_followed = record["sequence"] <= paged.get(record["station"], 0)
-        if is_followed and record["record_id"] not in told:
-            wanted = _first_row(record)
-            if wanted != row:
-                yield _difference(record, wanted, row)
+    hours = _Hours(several=changed)
+    seen: dict[str, set[str]] = {PAGE.name: set(), EXPOSED.name: set()}
+    for record, row in _beside(connection):
+        is_report = record["kind"] == Report.kind
+        if row is not None:
+            seen[PAGE.name if is_report else EXPOSED.name].add(record["record_id"])
+        if record["sequence"] > paged.get(record["station"], 0):
+            continue
+        if not is_report:
+            hours.compare(record, row)
+        elif record["record_id"] not in told and (wanted := _first_row(record)) != row:
+            yield _difference(record, wanted, row)
     yield from _changed_differences(connection, name, sorted(changed - newer))
-    yield from _hours_differences(connection, paged, changed)
-    for key, kind in ((PAGE.c.incident_id, "report"), (EXPOSED.c.record_id, "exposure")):
-        for unknown in _unfounded(connection, key, kind):
+    yield from hours.differences()
+    for key, kind in ((PAGE.c.incident_id, Report.kind), (EXPOSED.c.record_id, Exposure.kind)):
+        for unknown in _unfounded(connection, key, seen[key.table.name]):
             yield f"the lists show {unknown}, of which there is no {kind}"
 
 
@@ -284,56 +294,61 @@ def _touched(connection: Connection, paged: Mapping[str, int]) -> tuple[set[str]
     return changed, newer
 
 
-def _hours_differences(
-    connection: Connection, paged: Mapping[str, int], several: set[str]
-) -> Iterator[str]:
-    """As `differences`, for exposure; `several` are what several stations may have recorded."""
-    wrong: dict[str, str] = {}
-    right: set[str] = set()
-    for record, row in _beside(connection, EXPOSED, EXPOSED.c.record_id, '"kind":"exposure"'):
-        if record["sequence"] > paged.get(record["station"], 0):
-            continue
-        wanted = _exposed_row(record["record_id"], record["body"])
-        if wanted == row:
-            right.add(record["record_id"])
-        elif record["record_id"] in several:
-            wrong[record["record_id"]] = _difference(record, wanted, row)
-        else:
-            yield _difference(record, wanted, row)
-    # Of an episode that two stations recorded, either may be listed.
-    yield from (what for record_id, what in wrong.items() if record_id not in right)
+@dataclass(slots=True)
+class _Hours:
+    """Whether exposure is listed as recorded; `several` are what several stations recorded."""
+
+    several: set[str]
+    right: set[str] = field(default_factory=set)
+    wrong: list[tuple[str, str]] = field(default_factory=list)
+
+    def compare(self, record: Mapping[str, Any], row: Mapping[str, Any] | None) -> None:
+        """Look at a record and its row."""
+        record_id = record["record_id"]
+        wanted = _exposed_row(record_id, record["body"])
+        if wanted != row:
+            self.wrong.append((record_id, _difference(record, wanted, row)))
+        elif record_id in self.several:
+            self.right.add(record_id)
+
+    def differences(self) -> Iterator[str]:
+        """What is wrong; of an episode that two stations recorded, either may be listed."""
+        yield from (what for record_id, what in self.wrong if record_id not in self.right)
 
 
-def _unfounded(connection: Connection, key: Column[str], kind: str) -> Iterator[str]:
-    is_kind = RECORDS.c.content.contains(f'"kind":"{kind}"')
-    found = exists().where(RECORDS.c.record_id == key, is_kind)
-    yield from connection.execute(select(key).where(~found).limit(_SOME)).scalars()
+def _unfounded(connection: Connection, key: Column[str], seen: set[str]) -> list[str]:
+    """Rows of a list that are no record's."""
+    if connection.execute(select(func.count()).select_from(key.table)).scalar() == len(seen):
+        return []
+    listed = connection.execute(select(key).order_by(key)).scalars()
+    return list(islice((name for name in listed if name not in seen), _SOME))
 
 
-def _beside(
-    connection: Connection,
-    table: Table,
-    key: Column[str],
-    kind: str,
-) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """What records of a kind say, each with its row of a table; None if it has none."""
-    after = None
+def _beside(connection: Connection) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """What reports and exposure say, each with its row of the lists; None if it has none."""
+    # One pass for both: reading the records is what costs.
+    kinds = [RECORDS.c.content.contains(f'"kind":"{kind}"') for kind in _LISTED]
     query = (
-        select(RECORDS.c.number, RECORDS.c.content, table)
-        .join(table, key == RECORDS.c.record_id, isouter=True)
-        .where(RECORDS.c.content.contains(kind))
+        select(RECORDS.c.number, RECORDS.c.content, PAGE, EXPOSED)
+        .join(PAGE, PAGE.c.incident_id == RECORDS.c.record_id, isouter=True)
+        .join(EXPOSED, EXPOSED.c.record_id == RECORDS.c.record_id, isouter=True)
+        .where(or_(*kinds))
         .order_by(RECORDS.c.number)
         .limit(_BATCH)
     )
-    names = list(table.columns.keys())
+    names = list(PAGE.columns.keys()), list(EXPOSED.columns.keys())
+    after = None
     while rows := connection.execute(
         query if after is None else query.where(RECORDS.c.number > after)
     ).fetchall():
         for number, content, *cells in rows:
             after = number
             values = json.loads(content)
-            if f'"kind":"{values["kind"]}"' == kind:
-                yield values, dict(zip(names, cells, strict=True)) if cells[0] is not None else None
+            if values["kind"] not in _LISTED:
+                continue
+            which = _LISTED.index(values["kind"])
+            own = cells[len(names[0]) :] if which else cells[: len(names[0])]
+            yield values, dict(zip(names[which], own, strict=True)) if own[0] is not None else None
 
 
 def _changed_differences(connection: Connection, name: str, ids: Sequence[str]) -> Iterator[str]:

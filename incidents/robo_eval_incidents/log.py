@@ -6,12 +6,12 @@ import re
 import secrets
 import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, Text, bindparam, exists, select
+from sqlalchemy import Connection, Text, bindparam, exists, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from robo_eval.core.errors import InputError
@@ -97,6 +97,7 @@ class IncidentLog:
         self.database: Final = Database(target, read_only=read_only)
         self.name: Final = self.database.name
         self._statements: Final = _Statements(is_server=self.database.is_server)
+        self._known: Head | None = None
         try:
             self.meta: Final = self.database.persistently(self._read_meta)
             self.station: Final = station_name(station or self.meta.get("station") or "unnamed")
@@ -191,24 +192,30 @@ class IncidentLog:
             )
 
     def _append(self, entry: Entry) -> Record:
+        # Who appends one record after another need not read where the chain ends.
+        known, self._known = self._known, None
         for _ in range(_TRIES):
             try:
                 with self.database.writing() as connection:
-                    return self._add(connection, entry)
+                    record, head = self._add(connection, entry, known)
             except _ConflictError:
                 found = self.find(entry.record_id)
                 if found is not None:
                     return _same(found, entry)
-                # Another process has just begun the same chain.
+                # Another process has just begun the same chain, or gone on with it.
+                known = None
+            else:
+                self._known = head
+                return record
         raise IncidentLogError(f"{self.name}: others write all the time; try again")
 
-    def _add(self, connection: Connection, entry: Entry) -> Record:
+    def _add(self, connection: Connection, entry: Entry, known: Head | None) -> tuple[Record, Head]:
         driver: Any = connection.connection.driver_connection
-        head = self._head(driver)
+        head = known or self._head(driver)
         if head is None:
             head = self._put(driver, None, _opening())[1]
         after = () if entry.incident_id is None else self._follows(connection, entry)
-        return self._put(driver, head, entry, after)[0]
+        return self._put(driver, head, entry, after)
 
     def _follows(self, connection: Connection, entry: Entry) -> tuple[str, ...]:
         """What an entry comes after; refuses one that may not follow."""
@@ -253,6 +260,16 @@ class IncidentLog:
         )
         content = record.content()
         sha256 = content_digest(content)
+        new = Head(sequence=record.sequence, sha256=sha256, at=at)
+        row = head_row(self.station, new)
+        # The head first: who holds it is the only one to add to the chain, so that no two ever
+        # wait for each other.
+        if head is None:
+            driver.execute(self._statements.put_head, row)
+        else:
+            moved = {**row, "its": self.station, "before": head.sha256}
+            if not driver.execute(self._statements.move_head, moved).rowcount:
+                raise _ConflictError
         try:
             done = driver.execute(self._statements.insert_record, row_of(record, content, sha256))
         except driver_errors() as err:
@@ -261,8 +278,6 @@ class IncidentLog:
             raise
         if not done.rowcount:
             raise _ConflictError
-        new = Head(sequence=record.sequence, sha256=sha256, at=at)
-        driver.execute(self._statements.put_head, head_row(self.station, new))
         return record, new
 
     def put_heads(self, connection: Connection, heads: Mapping[str, Head]) -> None:
@@ -388,6 +403,12 @@ class _Statements:
             insert(RECORDS).from_select(_RECORD, select(*cells).where(is_new)), is_server=is_server
         )
         self.put_head: Final = text_of(put, is_server=is_server)
+        moved = update(STATIONS).values({name: bindparam(name) for name in _HEAD})
+        is_old = STATIONS.c.sha256 == bindparam("before")
+        self.move_head: Final = text_of(
+            moved.where(STATIONS.c.station == bindparam("its"), is_old),
+            is_server=is_server,
+        )
         self.read_head: Final = text_of(
             select(*(STATIONS.c[name] for name in _HEAD))
             .where(STATIONS.c.station == bindparam("station"))
@@ -520,13 +541,7 @@ def _checked(entry: Entry) -> Entry:
     if entry.body.about_incident != (entry.incident_id is not None):
         word = "needs" if entry.body.about_incident else "has no"
         raise InputError(f"a record of kind {entry.body.kind!r} {word} incident_id")
-    return Entry(
-        body=entry.body,
-        by=by,
-        via=entry.via,
-        incident_id=entry.incident_id,
-        record_id=entry.record_id,
-    )
+    return entry if by == entry.by else replace(entry, by=by)
 
 
 def _same(found: Record, entry: Entry) -> Record:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -254,7 +253,7 @@ def new_id() -> str:
     References:
         RFC 9562, section 5.7.
     """
-    value = time.time_ns() // 1_000_000 << 80 | secrets.randbits(80)
+    value = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10))
     value &= ~(0xF << 76 | 0x3 << 62)
     text = f"{value | 0x7 << 76 | 0x2 << 62:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -6,13 +6,13 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Generic, Self, TypeVar
 
 from sqlalchemy import Connection, select
 
@@ -25,9 +25,13 @@ from robo_eval_incidents.record import GENESIS, parsed
 from robo_eval_incidents.schema import RECORDS
 from robo_eval_incidents.text import person_key
 
+_Seen = TypeVar("_Seen")
+
 _PAGE: Final = 10_000
 _LARGE: Final = 50_000
 """Records from which on several processes read them."""
+_PART: Final = 25_000
+"""Records that a process reads at a time."""
 _MOST: Final = 100
 """Problems that are listed."""
 _MOST_PROCESSES: Final = 4
@@ -167,34 +171,42 @@ class Scan:
         self.steps += later.steps
 
 
-class Helpers:
-    """Processes that read the later records of a large log, from the moment this is made.
+class Helpers(Generic[_Seen]):
+    """Processes that read a large log together, from the moment this is made.
 
     Args:
         target: The log.
         name: The log, for messages.
         newest: Row number of the newest record.
         wanted: Records whose digest is asked for.
+        aside: What else is to be looked at meanwhile; of the target, in another process.
     """
 
     def __init__(
-        self, target: str | Path, name: str, newest: object, wanted: set[tuple[str, int]]
+        self,
+        target: str | Path,
+        name: str,
+        newest: object,
+        wanted: set[tuple[str, int]],
+        aside: Callable[[str | Path], _Seen],
     ) -> None:
         self._name = name
         self._wanted = wanted
-        last = newest if isinstance(newest, int) else 0
-        self.is_large: Final = last > _LARGE
-        count = _processes() if self.is_large and not is_url(target) else 1
-        bounds = [last * part // count for part in range(1, count + 1)]
-        self._until = bounds[0] if count > 1 else None
         self._pool: ProcessPoolExecutor | None = None
-        self._later: list[Future[Scan]] = []
-        if count > 1:
-            self._pool = ProcessPoolExecutor(count - 1, multiprocessing.get_context("fork"))
-            self._later = [
-                self._pool.submit(_scanned_there, target, name, wanted, after, until)
-                for after, until in pairwise(bounds)
-            ]
+        self._aside: Future[_Seen] | None = None
+        self._parts: list[Future[Scan]] = []
+        last = newest if isinstance(newest, int) else 0
+        count = 1 if is_url(target) or last <= _LARGE else _processes()
+        if count == 1:
+            return
+        self._pool = ProcessPoolExecutor(count, multiprocessing.get_context("fork"))
+        # The longest piece first; the many small ones then keep every process busy to the end.
+        self._aside = self._pool.submit(aside, target)
+        bounds = (None, *range(_PART, last, _PART), last)
+        self._parts = [
+            self._pool.submit(_scanned_there, target, name, wanted, after, until)
+            for after, until in pairwise(bounds)
+        ]
 
     def __enter__(self) -> Self:
         return self
@@ -209,11 +221,17 @@ class Helpers:
         Args:
             connection: A transaction on the log.
         """
+        # Joined to an empty one, also a single part begins where the chains have to.
         found = Scan(name=self._name, wanted=self._wanted)
-        found.join(_scanned(connection, self._name, self._wanted, None, self._until))
-        for part in self._later:
+        if self._pool is None:
+            found.join(_scanned(connection, self._name, self._wanted, None, None))
+        for part in self._parts:
             found.join(part.result())
         return found
+
+    def aside(self) -> _Seen | None:
+        """What was seen aside; None if nobody looked."""
+        return None if self._aside is None else self._aside.result()
 
 
 def _processes() -> int:
@@ -224,7 +242,11 @@ def _processes() -> int:
 
 
 def _scanned_there(
-    target: str | Path, name: str, wanted: set[tuple[str, int]], after: int, until: int
+    target: str | Path,
+    name: str,
+    wanted: set[tuple[str, int]],
+    after: int | None,
+    until: int | None,
 ) -> Scan:
     with open_log(target, read_only=True) as log, log.database.reading() as connection:
         return _scanned(connection, name, wanted, after, until)

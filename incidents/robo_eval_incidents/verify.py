@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from sqlalchemy import Connection, create_engine, func, select
 
@@ -27,10 +26,6 @@ from robo_eval_incidents.record import GENESIS
 from robo_eval_incidents.scan import Helpers, Scan
 from robo_eval_incidents.schema import CHECKPOINTS, METADATA, RECORDS, USERS
 
-_Lists: TypeAlias = Callable[[], list[str]]
-_PAGE: Final = 10_000
-_LARGE: Final = 20_000
-"""Records from which on it is worth to look at the database beside them."""
 _PARTS: Final = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
 _TRIGGERS: Final = (
     "SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
@@ -171,35 +166,21 @@ class _Check:
     def _run_on(self, connection: Connection) -> None:
         newest = connection.execute(select(func.max(RECORDS.c.number))).scalar()
         name = self.log.name
-        with (
-            Helpers(self.target, name, newest, self.wanted) as helpers,
-            ThreadPoolExecutor(1) as pool,
-        ):
-            # What SQLite compares by itself needs no turn of Python's.
-            aside = pool.submit(self._look_aside) if helpers.is_large else None
+        with Helpers(self.target, name, newest, self.wanted, _look_aside) as helpers:
             self.scan = helpers.scan(connection)
             for problem in self.scan.problems:
                 self.problem(problem.what, problem.row)
             self._check_ids(connection)
             self._check_heads(connection)
             self._check_accounts(connection)
-            parts, lists = aside.result() if aside else _looked_at(self.log, connection)
+            parts, lists = helpers.aside() or _looked_at(self.log, connection)
             for what in parts:
                 self.problem(what)
-            for what in [] if self.problems else lists():
+            # Lists of records that are none differ from them anyhow.
+            for what in [] if self.problems else lists:
                 self.problem(what)
 
     # The database ------------------------------------------------------------------------------
-
-    def _look_aside(self) -> tuple[list[str], _Lists]:
-        with open_log(self.target, read_only=True) as log, log.database.reading() as connection:
-            parts, lists = _looked_at(log, connection)
-            try:
-                found = lists()
-            except Exception as err:  # noqa: BLE001 - of records that are none
-                # They are told of by whoever reads the records; if not, this is.
-                return parts, partial(_raise, err)
-            return parts, lambda: found
 
     def _check_ids(self, connection: Connection) -> None:
         """That no station has a record twice; several may have drafted one event under one id."""
@@ -359,14 +340,19 @@ class _Check:
             )
 
 
-def _looked_at(log: IncidentLog, connection: Connection) -> tuple[list[str], _Lists]:
-    """What is wrong with the database as such, and what finds where its lists are."""
+def _look_aside(target: str | Path) -> tuple[list[str], list[str]]:
+    with open_log(target, read_only=True) as log, log.database.reading() as connection:
+        return _looked_at(log, connection)
+
+
+def _looked_at(log: IncidentLog, connection: Connection) -> tuple[list[str], list[str]]:
+    """What is wrong with the database as such, and where its lists are."""
     parts = _server_parts(connection) if log.database.is_server else _file_parts(connection)
-    return parts, lambda: list(islice(differences(connection, log.name), _MOST + 1))
-
-
-def _raise(err: Exception) -> list[str]:
-    raise err
+    try:
+        lists = list(islice(differences(connection, log.name), _MOST + 1))
+    except Exception as err:  # noqa: BLE001 - of records that are none, which others tell of
+        lists = [f"the lists cannot be compared with the records: {' '.join(str(err).split())}"]
+    return parts, lists
 
 
 def _server_parts(connection: Connection) -> list[str]:

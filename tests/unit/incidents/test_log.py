@@ -20,7 +20,7 @@ import pytest
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import open_log
 from robo_eval_incidents import record as record_module
-from robo_eval_incidents.bodies import Exposure, Review
+from robo_eval_incidents.bodies import Exposure, Nil, Review
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.record import GENESIS, Entry, content_digest, new_id, record_of
@@ -163,6 +163,19 @@ def test_two_processes_write_one_chain(log, path):
     found = verify_log(path)
     assert found.ok, found.problems
     assert found.records == 121
+
+
+def test_who_wrote_last_goes_on_after_what_others_wrote(log, path):
+    with open_log(path, station=log.station) as other:
+        for number in range(6):
+            writer = other if number % 3 else log
+            written = writer.file(
+                Nil(start_ns=number, end_ns=number + 1), by="Operator A", via=Via.CLI
+            )
+            assert written.sequence == number + 2
+    found = verify_log(path)
+    assert found.ok, found.problems
+    assert found.records == 7
 
 
 @pytest.mark.parametrize("wait_s", [0.0, 0.01, 0.1])
