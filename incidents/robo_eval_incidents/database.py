@@ -116,11 +116,8 @@ class Database:
             raise IncidentLogError(f"{self.name}: was opened for reading only")
         return _Transaction(self, "BEGIN" if self.is_server else "BEGIN IMMEDIATE")
 
-    def roll_back(self) -> None:
+    def roll_back(self, driver: Any) -> None:  # noqa: ANN401 - of either driver
         """End a transaction without its changes."""
-        if self._connection is None:
-            return
-        driver: Any = self._connection.connection.driver_connection
         # SQLite ends the transaction itself after some errors, such as a full disk; a server may
         # be gone.
         if self.is_server:
@@ -193,18 +190,21 @@ class _Transaction:
     Not written as a generator: it is on the way of every record.
     """
 
-    __slots__ = ("_begin", "_database")
+    __slots__ = ("_begin", "_database", "_driver")
 
     def __init__(self, database: Database, begin: str) -> None:
         self._database = database
         self._begin = begin
+        self._driver: Any = None
 
     def __enter__(self) -> Connection:
         database = self._database
         database.lock.acquire()
         try:
             connection = database.connected()
-            _execute(connection, self._begin)
+            # Kept: SQLAlchemy gives away no connection that was lost, not even to end with it.
+            self._driver = connection.connection.driver_connection
+            self._driver.execute(self._begin)
         except BaseException as err:
             database.lock.release()
             _raise_meaning(err, database.name, is_server=database.is_server)
@@ -220,22 +220,17 @@ class _Transaction:
         database = self._database
         try:
             if error is None:
-                _execute(database.connected(), "COMMIT")
+                self._driver.execute("COMMIT")
                 return
-            database.roll_back()
+            database.roll_back(self._driver)
         except BaseException as err:
             if error is None:
-                database.roll_back()
+                database.roll_back(self._driver)
             _raise_meaning(err, database.name, is_server=database.is_server)
             raise
         finally:
             database.lock.release()
         _raise_meaning(error, database.name, is_server=database.is_server)
-
-
-def _execute(connection: Connection, statement: str) -> None:
-    driver: Any = connection.connection.driver_connection
-    driver.execute(statement)
 
 
 def is_url(target: str | Path) -> bool:
