@@ -274,6 +274,17 @@ class Exposure(Body):
         return self
 
 
+class Withdrawal(Body):
+    """A time that was logged by mistake: hours or a shift without incidents no longer count."""
+
+    kind: ClassVar = "withdrawal"
+    about_incident: ClassVar = False
+
+    withdrawn_id: RecordId
+    """Record of the exposure, or the nil report."""
+    reason: Prose
+
+
 class View(Body):
     """Somebody looked at a critical incident."""
 
@@ -304,7 +315,7 @@ class Account(Body):
 
 _ALL: Final[tuple[type[Body], ...]] = (
     Opened, Report, Correction, Reclassification, Attachment, Review, Action, Effectiveness,
-    Closure, Nil, Exposure, View, Account,
+    Closure, Nil, Exposure, Withdrawal, View, Account,
 )  # fmt: skip
 BODIES: Final = MappingProxyType({body.kind: body for body in _ALL})
 """Every kind of record, by name."""

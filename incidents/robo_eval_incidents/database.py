@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
@@ -180,7 +181,7 @@ class Database:
         if int(found) < int(CURRENT):
             raise IncidentLogError(
                 f"{self.name}: has schema version {found}, this program works with {CURRENT};"
-                " upgrade it with: robo-eval incidents migrate"
+                f" upgrade it with: robo-eval incidents migrate --log {quote(self.name)}"
             )
 
 
@@ -243,7 +244,10 @@ def shown(target: str | Path) -> str:
     if not is_url(target):
         return str(target)
     try:
-        return make_url(str(target)).render_as_string(hide_password=True)
+        url = make_url(str(target))
+        # Drivers take one as a parameter, too.
+        secret = {name: "***" for name in url.query if "password" in name.lower()}
+        return url.update_query_dict(secret).render_as_string(hide_password=True)
     except (ArgumentError, ValueError):
         return "the URL"
 
@@ -365,6 +369,8 @@ def create(target: str | Path, meta: dict[str, str]) -> None:
     path = Path(target)
     if path.exists():
         raise IncidentLogError(f"{path}: is there already")
+    if path.parent.exists() and not path.parent.is_dir():
+        raise IncidentLogError(f"{path}: cannot be created: {path.parent} is no folder")
     # Threads of one program may make it at once.
     part = part_of(path.with_name(f"{path.name}.{secrets.token_hex(4)}"))
     with translated(str(path), is_server=False), explained(path, "cannot be created"):

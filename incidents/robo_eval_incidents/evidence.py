@@ -14,14 +14,21 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.log import evidence as noted
 from robo_eval.log.incident_log import Recorded
-from robo_eval_incidents.bodies import Correction, Nil, Reclassification, Report, Review
+from robo_eval_incidents.bodies import (
+    Correction,
+    Nil,
+    Reclassification,
+    Report,
+    Review,
+    Withdrawal,
+)
 from robo_eval_incidents.incident import Incident, incidents_of
 from robo_eval_incidents.log import open_log
 from robo_eval_incidents.record import Record, content_digest, record_of
 from robo_eval_incidents.schema import RECORDS
 from robo_eval_incidents.verify import verify_log
 
-_TELLING: Final = (Report, Correction, Reclassification, Review, Nil)
+_TELLING: Final = (Report, Correction, Reclassification, Review, Nil, Withdrawal)
 """Kinds of records that decide which incidents there are, and how bad they count."""
 
 
@@ -42,7 +49,7 @@ def read_incidents(path: Path) -> Recorded:
     records = [one.record(path) for one in told]
     known = incidents_of(records)
     sides = {incident.counted_report.side for incident in known}
-    sides |= {record.body.side for record in records if isinstance(record.body, Nil)}
+    sides |= {nil.side for nil in _nils(records)}
     silent = tuple(side for side in noted.PHYSICAL if Side(side) not in sides)
     return Recorded(
         incidents=None if len(silent) == len(noted.PHYSICAL) else _noted(known),
@@ -50,6 +57,15 @@ def read_incidents(path: Path) -> Recorded:
         sha256=_digest(told) if told else None,
         problems=tuple(str(problem.what) for problem in verify_log(path).problems),
     )
+
+
+def _nils(records: Iterable[Record]) -> Iterator[Nil]:
+    """Shifts that were reported to be without incidents, and not withdrawn."""
+    records = list(records)
+    withdrawn = {one.body.withdrawn_id for one in records if isinstance(one.body, Withdrawal)}
+    for record in records:
+        if isinstance(record.body, Nil) and record.record_id not in withdrawn:
+            yield record.body
 
 
 def state_of(path: Path) -> dict[str, Any] | None:

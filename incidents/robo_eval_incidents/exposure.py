@@ -21,10 +21,18 @@ from robo_eval.log.evidence import PHYSICAL
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents.bodies import Exposure
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.page import Exposed, exposed
 from robo_eval_incidents.spans import Span, clipped, length, merged, without
 from robo_eval_incidents.taxonomy import Engagement, Via
-from robo_eval_incidents.unlogged import Body, Gap, Outside, gaps_in, outside_of
+from robo_eval_incidents.times import Exposed, Shift, exposed, shifts
+from robo_eval_incidents.unlogged import (
+    Body,
+    Contradicted,
+    Gap,
+    Outside,
+    contradicted_in,
+    gaps_in,
+    outside_of,
+)
 
 GAP_S: Final = 300.0
 """A pause between two episodes is no longer than this; what is longer is a gap."""
@@ -147,6 +155,7 @@ class HoursRow:
         mode: Who was in control.
         task: Task; empty if not known.
         hours: Hours, each counted once.
+        nil_hours: As many of them lie in shifts that were reported to be without incidents.
         times: How many times, mostly episodes, they were logged in.
     """
 
@@ -155,6 +164,7 @@ class HoursRow:
     mode: Engagement
     task: str
     hours: float
+    nil_hours: float
     times: int
 
     @property
@@ -195,6 +205,7 @@ class Hours:
         overlaps: What was logged twice.
         gaps: What was not logged within shifts and runs.
         outside: Incidents on physical sides at a time that was not logged.
+        contradicted: Incidents in shifts that were reported to be without.
     """
 
     since_ns: int | None
@@ -203,6 +214,7 @@ class Hours:
     overlaps: tuple[Overlap, ...]
     gaps: tuple[Gap, ...]
     outside: tuple[Outside, ...]
+    contradicted: tuple[Contradicted, ...]
 
     def total(self, side: Side = Side.REAL, robot: str | None = None) -> float:
         """Hours of exposure on one side; those of other sides never count for it."""
@@ -218,6 +230,7 @@ class Hours:
             "overlaps": [asdict(one) for one in self.overlaps],
             "gaps": [asdict(one) for one in self.gaps],
             "outside": [asdict(one) for one in self.outside],
+            "contradicted": [asdict(one) for one in self.contradicted],
         }
 
 
@@ -251,10 +264,11 @@ def hours(
     return Hours(
         since_ns=since_ns,
         until_ns=until_ns,
-        rows=_rows(bodies),
+        rows=_rows(bodies, shifts(log, since_ns, until_ns)),
         overlaps=tuple(overlaps),
         gaps=tuple(gaps_in(log, _spans(bodies), since_ns, until_ns, least_ns)),
         outside=tuple(outside_of(log, _spans(bodies, off=False), since_ns, until_ns)),
+        contradicted=tuple(contradicted_in(log, since_ns, until_ns)),
     )
 
 
@@ -263,7 +277,8 @@ def hours_rows(
 ) -> tuple[HoursRow, ...]:
     """The rows of `hours`, without looking for what is wrong with them."""
     check_period(since_ns, until_ns)
-    return _rows(_bodies(exposed(log, since_ns, until_ns), since_ns, until_ns))
+    bodies = _bodies(exposed(log, since_ns, until_ns), since_ns, until_ns)
+    return _rows(bodies, shifts(log, since_ns, until_ns))
 
 
 def total_hours(rows: Iterable[HoursRow], side: Side, robot: str | None = None) -> float:
@@ -314,32 +329,40 @@ def _bodies(
     return dict(bodies)
 
 
-def _rows(bodies: Mapping[Body, Sequence[_Time]]) -> tuple[HoursRow, ...]:
-    found: dict[tuple[str, Side, Engagement, str], tuple[int, int]] = {}
+def _rows(
+    bodies: Mapping[Body, Sequence[_Time]], reported: Sequence[Shift]
+) -> tuple[HoursRow, ...]:
+    found: dict[tuple[str, Side, Engagement, str], tuple[int, int, int]] = {}
     for (robot, side), times in bodies.items():
-        for time, alone_ns in _counted_once(times):
+        nil = merged(shift.span for shift in reported if shift.side is side and shift.is_of(robot))
+        for time, alone in _counted_once(times):
             key = (robot, side, time.what.mode, time.what.task)
-            ns, count = found.get(key, (0, 0))
-            found[key] = (ns + alone_ns, count + 1)
+            ns, nil_ns, count = found.get(key, (0, 0, 0))
+            alone_ns = length(alone)
+            nil_ns += alone_ns - length(without(alone, nil))
+            found[key] = (ns + alone_ns, nil_ns, count + 1)
     return tuple(
-        HoursRow(robot=robot, side=side, mode=mode, task=task, hours=ns / _HOUR_NS, times=count)
-        for (robot, side, mode, task), (ns, count) in sorted(found.items())
-    )
+        HoursRow(
+            robot=robot, side=side, mode=mode, task=task,
+            hours=ns / _HOUR_NS, nil_hours=nil_ns / _HOUR_NS, times=count,
+        )
+        for (robot, side, mode, task), (ns, nil_ns, count) in sorted(found.items())
+    )  # fmt: skip
 
 
-def _counted_once(times: Sequence[_Time]) -> Iterator[tuple[_Time, int]]:
-    """Each time with how much of it no earlier one has, ns; what was off yields to all others."""
+def _counted_once(times: Sequence[_Time]) -> Iterator[tuple[_Time, list[Span]]]:
+    """Each time with what of it no earlier one has; what was off yields to all others."""
     at_work = [one for one in times if one.what.mode is not Engagement.OFF]
     taken = merged(one.span for one in at_work)
     covered = -1
     for one in at_work:
-        yield one, max(0, one.span[1] - max(one.span[0], covered))
+        yield one, merged([(max(one.span[0], covered), one.span[1])])
         covered = max(covered, one.span[1])
     covered = -1
     for one in times:
         if one.what.mode is Engagement.OFF:
             rest = (max(one.span[0], covered), one.span[1])
-            yield one, length(without(merged([rest]), taken))
+            yield one, without(merged([rest]), taken)
             covered = max(covered, one.span[1])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,17 @@ from sqlalchemy.dialects import postgresql, sqlite
 from robo_eval.core.errors import InputError
 from robo_eval.log.provenance import software
 from robo_eval_incidents import workflow
-from robo_eval_incidents.bodies import RECORD_ID, Body, Opened, Report, Review, plain
+from robo_eval_incidents.bodies import (
+    RECORD_ID,
+    Body,
+    Exposure,
+    Nil,
+    Opened,
+    Report,
+    Review,
+    Withdrawal,
+    plain,
+)
 from robo_eval_incidents.database import (
     Database,
     IncidentLogError,
@@ -52,6 +62,8 @@ EVIDENCE: Final = "incidents"
 _NUMBERED: Final = re.compile(r"(?P<station>[^/]+)/(?P<sequence>[0-9]{1,15})")
 _ID: Final = re.compile(r"[0-9a-f-]{8,36}")
 _PAGE: Final = 2_000
+_CHUNK: Final = 400
+"""Names in one query."""
 _TRIES: Final = 20
 
 _RECORD: Final = ("station", "sequence", "record_id", "about", "content", "sha256")
@@ -215,6 +227,8 @@ class IncidentLog:
         if head is None:
             head = self._put(driver, None, _opening())[1]
         after = () if entry.incident_id is None else self._follows(connection, entry)
+        if isinstance(entry.body, Withdrawal):
+            self._check_withdrawal(connection, entry.body, entry.record_id)
         return self._put(driver, head, entry, after)
 
     def _follows(self, connection: Connection, entry: Entry) -> tuple[str, ...]:
@@ -232,6 +246,25 @@ class IncidentLog:
                 raise unknown_incident(entry.body.duplicate_of)
         workflow.check(incident, entry.body, entry.by, same_as)
         return newest(incident.records)[-MOST_AFTER:]
+
+    def _check_withdrawal(self, connection: Connection, body: Withdrawal, record_id: str) -> None:
+        """Refuse to withdraw what is no time, or was withdrawn."""
+        contents = select(RECORDS.c.content)
+        query = contents.where(RECORDS.c.record_id == body.withdrawn_id).limit(1)
+        content = connection.execute(query).scalar()
+        if content is None or not isinstance(self._record(content).body, Exposure | Nil):
+            raise workflow.RefusedError(
+                f"record {body.withdrawn_id} is neither exposure nor a nil report of this log; only"
+                " those are withdrawn"
+            )
+        # Reads all records; withdrawing is rare.
+        same = contents.where(RECORDS.c.content.contains(f'"withdrawn_id":"{body.withdrawn_id}"'))
+        for before in map(self._record, connection.execute(same).scalars()):
+            if before.record_id == record_id:
+                raise _ConflictError
+            raise workflow.RefusedError(
+                f"{before.by} withdrew it already, in {before.station}/{before.sequence}"
+            )
 
     def _head(self, driver: Any) -> Head | None:  # noqa: ANN401 - of either driver
         row = driver.execute(self._statements.read_head, {"station": self.station}).fetchone()
@@ -350,6 +383,24 @@ class IncidentLog:
     def incidents(self) -> list[Incident]:
         """All incidents as they stand, by when they happened."""
         return incidents_of(self.records())
+
+    def incidents_with(self, ids: Sequence[str]) -> Iterator[Incident]:
+        """Some incidents as they stand; those whose report has not arrived are left out.
+
+        Args:
+            ids: Their ids, each once.
+        """
+        for start in range(0, len(ids), _CHUNK):
+            chunk = ids[start : start + _CHUNK]
+            with self.database.reading() as connection:
+                contents = [
+                    content
+                    for column in (RECORDS.c.record_id, RECORDS.c.about)
+                    for content in connection.execute(
+                        select(RECORDS.c.content).where(column.in_(chunk))
+                    ).scalars()
+                ]
+            yield from incidents_of(map(self._record, contents))
 
     def _id_of(self, connection: Connection, name: str) -> str:
         query = select(RECORDS.c.record_id).distinct().limit(2)

@@ -1,4 +1,4 @@
-"""Lists of incidents and exposure, a page at a time, from tables that follow the records."""
+"""Lists of incidents, a page at a time, from tables that follow the records."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval_incidents.bodies import LATEST_NS
 from robo_eval_incidents.followed import followed
+from robo_eval_incidents.listed import folded
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import EXPOSED, PAGE
 from robo_eval_incidents.taxonomy import Category, Engagement, Severity, Status
+from robo_eval_incidents.times import still_counting
 
+_SHOWN: Final = tuple(column for column in PAGE.c if column is not PAGE.c.words)
 _CURSOR: Final = re.compile(r"([0-9]{1,19})~([0-9a-f-]{36})")
 
 
@@ -105,35 +108,6 @@ class Page:
     next: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exposed:
-    """A time in which a robot was exposed.
-
-    Attributes:
-        record_id: The record of it.
-        robot: Robot.
-        side: Side.
-        mode: Who was in control.
-        task: Task; empty if not known.
-        policy: Policy, if known.
-        episode_id: Episode, if it was one.
-        trial: Trial, if it was an episode.
-        start_ns: Start, UTC.
-        end_ns: End, UTC.
-    """
-
-    record_id: str
-    robot: str
-    side: Side
-    mode: Engagement
-    task: str
-    policy: str | None
-    episode_id: str | None
-    trial: str | None
-    start_ns: int
-    end_ns: int
-
-
 # Asking ----------------------------------------------------------------------------------------
 
 
@@ -151,7 +125,7 @@ def list_incidents(
     Raises:
         InputError: If `after` is none that a page gave.
     """
-    query = _filtered(select(PAGE), wanted or Filter())
+    query = _filtered(select(*_SHOWN), wanted or Filter())
     place = tuple_(PAGE.c.happened_ns, PAGE.c.incident_id)
     if after is not None:
         found = _CURSOR.fullmatch(after)
@@ -179,45 +153,24 @@ def robots(log: IncidentLog) -> list[str]:
     """Every robot that incidents or hours are of."""
     with followed(log) as connection:
         found: set[str] = set()
-        for column in (PAGE.c.robot, EXPOSED.c.robot):
-            found.update(connection.execute(select(column).distinct()).scalars())
+        for query in (select(PAGE.c.robot), still_counting(EXPOSED, select(EXPOSED.c.robot))):
+            found.update(connection.execute(query.distinct()).scalars())
     return sorted(found)
-
-
-def exposed(
-    log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None
-) -> list[Exposed]:
-    """Times of exposure that touch a period, by their start.
-
-    Args:
-        log: The log.
-        since_ns: Begin of the period, UTC; None for all before.
-        until_ns: End of the period, UTC; None for all after.
-    """
-    query = select(EXPOSED).order_by(EXPOSED.c.start_ns, EXPOSED.c.record_id)
-    if since_ns is not None:
-        query = query.where(EXPOSED.c.end_ns > since_ns)
-    if until_ns is not None:
-        query = query.where(EXPOSED.c.start_ns < until_ns)
-    with followed(log) as connection:
-        rows = connection.execute(query).mappings().all()
-    return [
-        Exposed(**{**row, "side": Side(row["side"]), "mode": Engagement(row["mode"])})
-        for row in rows
-    ]
 
 
 def _filtered(query: Select[Any], wanted: Filter) -> Select[Any]:
     for name in ("side", "robot", "severity", "category", "status", "episode_id"):
         value = getattr(wanted, name)
         if value is not None:
-            query = query.where(PAGE.c[name] == str(value))
+            # A search reads the index that has words, not that of this column, which has none.
+            column = PAGE.c[name].concat("") if wanted.text else PAGE.c[name]
+            query = query.where(column == str(value))
     if wanted.since_ns is not None:
         query = query.where(PAGE.c.happened_ns >= wanted.since_ns)
     if wanted.until_ns is not None:
         query = query.where(PAGE.c.happened_ns < wanted.until_ns)
     if wanted.text:
-        query = query.where(PAGE.c.description.icontains(wanted.text, autoescape=True))
+        query = query.where(PAGE.c.words.contains(folded(wanted.text), autoescape=True))
     return query
 
 

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final
-
-from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.log.files import write_atomically
-from robo_eval_incidents.bodies import Evidence, Nil, Quantity
+from robo_eval_incidents.bodies import Evidence, Quantity
 from robo_eval_incidents.checkpoint import checkpoints_of
 from robo_eval_incidents.exposure import Hours, check_period, hours
 from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.narrative import history
 from robo_eval_incidents.page import Filter, PageRow, list_incidents
 from robo_eval_incidents.pdf_sheet import Sheet
-from robo_eval_incidents.record import Record, now, record_of
-from robo_eval_incidents.schema import RECORDS
+from robo_eval_incidents.record import now
 from robo_eval_incidents.standing import SideStanding, standing
 from robo_eval_incidents.taxonomy import Severity
-from robo_eval_incidents.web.history import history
-from robo_eval_incidents.web.words import SEVERITIES, spoken
+from robo_eval_incidents.times import Shift, shifts
+from robo_eval_incidents.unlogged import Contradicted
+from robo_eval_incidents.words import SEVERITIES, spoken
 
 MOST_INCIDENTS: Final = 2_000
 """A document has no more: each takes about a hundredth of a second, and half a page."""
 _MOST_LISTED: Final = 20
 """Gaps, overlaps and the like that are written out; of more the document says how many."""
+_MOST_NAMED: Final = 3
+"""Incidents that are named beside the shift they speak against."""
 _SIDES: Final = {Side.REAL: "Real robots", Side.TWIN: "Stand-ins (twin)", Side.SIM: "Simulation"}
 
 
@@ -93,9 +95,10 @@ class _Document:
         )
         self._origin()
         self._standing()
-        self._hours(hours(self._log, self._since, self._until))
+        found = hours(self._log, self._since, self._until)
+        self._hours(found)
         self._table_of(rows)
-        self._nils(list(self._nil_records()))
+        self._nils(shifts(self._log, self._since, self._until), found.contradicted)
         for row in rows:
             self._incident(self._log.incident(row.incident_id))
         self._missing()
@@ -149,7 +152,7 @@ class _Document:
 
     def _side(self, one: SideStanding) -> None:
         sheet = self._sheet
-        logged = "none logged" if one.hours is None else f"{one.hours:,.2f} h"
+        logged = "none logged" if one.hours is None else _logged(one.hours, one.nil_hours)
         pairs = [("Exposure", logged), ("Safety score (SS)", _estimate(one.score))]
         if one.unreviewed:
             pairs.append(("Not reviewed", f"{one.unreviewed}; they count all the same"))
@@ -262,10 +265,7 @@ class _Document:
                     "\n".join(
                         [
                             step.title,
-                            *(
-                                f"{name}: {before} → {after}"
-                                for name, before, after in step.changes
-                            ),
+                            *(f"{one.name}: {one.before} → {one.after}" for one in step.changes),
                             *([step.text] if step.text else []),
                         ]
                     ),
@@ -277,43 +277,26 @@ class _Document:
 
     # Shifts ------------------------------------------------------------------------------------
 
-    def _nil_records(self) -> Iterator[Record]:
-        """Nil reports of shifts that touch the period, by their begin."""
-        query = select(RECORDS.c.content).where(RECORDS.c.content.contains('"kind":"nil"'))
-        with self._log.database.reading() as connection:
-            contents = connection.execute(query).scalars().all()
-        found = []
-        for content in contents:
-            record = record_of(content, where=self._log.name)
-            body = record.body
-            # The text of another record can hold these words too.
-            if isinstance(body, Nil) and self._touches(body):
-                found.append((body.start_ns, record.station, record.sequence, record))
-        yield from (one[-1] for one in sorted(found, key=lambda one: one[:3]))
-
-    def _touches(self, nil: Nil) -> bool:
-        begins_late = self._until is not None and nil.start_ns >= self._until
-        ends_early = self._since is not None and nil.end_ns <= self._since
-        return not (begins_late or ends_early)
-
-    def _nils(self, records: list[Record]) -> None:
+    def _nils(self, found: Sequence[Shift], contradicted: Iterable[Contradicted]) -> None:
         self._sheet.heading("Shifts without incidents")
-        if not records:
+        if not found:
             self._sheet.paragraph("None was reported.")
             return
-        cells = []
-        for record in records:
-            nil = record.body
-            assert isinstance(nil, Nil)
-            cells.append(
-                (
-                    f"{record.station}/{record.sequence}", _time(nil.start_ns), _time(nil.end_ns),
-                    f"{nil.robot or 'all robots'} ({nil.side.value})", record.by, nil.note,
-                )
-            )  # fmt: skip
+        denied: dict[str, list[str]] = defaultdict(list)
+        for one in contradicted:
+            denied[one.shift].append(one.name)
         self._sheet.table(
-            ("Number", "From", "To", "Robot", "By", "Note"), cells, widths=(16, 20, 20, 16, 13, 15)
-        )
+            ("Number", "From", "To", "Robot", "By", "Note"),
+            [
+                (
+                    one.name, _time(one.start_ns), _time(one.end_ns),
+                    f"{one.robot or 'all robots'} ({one.side.value})", one.by,
+                    _shift_note(one.note, denied[one.name]),
+                )
+                for one in found
+            ],
+            widths=(16, 20, 20, 16, 13, 15),
+        )  # fmt: skip
 
     def _missing(self) -> None:
         missing = sorted(self._sheet.missing)
@@ -325,6 +308,19 @@ class _Document:
                 " The log itself holds every character.",
                 is_quiet=True,
             )
+
+
+def _logged(hours: float, nil_hours: float) -> str:
+    return f"{hours:,.2f} h, {nil_hours:,.2f} h of them in shifts reported without incidents"
+
+
+def _shift_note(note: str, incidents: Sequence[str]) -> str:
+    """What was said with a nil report, and what speaks against it."""
+    if not incidents:
+        return note
+    more = f" and {len(incidents) - _MOST_NAMED} more" if len(incidents) > _MOST_NAMED else ""
+    against = f"but there is {', '.join(incidents[:_MOST_NAMED])}{more}"
+    return f"{note}\n{against}" if note else against
 
 
 def _pairs(incident: Incident) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from sqlalchemy import (
 
 METADATA: Final = MetaData()
 VERSION_TABLE: Final = "alembic_version"
-CURRENT: Final = "0001"
+CURRENT: Final = "0002"
 """The migration that leads to the schema of this program."""
 
 # SQLite numbers the rows of a table by itself only where the key is its plain INTEGER.
@@ -98,12 +98,18 @@ PAGE: Final = Table(
     Column("policy", Text),
     Column("by", Text, nullable=False),
     Column("description", Text, nullable=False),
+    Column("words", Text, nullable=False),
     Column("counts", Integer, nullable=False),
 )
 """How each incident stands: what pages and lists are read from. Made from the records, and made
-anew from them whenever it is behind; no result depends on it."""
+anew from them whenever it is behind; no result depends on it. `description` is the beginning of
+what is said in `words`, which are all of it, with case folded, to search in."""
 
-Index("page_by_time", PAGE.c.happened_ns, PAGE.c.incident_id)
+# A search reads all words, newest first: here they lie close together, and rows apart. PostgreSQL
+# keeps no index of long texts.
+_BY_TIME: Final = (PAGE.c.happened_ns, PAGE.c.incident_id)
+Index("page_by_time", *_BY_TIME, PAGE.c.words).ddl_if(dialect="sqlite")
+Index("page_by_time", *_BY_TIME).ddl_if(dialect="postgresql")
 for _column in ("severity", "status", "robot", "side", "category"):
     Index(f"page_by_{_column}", PAGE.c[_column], PAGE.c.happened_ns, PAGE.c.incident_id)
 
@@ -119,6 +125,9 @@ EXPOSED: Final = Table(
     "exposed",
     METADATA,
     Column("record_id", Text, primary_key=True),
+    Column("station", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("by", Text, nullable=False),
     Column("robot", Text, nullable=False),
     Column("side", Text, nullable=False),
     Column("mode", Text, nullable=False),
@@ -129,9 +138,39 @@ EXPOSED: Final = Table(
     Column("start_ns", BigInteger, nullable=False),
     Column("end_ns", BigInteger, nullable=False),
 )
-"""Exposure by record, kept as `page` is."""
+"""Exposure by record, kept as `page` is; what was withdrawn is still in it."""
 
 Index("exposed_by_episode", EXPOSED.c.trial, EXPOSED.c.episode_id)
+
+SHIFTS: Final = Table(
+    "shifts",
+    METADATA,
+    Column("record_id", Text, primary_key=True),
+    Column("station", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("robot", Text),
+    Column("side", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("start_ns", BigInteger, nullable=False),
+    Column("end_ns", BigInteger, nullable=False),
+)
+"""Shifts without incidents, by nil report, kept as `page` is; withdrawn ones included."""
+
+WITHDRAWN: Final = Table(
+    "withdrawn",
+    METADATA,
+    Column("record_id", Text, primary_key=True),
+    Column("station", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("withdrawn_id", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+"""Which exposure and shifts no longer count, kept as `page` is. What is withdrawn may arrive later
+than the record that does so."""
+
+Index("withdrawn_by_id", WITHDRAWN.c.withdrawn_id)
 
 USERS: Final = Table(
     "users",

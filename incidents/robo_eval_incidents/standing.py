@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -16,15 +17,13 @@ from robo_eval.core.names import unknown_name
 from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.safety import Safety, safety_of
-from robo_eval_incidents.bodies import Nil
 from robo_eval_incidents.exposure import HoursRow, hours_rows, total_hours
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.page import Filter, robots, tally
 from robo_eval_incidents.schema import PAGE
-from robo_eval_incidents.spans import clipped
 from robo_eval_incidents.taxonomy import Status
-from robo_eval_incidents.unlogged import nil_reports
+from robo_eval_incidents.times import shifts
 
 RATE_UNIT: Final = "incidents/1000 h"
 _TIMES: Final = 10.0
@@ -44,6 +43,7 @@ class SideStanding:
         counts: Incidents by the severity they count at; None if nobody kept a record.
         unreviewed: How many of them not enough people have looked at; they count as well.
         hours: Hours of exposure; None if none were logged.
+        nil_hours: As many of them lie in shifts that were reported to be without incidents.
         rates: Incidents per 1,000 h by severity, each with Garwood's exact interval.
         score: The safety score; its lower end is the pessimistic score.
         is_valid: Whether the period counts: a critical incident ends it.
@@ -53,6 +53,7 @@ class SideStanding:
     counts: Mapping[str, int] | None
     unreviewed: int
     hours: float | None
+    nil_hours: float
     rates: Mapping[str, Estimate]
     score: Estimate
     is_valid: bool
@@ -63,6 +64,7 @@ class SideStanding:
             "counts": None if self.counts is None else dict(self.counts),
             "unreviewed": self.unreviewed,
             "hours": self.hours,
+            "nil_hours": self.nil_hours,
             "rates_per_1000_h": {name: rate.as_dict() for name, rate in self.rates.items()},
             "score": self.score.as_dict(),
             "pessimistic": self.score.low,
@@ -168,16 +170,9 @@ def recorded_sides(log: IncidentLog, wanted: Filter) -> frozenset[Side]:
     with followed(log) as connection:
         found = set(connection.execute(query).scalars())
     if not found.issuperset(Side):
-        found.update(nil.side.value for _, nil in nil_reports(log) if _is_of(nil, wanted))
+        period = (wanted.since_ns, wanted.until_ns)
+        found.update(one.side.value for one in shifts(log, *period) if one.is_of(wanted.robot))
     return frozenset(map(Side, found))
-
-
-def _is_of(nil: Nil, wanted: Filter) -> bool:
-    """Whether a nil report says something of a robot, if one is named, in a period."""
-    if wanted.robot is not None and nil.robot and nil.robot != wanted.robot:
-        return False
-    start_ns, end_ns = clipped((nil.start_ns, nil.end_ns), wanted.since_ns, wanted.until_ns)
-    return start_ns < end_ns
 
 
 def _of_side(
@@ -200,6 +195,7 @@ def _of_side(
         counts=counts,
         unreviewed=unreviewed,
         hours=hours or None,
+        nil_hours=math.fsum(row.nil_hours for row in rows if row.is_exposed),
         rates={name: _per_1000_h(rate) for name, rate in found.rates.items()},
         score=found.score,
         is_valid=found.is_valid,

@@ -1,22 +1,21 @@
-"""What a log has no hours of: gaps in shifts and runs, and incidents outside all hours."""
+"""Where reports, hours and shifts do not fit: gaps, incidents outside all hours, or denied."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, and_, func, or_, select
 
 from robo_eval.core.kinds import Side
 from robo_eval.log.evidence import PHYSICAL
-from robo_eval_incidents.bodies import Nil
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.record import record_of
-from robo_eval_incidents.schema import EXPOSED, PAGE, RECORDS
+from robo_eval_incidents.schema import EXPOSED, PAGE, SHIFTS
 from robo_eval_incidents.spans import Span, clipped, holds, merged, without
+from robo_eval_incidents.times import shifts, still_counting
 
 SLACK_NS: Final = 10**9
 """Clocks of people and robots may differ by so much."""
@@ -35,7 +34,7 @@ class Gap:
         start_ns: Start, UTC.
         end_ns: End, UTC.
         within: What it is a part of: `shift` of a nil report, or `run`, a trial.
-        name: Record of the nil report as station and number, or digest of the trial's plan.
+        name: Station and number of the nil report, or digest of the trial's plan.
     """
 
     robot: str | None
@@ -65,21 +64,6 @@ class Outside:
     happened_ns: int
 
 
-def nil_reports(log: IncidentLog) -> list[tuple[str, Nil]]:
-    """All nil reports of a log, each with its station and number."""
-    columns = (RECORDS.c.station, RECORDS.c.sequence, RECORDS.c.content)
-    query = select(*columns).where(RECORDS.c.content.contains('"kind":"nil"'))
-    with log.database.reading() as connection:
-        rows = connection.execute(query.order_by(*columns[:2])).fetchall()
-    found = []
-    for station, sequence, content in rows:
-        name = f"{station}/{sequence}"
-        body = record_of(content, where=f"{log.name}: {name}").body
-        if isinstance(body, Nil):
-            found.append((name, body))
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Watch:
     """A time in which hours should have been logged."""
@@ -89,6 +73,29 @@ class _Watch:
     span: Span
     within: str
     name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradicted:
+    """An incident that counts, in a shift somebody reported to be without.
+
+    Attributes:
+        shift: Station and number of the nil report.
+        by: Who made it.
+        incident_id: The incident.
+        name: Its station and number.
+        robot: Its robot.
+        side: Side.
+        happened_ns: When it happened, UTC.
+    """
+
+    shift: str
+    by: str
+    incident_id: str
+    name: str
+    robot: str
+    side: Side
+    happened_ns: int
 
 
 def gaps_in(
@@ -129,18 +136,19 @@ def gaps_in(
 
 
 def _shifts(log: IncidentLog) -> Iterator[_Watch]:
-    for name, nil in nil_reports(log):
-        if nil.side is not Side.SIM:
+    for shift in shifts(log):
+        if shift.side is not Side.SIM:
             yield _Watch(
-                robot=nil.robot or None,
-                side=nil.side,
-                span=(nil.start_ns, nil.end_ns),
+                robot=shift.robot,
+                side=shift.side,
+                span=shift.span,
                 within="shift",
-                name=name,
+                name=shift.name,
             )
 
 
 def _runs(log: IncidentLog) -> Iterator[_Watch]:
+    # What was withdrawn was played all the same: its time is a gap now.
     keys = (EXPOSED.c.trial, EXPOSED.c.robot, EXPOSED.c.side)
     query = select(*keys, func.min(EXPOSED.c.start_ns), func.max(EXPOSED.c.end_ns))
     with followed(log) as connection:
@@ -163,11 +171,7 @@ def outside_of(
         since_ns: Begin of the period, UTC; None for all before.
         until_ns: End of the period, UTC; None for all after.
     """
-    query = select(PAGE).where(PAGE.c.counts == 1, PAGE.c.side.in_(PHYSICAL))
-    if since_ns is not None:
-        query = query.where(PAGE.c.happened_ns >= since_ns)
-    if until_ns is not None:
-        query = query.where(PAGE.c.happened_ns < until_ns)
+    query = _happened(select(PAGE), since_ns, until_ns).where(PAGE.c.side.in_(PHYSICAL))
     spans = {body: merged(own) for body, own in exposed.items()}
     with followed(log) as connection:
         rows = connection.execute(query.order_by(PAGE.c.happened_ns, PAGE.c.incident_id)).all()
@@ -181,3 +185,47 @@ def outside_of(
                 side=Side(row.side),
                 happened_ns=row.happened_ns,
             )
+
+
+def contradicted_in(
+    log: IncidentLog, since_ns: int | None, until_ns: int | None
+) -> Iterator[Contradicted]:
+    """Incidents that count, in shifts that were reported to be without.
+
+    Args:
+        log: The log.
+        since_ns: Begin of the period, UTC; None for all before.
+        until_ns: End of the period, UTC; None for all after.
+    """
+    its = and_(
+        PAGE.c.side == SHIFTS.c.side,
+        or_(SHIFTS.c.robot.is_(None), SHIFTS.c.robot == PAGE.c.robot),
+        PAGE.c.happened_ns >= SHIFTS.c.start_ns,
+        PAGE.c.happened_ns < SHIFTS.c.end_ns,
+    )
+    shift = (SHIFTS.c.station, SHIFTS.c.sequence, SHIFTS.c.by)
+    query = select(PAGE, *(column.label(f"shift_{column.name}") for column in shift))
+    query = still_counting(SHIFTS, _happened(query.join(SHIFTS, its), since_ns, until_ns))
+    query = query.order_by(SHIFTS.c.start_ns, SHIFTS.c.record_id, PAGE.c.happened_ns)
+    with followed(log) as connection:
+        rows = connection.execute(query).all()
+    for row in rows:
+        yield Contradicted(
+            shift=f"{row.shift_station}/{row.shift_sequence}",
+            by=row.shift_by,
+            incident_id=row.incident_id,
+            name=f"{row.station}/{row.sequence}",
+            robot=row.robot,
+            side=Side(row.side),
+            happened_ns=row.happened_ns,
+        )
+
+
+def _happened(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
+    """Only incidents of a period that count."""
+    query = query.where(PAGE.c.counts == 1)
+    if since_ns is not None:
+        query = query.where(PAGE.c.happened_ns >= since_ns)
+    if until_ns is not None:
+        query = query.where(PAGE.c.happened_ns < until_ns)
+    return query

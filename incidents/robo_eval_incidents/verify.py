@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,6 +14,8 @@ from sqlalchemy import Connection, create_engine, func, select
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.log.files import may_others
+from robo_eval.log.signing import default_key
 from robo_eval.log.verify import Problem
 from robo_eval_incidents.checkpoint import (
     Checkpoint,
@@ -20,11 +23,12 @@ from robo_eval_incidents.checkpoint import (
     read_checkpoint,
 )
 from robo_eval_incidents.database import create_tables
-from robo_eval_incidents.followed import differences
+from robo_eval_incidents.listed_check import differences
 from robo_eval_incidents.log import IncidentLog, heads_of, open_log
 from robo_eval_incidents.record import GENESIS
 from robo_eval_incidents.scan import Helpers, Scan
 from robo_eval_incidents.schema import CHECKPOINTS, METADATA, RECORDS, USERS
+from robo_eval_incidents.tables_cells import iso_of
 
 _PARTS: Final = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
 _TRIGGERS: Final = (
@@ -32,8 +36,57 @@ _TRIGGERS: Final = (
     " WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace"
     " UNION ALL SELECT tablename, rulename FROM pg_rules WHERE schemaname = current_schema()"
 )
+_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+_READ_OR_WRITE: Final = _WRITE | stat.S_IRGRP | stat.S_IROTH
 _MOST: Final = 100
 """Problems of one kind that are listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a checkpoint says that was kept elsewhere, and how the log stands to it.
+
+    Attributes:
+        file: The checkpoint.
+        signer: Fingerprint of the key that signed it.
+        time_ns: When it was made, as it says; None if it does not.
+        covered: Records it covers.
+        since: Records that were added to the log since, those that were merged included.
+        fits: Whether the log holds all that it covers.
+    """
+
+    file: str
+    signer: str
+    time_ns: int | None
+    covered: int
+    since: int
+    fits: bool
+
+    def __str__(self) -> str:
+        made = "at no time it names" if self.time_ns is None else _second(self.time_ns)
+        signed = f"{self.file}: signed by key {self.signer}, {made}"
+        if not self.fits:
+            return f"{signed}, covers {self.covered} records; the log does not hold all of them"
+        verb = "was" if self.since == 1 else "were"
+        return (
+            f"{signed}, covers {self.covered} of {self.covered + self.since} records;"
+            f" {self.since or 'none'} {verb} added since"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same, ready for JSON."""
+        return {
+            "file": self.file,
+            "signed_by": self.signer,
+            "time": None if self.time_ns is None else iso_of(self.time_ns),
+            "covered": self.covered,
+            "since": self.since,
+            "fits": self.fits,
+        }
+
+
+def _second(time_ns: int) -> str:
+    return iso_of(time_ns - time_ns % 10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +99,9 @@ class LogReport:
         notes: What is fine but worth knowing, or could not be checked.
         records: Records that were checked.
         stations: Number and digest of the newest record of each station.
-        checkpoints: Checkpoints that were compared with, those of the log itself included.
+        checkpoints: Checkpoints that were compared with, those of the log itself included; one that
+            is there and was given as well is one.
+        kept: How the log stands to each sound checkpoint that was given.
     """
 
     log: str
@@ -55,6 +110,7 @@ class LogReport:
     records: int
     stations: dict[str, tuple[int, str]]
     checkpoints: int
+    kept: tuple[Kept, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -74,6 +130,7 @@ class LogReport:
         )
         for name, (sequence, head) in self.stations.items():
             yield f"  {name}: {sequence} records, chain head {head}"
+        yield from map(str, self.kept)
 
     def as_dict(self) -> dict[str, Any]:
         """The findings, ready for JSON."""
@@ -84,6 +141,7 @@ class LogReport:
             "notes": list(self.notes),
             "records": self.records,
             "checkpoints": self.checkpoints,
+            "kept": [one.as_dict() for one in self.kept],
             "stations": {
                 name: {"sequence": sequence, "chain_head": head}
                 for name, (sequence, head) in self.stations.items()
@@ -124,7 +182,8 @@ def verify_log(
         notes=tuple(check.notes),
         records=check.scan.records,
         stations=dict(sorted(check.scan.stations.items())),
-        checkpoints=check.checkpoints,
+        checkpoints=len(check.checkpoints),
+        kept=tuple(check.kept),
     )
 
 
@@ -136,7 +195,9 @@ class _Check:
     target: str | Path
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    checkpoints: int = 0
+    checkpoints: set[str] = field(default_factory=set)
+    """What the checkpoints that were looked at say."""
+    kept: list[Kept] = field(default_factory=list)
     wanted: set[tuple[str, int]] = field(default_factory=set)
     """Records that checkpoints name, by station and number."""
     scan: Scan = field(default_factory=Scan)
@@ -161,6 +222,7 @@ class _Check:
         if signed_by is not None and not self.checkpoints:
             self.problem(f"there is no checkpoint that {signed_by} could have signed")
         self._check_evidence()
+        self._note_rights()
         self._say_notes()
 
     def _run_on(self, connection: Connection) -> None:
@@ -249,7 +311,7 @@ class _Check:
             self._check_checkpoint(path, checkpoint, signed_by)
 
     def _check_checkpoint(self, place: str, checkpoint: Checkpoint, signed_by: str | None) -> bool:
-        self.checkpoints += 1
+        self.checkpoints.add(checkpoint.content)
         problems = checkpoint.problems()
         for what in problems:
             self.problem(f"{place}: {what}")
@@ -280,22 +342,47 @@ class _Check:
     def _compare_checkpoints(
         self, own: Sequence[Checkpoint], kept: Sequence[tuple[str, Checkpoint]]
     ) -> None:
-        named = [*((f"checkpoint {place}", one) for place, one in enumerate(own, start=1)), *kept]
-        for place, checkpoint in named:
-            if checkpoint.problems():
-                continue
-            for station, (sequence, digest) in sorted(checkpoint.heads.items()):
-                last = self.scan.stations.get(station, (0, GENESIS))[0]
-                if last < sequence:
-                    self.problem(
-                        f"{place}: station {station} had {sequence} records, {sequence - last} of"
-                        " them are lost"
-                    )
-                elif self.scan.found.get((station, sequence)) != digest:
-                    self.problem(
-                        f"{place}: {station}/{sequence} is not the record it names; the chain was"
-                        " written anew"
-                    )
+        for number, checkpoint in enumerate(own, start=1):
+            if not checkpoint.problems():
+                self._compare(f"checkpoint {number}", checkpoint)
+        for file, checkpoint in kept:
+            if not checkpoint.problems():
+                fits = self._compare(file, checkpoint)
+                self.kept.append(self._standing(file, checkpoint, fits=fits))
+
+    def _compare(self, place: str, checkpoint: Checkpoint) -> bool:
+        """Whether the log holds the records that a checkpoint names."""
+        fits = True
+        for station, (sequence, digest) in sorted(checkpoint.heads.items()):
+            last = self._last(station)
+            if last < sequence:
+                self.problem(
+                    f"{place}: station {station} had {sequence} records, {sequence - last} of"
+                    " them are lost"
+                )
+                fits = False
+            elif self.scan.found.get((station, sequence)) != digest:
+                self.problem(
+                    f"{place}: {station}/{sequence} is not the record it names; the chain was"
+                    " written anew"
+                )
+                fits = False
+        return fits
+
+    def _standing(self, file: str, checkpoint: Checkpoint, *, fits: bool) -> Kept:
+        heads = {station: sequence for station, (sequence, _) in checkpoint.heads.items()}
+        later = (self._last(name) - heads.get(name, 0) for name in self.scan.stations)
+        return Kept(
+            file=file,
+            signer=checkpoint.signer,
+            time_ns=checkpoint.time_ns,
+            covered=sum(heads.values()),
+            since=sum(count for count in later if count > 0),
+            fits=fits,
+        )
+
+    def _last(self, station: str) -> int:
+        return self.scan.stations.get(station, (0, GENESIS))[0]
 
     # Evidence ----------------------------------------------------------------------------------
 
@@ -319,6 +406,20 @@ class _Check:
             self.notes.append(
                 f"{len(absent)} of {len(scan.evidence)} pieces of evidence are not beside the log"
                 f" and were not checked: {', '.join(absent[:3])}{' ...' * (len(absent) > 3)}"
+            )
+
+    def _note_rights(self) -> None:
+        """Whether others of this machine can write the log, or use the key to sign with."""
+        log = self.log.database.path
+        if log is not None and may_others(log, _WRITE):
+            self.notes.append(f"others can write {log}; take that away: chmod go-w {log}")
+        try:
+            key = default_key()
+        except InputError:
+            return  # there is no place for one
+        if may_others(key, _READ_OR_WRITE):
+            self.notes.append(
+                f"others can read or write the key {key}; take that away: chmod go-rw {key}"
             )
 
     def _say_notes(self) -> None:

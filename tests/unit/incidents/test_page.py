@@ -5,19 +5,19 @@ from __future__ import annotations
 import random
 
 import pytest
+from sqlalchemy import event
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import open_log
 from robo_eval_incidents.bodies import (
     Action,
     Correction,
-    Exposure,
     Reclassification,
     Review,
 )
 from robo_eval_incidents.incident import incidents_of
 from robo_eval_incidents.merge import merge
-from robo_eval_incidents.page import Filter, exposed, list_incidents, robots, tally
+from robo_eval_incidents.page import Filter, list_incidents, robots, tally
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.workflow import RefusedError
 
@@ -133,20 +133,37 @@ def test_filters(log, report, say):
     assert robots(log) == ["franka", "ur5e"]
 
 
+def test_a_search_looks_at_all_that_was_written_in_any_case(log, report, say):
+    long = say(log, report(description=f"{'pressed ' * 500}\nagainst the TÜRZARGE")).record_id
+    say(log, report(description="another one"))
+    (found,) = list_incidents(log, Filter(text="türzarge")).rows
+    assert found.incident_id == long
+    assert len(found.description) == 300
+    with open_log(log.database.path, read_only=True) as reading:
+        assert list_incidents(reading, Filter(text="Türzarge")).rows == (found,)
+    correction = Correction(fields={"description": "against the frame"}, reason="plainer")
+    say(log, correction, incident_id=long)
+    assert list_incidents(log, Filter(text="türzarge")).rows == ()
+    assert len(list_incidents(log, Filter(text="FRAME")).rows) == 1
+
+
+@pytest.mark.parametrize("more", [{}, {"severity": "near_miss"}, {"status": "reported"}])
+def test_a_search_reads_words_and_not_whole_rows(log, report, say, more):
+    say(log, report())
+    list_incidents(log)
+    asked = []
+    with log.database.reading() as connection:
+        event.listen(
+            connection.engine, "before_cursor_execute", lambda *args: asked.append(args[2:4])
+        )
+    list_incidents(log, Filter(text="never written", **more))
+    statement, parameters = next(one for one in asked if "LIKE" in one[0])
+    with log.database.reading() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+    assert [row[-1] for row in plan] == ["SCAN page USING INDEX page_by_time"]
+
+
 @pytest.mark.parametrize("after", ["", "x", "1~x", "1~' OR 1=1", "9" * 30 + "~" + "0" * 36])
 def test_a_place_no_page_gave_is_refused(log, after):
     with pytest.raises(InputError, match="is not what a page gave"):
         list_incidents(log, after=after)
-
-
-def test_exposure_that_touches_a_period(log, say):
-    second = 10**9
-    for start in (100, 200, 300):
-        body = Exposure(
-            robot="ur5e", side="real", mode="autonomous", start_ns=start * second, seconds=50.0
-        )
-        say(log, body)
-    assert [one.start_ns // second for one in exposed(log)] == [100, 200, 300]
-    assert [one.end_ns // second for one in exposed(log)] == [150, 250, 350]
-    assert len(exposed(log, 150 * second, 200 * second)) == 0
-    assert len(exposed(log, 149 * second, 201 * second)) == 2

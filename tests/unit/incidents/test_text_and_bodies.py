@@ -173,6 +173,7 @@ VALUES: dict[str, st.SearchStrategy[dict[str, object]]] = {
          "seconds": st.floats(0.0, 31_622_400.0)},
         optional={"task": LINES, "trial": SHAS},
     ),
+    "withdrawal": st.fixed_dictionaries({"withdrawn_id": IDS, "reason": PROSE}),
     "view": st.just({}),
     "account": st.fixed_dictionaries(
         {"user": NAMES, "roles": st.lists(st.sampled_from(["operator", "auditor"]), unique=True)}

@@ -1,0 +1,266 @@
+"""`robo-eval incidents exposure` and `withdraw`: hours of robots, and shifts without incidents."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from robo_eval.cli.incidents_common import (
+    ByOption,
+    LogOption,
+    SinceOption,
+    StationOption,
+    UntilOption,
+    author,
+    opened,
+    past_of,
+    period_of,
+    readable,
+    say_filed,
+    when,
+)
+from robo_eval.cli.output import JsonOption, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from robo_eval_incidents.exposure import Hours, Overlap
+    from robo_eval_incidents.times import LoggedTime
+    from robo_eval_incidents.unlogged import Contradicted, Gap, Outside
+
+_MOST: Final = 10
+"""Gaps and the like that are printed; the JSON has more."""
+_MOST_TIMES: Final = 1_000
+"""Logged times that are listed."""
+
+
+def exposure(
+    trials: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR...]", help="Trials to take hours from.", show_default=False),
+    ] = None,
+    *,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            "--mode", help="Log hours outside trials: autonomous, teleoperated, idle, off, ..."
+        ),
+    ] = None,
+    robot: Annotated[str | None, typer.Option("--robot", "-r", help="Robot, with --mode.")] = None,
+    side: Annotated[
+        str | None, typer.Option("--side", help="Side, with --mode: real unless named.")
+    ] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Task, with --mode.")] = None,
+    times: Annotated[
+        bool, typer.Option("--times", help="List every logged time and nil report as well.")
+    ] = False,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    by: ByOption = None,
+    log: LogOption = None,
+    station: StationOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print for how long robots were exposed, with gaps and overlaps; first log what is given.
+
+    Each episode of a trial is logged once. With --mode the time from --since to --until is logged
+    for a robot that worked outside trials. What was logged by mistake is taken back with
+    `robo-eval incidents withdraw`.
+
+    Examples: robo-eval incidents exposure runs/matched; robo-eval incidents exposure --since -30d;
+    robo-eval incidents exposure --mode teleoperated --robot arm_1 --since -8h --until now
+    """
+    from robo_eval_incidents.exposure import hours
+    from robo_eval_incidents.times import logged_times
+
+    start, end = period_of(since, until)
+    added: dict[str, int] = {}
+    _check_mode(mode, {"--robot": robot, "--side": side, "--task": task})
+    if mode is not None:
+        author_name = author(by, json=json)
+        _log_time(log, station, robot, side or "real", mode, task or "", since, until, author_name)
+    for trial in trials or []:
+        added[str(trial)] = _log_trial(trial, log, station)
+    with readable(log) as found:
+        known = hours(found, start, end)
+        listed, more = logged_times(found, start, end, limit=_MOST_TIMES) if times else ((), False)
+        name = found.name
+    if json:
+        data = {"log": name, "added": added, **known.as_dict()}
+        print_json(data | ({"times": [asdict(one) for one in listed]} if times else {}))
+        return
+    for trial_name, count in added.items():
+        say(f"{trial_name}: {count} episodes were logged")
+    _print_hours(name, known)
+    if times:
+        _print_times(listed, more=more)
+
+
+def _check_mode(mode: str | None, given: dict[str, str | None]) -> None:
+    """Refuse what only says which time is to be logged where none is."""
+    from robo_eval.core.errors import InputError
+
+    for option, value in given.items():
+        if mode is None and value is not None:
+            raise InputError(f"{option}: says what to log, which needs --mode as well")
+
+
+def _log_trial(trial: Path, log: str | None, station: str | None) -> int:
+    from robo_eval.cli.checks import check_there
+
+    check_there(trial)
+    from robo_eval_incidents.exposure import exposure_of, log_exposure
+
+    exposure_of(trial)  # before a log is made for it
+    with opened(log, station, make=True) as found:
+        return log_exposure(trial, found)
+
+
+def _log_time(
+    log: str | None,
+    station: str | None,
+    robot: str | None,
+    side: str,
+    mode: str,
+    task: str,
+    since: str | None,
+    until: str | None,
+    by: str,
+) -> None:
+    """Log a time in which a robot worked outside trials."""
+    from robo_eval.core.errors import InputError
+    from robo_eval_incidents.bodies import Exposure
+    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.taxonomy import Via
+
+    if robot is None or since is None or until is None:
+        raise InputError("--mode: needs --robot, --since and --until as well")
+    start, end = past_of(since, "--since"), past_of(until, "--until")
+    values = {"robot": robot, "side": side, "mode": mode, "task": task, "start_ns": start}
+    body = section_of(Exposure, {**values, "seconds": (end - start) / 1e9})
+    with opened(log, station, make=True) as found:
+        found.file(body, by=by, via=Via.CLI)
+
+
+def _print_hours(name: str, found: Hours) -> None:
+    if not found.rows:
+        say(f"{name}: no hours were logged")
+    else:
+        print_table(
+            name,
+            ("robot", "side", "mode", "task", "hours", "times"),
+            [
+                (row.robot, row.side, row.mode, row.task, f"{row.hours:.4g}", row.times)
+                for row in found.rows
+            ],
+            right=(4, 5),
+        )
+    _print_some("logged twice", map(_overlap_line, found.overlaps))
+    _print_some("not logged", map(_gap_line, found.gaps))
+    _print_some("incidents at times that were not logged", map(_outside_line, found.outside))
+    _print_some("incidents in shifts without incidents", map(_denied_line, found.contradicted))
+
+
+def _overlap_line(one: Overlap) -> str:
+    what = f"{one.robot} ({one.side}), {_span(one.start_ns, one.end_ns)}"
+    return f"{what}: {one.first}, {one.second}"
+
+
+def _gap_line(one: Gap) -> str:
+    robot = one.robot or "any robot"
+    return f"{robot} ({one.side}), {_span(one.start_ns, one.end_ns)}, within a {one.within}"
+
+
+def _outside_line(one: Outside) -> str:
+    return f"{one.name}, {one.robot} ({one.side}), {when(one.happened_ns)}"
+
+
+def _denied_line(one: Contradicted) -> str:
+    what = f"{one.name}, {one.robot} ({one.side}), {when(one.happened_ns)}"
+    return f"{what}: not so said {one.by} in {one.shift}"
+
+
+def _print_times(listed: Sequence[LoggedTime], *, more: bool) -> None:
+    print_table(
+        "logged times, newest first",
+        ("name", "robot", "side", "from", "to", "what", "by"),
+        [
+            (
+                one.name,
+                one.robot or "all",
+                one.side,
+                when(one.start_ns),
+                when(one.end_ns),
+                _what(one),
+                one.by,
+            )
+            for one in listed
+        ],
+    )
+    if more:
+        say(f"the newest {_MOST_TIMES:,} are listed; --since and --until choose others")
+
+
+def _what(one: LoggedTime) -> str:
+    said = ("nil: " * bool(one.what) + one.what or "nil") if one.kind == "nil" else one.what
+    if one.withdrawn_by is None:
+        return said
+    return f"{said}; withdrawn by {one.withdrawn_by}: {one.reason}"
+
+
+def _print_some(what: str, found: Iterable[str]) -> None:
+    lines = list(found)
+    if lines:
+        say(f"{what}: {len(lines)}")
+        for line in lines[:_MOST]:
+            say(f"  {line}")
+        if len(lines) > _MOST:
+            say("  ...")
+
+
+def _span(start_ns: int, end_ns: int) -> str:
+    return f"{when(start_ns)} to {when(end_ns)}"
+
+
+# Taking back -----------------------------------------------------------------------------------
+
+
+def withdraw(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="TIME", help="STATION/NUMBER of the hours or nil report.", show_default=False
+        ),
+    ],
+    *,
+    reason: Annotated[str, typer.Option("--reason", help="What was wrong with it.")],
+    by: ByOption = None,
+    log: LogOption = None,
+    station: StationOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take back hours, or a shift without incidents, that were logged by mistake.
+
+    They stay in the log and no longer count. `robo-eval incidents exposure --times` has the names.
+
+    Example: robo-eval incidents withdraw lab/7 --reason "800 h instead of 8 h" --by NAME
+    """
+    from robo_eval_incidents.bodies import Withdrawal
+    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.taxonomy import Via
+    from robo_eval_incidents.times import find_time
+
+    by = author(by, json=json)
+    with opened(log, station) as found:
+        time = find_time(found, name)
+        values = {"withdrawn_id": time.record_id, "reason": reason}
+        record = found.file(section_of(Withdrawal, values), by=by, via=Via.CLI)
+        text = (
+            f"{time.name}: {_what(time)} of {time.robot or 'all robots'} ({time.side}),"
+            f" {_span(time.start_ns, time.end_ns)}, no longer counts; recorded as"
+            f" {record.station}/{record.sequence}"
+        )
+        say_filed(found, record, text, json=json)

@@ -1,0 +1,269 @@
+"""Hours and shifts as they were logged, and what happens to those logged by mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robo_eval.core.kinds import Side
+from robo_eval_incidents import IncidentLog, open_log
+from robo_eval_incidents.bodies import Exposure, Nil, Withdrawal
+from robo_eval_incidents.evidence import read_incidents
+from robo_eval_incidents.exposure import hours, log_exposure
+from robo_eval_incidents.log import DATABASE
+from robo_eval_incidents.merge import merge
+from robo_eval_incidents.page import robots
+from robo_eval_incidents.record import Record, new_id
+from robo_eval_incidents.standing import standing
+from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.times import exposed, find_time, logged_times, shifts
+from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.workflow import RefusedError
+
+S = 10**9
+HOUR = 3_600 * S
+START = 1_772_000_000 * S
+Say = Callable[..., Record]
+
+
+def exposure(begin_h: float, end_h: float, **fields: Any) -> Exposure:
+    """Exposure between two times, hours after START."""
+    span = {"start_ns": START + round(begin_h * HOUR), "seconds": 3_600 * (end_h - begin_h)}
+    values = {"robot": "arm-1", "side": "real", "mode": "autonomous", "task": "pick"}
+    return Exposure.model_validate(values | span | fields)
+
+
+def shift(begin_h: float, end_h: float, **fields: Any) -> Nil:
+    span = {"start_ns": START + round(begin_h * HOUR), "end_ns": START + round(end_h * HOUR)}
+    return Nil.model_validate(span | fields)
+
+
+def withdrawal(record: Record, reason: str = "mistyped") -> Withdrawal:
+    return Withdrawal(withdrawn_id=record.record_id, reason=reason)
+
+
+# Taking back
+
+
+def test_withdrawn_hours_stay_in_the_log_and_do_not_count(log: IncidentLog, say: Say) -> None:
+    wrong = say(log, exposure(0, 800))
+    say(log, exposure(800, 808))
+    assert hours(log).total() == 808
+    say(log, withdrawal(wrong), by="Reviewer B")
+    assert hours(log).total() == 8
+    assert standing(log).real.hours == 8
+    assert [record.kind for record in log.records()] == [
+        "opened", "exposure", "exposure", "withdrawal",
+    ]  # fmt: skip
+    assert verify_log(log.database.path).ok
+
+
+def test_a_robot_that_was_mistyped_is_gone_with_its_hours(log: IncidentLog, say: Say) -> None:
+    wrong = say(log, exposure(0, 1, robot="arm_l"))
+    say(log, exposure(0, 1))
+    assert robots(log) == ["arm-1", "arm_l"]
+    say(log, withdrawal(wrong))
+    assert robots(log) == ["arm-1"]
+
+
+def test_without_its_nil_report_a_side_has_no_rates(log: IncidentLog, say: Say) -> None:
+    say(log, exposure(0, 8))
+    quiet = say(log, shift(0, 8))
+    before = standing(log).real
+    assert before.rates["critical"].value == 0
+    assert before.nil_hours == 8
+    assert read_incidents(log.database.path).silent == (Side.TWIN,)
+    say(log, withdrawal(quiet))
+    after = standing(log).real
+    assert after.counts is None
+    assert after.rates["critical"].value is None
+    assert after.nil_hours == 0
+    assert shifts(log) == []
+    assert read_incidents(log.database.path).incidents is None
+
+
+def test_withdrawn_hours_leave_a_gap_in_their_shift(log: IncidentLog, say: Say) -> None:
+    say(log, shift(0, 8))
+    wrong = say(log, exposure(0, 8))
+    assert hours(log).gaps == ()
+    say(log, withdrawal(wrong))
+    (gap,) = hours(log).gaps
+    assert (gap.start_ns, gap.end_ns) == (START, START + 8 * HOUR)
+
+
+def test_a_withdrawn_episode_is_not_logged_again(played: Any, log: IncidentLog, say: Say) -> None:
+    trial = played()
+    assert log_exposure(trial, log) == 6
+    first = next(record for record in log.records() if record.kind == "exposure")
+    say(log, withdrawal(first))
+    assert log_exposure(trial, log) == 0
+    assert sum(row.times for row in hours(log).rows) == 5
+
+
+def test_what_is_withdrawn_already_is_not_withdrawn_again(log: IncidentLog, say: Say) -> None:
+    wrong = say(log, exposure(0, 1))
+    given = {"record_id": new_id(), "by": "Reviewer B"}
+    first = say(log, withdrawal(wrong), **given)
+    assert say(log, withdrawal(wrong), **given) == first, "sent twice it is one record"
+    with pytest.raises(RefusedError, match="Reviewer B withdrew it already, in cell-1/3"):
+        say(log, withdrawal(wrong))
+    assert log.heads()["cell-1"].sequence == 3
+
+
+def test_only_times_are_withdrawn(log: IncidentLog, say: Say, report: Any) -> None:
+    others = [say(log, report()), next(log.records())]
+    for record in others:
+        with pytest.raises(RefusedError, match="neither exposure nor a nil report"):
+            say(log, withdrawal(record))
+    with pytest.raises(RefusedError, match="neither exposure nor a nil report"):
+        say(log, Withdrawal(withdrawn_id=new_id(), reason="never was"))
+    assert log.heads()["cell-1"].sequence == 2
+
+
+@pytest.mark.parametrize("office", ["a-office", "z-office"])
+def test_another_station_may_withdraw(tmp_path: Path, say: Say, office: str) -> None:
+    names = ("cell", office, "lab")
+    with ExitStack() as stack:
+        cell, other, lab = (
+            stack.enter_context(open_log(tmp_path / name / DATABASE, station=name, make=True))
+            for name in names
+        )
+        wrong = say(cell, exposure(0, 100))
+        merge(cell.database.path, other)
+        say(other, withdrawal(wrong))
+        merge(other.database.path, lab)
+        assert hours(lab).rows == ()
+        found = verify_log(lab.database.path)
+        assert found.ok, found.problems
+        with open_log(lab.database.path, read_only=True) as reading:
+            assert logged_times(reading) == logged_times(lab)
+
+
+# Listing
+
+
+def test_exposure_that_touches_a_period(log: IncidentLog, say: Say) -> None:
+    for start in (100, 200, 300):
+        body = exposure(0, 50 / 3_600, start_ns=start * S)
+        say(log, body)
+    assert [one.start_ns // S for one in exposed(log)] == [100, 200, 300]
+    assert [one.end_ns // S for one in exposed(log)] == [150, 250, 350]
+    assert len(exposed(log, 150 * S, 200 * S)) == 0
+    assert len(exposed(log, 149 * S, 201 * S)) == 2
+
+
+def test_times_are_listed_newest_first_with_who_took_them_back(log: IncidentLog, say: Say) -> None:
+    say(log, exposure(0, 1))
+    wrong = say(log, exposure(2, 300), by="Operator B")
+    say(log, shift(1, 2, note="late shift"))
+    say(log, exposure(4, 5, robot="cart-1"))
+    say(log, withdrawal(wrong, "3 h, not 300 h"), by="Reviewer C")
+    listed, more = logged_times(log)
+    assert not more
+    assert [one.name for one in listed] == ["cell-1/5", "cell-1/3", "cell-1/4", "cell-1/2"]
+    assert [one.kind for one in listed] == ["exposure", "exposure", "nil", "exposure"]
+    assert [one.what for one in listed] == ["autonomous, pick"] * 2 + ["late shift"] + [
+        "autonomous, pick"
+    ]
+    assert (listed[1].by, listed[1].withdrawn_by) == ("Operator B", "Reviewer C")
+    assert listed[1].reason == "3 h, not 300 h"
+    assert [one.withdrawn_by for one in listed if one is not listed[1]] == [None] * 3
+    newest, more = logged_times(log, limit=2)
+    assert (list(newest), more) == (list(listed[:2]), True)
+    of_cart, _ = logged_times(log, robot="cart-1")
+    assert [one.name for one in of_cart] == ["cell-1/5", "cell-1/4"], "a shift is of all robots"
+    period, _ = logged_times(log, START + 3 * HOUR, START + 4 * HOUR)
+    assert [one.name for one in period] == ["cell-1/3"]
+
+
+def test_a_time_is_found_by_its_number_and_by_its_id(log: IncidentLog, say: Say) -> None:
+    record = say(log, shift(0, 1))
+    assert find_time(log, "cell-1/2").record_id == record.record_id
+    assert find_time(log, record.record_id).name == "cell-1/2"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cell-1/1", "cell-1/9", "cell-2/2", "", "/", "cell-1/x", "9" * 40, "cell-1/" + "9" * 40],
+)
+def test_what_is_no_time_is_refused(log: IncidentLog, say: Say, name: str) -> None:
+    say(log, shift(0, 1))
+    with pytest.raises(ValueError, match="no hours and no shift"):
+        find_time(log, name)
+
+
+def test_what_two_stations_logged_is_found_by_either_number(tmp_path: Path, say: Say) -> None:
+    same = {"record_id": new_id(), "by": "robo-eval", "via": Via.RULE}
+    with (
+        open_log(tmp_path / "a" / DATABASE, station="a", make=True) as first,
+        open_log(tmp_path / "b" / DATABASE, station="b", make=True) as second,
+    ):
+        for log in (first, second):
+            say(log, exposure(0, 1), **same)
+        merge(second.database.path, first)
+        found = {find_time(first, name).record_id for name in ("a/2", "b/2")}
+        assert found == {same["record_id"]}
+        say(first, Withdrawal(withdrawn_id=str(same["record_id"]), reason="a test run"))
+        assert hours(first).rows == ()
+
+
+# Shifts that were not without
+
+
+def test_incidents_in_a_quiet_shift_are_named(log: IncidentLog, say: Say, report: Any) -> None:
+    say(log, shift(0, 8), by="Operator B")
+    say(log, shift(8, 16, robot="arm-2"))
+    say(log, report(happened_ns=START + HOUR))
+    say(log, report(happened_ns=START + 9 * HOUR))
+    say(log, report(happened_ns=START + 8 * HOUR, robot="arm-2"))
+    say(log, report(happened_ns=START + HOUR, side="twin"))
+    found = hours(log).contradicted
+    assert [(one.shift, one.by, one.name) for one in found] == [
+        ("cell-1/2", "Operator B", "cell-1/4"), ("cell-1/3", "Operator A", "cell-1/6"),
+    ]  # fmt: skip
+    assert hours(log, START + 2 * HOUR).contradicted == found[1:]
+    quiet = next(record for record in log.records() if record.sequence == 2)
+    say(log, withdrawal(quiet))
+    assert hours(log).contradicted == found[1:]
+
+
+# Nobody changes these lists
+
+
+_LISTED_TWICE = "SELECT 'x', station, sequence, by, {} FROM {}"
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM withdrawn", "cell-1/4: is left out of the lists"),
+        ("DELETE FROM shifts", "cell-1/3: is left out of the lists"),
+        ("UPDATE shifts SET end_ns = end_ns + 1", "cell-1/3: the lists show another end_ns"),
+        ("UPDATE withdrawn SET withdrawn_id = 'x'", "cell-1/4: the lists show another"),
+        ("UPDATE exposed SET mode = 'off'", "cell-1/2: the lists show another mode"),
+        (
+            "INSERT INTO withdrawn " + _LISTED_TWICE.format("'y', reason", "withdrawn"),
+            "the lists show x, of which there is no withdrawal",
+        ),
+        (
+            "INSERT INTO shifts "
+            + _LISTED_TWICE.format("robot, side, note, start_ns, end_ns", "shifts"),
+            "the lists show x, of which there is no nil",
+        ),
+    ],
+)
+def test_a_changed_list_of_times_is_found(
+    log: IncidentLog, path: Path, say: Say, tamper: Any, statement: str, message: str
+) -> None:
+    wrong = say(log, exposure(0, 1))
+    say(log, shift(0, 1))
+    say(log, withdrawal(wrong))
+    hours(log)
+    log.close()
+    assert verify_log(path).ok
+    tamper(statement)
+    assert [problem for problem in verify_log(path).problems if message in str(problem.what)]
