@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from sqlalchemy import select
 
@@ -16,6 +18,7 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.signing import fingerprint
+from robo_eval_incidents.bodies import LATEST_NS
 from robo_eval_incidents.log import Head, IncidentLog, heads_of
 from robo_eval_incidents.record import GENESIS, content_digest, now
 from robo_eval_incidents.schema import CHECKPOINTS
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 FORM: Final = 1
+_NO_URL: Final = re.compile(r"[\s\x00-\x20\x7f]|[^\x00-\x7f]")
+"""What a URL has only in another form."""
 _LEAF: Final = b"\x00"
 _NODE: Final = b"\x01"
 _STAMP_S: Final = 20
@@ -68,6 +73,12 @@ class Checkpoint:
         """Fingerprint of the key it names."""
         return fingerprint(base64.b64decode(self.values["public_key"]))
 
+    @property
+    def time_ns(self) -> int | None:
+        """When it was made, by the clock it was made at; None if it names no time."""
+        found = self.values.get("time_ns")
+        return found if type(found) is int and 0 <= found <= LATEST_NS else None
+
     def problems(self) -> list[str]:
         """What is wrong with it by itself: its signature, its root."""
         from cryptography.exceptions import InvalidSignature
@@ -103,7 +114,8 @@ def heads_stated(values: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
     found = {}
     for name, head in values.items():
         sequence, sha256 = head["sequence"], head["sha256"]
-        if type(sequence) is not int or sequence < 1 or not isinstance(sha256, str):
+        is_number = type(sequence) is int and 1 <= sequence <= LATEST_NS
+        if not (is_number and isinstance(sha256, str)):
             raise ValueError(f"heads of {name!r:.70} are no number and digest")
         found[name] = (sequence, sha256)
     return found
@@ -238,6 +250,29 @@ def read_checkpoint(path: Path) -> Checkpoint:
 # Time stamps -----------------------------------------------------------------------------------
 
 
+def check_stamping(url: str, field: str = "url") -> None:
+    """Refuse where nothing can be stamped, before a checkpoint is made for it.
+
+    Args:
+        url: Where the authority answers.
+        field: What the URL is called in messages.
+
+    Raises:
+        InputError: If it is no such URL.
+        MissingExtraError: If the library for it is not installed.
+    """
+    try:
+        parts = urlsplit(url)
+        is_url = bool(parts.hostname) and parts.port != 0 and not _NO_URL.search(url)
+    except ValueError:
+        is_url = False
+    if not url.startswith(("http://", "https://")):
+        raise InputError(f"{field}: {url!r:.200} does not begin with http:// or https://")
+    if not is_url:
+        raise InputError(f"{field}: {url!r:.200} is no URL; it looks like https://host/path")
+    _client()
+
+
 def stamp(log: IncidentLog, checkpoint: Checkpoint, url: str) -> Checkpoint:
     """Have a time-stamping authority confirm when a checkpoint was there.
 
@@ -253,12 +288,11 @@ def stamp(log: IncidentLog, checkpoint: Checkpoint, url: str) -> Checkpoint:
         InputError: If the authority cannot be reached, or does not stamp it.
         MissingExtraError: If the library for it is not installed.
     """
-    from urllib.error import URLError
+    from http.client import HTTPException
     from urllib.request import Request, urlopen
 
+    check_stamping(url)
     client = _client()
-    if not url.startswith(("http://", "https://")):
-        raise InputError(f"stamp URL {url!r:.200}: begins with http:// or https://")
     asked = client.TimestampRequestBuilder().data(checkpoint.content.encode()).build()
     request = Request(  # noqa: S310 - of the two schemes only
         url, data=asked.as_bytes(), headers={"Content-Type": "application/timestamp-query"}
@@ -267,8 +301,9 @@ def stamp(log: IncidentLog, checkpoint: Checkpoint, url: str) -> Checkpoint:
         with urlopen(request, timeout=_STAMP_S) as answer:  # noqa: S310
             token = answer.read(1_000_000)
         response = client.decode_timestamp_response(token)
-    except (OSError, URLError, ValueError) as err:
-        raise InputError(f"{url}: does not stamp: {err}; the checkpoint itself is kept") from err
+    except (OSError, HTTPException, ValueError) as err:
+        why = getattr(err, "reason", err)
+        raise InputError(f"{url}: does not stamp: {why}; the checkpoint itself is kept") from err
     problem = _stamp_problem(response, checkpoint.content)
     if problem is not None:
         raise InputError(f"{url}: {problem}; the checkpoint itself is kept")

@@ -10,8 +10,10 @@ from pydantic import BaseModel, ValidationError
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.yaml_form import first_problem
+from robo_eval_incidents.text import too_long
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_HAVE: Final = re.compile(r"(?:String|Tuple) should have")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -37,14 +39,17 @@ def problem_of(err: ValidationError, model: type[BaseModel]) -> str:
     first = err.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"])
     if first["type"] == "string_too_long":
-        most = first["ctx"]["max_length"]
-        return f"{field}: has {len(first['input'])} characters; {most} are the most"
+        return f"{field}: {too_long(first)}"
+    if first["type"] == "too_long":
+        found, most = first["ctx"]["actual_length"], first["ctx"]["max_length"]
+        return f"{field}: are {found}; {most} are the most"
     if first["type"] != "value_error":
         return " ".join(first_problem(err, model).split())
     # Ours; it is about the field as a whole, or begins with the field within the section.
     text = " ".join(first["msg"].removeprefix("Value error, ").split())
     # Of a correction people know the fields, and not where a record keeps them.
     text = text.removeprefix("fields.").replace("Input should be", "must be")
+    text = _HAVE.sub("must have", text).replace(" after validation", "")
     return f"{field}: {text}" if field else text
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -17,7 +18,15 @@ from robo_eval.log.files import appearing, explained
 from robo_eval_incidents.bodies import Attachment, Evidence, Report
 from robo_eval_incidents.checkpoint import heads_stated, plain_heads
 from robo_eval_incidents.database import IncidentLogError, is_url
-from robo_eval_incidents.log import EVIDENCE, Head, IncidentLog, heads_of, open_log, row_of
+from robo_eval_incidents.log import (
+    DATABASE,
+    EVIDENCE,
+    Head,
+    IncidentLog,
+    heads_of,
+    open_log,
+    row_of,
+)
 from robo_eval_incidents.record import FORM, GENESIS, MOST_BYTES, Record, content_digest, record_of
 from robo_eval_incidents.schema import RECORDS
 
@@ -61,6 +70,33 @@ def export_records(log: IncidentLog) -> Iterator[str]:
             yield content + "\n"
 
 
+def check_source(source: str | Path) -> None:
+    """Refuse what cannot be merged, before a log is made for it; see `merge`.
+
+    Raises:
+        InputError: If it is missing, or neither a log nor an export; the message names it.
+        TrialDirectoryError: If it cannot be read.
+    """
+    if is_url(source):
+        open_log(source, read_only=True).close()
+        return
+    if source == "":
+        raise InputError("the name of a file to merge is empty")
+    path = Path(source)
+    path = path / DATABASE if path.is_dir() else path
+    if not path.exists():
+        raise IncidentLogError(
+            f"{path}: no such file to merge; name a log, or a file *.jsonl of records"
+        )
+    if not _is_export(path):
+        open_log(path, read_only=True).close()
+        return
+    lines = _lines(path)
+    _stated(path, lines)
+    for where, content in islice(lines, 1):
+        record_of(content, where=where)
+
+
 def merge(source: str | Path, into: IncidentLog) -> Merged:
     """Take in the records of another log; every chain stays as it is.
 
@@ -92,18 +128,33 @@ def merge(source: str | Path, into: IncidentLog) -> Merged:
 
 def _merge_export(path: Path, into: IncidentLog) -> Merged:
     lines = _lines(path)
+    stated = _stated(path, lines)
+    return _Merge(into=into, name=str(path), folder=path.parent, stated=stated).run(lines)
+
+
+def _stated(path: Path, lines: Iterator[tuple[str, str]]) -> dict[str, tuple[int, str]]:
+    """How far each station had got, by the first line of an export.
+
+    Raises:
+        InputError: If an export does not begin so.
+    """
     where, first = next(lines, (f"{path}, line 1", ""))
     try:
         values = json.loads(first)
-        if (values["kind"], values["form"]) != (_KIND, FORM):
-            raise ValueError("its kind or form is another one")
-        stated = heads_stated(values["heads"])
+        kind, form, heads = values["kind"], values["form"], heads_stated(values["heads"])
+        if kind != _KIND:
+            raise ValueError("its kind is another one")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         raise InputError(
-            f"{where}: is not how an export begins; `robo-eval incidents export` writes one:"
-            f" {err!r:.80}"
+            f"{where}: is not how an export begins; `robo-eval incidents export --out FILE.jsonl`"
+            " writes one"
         ) from err
-    return _Merge(into=into, name=str(path), folder=path.parent, stated=stated).run(lines)
+    if form != FORM:
+        raise InputError(
+            f"{where}: is of form {form!r:.20}, this program reads {FORM}; install a newer"
+            " robo-eval"
+        )
+    return heads
 
 
 def _is_export(path: Path) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import PurePosixPath
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints, TypeAdapter, ValidationError
 
 from robo_eval.core.errors import InputError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _LINE_BREAKS: Final = frozenset("\n\t")
 # Characters that change the order of what is shown can make a text read as another one.
@@ -93,5 +96,13 @@ def name_of(text: object, field: str) -> str:
     try:
         return _NAME.validate_python(text)
     except ValidationError as err:
-        problem = err.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        first = err.errors(include_url=False)[0]
+        if first["type"] == "string_too_long":
+            raise InputError(f"{field}: {too_long(first)}") from err
+        problem = first["msg"].removeprefix("Value error, ")
         raise InputError(f"{field}: {problem}, given {text!r:.80}") from err
+
+
+def too_long(error: ErrorDetails) -> str:
+    """What pydantic's error about a text that is too long means."""
+    return f"has {len(error['input'])} characters; {error['ctx']['max_length']} are the most"

@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -219,7 +221,7 @@ def test_a_critical_incident_goes_from_report_to_closure(come: Any, served: Serv
     form.locator("button.send").click()
     second.page.wait_for_url("**recorded=reclassification")
     assert second.page.locator(".pills .severity").inner_text() == "major"
-    assert "counts as critical until that is reviewed" in second.page.locator("main").inner_text()
+    assert "counts as critical until reviewed" in second.page.locator(".pills").inner_text()
     assert "another person has to review it" in second.page.locator(".open-points").inner_text()
 
     first.goto(path)
@@ -244,6 +246,7 @@ def test_a_critical_incident_goes_from_report_to_closure(come: Any, served: Serv
     alert.wait_for()
     assert "another person has to check whether it helped" in alert.inner_text()
     assert first.page.locator("#failed [name=how]").input_value() == "Tried it ten times."
+    assert alert.evaluate("box => box === document.activeElement"), "it is read out"
     second.goto(path)
     form = second.open_form("Check whether it helped")
     form.get_by_text("yes").click()
@@ -286,6 +289,159 @@ def test_a_list_is_filtered_and_goes_on(come: Any) -> None:
     person.goto("/incidents?severity=minor&robot=arm_1")
     assert rows.count() >= 4
     assert page.locator("[name=severity]").input_value() == "minor"
+
+
+def test_what_is_overdue_comes_first_and_leads_to_its_incident(come: Any) -> None:
+    person = come("R. Example", width=390, has_touch=True, is_mobile=True)
+    page = person.page
+    path = person.report("major", "The tool touched a shelf.")
+    form = person.open_form("Add a corrective action")
+    form.locator("[name=what]").fill("Move the shelf.")
+    form.locator("[name=owner]").fill("Operator B")
+    form.locator("[name=due]").fill("2020-04-01")
+    form.locator("button.send").click()
+    page.wait_for_url("**recorded=action")
+
+    page.get_by_role("link", name="To do", exact=True).click()
+    first = page.locator(".incidents tbody tr").first
+    assert "days overdue" in first.inner_text()
+    assert "by somebody else than R. Example" in first.inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    before = page.locator(".incidents tbody tr").count()
+    page.evaluate("window.isSamePage = true")
+    page.locator("[name=overdue]").select_option("yes")
+    page.wait_for_url("**overdue=yes*")
+    assert 0 < page.locator(".incidents tbody tr").count() < before
+    assert page.evaluate("window.isSamePage"), "the page was not loaded anew"
+    first.locator("a").click()
+    page.wait_for_url(f"**{path}")
+
+
+def test_times_are_in_the_zone_of_who_reads_them(come: Any, served: Served) -> None:
+    person = come("Operator A", timezone_id="America/New_York")
+    page = person.page
+    person.goto("/incidents/new")
+    assert "America/New_York" in page.locator(".times").inner_text()
+    offered = datetime.fromisoformat(page.locator("[name=happened]").input_value())
+    now = datetime.now(ZoneInfo("America/New_York")).replace(tzinfo=None)
+    assert abs(now - offered) < timedelta(minutes=10)
+    page.fill("[name=description]", "Reported in another zone.")
+    page.fill("[name=other_robot]", "zoned")
+    page.click("label.choice.minor")
+    page.click("label.choice:has-text('collision')")
+    # Clocks were set forward at two: ten minutes before 03:05 it was 01:55.
+    page.fill("[name=happened]", "2026-03-08T03:05:00")
+    for _ in range(2):
+        page.click("text=5 min earlier")
+    assert page.locator("[name=happened]").input_value().startswith("2026-03-08T01:55")
+    page.click("button.send")
+    page.wait_for_url("**recorded=report")
+    when = page.locator(".facts time")
+    assert when.inner_text() == "2026-03-08 01:55:00 GMT-5"
+    assert when.get_attribute("title") == "2026-03-08 06:55:00 UTC"
+
+    # What a day is, a list says as well; its address can be passed on.
+    rows = page.locator(".incidents tbody tr")
+    for day, count in (("2026-03-07", 0), ("2026-03-08", 1)):
+        person.goto("/incidents?robot=zoned")
+        page.fill("[name=since]", day)
+        page.fill("[name=until]", day)
+        page.wait_for_url(f"**until={day}*")
+        page.locator("caption" if count else ".empty").wait_for()
+        assert rows.count() == count
+    assert "Times and days are in America/New_York" in page.locator("caption").inner_text()
+    assert rows.locator("time").inner_text() == "2026-03-08 01:55"
+    page.reload()
+    assert page.locator("[name=until]").input_value() == "2026-03-08"
+    assert rows.count() == 1
+
+    other = come("Operator A", timezone_id="Asia/Kolkata")
+    other.goto(page.url.removeprefix(served.url))
+    assert other.page.locator(".incidents time").inner_text() == "2026-03-08 12:25"
+    plain = come("Operator A", java_script_enabled=False, timezone_id="Asia/Kolkata")
+    plain.goto("/incidents?robot=zoned")
+    assert "Times and days are in UTC" in plain.page.locator("caption").inner_text()
+    plain.page.click("text=Reported in another zone.")
+    assert plain.page.locator(".facts time").inner_text() == "2026-03-08 06:55:00 UTC"
+
+
+def test_a_correction_leaves_a_time_alone_that_the_clocks_showed_twice(
+    come: Any, served: Served
+) -> None:
+    twice = datetime(2025, 11, 2, 6, 30, tzinfo=UTC)  # 01:30 for the second time
+    with open_log(served.path) as log:
+        report = Report(
+            happened_ns=int(twice.timestamp()) * 10**9, robot="arm_1", side="real",
+            severity="near_miss", category="other", description="In the doubled hour.",
+        )  # fmt: skip
+        filed = log.file(report, by="Operator A", via=Via.WEB)
+    person = come("R. Example", timezone_id="America/New_York")
+    person.goto(f"/incidents/{filed.record_id}")
+    form = person.open_form("Correct the report")
+    assert form.locator("[name=happened]").input_value().startswith("2025-11-02T01:30")
+    form.locator("[name=task]").fill("sorting")
+    form.locator("[name=reason]").fill("was left out")
+    form.locator("button.send").click()
+    person.page.wait_for_url("**recorded=correction")
+    changes = person.page.locator(".history .change").all_inner_texts()
+    assert [" ".join(one.split()) for one in changes] == ["task not given sorting"]
+    form = person.open_form("Correct the report")
+    form.locator("[name=happened]").fill("2025-11-02T03:30:00")
+    form.locator("[name=reason]").fill("the clock was read wrongly")
+    form.locator("button.send").click()
+    person.page.get_by_text("the clock was read wrongly").wait_for()
+    changed = person.page.locator(".history .change").last.locator("time").all_inner_texts()
+    assert changed == ["2025-11-02 01:30:00 GMT-5", "2025-11-02 03:30:00 GMT-5"]
+
+
+def test_every_field_is_named_and_a_refusal_is_read_out(come: Any) -> None:
+    person = come("R. Example")
+    path = person.report("minor", "Looked at by a screen reader.")
+    page = person.page
+    for one in ("/incidents", "/incidents/new", "/nil", "/export", "/safety", "/todo", path):
+        person.goto(one)
+        unnamed = page.evaluate(
+            """() => [...document.querySelectorAll('main :is(input, select, textarea)')]
+               .filter(one => one.type !== 'hidden' && ![...one.labels].some(l => l.innerText.trim()
+                 || l.textContent.trim()))
+               .map(one => one.outerHTML)"""
+        )
+        assert unnamed == [], one
+    person.goto("/incidents/new")
+    page.fill("[name=description]", "Typed.")
+    page.click("label.choice.minor")
+    page.click("label.choice:has-text('collision')")
+    page.click("button.send")  # which robot it was is not said
+    page.locator("main [role=alert]").wait_for()
+    page.wait_for_function("() => document.activeElement.matches('[role=alert]')")
+    assert "say which robot" in page.evaluate("document.activeElement.innerText")
+
+
+def test_on_a_tablet_nothing_is_cut_and_targets_are_large(come: Any) -> None:
+    person = come("R. Example", width=800, has_touch=True, is_mobile=True)
+    path = person.report("major", "A casting fell on the table. " + "longword" * 30)
+    page = person.page
+    form = person.open_form("Reclassify")
+    form.locator("[name=severity]").select_option("minor")
+    form.locator("[name=reason]").fill("It was an empty box.")
+    form.locator("button.send").click()
+    page.wait_for_url("**recorded=reclassification")
+    for one in (path, "/incidents", "/todo", "/safety", "/nil", "/export", "/verify", "/none"):
+        person.goto(one)
+        for summary in page.locator("details:not([open]) > summary").all():
+            if summary.is_visible():
+                summary.tap()
+        assert page.evaluate("document.documentElement.scrollWidth") == 800, one
+        low = page.evaluate(
+            """() => [...document.querySelectorAll(
+                 'button, .button, summary, select, textarea, input, nav a, .inline label')]
+               .filter(one => !['hidden', 'radio'].includes(one.type) && one.offsetParent)
+               .filter(one => one.getBoundingClientRect().height < 44)
+               .map(one => one.outerHTML)"""
+        )
+        assert low == [], one
+    person.goto("/incidents")
+    assert "counts as major until reviewed" in page.locator(".incidents").inner_text()
 
 
 def test_lists_and_reports_need_no_script(come: Any, served: Served) -> None:
@@ -393,7 +549,10 @@ def test_on_a_phone_nothing_is_cut_and_gloves_find_every_target(come: Any) -> No
     person = come("R. Example", width=360, has_touch=True, is_mobile=True)
     path = person.report("major", "A casting of 4 kg fell on the table. " + "longword" * 30)
     page = person.page
-    pages = (path, "/incidents", "/safety", "/nil", "/export", "/verify", "/incidents/new", "/none")
+    pages = (
+        path, "/incidents", "/todo", "/safety", "/nil", "/export", "/verify", "/incidents/new",
+        "/none",
+    )  # fmt: skip
     for one in pages:
         person.goto(one)
         for summary in page.locator("details:not([open]) > summary").all():

@@ -26,6 +26,7 @@ from robo_eval_incidents.bodies import (
     Reclassification,
     Report,
     Review,
+    Withdrawal,
 )
 from robo_eval_incidents.checkpoint import checkpoints_of
 from robo_eval_incidents.database import IncidentLogError
@@ -35,6 +36,8 @@ from robo_eval_incidents.record import STATION, content_digest
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.taxonomy import Category, Severity, Status, Via
 from robo_eval_incidents.text import Line as LineText
+from robo_eval_incidents.times import logged_times
+from robo_eval_incidents.todo import todo, utc_today
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.api_forms import (
     CheckpointShown,
@@ -52,10 +55,13 @@ from robo_eval_incidents.web.api_forms import (
     NewReclassification,
     NewReport,
     NewReview,
+    NewWithdrawal,
     PageShown,
     Problem,
     RecordShown,
     RowShown,
+    TimeShown,
+    TimesShown,
     Token,
     Who,
     body_of,
@@ -166,6 +172,29 @@ def show_incidents(
     return PageShown(rows=[RowShown.model_validate(row) for row in page.rows], next=page.next)
 
 
+@router.get("/todo")
+def show_todo(
+    site: ThisSite,
+    _session: Program,
+    *,
+    robot: _Text = None,
+    owner: _Text = None,
+    overdue: bool = False,
+    after: Annotated[int, Query(ge=0, le=LATEST_NS)] = 0,
+    limit: _Limit = 50,
+) -> dict[str, Any]:
+    """What is left to do: overdue first, then the worst, then the oldest; `after` skips some."""
+    today = utc_today()
+    found = todo(site.log, robot=robot, owner=owner, overdue=overdue, today=today)
+    end = after + limit
+    return {
+        "today": today.isoformat(),
+        "count": len(found),
+        "rows": [one.as_dict() for one in found[after:end]],
+        "next": end if end < len(found) else None,
+    }
+
+
 @router.post("/incidents", status_code=201)
 def report(site: ThisSite, session: Program, sent: NewReport) -> RecordShown:
     """Report an incident; its id is that of the record."""
@@ -240,6 +269,12 @@ def report_nil(site: ThisSite, session: Program, sent: NewNil) -> RecordShown:
     return _file(site, session, body_of(Nil, sent), sent.record_id)
 
 
+@router.post("/withdrawals", status_code=201)
+def withdraw(site: ThisSite, session: Program, sent: NewWithdrawal) -> RecordShown:
+    """Take back hours, or a shift without incidents, that were logged by mistake."""
+    return _file(site, session, body_of(Withdrawal, sent), sent.record_id)
+
+
 def _file(
     site: Site,
     session: Session,
@@ -277,6 +312,20 @@ def show_exposure(
 ) -> dict[str, Any]:
     """Hours by robot, side, mode and task, with what was logged twice and what was not."""
     return hours(site.log, since_ns, until_ns).as_dict()
+
+
+@router.get("/times")
+def show_times(
+    site: ThisSite,
+    _session: Program,
+    since_ns: _Time = None,
+    until_ns: _Time = None,
+    robot: _Text = None,
+    limit: _Limit = 50,
+) -> TimesShown:
+    """Hours and shifts without incidents as they were logged, newest first."""
+    times, more = logged_times(site.log, since_ns, until_ns, robot=robot, limit=limit)
+    return TimesShown(times=[TimeShown.model_validate(one) for one in times], more=more)
 
 
 @router.get("/standing")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -22,6 +22,7 @@ from robo_eval_incidents.bodies import (
     RecordId,
     Report,
     Review,
+    Withdrawal,
     plain,
 )
 from robo_eval_incidents.incident import Incident, Measure
@@ -107,6 +108,12 @@ class NewClosure(Closure):
 
 class NewNil(Nil):
     """A time in which nothing happened."""
+
+    record_id: Sent = None
+
+
+class NewWithdrawal(Withdrawal):
+    """That hours or a shift were logged by mistake."""
 
     record_id: Sent = None
 
@@ -206,6 +213,33 @@ class RowShown(Shown):
     description: str
     """The beginning of it."""
     counts: bool
+
+
+class TimeShown(Shown):
+    """Hours, or a shift without incidents, as somebody logged them."""
+
+    record_id: str
+    name: str
+    """Station and number."""
+    kind: Literal["exposure", "nil"]
+    by: str
+    robot: str | None
+    side: Side
+    start_ns: int
+    end_ns: int
+    what: str
+    """Mode and task of exposure, the note of a nil report."""
+    withdrawn_by: str | None
+    """Who took it back; none if it counts."""
+    reason: str | None
+
+
+class TimesShown(Shown):
+    """Some logged times, newest first."""
+
+    times: list[TimeShown]
+    more: bool
+    """Whether there are older ones."""
 
 
 class PageShown(Shown):

@@ -22,7 +22,16 @@ from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.log import open_log
 from robo_eval_incidents.web import api
 from robo_eval_incidents.web.deps import LoggedOutError, Site
-from robo_eval_incidents.web.pages import audit, export, incident, lists, login, report, safety
+from robo_eval_incidents.web.pages import (
+    audit,
+    export,
+    incident,
+    lists,
+    login,
+    report,
+    safety,
+    todo,
+)
 from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.security import Guarded
 from robo_eval_incidents.web.sessions import COOKIE, Sessions
@@ -30,7 +39,7 @@ from robo_eval_incidents.web.templating import is_part, render
 
 API: Final = "/api/v1"
 STATIC: Final = Path(__file__).with_name("static")
-_PAGES: Final = (login, report, lists, incident, safety, export, audit)
+_PAGES: Final = (login, report, lists, todo, incident, safety, export, audit)
 
 
 def make_app(

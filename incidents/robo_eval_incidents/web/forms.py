@@ -18,16 +18,18 @@ from robo_eval_incidents.bodies import (
     Reclassification,
     Report,
     Review,
+    Withdrawal,
 )
 from robo_eval_incidents.given import day_of, section_of
 from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.tables_cells import quantities_cell, quantities_of
 from robo_eval_incidents.taxonomy import RECORDABILITY, Answer
-from robo_eval_incidents.web.words import field_time, time_of_field
+from robo_eval_incidents.words import field_again, field_time, time_of_field
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SECOND_NS: Final = 10**9
 _MORE: Final = ("episode_id", "policy", "task")
+_TIMES: Final = ("happened", "start", "end")
 
 Fields = Mapping[str, str]
 
@@ -196,6 +198,21 @@ def nil_of(fields: Fields) -> Nil:
     if robot := fields.get("robot", "").strip():
         values["robot"] = robot
     return section_of(Nil, values)
+
+
+def again(fields: Fields) -> dict[str, str]:
+    """What was sent, as the same form shows it again."""
+    return {name: field_again(text) if name in _TIMES else text for name, text in fields.items()}
+
+
+def withdrawal_of(fields: Fields, withdrawn_id: str) -> Withdrawal:
+    """That hours or a shift were logged by mistake.
+
+    Raises:
+        InputError: If a field is none; the message names it.
+    """
+    values = {"withdrawn_id": withdrawn_id, "reason": _given(fields, "reason")}
+    return section_of(Withdrawal, values)
 
 
 # Fields ----------------------------------------------------------------------------------------

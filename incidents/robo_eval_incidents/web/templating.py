@@ -8,14 +8,17 @@ from typing import Any, Final
 import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
+from markupsafe import Markup
 
 import robo_eval
+from robo_eval_incidents import words
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.taxonomy import MEANINGS, RECORDABILITY, Category, Engagement, Severity
-from robo_eval_incidents.web import words
 from robo_eval_incidents.web.sessions import Session
 
 IS_PART: Final = "hx-request"
+_ZONE: Final = Markup("<span data-zone>UTC</span>")
+"""Which zone the times of a page are in: UTC, until the browser names its own there."""
 
 
 @cache
@@ -49,6 +52,7 @@ def environment() -> jinja2.Environment:
         questions=RECORDABILITY,
         new_id=new_id,
         software=robo_eval.__version__,
+        zone=_ZONE,
     )
     return env
 

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi.testclient import TestClient
+from sqlalchemy import make_url
 
 from robo_eval.core.errors import InputError
 from robo_eval.report.embed import static
 from robo_eval_incidents import open_log
 from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.bodies import Evidence, View
+from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.taxonomy import Via
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web import serve as serving
 from robo_eval_incidents.web.app import STATIC, make_app
+from robo_eval_incidents.web.pages.audit import verify_command
 from robo_eval_incidents.web.pages.login import own_path
 from robo_eval_incidents.web.security import HEADERS, MOST_BYTES
-from robo_eval_incidents.web.sessions import Sessions
+from robo_eval_incidents.web.sessions import COOKIE, Sessions
 
 REPORT = {
     "description": "The gripper touched the fence.",
@@ -104,6 +114,7 @@ def test_a_forbidden_action_is_refused_and_changes_nothing(
 
 PAGES = {
     "/incidents": {"operator", "reviewer", "auditor"},
+    "/todo": {"operator", "reviewer", "auditor"},
     "/safety": {"operator", "reviewer", "auditor"},
     "/incidents/new": {"operator", "reviewer"},
     "/nil": {"operator", "reviewer"},
@@ -240,7 +251,8 @@ def test_what_people_type_is_shown_as_text(browse) -> None:
     path = f"/incidents/{incident_id}"
     reviewer.post(f"{path}/act", {"what": HOSTILE, "owner": HOSTILE})
     reviewer.post(f"{path}/correct", {"policy": HOSTILE, "reason": HOSTILE})
-    pages = [path, "/incidents", "/safety", "/incidents/new", f"/incidents?text={HOSTILE}"]
+    pages = [path, "/incidents", "/todo", "/safety", "/incidents/new", f"/incidents?text={HOSTILE}"]
+    pages.append(f"/todo?owner={HOSTILE}")
     for page in pages:
         text = reviewer.get(page).text
         assert "<script>alert" not in text
@@ -307,6 +319,20 @@ def test_a_critical_incident_needs_a_second_person(browse) -> None:
     assert "Nothing is left to do" in first.get(path).text
 
 
+def test_a_milder_severity_says_in_words_that_the_worse_one_still_counts(browse) -> None:
+    operator, reviewer, second = browse("operator"), browse("reviewer"), browse("second")
+    incident_id = operator.report(severity="major", description="Made milder.", robot="milder")
+    pages = (f"/incidents/{incident_id}", "/incidents?robot=milder")
+    words = "counts as major until reviewed"
+    assert not any(words in operator.get(page).text for page in pages)
+    assert reviewer.post(f"{pages[0]}/reclassify", FORMS["reclassify"]).status_code == 303
+    for page in pages:
+        text = re.sub(r"<[^>]+>", "", operator.get(page).text)
+        assert f"minor, {words}" in text, page
+    assert second.post(f"{pages[0]}/review", FORMS["review"]).status_code == 303
+    assert not any(words in operator.get(page).text for page in pages)
+
+
 def test_a_refused_form_keeps_what_was_typed(browse) -> None:
     reviewer = browse("reviewer")
     path = f"/incidents/{reviewer.report(severity='major')}"
@@ -347,6 +373,55 @@ def test_a_correction_shows_what_it_changed(browse) -> None:
     page = operator.get(path).text
     assert "<del>ur5e</del> <ins>ur10</ins>" in page
     assert page.count("it was the other one") == 1
+
+
+# Times -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This machine is in another zone, which must not matter."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+MOMENT_NS = 1_772_357_400 * 10**9
+"""2026-03-01 09:30:00 UTC."""
+
+
+@pytest.mark.usefixtures("tokyo")
+@pytest.mark.parametrize(
+    "happened", ["2026-03-01T09:30", "2026-03-01T09:30:00.000Z", "2026-03-01T04:30:00-05:00"]
+)
+def test_times_are_utc_wherever_the_page_is_served(web, browse, happened: str) -> None:
+    operator = browse("operator")
+    incident_id = operator.report(happened=happened)
+    assert web.log.incident(incident_id).report.happened_ns == MOMENT_NS
+    page = operator.get(f"/incidents/{incident_id}").text
+    assert '<time datetime="2026-03-01T09:30:00Z">2026-03-01 09:30:00 UTC</time>' in page
+    assert 'name="happened" value="2026-03-01T09:30:00"' in page
+    listed = operator.get("/incidents?since=2026-03-01&until=2026-03-01").text
+    assert incident_id in listed
+    assert "Times and days are in <span data-zone>UTC</span>" in listed
+    refused = operator.post("/incidents", REPORT | {"happened": happened, "robot": ""})
+    assert 'name="happened" value="2026-03-01T09:30:00"' in refused.text
+
+
+def test_a_day_begins_where_the_browser_says(browse) -> None:
+    reviewer = browse("reviewer")
+    late = reviewer.report(happened="2026-07-01T22:30:00Z", robot="zoned")
+    for begin, is_there in (("+02:00", True), ("", False), ("-05:00", False)):
+        day = f"2026-07-02T00:00{begin}" if begin else "2026-07-02"
+        for path in ("/incidents?robot=zoned&", "/export/incidents.csv?"):
+            answer = reviewer.web.client.get(
+                f"{path}since={quote(day)}&until={quote(day)}", headers=reviewer.headers
+            )
+            assert (late in answer.text) is is_there, (path, day)
+    assert 'filename="incidents_2026-07-02_2026-07-02.csv"' in answer.headers["content-disposition"]
+    assert reviewer.get("/incidents?since=2026-07-02T10:00").status_code == 422
 
 
 def test_a_nil_report_is_a_record(web, browse) -> None:
@@ -634,7 +709,7 @@ def test_no_page_has_script_or_style_in_it(browse) -> None:
     reviewer = browse("reviewer")
     incident_id = reviewer.report()
     pages = ["/incidents", f"/incidents/{incident_id}", "/safety", "/incidents/new", "/nil"]
-    for path in [*pages, "/export", "/verify", "/login"]:
+    for path in [*pages, "/todo", "/export", "/verify", "/login"]:
         tags = Tags()
         tags.feed(reviewer.get(path).text)
         for tag, attributes in tags.found:
@@ -658,6 +733,40 @@ def test_verification_finds_what_was_changed(web, browse) -> None:
     assert verify_log(web.site.target).ok
 
 
+def test_the_page_names_the_command_that_compares_with_a_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "it's a lab" / "incidents.db"
+    with open_log(path, station="cell-1", make=True) as log:
+        kept = make_checkpoint(log, Ed25519PrivateKey.generate(), by="R. Example")
+        write_checkpoint(kept, tmp_path / "kept.checkpoint")
+        user = Accounts(log).add("R. Example", "four words in a row", ["reviewer"], by="setup")
+        token = Sessions(log, Accounts(log)).begin(user)
+    with TestClient(make_app(path), cookies={COOKIE: token}) as client:
+        found = re.search(r"<code>(robo-eval verify .*?)</code></pre>", client.get("/verify").text)
+    assert found is not None
+    words = shlex.split(html.unescape(found[1]).replace("FILE", str(tmp_path / "kept.checkpoint")))
+    done = subprocess.run(
+        [sys.executable, "-m", "robo_eval", *words[1:]], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("postgresql://lab:secret@db.example:5433/log", "postgresql://lab@db.example:5433/log"),
+        ("postgresql://lab@db/log?password=secret&sslmode=require",
+         "'postgresql://lab@db/log?sslmode=require'"),
+        ("postgresql:///log?host=/run/pg&user=it's", None),
+    ],
+)  # fmt: skip
+def test_the_command_for_a_server_shows_no_password(url: str, named: str | None) -> None:
+    command = verify_command(url)
+    assert "secret" not in command
+    words = shlex.split(command)
+    assert make_url(words[2]) == (make_url(url) if named is None else make_url(named.strip("'")))
+    assert named is None or command == f"robo-eval verify {named} --checkpoint FILE"
+
+
 def test_older_incidents_come_a_page_at_a_time(web, browse) -> None:
     operator = browse("operator")
     for number in range(60):
@@ -671,6 +780,49 @@ def test_older_incidents_come_a_page_at_a_time(web, browse) -> None:
         older = re.search(r'class="button" href="([^"]+)"', text)
         path = older[1].replace("&amp;", "&") if older else ""
     assert sorted(names) == sorted(f"number {number}" for number in range(60))
+
+
+def test_what_is_left_to_do_names_who_and_since_when(browse) -> None:
+    reviewer = browse("reviewer")
+    incident_id = reviewer.report(robot="left", severity="major", description="Hit the fence.")
+    due = (datetime.now(UTC).date() - timedelta(days=3)).isoformat()
+    action = {"what": "move the fence", "owner": "Operator B", "due": due}
+    assert reviewer.post(f"/incidents/{incident_id}/act", action).status_code == 303
+    for who in ("operator", "reviewer", "auditor"):
+        text = browse(who).get("/todo?robot=left").text
+        assert f'<a href="/incidents/{incident_id}">Hit the fence.</a>' in text
+        assert ">3 days overdue</span> Action &#39;move the fence&#39; of Operator B was to" in text
+        assert "Needs a review by somebody else than reviewer." in text
+        assert text.index("overdue</span>") < text.index("Needs a review"), "overdue comes first"
+    assert "Needs a review" not in reviewer.get("/todo?robot=left&overdue=yes").text
+    assert incident_id in reviewer.get("/todo?owner=operator+b").text
+    assert "Nothing that fits these filters" in reviewer.get("/todo?owner=Operator+Z").text
+    browse("second").post(f"/incidents/{incident_id}/review", FORMS["review"])
+    assert "Needs a review" not in reviewer.get("/todo?robot=left").text
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [("robot=nobody", "Unknown robot"), ("owner=%E2%80%AE", "Owner: "), ("after=-1", "after")],
+)
+def test_a_bad_question_for_what_is_left_is_said(browse, query: str, message: str) -> None:
+    answer = browse("operator").get(f"/todo?{query}")
+    assert answer.status_code == 422
+    assert message in answer.text
+    assert "Nothing is left to do" not in answer.text
+
+
+def test_what_is_left_comes_a_page_at_a_time(browse) -> None:
+    operator = browse("operator")
+    ids = {operator.report(robot="much") for _ in range(55)}
+    first = operator.get("/todo?robot=much").text
+    further = re.search(r'class="button" href="(/todo[^"]+)">Further', first)
+    assert further is not None
+    second = operator.get(further[1].replace("&amp;", "&")).text
+    shown = [re.findall(r'<a href="/incidents/([0-9a-f-]{36})"', text) for text in (first, second)]
+    assert [len(part) for part in shown] == [50, 5]
+    assert {*shown[0], *shown[1]} == ids
+    assert "Further" not in second
 
 
 # Serving ---------------------------------------------------------------------------------------

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
-from sqlalchemy import or_, select
+from sqlalchemy import URL, make_url, or_, select
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.bodies import Account, View
+from robo_eval_incidents.database import is_url
 from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.record import Record, record_of
 from robo_eval_incidents.schema import RECORDS
-from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.verify import LogReport, verify_log
 from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.permissions import check_audit, check_verify
+from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
 
 router: Final = APIRouter(include_in_schema=False)
 _ROWS: Final = 200
+_SECRETS: Final = ("password", "sslpassword")
+"""What the query of a URL may hold that nobody else may read."""
 _MOST_AFTER: Final = 2**62
 _running: Final = threading.Lock()
 
@@ -43,10 +49,10 @@ class Seen:
 
 
 @router.get("/verify")
-def show_verify(request: Request, session: Person) -> HTMLResponse:
+def show_verify(request: Request, site: ThisSite, session: Person) -> HTMLResponse:
     """What verification is, and the button that runs it."""
     check_verify(session.user)
-    return render(request, "verify.html.j2", session, report=None, took_s=0.0, problem="")
+    return _verified(request, site, session)
 
 
 @router.post("/verify")
@@ -54,28 +60,58 @@ def verify(request: Request, site: ThisSite, form: ThisForm) -> HTMLResponse:
     """Verify the log, and say what was found."""
     check_verify(form.user)
     if not _running.acquire(blocking=False):
-        return _not_verified(request, form.session, "another verification is running; wait for it")
+        problem = "another verification is running; wait for it"
+        return _verified(request, site, form.session, problem=problem)
     started = time.monotonic()
     try:
         report = verify_log(site.target)
     except InputError as err:
-        return _not_verified(request, form.session, str(err))
+        return _verified(request, site, form.session, problem=str(err))
     finally:
         _running.release()
+    return _verified(request, site, form.session, report, took_s=time.monotonic() - started)
+
+
+def _verified(
+    request: Request,
+    site: Site,
+    session: Session,
+    report: LogReport | None = None,
+    *,
+    took_s: float = 0.0,
+    problem: str = "",
+) -> HTMLResponse:
     return render(
         request,
         "verify.html.j2",
-        form.session,
+        session,
+        status=409 if problem else 200,
         report=report,
-        took_s=time.monotonic() - started,
-        problem="",
+        took_s=took_s,
+        problem=problem,
+        command=verify_command(site.target),
+        is_server=is_url(site.target),
     )
 
 
-def _not_verified(request: Request, session: Person, problem: str) -> HTMLResponse:
-    return render(
-        request, "verify.html.j2", session, status=409, report=None, took_s=0.0, problem=problem
-    )
+def verify_command(target: str | Path) -> str:
+    """What is typed into a shell to compare a log with a checkpoint that was kept elsewhere.
+
+    A password in the URL of a server is left out: PGPASSWORD or ~/.pgpass gives it.
+
+    Example:
+        >>> verify_command("postgresql://lab:secret@db.example/log")
+        'robo-eval verify postgresql://lab@db.example/log --checkpoint FILE'
+    """
+    if is_url(target):
+        url = make_url(str(target))
+        # `URL.set` takes no None; what is not given is left out.
+        url = URL.create(url.drivername, url.username, None, url.host, url.port, url.database,
+                         url.difference_update_query(_SECRETS).query)  # fmt: skip
+        named = url.render_as_string(hide_password=False)
+    else:
+        named = str(Path(target).absolute())
+    return f"robo-eval verify {shlex.quote(named)} --checkpoint FILE"
 
 
 @router.get("/audit")

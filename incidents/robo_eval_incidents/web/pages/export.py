@@ -18,7 +18,7 @@ from robo_eval_incidents.web.files import pieces_of
 from robo_eval_incidents.web.pages.answers import status_of
 from robo_eval_incidents.web.permissions import check_export
 from robo_eval_incidents.web.templating import render
-from robo_eval_incidents.web.words import time_of_day
+from robo_eval_incidents.words import time_of_day
 
 router: Final = APIRouter(include_in_schema=False)
 _KINDS: Final = {
@@ -66,7 +66,8 @@ def export(
             since=since,
             until=until,
         )
-    period = "_".join(day for day in (since, until) if day) or "all"
+    # A day may come with its zone, which is for no name of a file.
+    period = "_".join(day.strip()[:10] for day in (since, until) if day.strip()) or "all"
     headers = {"content-disposition": f'attachment; filename="incidents_{period}.{kind}"'}
     return StreamingResponse(pieces_of(file), media_type=_KINDS[kind], headers=headers)
 

@@ -25,6 +25,7 @@ from robo_eval_incidents.bodies import (
     View,
 )
 from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.narrative import history
 from robo_eval_incidents.taxonomy import Via
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import NotFoundError, Person, Posted, Site, ThisForm, ThisSite
@@ -34,7 +35,6 @@ from robo_eval_incidents.web.files import (
     pieces_of,
     recorded_evidence,
 )
-from robo_eval_incidents.web.history import history
 from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.permissions import ForbiddenError, check_record, may_record
 from robo_eval_incidents.web.plot import event_plot
@@ -206,7 +206,8 @@ def _page(
         files=_files(site, incident),
         plot=_plot(site, incident),
         # A form that was sent has all of these fields, unless somebody made one up.
-        current=forms.correction_fields(incident) | ((typed or {}) if failed == "correct" else {}),
+        current=forms.correction_fields(incident)
+        | (forms.again(typed or {}) if failed == "correct" else {}),
         problem=problem,
         failed=failed,
         typed=typed or {},

@@ -16,7 +16,7 @@ from robo_eval_incidents.text import name_of
 from robo_eval_incidents.web.deps import Person, ThisSite
 from robo_eval_incidents.web.pages.answers import status_of
 from robo_eval_incidents.web.templating import is_part, render
-from robo_eval_incidents.web.words import time_of_day
+from robo_eval_incidents.words import time_of_day
 
 router: Final = APIRouter(include_in_schema=False)
 FILTERS: Final = (

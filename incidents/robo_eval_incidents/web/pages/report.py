@@ -18,7 +18,7 @@ from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.permissions import check_record
 from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
-from robo_eval_incidents.web.words import field_time, local_zone
+from robo_eval_incidents.words import field_time
 
 router: Final = APIRouter(include_in_schema=False)
 _SHIFT_NS: Final = 8 * 3_600 * 10**9
@@ -106,8 +106,7 @@ def _form(
         session,
         status=status,
         robots=robots,
-        zone=local_zone(now_ns),
-        typed=defaults | (typed or {}),
+        typed=defaults | forms.again(typed or {}),
         problem=problem,
         recorded=recorded,
     )

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
+from robo_eval_incidents.bodies import Withdrawal
 from robo_eval_incidents.exposure import Hours, HoursRow, hours
 from robo_eval_incidents.standing import SideStanding, Standing, standing
-from robo_eval_incidents.taxonomy import Severity
-from robo_eval_incidents.web.deps import Person, Site, ThisSite
-from robo_eval_incidents.web.pages.answers import status_of
+from robo_eval_incidents.taxonomy import Severity, Via
+from robo_eval_incidents.times import LoggedTime, find_time, logged_times
+from robo_eval_incidents.web import forms
+from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisForm, ThisSite
+from robo_eval_incidents.web.pages.answers import go_to, status_of
+from robo_eval_incidents.web.permissions import check_record, may_record
+from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
-from robo_eval_incidents.web.words import time_of_day
+from robo_eval_incidents.words import time_of_day
 
 router: Final = APIRouter(include_in_schema=False)
 SHOWN: Final = 20
 """Gaps, overlaps and incidents outside all hours that are listed; all of them are counted."""
+TIMES: Final = 50
+"""Logged times that are listed; a shorter period has others."""
 _WIDTH: Final = 100.0
 
 
@@ -66,12 +74,51 @@ def show_safety(
     since: str = "",
     until: str = "",
     robot: str = "",
+    withdrawn: str = "",
 ) -> HTMLResponse:
     """Exposure, rates and score of a period."""
     asked = Asked(since=since.strip(), until=until.strip(), robot=robot.strip())
-    problem, status, found, exposure = "", 200, None, None
+    return _page(request, site, session, asked, withdrawn=withdrawn[:80])
+
+
+@router.post("/times/{record_id}/withdraw")
+def withdraw(request: Request, site: ThisSite, form: ThisForm, record_id: str) -> Response:
+    """Take back hours, or a shift without incidents, that were logged by mistake."""
+    check_record(form.user, Withdrawal)
     try:
-        found, exposure = _found(site, asked)
+        time = find_time(site.log, record_id)
+    except InputError as err:
+        raise NotFoundError(str(err)) from err
+    try:
+        site.log.file(
+            forms.withdrawal_of(form.fields, time.record_id),
+            by=form.user.name,
+            via=Via.WEB,
+            record_id=forms.record_id_of(form.fields),
+        )
+    except InputError as err:
+        asked = Asked(since="", until="", robot="")
+        problem = f"{time.name}: {err}"
+        return _page(request, site, form.session, asked, problem=problem, status=status_of(err))
+    return go_to(request, f"/safety?withdrawn={time.name}#times")
+
+
+def _page(
+    request: Request,
+    site: Site,
+    session: Session,
+    asked: Asked,
+    *,
+    problem: str = "",
+    status: int = 200,
+    withdrawn: str = "",
+) -> HTMLResponse:
+    found: Standing | None = None
+    exposure: Hours | None = None
+    times: Sequence[LoggedTime] = ()
+    more = False
+    try:
+        found, exposure, times, more = _found(site, asked)
     except InputError as err:
         problem, status = str(err), status_of(err)
     return render(
@@ -86,16 +133,22 @@ def show_safety(
         rates={} if found is None else {side: _rates(one) for side, one in found.sides.items()},
         exposure=exposure,
         rows=() if exposure is None else _rows(exposure, asked.robot),
+        times=times,
+        more_times=more,
+        may_withdraw=may_record(session.user, Withdrawal),
+        withdrawn=withdrawn,
         shown=SHOWN,
         real=Side.REAL,
     )
 
 
-def _found(site: Site, asked: Asked) -> tuple[Standing, Hours]:
+def _found(site: Site, asked: Asked) -> tuple[Standing, Hours, Sequence[LoggedTime], bool]:
     since_ns = time_of_day(asked.since, "from")
     until_ns = time_of_day(asked.until, "to", days_later=1)
-    found = standing(site.log, since_ns, until_ns, asked.robot or None)
-    return found, hours(site.log, since_ns, until_ns)
+    robot = asked.robot or None
+    found = standing(site.log, since_ns, until_ns, robot)
+    times = logged_times(site.log, since_ns, until_ns, robot=robot, limit=TIMES)
+    return found, hours(site.log, since_ns, until_ns), *times
 
 
 def _place(side: SideStanding) -> int:

@@ -1,4 +1,4 @@
-// What the pages do beyond htmx: nothing typed is lost, and times are set with one touch.
+// What the pages do beyond htmx: nothing typed is lost, and times are in the zone of who reads them.
 "use strict";
 
 const user = document.body.dataset.user ?? "";
@@ -10,6 +10,66 @@ document.addEventListener("input", (event) => {
   if (name === "other_robot" && value)
     form.querySelectorAll("[name=robot]").forEach((one) => (one.checked = false));
   if (name === "robot" && form?.elements.other_robot) form.elements.other_robot.value = "";
+});
+
+// Times: pages are written in UTC, and shown in the zone of this browser. -------------------------
+
+const two = (number) => String(number).padStart(2, "0");
+const dayText = (date) => `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+const clockText = (date) => [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
+const zoneAt = (date) =>
+  new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" })
+    .formatToParts(date)
+    .find((part) => part.type === "timeZoneName").value;
+
+function showTime(element) {
+  const then = new Date(element.dateTime);
+  // Lists leave out seconds and zone: what is above them says the zone.
+  const isShort = /^\S+ \d\d:\d\d$/.test(element.textContent);
+  const clock = clockText(then);
+  element.title = `${element.dateTime.replace("T", " ").replace("Z", "")} UTC`;
+  element.textContent = isShort
+    ? `${dayText(then)} ${clock.slice(0, 5)}`
+    : `${dayText(then)} ${clock} ${zoneAt(then)}`;
+}
+
+// Which time a field stands for is kept beside it: where clocks are set back, one text is two times.
+function setTime(field, then) {
+  field.value = `${dayText(then)}T${clockText(then)}`;
+  field.dataset.time = then.toISOString();
+  field.dataset.shown = field.value;
+}
+const timeOf = (field) =>
+  new Date(field.value === field.dataset.shown ? field.dataset.time : field.value);
+
+/** A day with the distance from UTC at which it begins, or the day after it. */
+function dayInZone(day, daysLater) {
+  const [year, month, date] = day.split("-").map(Number);
+  const minutes = -new Date(year, month - 1, date + daysLater).getTimezoneOffset();
+  const [hours, rest] = [Math.trunc(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  return minutes ? `${day}T00:00${minutes < 0 ? "-" : "+"}${two(hours)}:${two(rest)}` : day;
+}
+
+function showTimes() {
+  document.querySelectorAll("time[datetime$=Z]:not([title])").forEach(showTime);
+  for (const one of document.querySelectorAll("[data-zone]"))
+    one.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  for (const field of document.querySelectorAll("input[type=datetime-local]:not([data-time])")) {
+    const then = new Date(`${field.defaultValue}Z`);
+    if (!Number.isNaN(then.getTime())) setTime(field, then);
+  }
+  // An address that somebody passed on names days with their zone.
+  for (const field of document.querySelectorAll("input[type=date]"))
+    if (field.defaultValue.length > 10) field.defaultValue = field.defaultValue.slice(0, 10);
+}
+
+document.addEventListener("formdata", ({ target: form, formData }) => {
+  for (const field of form.elements) {
+    if (!field.name || !field.value) continue;
+    if (field.type === "datetime-local") formData.set(field.name, timeOf(field).toISOString());
+    else if (field.type === "date" && form.method === "get")
+      formData.set(field.name, dayInZone(field.value, field.name === "until" ? 1 : 0));
+  }
 });
 
 // Drafts: what was typed into a form that keeps it, in this tab alone. ------------------------
@@ -65,12 +125,9 @@ document.addEventListener("submit", (event) => {
 // Forms ---------------------------------------------------------------------------------------
 
 function earlier(field, minutes) {
-  const [day, clock] = field.value.split("T");
-  const [year, month, date] = day.split("-").map(Number);
-  const [hour, minute, second = 0] = clock.split(":").map(Number);
-  // As UTC, so that no change of summer time of this browser comes in between.
-  const then = new Date(Date.UTC(year, month - 1, date, hour, minute - minutes, second));
-  field.value = then.toISOString().slice(0, 19);
+  const then = timeOf(field);
+  if (Number.isNaN(then.getTime())) return;
+  setTime(field, new Date(then.getTime() - minutes * 60_000));
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
@@ -79,12 +136,24 @@ document.addEventListener("click", (event) => {
   if (button) earlier(button.form.elements.happened, Number(button.dataset.earlier));
 });
 
-function prepare() {
-  document.querySelectorAll("form[data-keep]").forEach(restore);
-  // What was refused is read out and seen first.
-  document.querySelector("#failed, main [role=alert]")?.scrollIntoView({ block: "nearest" });
+/** What was refused is read out and seen first. */
+function focusProblem() {
+  const problem = document.querySelector("#failed [role=alert], main [role=alert]");
+  if (!problem) return false;
+  problem.tabIndex = -1;
+  problem.focus();
+  return true;
 }
-document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.detail.target.id === "main") document.getElementById("main").focus({ preventScroll: true });
+
+function prepare() {
+  showTimes();
+  document.querySelectorAll("form[data-keep]").forEach(restore);
+  if (!document.querySelector("main [autofocus]")) focusProblem();
+}
+document.addEventListener("htmx:afterSwap", showTimes);
+// Not before: settling gives the focus to a field that asks for it.
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.target.id === "main" && !focusProblem())
+    document.getElementById("main").focus({ preventScroll: true });
 });
 prepare();

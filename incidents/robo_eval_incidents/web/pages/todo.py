@@ -1,0 +1,90 @@
+"""What is left to do: a line for every incident that is not settled, what is overdue first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents.bodies import LATEST_NS
+from robo_eval_incidents.text import name_of
+from robo_eval_incidents.todo import Todo, todo
+from robo_eval_incidents.web.deps import Person, Site, ThisSite
+from robo_eval_incidents.web.pages.answers import status_of
+from robo_eval_incidents.web.templating import render
+
+router: Final = APIRouter(include_in_schema=False)
+_ROWS: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the page was asked for.
+
+    Attributes:
+        robot: Robot; empty for all.
+        owner: Who sees to a corrective action; empty for everybody, and for all that is left.
+        overdue: Whether only for what is overdue.
+    """
+
+    robot: str
+    owner: str
+    overdue: bool
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether something may be left out."""
+        return bool(self.robot or self.owner or self.overdue)
+
+    def link(self, after: int) -> str:
+        """The address of the lines after so many."""
+        given = {"robot": self.robot, "owner": self.owner, "overdue": "yes" * self.overdue}
+        named = {name: value for name, value in given.items() if value}
+        return f"/todo?{urlencode({**named, 'after': after})}"
+
+
+@router.get("/todo")
+def show_todo(
+    request: Request,
+    site: ThisSite,
+    session: Person,
+    robot: str = "",
+    owner: str = "",
+    overdue: str = "",
+    after: Annotated[int, Query(ge=0, le=LATEST_NS)] = 0,
+) -> HTMLResponse:
+    """What is left to do, overdue first, then the worst, then the oldest."""
+    asked = Asked(robot=robot.strip(), owner=owner.strip(), overdue=bool(overdue))
+    problem, status, found = "", 200, list[Todo]()
+    try:
+        found = _found(site, asked)
+    except InputError as err:
+        problem, status = str(err), status_of(err)
+    rows = found[after : after + _ROWS]
+    end = after + len(rows)
+    return render(
+        request,
+        "todo.html.j2",
+        session,
+        status=status,
+        asked=asked,
+        problem=problem,
+        robots=site.robots(),
+        rows=rows,
+        count=len(found),
+        overdue=sum(one.is_overdue for one in found),
+        more=asked.link(end) if end < len(found) else None,
+    )
+
+
+def _found(site: Site, asked: Asked) -> list[Todo]:
+    return todo(
+        site.log,
+        robot=asked.robot or None,
+        owner=name_of(asked.owner, "owner") if asked.owner else None,
+        overdue=asked.overdue,
+    )
