@@ -125,5 +125,7 @@ def main() -> None:
 
 def _fail(message: str, code: int) -> int:
     sys.stdout.flush()
-    print(f"robo-eval: {message}", file=sys.stderr)  # noqa: T201 - the command line speaks here
+    # Names of files may hold line breaks, and letters that change the order of what is shown.
+    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
+    print(f"robo-eval: {line}", file=sys.stderr)  # noqa: T201 - the command line speaks here
     return code

@@ -16,6 +16,7 @@ from robo_eval.cli.incidents_common import (
     is_there,
     opened,
     past_of,
+    period_of,
     readable,
     say_filed,
     target_of,
@@ -110,13 +111,15 @@ def add(
     by = author(by, json=json)
     last = _newest(log)
     if description is None:
-        at = _ask(given, last, at, json=json)
+        at = _ask(given, last, at, log, json=json)
     values = _completed(given, last)
     values["happened_ns"] = past_of(at, "--when")
     values |= lists_of(quantity, answer)
     # Before a log is made for it.
     _report_of(values)
     check_evidence(target_of(log), evidence or [], copy=copy)
+    if description is None and answer is None:
+        values |= _asked_of_injuries(values["severity"])
     _file(values, evidence or [], by, log, station, copy=copy, json=json)
 
 
@@ -216,7 +219,9 @@ def _completed(given: dict[str, Any], last: PageRow | None) -> dict[str, Any]:
     return {"severity": "near_miss", "category": "other", "side": "real", **values}
 
 
-def _ask(given: dict[str, Any], last: PageRow | None, at: str, *, json: bool) -> str:
+def _ask(
+    given: dict[str, Any], last: PageRow | None, at: str, log: str | None, *, json: bool
+) -> str:
     """Ask for what was not given.
 
     Returns:
@@ -240,8 +245,7 @@ def _ask(given: dict[str, Any], last: PageRow | None, at: str, *, json: bool) ->
     if given["category"] is None:
         given["category"] = _choice("Category", Category, Category.OTHER)
     if given["robot"] is None:
-        robot = str(typer.prompt("Robot", default=last.robot if last else None, err=True))
-        given["robot"] = robot
+        robot = given["robot"] = _asked_robot(last, log)
         # A robot and its twin may have one name; only people know which of them it was.
         if last is not None and robot == last.robot and last.side is not Side.REAL:
             given["side"] = given["side"] or _choice("Side", Side, last.side)
@@ -255,6 +259,61 @@ def _ask(given: dict[str, Any], last: PageRow | None, at: str, *, json: bool) ->
             typer.echo(str(err), err=True)
         else:
             return text
+
+
+def _asked_robot(last: PageRow | None, log: str | None) -> str:
+    """The robot; one that the log does not know is asked about once more."""
+    while True:
+        asked = typer.prompt("Robot", default=last.robot if last else None, err=True)
+        robot = " ".join(str(asked).split())
+        question = _doubt_about(robot, last, log)
+        if question is None or typer.confirm(question, default=True, err=True):
+            return robot
+
+
+def _doubt_about(robot: str, last: PageRow | None, log: str | None) -> str | None:
+    """What to ask about a robot that may be a slip of the pen; None if the log knows it."""
+    from robo_eval.core.names import listing, nearest_name
+    from robo_eval_incidents.page import robots
+
+    if not is_there(log) or (last is not None and robot == last.robot):
+        return None
+    with readable(log) as found:
+        known = robots(found)
+    if not known or robot in known:
+        return None
+    nearest = nearest_name(robot, known)
+    hint = "" if nearest is None else f" Did you mean {nearest}?"
+    return f"{robot} is new in this log; known: {listing(known)}.{hint} Is {robot} right?"
+
+
+def _asked_of_injuries(severity: str) -> dict[str, Any]:
+    """Answers to the questions about injuries, by field; a near miss has none."""
+    from robo_eval_incidents.taxonomy import RECORDABILITY, Severity
+
+    asks = severity != Severity.NEAR_MISS and typer.confirm(
+        "Answer the questions about injuries now?", default=False, err=True
+    )
+    if not asks:
+        return {}
+    typer.echo("  Enter leaves a question out", err=True)
+    answers = {name: _answer(question) for name, question in RECORDABILITY.items()}
+    return {"answers": {name: answer for name, answer in answers.items() if answer}}
+
+
+def _answer(question: str) -> str:
+    """An answer to a question, asked until it is one; empty if it was left out."""
+    from robo_eval.core.names import unknown_name
+    from robo_eval_incidents.taxonomy import Answer
+
+    title = f"{question} ({', '.join(Answer)})"
+    while True:
+        text = str(typer.prompt(title, default="", show_default=False, err=True)).strip()
+        # The first letter is enough.
+        found = [answer.value for answer in Answer if answer.startswith(text.lower())]
+        if not text or found:
+            return found[0] if text else ""
+        typer.echo(str(unknown_name("answer", text, Answer)), err=True)
 
 
 def _choice(title: str, words: type[StrEnum], default: StrEnum) -> str:
@@ -298,6 +357,7 @@ def nil(
     from robo_eval_incidents.taxonomy import Via
 
     by = author(by, json=json)
+    period_of(since, until)  # its message names the options
     start, end = time_of(since, "--since"), past_of(until, "--until")
     body = section_of(
         Nil, {"start_ns": start, "end_ns": end, "robot": robot, "side": side, "note": note}

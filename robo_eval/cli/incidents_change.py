@@ -113,8 +113,8 @@ def reclassify(
     with opened(log, station) as found:
         before = found.incident(incident)
         values = {
-            "severity": severity or before.severity,
-            "category": category or before.category,
+            "severity": before.severity if severity is None else severity,
+            "category": before.category if category is None else category,
             "reason": reason,
         }
         _file(found, incident, section_of(Reclassification, values), by, json=json)

@@ -71,8 +71,14 @@ NameArgument = Annotated[
 
 
 def default_log() -> Path:
-    """Where the incident log of this user lies if none is named."""
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    """Where the incident log of this user lies if none is named.
+
+    Raises:
+        InputError: If there is no home folder to look in.
+    """
+    from robo_eval.log.files import home_folder
+
+    data = os.environ.get("XDG_DATA_HOME") or home_folder(LOG_VARIABLE) / ".local" / "share"
     return Path(data) / "robo-eval" / "incidents.db"
 
 
@@ -81,10 +87,16 @@ def target_of(log: str | None) -> str | Path:
 
     Args:
         log: What `--log` said.
+
+    Raises:
+        InputError: If it is empty, or there is no place for a log of this user.
     """
+    from robo_eval.core.errors import InputError
     from robo_eval_incidents.database import is_url
     from robo_eval_incidents.log import DATABASE
 
+    if log == "":
+        raise InputError("--log: is empty; name a file or a URL, or leave it out")
     check_text(os.environ.get(LOG_VARIABLE, ""), LOG_VARIABLE)
     named = log or os.environ.get(LOG_VARIABLE) or str(default_log())
     if is_url(named):
@@ -105,11 +117,22 @@ def opened(
 
     target = target_of(log)
     is_new = make and isinstance(target, Path) and not target.exists()
-    station = station or os.environ.get(STATION_VARIABLE) or None
-    found = open_log(target, station=station, read_only=read_only, make=make)
+    found = open_log(target, station=station_of(station), read_only=read_only, make=make)
     if is_new:
         typer.echo(f"robo-eval: a new incident log was made: {found.name}", err=True)
     return found
+
+
+def station_of(station: str | None) -> str | None:
+    """The station that writes: by option, or by environment; None for the log's own.
+
+    Raises:
+        InputError: If it has no name of a station.
+    """
+    from robo_eval_incidents.log import station_name
+
+    named = os.environ.get(STATION_VARIABLE) or None if station is None else station
+    return None if named is None else station_name(named)
 
 
 def readable(log: str | None) -> IncidentLog:
@@ -197,7 +220,8 @@ def time_of(text: str, option: str) -> int:
         return ns_of(text)
     except ValueError as err:
         raise InputError(
-            f"{option}: {text!r:.60} is no time with its zone; write it like {_TIMES}"
+            f"{option}: {text!r:.60} is no time with its zone from 1970 to 2262; write it like"
+            f" {_TIMES}"
         ) from err
 
 

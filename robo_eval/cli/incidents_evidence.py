@@ -70,6 +70,9 @@ def _check_file(log: Path | None, file: Path, *, copy: bool) -> None:
 
     if not file.exists():
         raise InputError(f"{file}: no such file of evidence")
+    if not (file.is_file() or file.is_dir()):
+        # Reading a device or a pipe may never end.
+        raise InputError(f"{file}: is neither a file nor a folder")
     place, folder = file.resolve(), _folder_of(log)
     if log is not None and place in _own_files(log):
         # Reading the file of an open database also takes its locks away.

@@ -9,6 +9,7 @@ import typer
 
 from robo_eval.cli.incidents_add import RobotOption, SeverityOption, SideOption
 from robo_eval.cli.incidents_common import (
+    LOG_VARIABLE,
     ByOption,
     LogOption,
     SinceOption,
@@ -17,6 +18,7 @@ from robo_eval.cli.incidents_common import (
     author,
     opened,
     readable,
+    station_of,
     target_of,
 )
 from robo_eval.cli.incidents_show import StatusOption, filter_of
@@ -35,14 +37,11 @@ def init(*, log: LogOption = None, station: StationOption = None, json: JsonOpti
     Examples: robo-eval incidents init --log lab/incidents.db --station lab;
     robo-eval incidents init --log postgresql://robots@db.example/incidents
     """
-    import os
-
-    from robo_eval.cli.incidents_common import STATION_VARIABLE
     from robo_eval_incidents.database import shown
     from robo_eval_incidents.log import make_log
 
     target = target_of(log)
-    make_log(target, station=station or os.environ.get(STATION_VARIABLE) or None)
+    make_log(target, station=station_of(station))
     name = shown(target)
     if json:
         print_json({"log": name})
@@ -79,7 +78,7 @@ def checkpoint(
 
     from robo_eval.core.errors import InputError
     from robo_eval.log.signing import default_key, open_key
-    from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
+    from robo_eval_incidents.checkpoint import check_stamping, make_checkpoint, write_checkpoint
 
     by = author(by, json=json)
     if out.exists() or out.is_symlink():
@@ -88,8 +87,8 @@ def checkpoint(
         raise InputError(f"{out}: there is no folder {out.absolute().parent}")
     if not os.access(out.absolute().parent, os.W_OK):
         raise InputError(f"{out}: cannot be written into {out.absolute().parent}")
-    if stamp is not None and not stamp.startswith(("http://", "https://")):
-        raise InputError(f"--stamp: {stamp!r:.200} does not begin with http:// or https://")
+    if stamp is not None:
+        check_stamping(stamp, "--stamp")
     place = key or default_key()
     with opened(log) as found:
         with found.database.writing():
@@ -97,11 +96,22 @@ def checkpoint(
         private, is_new = open_key(place)
         if is_new:
             typer.echo(f"robo-eval: a key to sign with was made: {place}", err=True)
+        _warn_of_key(found.database.path, place)
         made = make_checkpoint(found, private, by=by)
         write_checkpoint(made, out)
         if stamp is not None:
             made = _stamped(found, made, stamp, out)
     _say_checkpoint(made, out, json=json)
+
+
+def _warn_of_key(log: Path | None, key: Path) -> None:
+    """Say so if whoever copies a log gets the key that signs for it as well."""
+    if log is not None and key.resolve().parent == log.resolve().parent:
+        typer.echo(
+            f"robo-eval: warning: {key} lies beside the log: who can copy the folder has the key,"
+            " and can sign another log with it; keep it elsewhere",
+            err=True,
+        )
 
 
 def _stamped(log: IncidentLog, made: Checkpoint, url: str, out: Path) -> Checkpoint:
@@ -152,10 +162,11 @@ def merge(
     Example: robo-eval incidents merge /media/usb/incidents.db --log lab/incidents.db
     """
     from robo_eval_incidents.database import shown
+    from robo_eval_incidents.merge import check_source
     from robo_eval_incidents.merge import merge as merge_into
 
     for source in sources:
-        _check_source(source)  # before a log is made for it
+        check_source(source)  # before a log is made for it
     with opened(log, make=True) as found:
         done = [(shown(source), merge_into(source, found)) for source in sources]
     if json:
@@ -174,27 +185,6 @@ def merge(
         return
     for name, merged in done:
         _say_merged(name, merged)
-
-
-def _check_source(source: str) -> None:
-    """Refuse what is neither a log nor a file of records.
-
-    Raises:
-        InputError: If it is not, or cannot be read.
-    """
-    from robo_eval.core.errors import InputError
-    from robo_eval.log.files import explained
-    from robo_eval_incidents.database import is_url
-    from robo_eval_incidents.log import open_log
-    from robo_eval_incidents.merge import EXPORT_SUFFIX
-
-    path = Path(source)
-    if is_url(source) or path.suffix != EXPORT_SUFFIX or path.is_dir():
-        open_log(source, read_only=True).close()
-        return
-    with explained(path, "cannot be read"), path.open("rb") as file:
-        if not file.read(1):
-            raise InputError(f"{path}: is empty; `robo-eval incidents export` writes such files")
 
 
 def _say_merged(name: str, merged: Merged) -> None:
@@ -322,11 +312,14 @@ def migrate(*, log: LogOption = None, json: JsonOption = False) -> None:
     target = target_of(log)
     name = shown(target)
     if isinstance(target, Path) and not target.exists():
-        raise IncidentLogError(f"{name}: no such incident log")
+        raise IncidentLogError(
+            f"{name}: no such incident log, so there is nothing to upgrade; look at --log and"
+            f" {LOG_VARIABLE}"
+        )
     before = upgrade(target)
     if json:
         print_json({"log": name, "from": before, "to": CURRENT})
     elif before is None:
-        say(f"{name}: is up to date")
+        say(f"{name}: is up to date, with schema version {CURRENT}; nothing was changed")
     else:
         say(f"{name}: upgraded from schema version {before} to {CURRENT}")

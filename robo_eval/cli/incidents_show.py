@@ -223,19 +223,31 @@ def _print_incident(incident: Incident) -> None:
         say(f"  action {number}: {what} ({measure.action.owner}{due}): "
             + state[measure.is_effective])  # fmt: skip
     say_open(incident)
+    _print_records(incident)
+
+
+def _print_records(incident: Incident) -> None:
+    from robo_eval_incidents.narrative import history
+
     print_table(
         f"records of {incident.incident_id}",
-        ("record", "when", "kind", "by", "via"),
+        ("record", "when", "by", "what it said"),
         [
             (
-                f"{record.station}/{record.sequence}",
-                when(record.at.time_ns),
-                record.kind,
-                record.by,
-                record.via,
+                f"{step.record.station}/{step.record.sequence}",
+                when(step.record.at.time_ns),
+                f"{step.record.by} ({step.record.via})",
+                "\n".join(
+                    [
+                        step.title,
+                        *(f"{one.name}: {one.before} -> {one.after}" for one in step.changes),
+                        *([step.text] if step.text else []),
+                    ]
+                ),
             )
-            for record in incident.records
+            for step in history(incident, views=True)
         ],
+        whole=(2, 3),
     )
 
 

@@ -10,6 +10,8 @@ from robo_eval.cli import (
     incidents_keep,
     incidents_rates,
     incidents_show,
+    incidents_times,
+    incidents_todo,
     incidents_web,
 )
 
@@ -19,6 +21,7 @@ app.command("add", short_help="Report an incident.")(incidents_add.add)
 app.command("nil", short_help="Report a shift without incidents.")(incidents_add.nil)
 app.command("list", short_help="List incidents as they stand.")(incidents_show.list_)
 app.command("show", short_help="Print an incident and its records.")(incidents_show.show)
+app.command("todo", short_help="List what is left to do.")(incidents_todo.todo)
 app.command("correct", short_help="Give other values for a report.")(incidents_change.correct)
 app.command("reclassify", short_help="Give another severity or category.")(
     incidents_change.reclassify
@@ -29,7 +32,8 @@ app.command("act", short_help="Record a corrective action.")(incidents_change.ac
 app.command("check", short_help="Say whether an action helped.")(incidents_change.check)
 app.command("close", short_help="Close an incident.")(incidents_change.close)
 app.command("capture", short_help="Draft incidents from a trial.")(incidents_rates.capture)
-app.command("exposure", short_help="Log and print hours of exposure.")(incidents_rates.exposure)
+app.command("exposure", short_help="Log and print hours of exposure.")(incidents_times.exposure)
+app.command("withdraw", short_help="Take back hours, or a nil report.")(incidents_times.withdraw)
 app.command("rates", short_help="Print rates and the safety score.")(incidents_rates.rates)
 app.command("checkpoint", short_help="Sign how far the log has got.")(incidents_keep.checkpoint)
 app.command("merge", short_help="Take in the records of other stations.")(incidents_keep.merge)

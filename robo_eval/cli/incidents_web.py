@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from robo_eval.cli.incidents_common import (
-    STATION_VARIABLE,
     ByOption,
     LogOption,
     StationOption,
     author,
     opened,
     readable,
+    station_of,
     target_of,
 )
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
@@ -60,8 +60,10 @@ def serve(
 
     Example: robo-eval incidents serve --log lab/incidents.db
     """
-    import os
+    from robo_eval.core.errors import InputError
 
+    if evidence is not None and not evidence.is_dir():
+        raise InputError(f"--evidence: {evidence} is no folder")
     with opened(log, station):
         pass  # a log that cannot be used is named before the server starts
     from robo_eval_incidents.web.serve import serve as serve_page
@@ -70,7 +72,7 @@ def serve(
         target_of(log),
         host=host,
         port=port,
-        station=station or os.environ.get(STATION_VARIABLE) or None,
+        station=station_of(station),
         cert=cert,
         key=key,
         allow_plain=allow_plain,

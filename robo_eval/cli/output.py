@@ -31,9 +31,23 @@ def console() -> Console:
 
 
 def print_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = ()
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    right: Sequence[int] = (),
+    whole: Sequence[int] = (),
 ) -> None:
-    """A plain table; `right` names the columns that are aligned to the right."""
+    """A plain table.
+
+    Args:
+        title: What is in it.
+        columns: Their names.
+        rows: Cells of each row.
+        right: Columns that are aligned to the right.
+        whole: Columns in which a word that is too long goes on in the next line; elsewhere it is
+            cut, with a sign.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -42,7 +56,8 @@ def print_table(
     for index, column in enumerate(columns):
         # Names that have to be typed are not cut.
         justify: Literal["left", "right"] = "right" if index in right else "left"
-        table.add_column(column, justify=justify, no_wrap=index <= 1)
+        overflow: Literal["fold", "ellipsis"] = "fold" if index in whole else "ellipsis"
+        table.add_column(column, justify=justify, no_wrap=index <= 1, overflow=overflow)
     for row in rows:
         # Text, not markup: names come from plans and other labs' files.
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from robo_eval.core.errors import UnknownNameError
 
 _MAX_LISTED: Final = 20
+
+
+def nearest_name(given: str, names: Sequence[str]) -> str | None:
+    """The name that was probably meant; None if none is alike."""
+    return next(iter(difflib.get_close_matches(given, names, n=1, cutoff=0.5)), None)
+
+
+def listing(names: Sequence[str]) -> str:
+    """Names in one line; of many the first ones, and how many there are."""
+    listed = ", ".join(names[:_MAX_LISTED])
+    return f"{listed}, ... ({len(names)} in all)" if len(names) > _MAX_LISTED else listed
 
 
 def unknown_name(kind: str, given: object, valid: Iterable[object]) -> UnknownNameError:
@@ -29,13 +40,9 @@ def unknown_name(kind: str, given: object, valid: Iterable[object]) -> UnknownNa
     """
     names = [str(name) for name in valid]
     # A number one digit off is no likelier than another.
-    is_number = isinstance(given, int | float)
-    nearest = [] if is_number else difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
+    nearest = None if isinstance(given, int | float) else nearest_name(str(given), names)
     # '3' is no level although 3 is one: the nearest name would read the same.
-    is_helpful = bool(nearest) and nearest[0] != given
-    hint = f"; did you mean {nearest[0]!r}?" if is_helpful else ";"
-    listed = ", ".join(names[:_MAX_LISTED])
-    if len(names) > _MAX_LISTED:
-        listed += f", ... ({len(names)} in all)"
-    shown = repr(str(given)) if isinstance(given, str | Path) else f"{given!r:.80}"
-    return UnknownNameError(f"unknown {kind} {shown}{hint} valid: {listed}")
+    is_helpful = nearest not in (None, given)
+    hint = f"; did you mean {nearest!r}?" if is_helpful else ";"
+    shown = f"{str(given)!r:.200}" if isinstance(given, str | Path) else f"{given!r:.80}"
+    return UnknownNameError(f"unknown {kind} {shown}{hint} valid: {listing(names)}")

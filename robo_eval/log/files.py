@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.core.errors import InputError, TrialDirectoryError
 
 PART_SUFFIX: Final = ".part"
 """Ending of files that are being written; one that was left behind can be deleted."""
@@ -67,6 +67,34 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def home_folder(variable: str) -> Path:
+    """The home folder of whoever runs this.
+
+    Args:
+        variable: Environment variable that would name the place that is looked for.
+
+    Raises:
+        InputError: If there is none, as for a user that only a container knows.
+    """
+    try:
+        return Path.home()
+    except RuntimeError as err:
+        raise InputError(f"there is no home folder; name the place by {variable}") from err
+
+
+def may_others(path: Path, rights: int) -> bool:
+    """Whether somebody else than the owner of a file has one of some rights to it.
+
+    Args:
+        path: The file; of one that is missing nobody has any.
+        rights: Bits of its mode, such as `stat.S_IWOTH`.
+    """
+    try:
+        return bool(path.stat().st_mode & rights)
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.log import incident_log
-from robo_eval.log.files import PART_SUFFIX, explained, write_atomically
+from robo_eval.log.files import PART_SUFFIX, explained, home_folder, write_atomically
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -37,11 +37,15 @@ _SHOWN: Final = 16
 
 
 def default_key() -> Path:
-    """Where the key to sign with lies if none is named."""
+    """Where the key to sign with lies if none is named.
+
+    Raises:
+        InputError: If there is no home folder to look in.
+    """
     named = os.environ.get(KEY_VARIABLE)
     if named:
         return Path(named)
-    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or home_folder(KEY_VARIABLE) / ".config"
     return Path(config) / "robo-eval" / "signing-key.pem"
 
 

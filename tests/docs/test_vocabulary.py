@@ -15,7 +15,7 @@ from robo_eval_incidents.taxonomy import (
     Severity,
     Status,
 )
-from robo_eval_incidents.web.words import SEVERITY_MEANINGS
+from robo_eval_incidents.words import SEVERITY_MEANINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "vocabulary.md"
 RECORDABLE = 3

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -153,30 +154,65 @@ def test_the_first_incident_makes_the_log(cli, tmp_path):
     assert "3 incident records of 1 station" in verified.out
 
 
-def test_whoever_is_at_a_terminal_is_asked(lab, environment):
-    answers = iter(["hit the fence", "minr", "minor", "", "", "tomorrow", "-2min"])
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update(environment(ROBO_EVAL_OPERATOR="Operator A"))
-        program = [sys.executable, "-m", "robo_eval", "incidents", "add", "--log", str(lab)]
-        os.execv(sys.executable, program)
-    shown = b""
-    while True:
-        try:
-            part = os.read(terminal, 4_096)
-        except OSError:  # so a terminal ends
-            break
-        shown += part
-        if part.rstrip(b" ").endswith(b":"):
-            os.write(terminal, next(answers).encode() + b"\n")
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown
-    text = shown.decode()
+@pytest.fixture
+def answer(lab, environment) -> Callable[..., tuple[str, dict[str, Any]]]:
+    """Run `add` at a terminal and answer what it asks: what was shown, and what was reported."""
+
+    def call(*answers: str) -> tuple[str, dict[str, Any]]:
+        left = list(answers)
+        child, terminal = pty.fork()
+        if child == 0:
+            os.environ.update(environment(ROBO_EVAL_OPERATOR="Operator A"))
+            program = [sys.executable, "-m", "robo_eval", "incidents", "add", "--log", str(lab)]
+            os.execv(sys.executable, program)
+        shown = b""
+        while True:
+            try:
+                part = os.read(terminal, 4_096)
+            except OSError:  # so a terminal ends
+                break
+            shown += part
+            if part.rstrip(b" ").endswith(b":"):
+                os.write(terminal, left.pop(0).encode() + b"\n")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown
+        assert left == [], "all was asked"
+        return shown.decode(), json.loads(records(lab)[-1])["body"]
+
+    return call
+
+
+def test_whoever_is_at_a_terminal_is_asked(answer):
+    text, report = answer("hit the fence", "minr", "minor", "", "", "tomorrow", "-2min", "")
     assert "did you mean 'minor'" in text
     assert "'tomorrow' is no time" in text
     assert "Robot [arm_1]" in text
-    report = json.loads(records(lab)[-1])["body"]
     assert report["description"] == "hit the fence"
     assert (report["severity"], report["category"], report["robot"]) == ("minor", "other", "arm_1")
+    assert report["answers"] == {}
+
+
+def test_a_near_miss_of_a_known_robot_is_five_answers(answer):
+    text, report = answer("near the fence", "", "", "", "")
+    assert "injuries" not in text
+    assert "is new in this log" not in text
+    assert report["severity"] == "near_miss"
+
+
+def test_a_robot_that_is_new_is_asked_about_once_more(answer):
+    text, report = answer("hit it", "", "", "arm_11", "n", "mule  1", "", "")
+    assert "arm_11 is new in this log; known: arm_1. Did you mean arm_1? Is arm_11 right?" in text
+    assert "mule 1 is new in this log; known: arm_1. Is mule 1 right? [Y/n]" in text
+    assert report["robot"] == "mule 1"
+
+
+def test_questions_about_injuries_are_answered_or_left_out(answer):
+    injuries = ["y", "yes", "N", "perhaps", "unknown", "", "", "", "", ""]
+    text, report = answer("pinched a finger", "major", "", "", "", *injuries)
+    assert "Did it arise from work, or at the workplace? (yes, no, unknown)" in text
+    assert "unknown answer 'perhaps'; valid: yes, no, unknown" in text
+    assert report["answers"] == {
+        "work_related": "yes", "medical_treatment": "no", "lost_consciousness": "unknown",
+    }  # fmt: skip
 
 
 def test_an_incident_is_settled_by_two_people(lab, run, incidents, tmp_path):
@@ -205,11 +241,56 @@ def test_an_incident_is_settled_by_two_people(lab, run, incidents, tmp_path):
     piece = shown["evidence"][0]
     copy = lab.parent / piece["uri"]
     assert hashlib.sha256(copy.read_bytes()).hexdigest() == piece["sha256"]
-    assert "lab/2: major, other, closed" in run("incidents", "show", "lab/2").out
+    text = run("incidents", "show", "lab/2").out
+    assert "lab/2: major, other, closed" in text
+    for said in (
+        "Reported: near miss, other", "severity: near miss -> major", "first aid was given",
+        "robot: arm_1 -> arm_2", "wrong label", "the fixture", "Confirmed", "seen",
+        "Corrective action for Operator C, due 2030-04-01", "a longer guard",
+        "Action found not effective: a longer guard", "it bends", "Closed",
+    ):  # fmt: skip
+        assert said in text, said
     listed = incidents("list", "--status", "closed", "--severity", "major", "--since", "-1d")
     assert [one["name"] for one in listed["incidents"]] == ["lab/2"]
     assert incidents("list", "--robot", "arm_1")["incidents"] == []
     assert run("verify", lab).code == 0
+
+
+def test_what_was_said_is_printed_to_its_end(lab, run, incidents):
+    note = "x" * 300 + " " + "word " * 100 + "end"
+    incidents("review", "lab/2", "--confirm", "--note", note, "--by", "Operator B")
+    text = run("incidents", "show", "lab/2").out
+    assert "…" not in text
+    table = text.split("records of")[1]
+    assert table.count("x") == 300
+    assert table.count("word") == 100
+    assert "end" in table
+
+
+def test_what_is_left_to_do_is_listed(lab, run, incidents):
+    assert [one["name"] for one in incidents("todo")["todo"]] == ["lab/2"]
+    incidents("add", "hit the fence", "--severity", "major", "--robot", "arm_2")
+    act = ["act", "lab/3", "a longer guard", "--owner", "Operator B", "--due", "2020-04-01"]
+    incidents(*act)
+    incidents("act", "lab/2", "a sign", "--owner", "Operator C", "--due", "2200-04-01")
+    found = incidents("todo")
+    assert [one["name"] for one in found["todo"]] == ["lab/3", "lab/2"], "overdue first"
+    late = found["todo"][0]["steps"][0]
+    assert (late["verb"], late["owner"], late["due"]) == ("check", "Operator B", "2020-04-01")
+    today = date.fromisoformat(found["today"])
+    assert late["overdue_days"] == (today - date(2020, 4, 1)).days
+    table = run("incidents", "todo").out
+    assert "needs a review by somebody else than Operator A" in table
+    assert f"{late['overdue_days']} d" in table
+    of_c = incidents("todo", "--owner", "operator c")["todo"]
+    assert [(one["name"], len(one["steps"])) for one in of_c] == [("lab/2", 1)]
+    overdue = run("incidents", "todo", "--overdue", "--robot", "arm_1")
+    assert (overdue.code, overdue.out) == (0, "lab/incidents.db: nothing is overdue of arm_1\n")
+    for name in ("lab/2", "lab/3"):
+        incidents("review", name, "--dismiss", "--note", "a drill", "--by", "Operator B")
+    incidents("review", "lab/3", "--dismiss", "--note", "a drill", "--by", "Operator C")
+    done = run("incidents", "todo")
+    assert (done.code, done.out) == (0, "lab/incidents.db: nothing is left to do\n")
 
 
 def test_hours_rates_and_shifts_without_incidents(lab, run, incidents):
@@ -264,7 +345,7 @@ def test_verify_looks_at_a_trial_and_its_incidents(trial, run, incidents, tmp_pa
     done = run("verify", trial, "--checkpoint", "kept.checkpoint")
     assert done.code == 0, done.err
     assert "3 rows and 0 traces checked" in done.out
-    assert "2 incident records of 1 station and 2 checkpoints checked" in done.out
+    assert "2 incident records of 1 station and 1 checkpoint checked" in done.out
     both = json.loads(run("verify", trial, "--json").out)
     assert (both["ok"], both["rows"], both["incidents"]["records"]) == (True, 3, 2)
     with sqlite3.connect(log) as database:
@@ -298,8 +379,46 @@ def test_a_checkpoint_kept_elsewhere_shows_a_lost_tail(lab, run, incidents, tmp_
     lost = run("verify", "old.db", "--checkpoint", "kept.checkpoint")
     assert_refused(lost, "old.db: 1 problem found", code=1)
     assert "station lab had 3 records, 1 of them are lost" in lost.out
+    assert f"signed by key {made['signed_by']}, 20" in lost.out
+    assert "covers 3 records; the log does not hold all of them" in lost.out
+    incidents("add", "and again")
+    grown = run("verify", lab, "--checkpoint", "kept.checkpoint")
+    assert "Z, covers 3 of 4 records; 1 was added since" in grown.out
     again = run("incidents", "checkpoint", "--out", "kept.checkpoint")
     assert_refused(again, "kept.checkpoint: exists already; a checkpoint is never written over")
+
+
+def test_a_key_beside_the_log_is_warned_of(lab, run, tmp_path):
+    beside = run("incidents", "checkpoint", "--out", "a.checkpoint", "--key", "lab/key.pem")
+    assert beside.code == 0, beside.err
+    assert "warning: lab/key.pem lies beside the log" in beside.err
+    elsewhere = run("incidents", "checkpoint", "--out", "b.checkpoint", "--key", "key.pem")
+    assert "warning" not in elsewhere.err
+
+
+def test_without_the_library_for_stamps_nothing_is_written(lab, environment, tmp_path):
+    before = files(tmp_path)
+    blocked = (
+        "import sys; sys.modules['rfc3161_client'] = None; from robo_eval.cli.app import main;"
+        " main()"
+    )
+    sign = ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "https://tsa.example"]
+    done = subprocess.run(
+        [sys.executable, "-c", blocked, "incidents", *sign, "--log", str(lab)],
+        cwd=tmp_path, env=environment(ROBO_EVAL_OPERATOR="Operator A"),
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert_refused(Done(done.returncode, done.stdout, done.stderr), "pip install 'robo-eval[stamp]")
+    assert files(tmp_path) == before
+
+
+def test_a_log_that_is_current_needs_no_migration(lab, run, incidents):
+    before = files(lab.parent)
+    done = run("incidents", "migrate")
+    assert (done.code, done.err) == (0, "")
+    assert "lab/incidents.db: is up to date, with schema version" in done.out
+    assert incidents("migrate")["from"] is None
+    assert files(lab.parent) == before
 
 
 def test_stations_that_were_apart_are_brought_together(lab, run, incidents, tmp_path):
@@ -358,6 +477,8 @@ def test_accounts_are_made_and_closed_and_no_password_is_shown(lab, run, inciden
 
 WRONG = {
     "init over a log": (["init"], "lab/incidents.db: is there already"),
+    "init in a file": (["init", "--log", "other.txt/x.db"], "other.txt is no folder"),
+    "init of no name": (["init", "--log", ""], "--log: is empty"),
     "init of a bad name": (["init", "--log", "x.db", "--station", "a/b"], "station 'a/b'"),
     "add nothing": (["add"], "say what happened"),
     "add of no text": (["add", " "], "description: is empty"),
@@ -365,6 +486,7 @@ WRONG = {
     "add bad category": (["add", "x", "-c", "colision"], "did you mean 'collision'"),
     "add bad side": (["add", "x", "--side", "moon"], "unknown side 'moon'"),
     "add no zone": (["add", "x", "-w", "2026-03-01T09:30"], "--when: ", "no time with its zone"),
+    "add after 2262": (["add", "x", "-w", "2263-01-01T00:00Z"], "zone from 1970 to 2262"),
     "add tomorrow": (["add", "x", "-w", "2200-01-01T00:00:00Z"], "is still to come"),
     "add before 1970": (["add", "x", "-w", "-999999d"], "--when: "),
     "add ages ago": (["add", "x", "-w", f"-{'9' * 400}h"], "--when: "),
@@ -385,9 +507,19 @@ WRONG = {
     "add by nobody": (["add", "x", "--by", " "], "--by: is empty"),
     "add hidden letters": (["add", "a\u202eb"], "description: holds the character U+202E"),
     "add too much": (["add", "x" * 8_001], "description: has 8001 characters"),
+    "add too much of a name": (["add", "x", "--by", "x" * 121], "--by: has 121 characters"),
+    "add too many quantities": (["add", "x", *["-q", "a=1"] * 51], "quantities: are 51; 50 are"),
+    "add a word of many letters": (["add", "x", "-s", "x" * 9_000], "unknown severity 'xxx"),
+    "add two lines of a name": (["add", "x", "-e", "a\nb"], "a\\nb: no such file of evidence"),
+    "add a device": (["add", "x", "-e", "/dev/zero", "--copy"], "neither a file nor a folder"),
+    "add to no log": (["add", "x", "--log", ""], "--log: is empty"),
+    "add at no station": (["add", "x", "--station", ""], "station ''"),
     "add at a bad station": (["add", "x", "--station", "../x"], "station '../x'"),
-    "nil of no time": (["nil", "--since", "-1h", "--until", "-2h"], "not before end_ns"),
+    "nil of no time": (["nil", "--since", "-1h", "--until", "-2h"], "-2h is not after --since"),
     "nil of the future": (["nil", "--since", "-1h", "--until", "2200-01-01T00:00Z"], "to come"),
+    "exposure of a robot without mode": (["exposure", "--robot", "arm_1"], "needs --mode"),
+    "withdraw nothing": (["withdraw", "lab/9", "--reason", "x"], "no hours and no shift 'lab/9'"),
+    "withdraw an incident": (["withdraw", "lab/2", "--reason", "x"], "no hours and no shift"),
     "list bad word": (["list", "--severity", "bad"], "unknown severity 'bad'"),
     "list bad period": (["list", "--since", "now", "--until", "-1h"], "--until: "),
     "list since ages ago": (["list", "--since", f"-{'9' * 400}h"], "--since: "),
@@ -396,6 +528,8 @@ WRONG = {
     "list bad cursor": (["list", "--after", "x"], "after: 'x' is not what a page gave"),
     "show nothing": (["show", "lab/9"], "no incident 'lab/9'"),
     "show no name": (["show", "'; drop table records"], "no incident"),
+    "todo of no robot": (["todo", "--robot", "arm_9"], "unknown robot 'arm_9'"),
+    "todo of nobody": (["todo", "--owner", " "], "--owner: is empty"),
     "correct nothing": (["correct", "lab/2", "--reason", "x"], "name a field"),
     "correct to a bad side": (
         ["correct", "lab/2", "--side", "mars", "--reason", "x"], "robo-eval: side: must be "
@@ -407,6 +541,9 @@ WRONG = {
         ["correct", "lab/2", "--robot", "arm_1", "--reason", "x"], "changes nothing"
     ),
     "reclassify nothing": (["reclassify", "lab/2", "--reason", "x"], "name --severity"),
+    "reclassify to no word": (
+        ["reclassify", "lab/2", "-s", "", "--reason", "x"], "unknown severity ''"
+    ),
     "reclassify to the same": (
         ["reclassify", "lab/2", "-s", "near_miss", "--reason", "x"], "already"
     ),
@@ -443,11 +580,28 @@ WRONG = {
     "checkpoint of no time": (
         ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "ftp://x"], "--stamp: 'ftp://x'"
     ),
-    "merge nothing into no log": (
-        ["merge", "lab/incidents.db", "nowhere.db", "--log", "new.db"], "nowhere.db: no such"
+    "checkpoint of no URL": (
+        ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "http://[x"], "is no URL"
     ),
-    "merge no records into no log": (["merge", "no.jsonl", "--log", "new.db"], "no.jsonl: cannot"),
-    "merge nothing": (["merge", "nowhere.db"], "nowhere.db: no such incident log"),
+    "checkpoint of two words": (
+        ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "http://a b/"], "is no URL"
+    ),
+    "merge nothing into no log": (
+        ["merge", "lab/incidents.db", "nowhere.db", "--log", "new.db"],
+        "nowhere.db: no such file to merge",
+    ),
+    "merge no records into no log": (
+        ["merge", "no.jsonl", "--log", "new.db"], "no.jsonl: no such file to merge"
+    ),
+    "merge other records into no log": (
+        ["merge", "other.jsonl", "--log", "new.db"],
+        "other.jsonl, line 1: is not how an export begins",
+    ),
+    "merge a folder into no log": (
+        ["merge", ".", "--log", "new.db"], "incidents.db: no such file to merge"
+    ),
+    "merge nothing": (["merge", "nowhere.db"], "nowhere.db: no such file to merge"),
+    "merge no name": (["merge", ""], "name of a file to merge is empty"),
     "merge itself": (["merge", "lab/incidents.db"], "is the log to merge into"),
     "merge something else": (["merge", "other.txt"], "other.txt: "),
     "import nothing": (["import", "nowhere.csv"], "no such file of incidents"),
@@ -455,9 +609,12 @@ WRONG = {
     "export over a file": (["export", "--out", "other.csv"], "exists already"),
     "export as something else": (["export", "--out", "a.xlsx"], "must end in .csv"),
     "export a filtered PDF": (["export", "--out", "a.pdf", "-r", "x"], "a PDF is of a period"),
-    "migrate nothing": (["migrate", "--log", "nowhere.db"], "no such incident log"),
+    "migrate nothing": (
+        ["migrate", "--log", "nowhere.db"], "no such incident log, so there is nothing to upgrade"
+    ),
     "migrate something else": (["migrate", "--log", "other.txt"], "other.txt: "),
     "serve nothing": (["serve", "--log", "nowhere.db"], "no such incident log"),
+    "serve no evidence": (["serve", "--evidence", "other.txt"], "--evidence: other.txt is no"),
     "serve everybody": (["serve", "--host", "0.0.0.0"], "--allow-plain-http"),
     "user without role": (["user", "add", "a", "--role", "root"], "password: nobody can be asked"),
     "user of a bad role": (
@@ -473,6 +630,7 @@ WRONG = {
 def test_wrong_input_is_refused_in_one_line_and_changes_nothing(lab, run, tmp_path):
     (tmp_path / "other.txt").write_text("something else")
     (tmp_path / "other.csv").write_text("precious")
+    (tmp_path / "other.jsonl").write_text("something else\n")
     lab.with_name("incidents.db-shm").touch()
     before, there = records(lab), files(tmp_path)
     for name, (arguments, *words) in WRONG.items():
@@ -505,9 +663,10 @@ def test_without_a_name_nothing_is_filed(lab, run):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["add", "x"], ["list"], ["show", "lab/2"], ["review", "lab/2", "--confirm", "--note", "x"],
-        ["exposure"], ["rates"], ["checkpoint", "--out", "a"], ["export", "--out", "a.csv"],
-        ["user", "list"], ["migrate"], ["serve"],
+        ["add", "x"], ["list"], ["show", "lab/2"], ["todo"],
+        ["review", "lab/2", "--confirm", "--note", "x"], ["exposure"], ["rates"],
+        ["checkpoint", "--out", "a"], ["export", "--out", "a.csv"], ["user", "list"], ["migrate"],
+        ["serve"],
     ],
     ids=lambda arguments: arguments[0],
 )  # fmt: skip
@@ -531,7 +690,7 @@ def test_a_write_protected_log_is_read_and_named_when_written(run, incidents, ou
         # The file alone is of no use: SQLite puts others beside it.
         assert incidents("list", "--log", log, as_nobody=True, folder=outside)["incidents"]
         log.chmod(0o444)
-        for verb in (["list"], ["show", "lab/2"], ["exposure"], ["rates"]):
+        for verb in (["list"], ["show", "lab/2"], ["todo"], ["exposure"], ["rates"]):
             incidents(*verb, "--log", log, as_nobody=True, folder=outside)
         assert run("verify", log, as_nobody=True, folder=outside).code == 0
         for verb in (["add", "y"], ["close", "lab/2", "--note", "x"], ["nil", "--since", "-1h"]):

@@ -168,6 +168,7 @@ def test_what_would_drop_records_quietly_is_found(log, url, say, statement):
     ("target", "said"),
     [
         (f"postgresql://nobody:{PASSWORD}@127.0.0.1:9/none", "cannot be reached"),
+        (f"postgresql://nobody@127.0.0.1:9/none?password={PASSWORD}", "cannot be reached"),
         ("postgresql://[", "failed to resolve host"),
         ("postgresql://x:y", "cannot be read"),
         ("mysql://127.0.0.1/x", "in PostgreSQL"),

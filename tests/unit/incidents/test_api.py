@@ -215,6 +215,19 @@ def test_hours_and_standing_are_those_of_the_log(web) -> None:
     get(web, "auditor", "/exposure", 422, since_ns=5, until_ns=5)
 
 
+def test_what_is_left_to_do_goes_on(web) -> None:
+    ids = {report(web, robot="left", severity=one) for one in ("major", "minor", "minor")}
+    found = get(web, "auditor", "/todo", robot="left", limit=2)
+    assert (found["count"], found["next"]) == (3, 2)
+    assert [one["counted_severity"] for one in found["rows"]] == ["major", "minor"]
+    assert found["rows"][0]["steps"][0]["not_by"] == ["operator"]
+    rest = get(web, "auditor", "/todo", robot="left", limit=2, after=found["next"])
+    assert rest["next"] is None
+    assert {one["incident_id"] for one in found["rows"] + rest["rows"]} == ids
+    assert get(web, "operator", "/todo", robot="left", overdue=True)["rows"] == []
+    assert "unknown robot" in get(web, "operator", "/todo", 422, robot="no robot")["detail"]
+
+
 def test_records_are_what_the_chain_is_made_of(web) -> None:
     report(web)
     found, after = [], 0
@@ -243,7 +256,7 @@ def test_the_description_is_published_and_names_every_call(web) -> None:
     assert all(path.startswith(API) for path in found["paths"])
     assert f"{API}/incidents/{{incident_id}}/reviews" in found["paths"]
     calls = [call for path in found["paths"].values() for call in path.values()]
-    assert len({call["operationId"] for call in calls}) == len(calls) == 20
+    assert len({call["operationId"] for call in calls}) == len(calls) == 23
     open_calls = [call["summary"] for call in calls if not call.get("security")]
     assert open_calls == ["Log In"]
     assert "HTTPValidationError" not in json.dumps(found)

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from robo_eval.core.errors import InputError
+from robo_eval.log.signing import open_key
 from robo_eval_incidents import open_log, scan
 from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.bodies import Evidence, Exposure, Review
-from robo_eval_incidents.page import exposed, list_incidents
+from robo_eval_incidents.page import list_incidents
 from robo_eval_incidents.record import new_id
+from robo_eval_incidents.times import exposed
 from robo_eval_incidents.verify import verify_log
 
 
@@ -47,6 +49,25 @@ def test_a_log_as_it_was_written_is_sound(filled):
     assert found.records == 6
     assert "no checkpoint" in found.notes[-1]
     assert found.as_dict()["stations"]["cell-1"]["sequence"] == 6
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+def test_a_log_that_others_can_write_is_noted(filled, mode):
+    filled.chmod(mode)
+    found = verify_log(filled)
+    assert found.ok, found.problems
+    assert f"others can write {filled}; take that away: chmod go-w {filled}" in found.notes
+    filled.chmod(0o644)
+    assert not any("chmod" in note for note in verify_log(filled).notes)
+
+
+def test_a_key_that_others_can_read_is_noted(filled, tmp_path, monkeypatch):
+    key = tmp_path / "key.pem"
+    monkeypatch.setenv("ROBO_EVAL_KEY", str(key))
+    open_key(key)
+    assert not any("chmod" in note for note in verify_log(filled).notes)
+    key.chmod(0o640)
+    assert any(note.endswith(f"chmod go-rw {key}") for note in verify_log(filled).notes)
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from robo_eval_incidents.checkpoint import (
     stamp,
     write_checkpoint,
 )
+from robo_eval_incidents.merge import merge
 from robo_eval_incidents.verify import verify_log
 
 
@@ -88,7 +89,21 @@ def test_a_log_that_grew_still_is_the_one_of_the_checkpoint(log, path, kept, nil
     say(log, nil(1))
     found = verify_log(path, checkpoints=[kept])
     assert found.ok, found.problems
-    assert found.checkpoints == 2
+    assert found.checkpoints == 1, "the log has it as well"
+    (one,) = found.kept
+    assert (one.covered, one.since, one.fits) == (4, 1, True)
+    assert one.signer == read_checkpoint(kept).signer
+    assert one.time_ns == json.loads(read_checkpoint(kept).content)["time_ns"]
+    assert "covers 4 of 5 records; 1 was added since" in list(found.lines())[-1]
+    assert found.as_dict()["kept"][0]["time"].startswith("20")
+
+
+def test_what_came_from_other_stations_was_added_since(path, log, kept, tmp_path, report, say):
+    with open_log(tmp_path / "b" / "incidents.db", station="cell-2", make=True) as other:
+        say(other, report())
+    merge(tmp_path / "b" / "incidents.db", log)
+    (one,) = verify_log(path, checkpoints=[kept]).kept
+    assert (one.covered, one.since, one.fits) == (4, 2, True)
 
 
 @pytest.mark.parametrize("lost", [1, 2, 4])
@@ -292,12 +307,31 @@ def test_a_stamp_of_something_else_is_found(path, log, key, kept, authority, say
     assert "cannot be read" in check_stamp(broken).problem
 
 
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "file:///etc/passwd", "http://127.0.0.1:9"])
+@pytest.mark.parametrize("time_ns", [None, "now", -1, 10**30, True])
+def test_a_checkpoint_may_name_no_time(path, log, key, kept, time_ns):
+    """Whoever has a key can sign any statement."""
+    values = json.loads(read_checkpoint(kept).content) | {"time_ns": time_ns}
+    content = canonical_json(values).decode()
+    signature = base64.b64encode(key.sign(content.encode())).decode()
+    write_checkpoint(Checkpoint(content=content, signature=signature), kept)
+    found = verify_log(path, checkpoints=[kept])
+    assert found.ok, found.problems
+    assert found.checkpoints == 2
+    assert "at no time it names, covers 4 of 4 records; none were added since" in str(found.kept[0])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://127.0.0.1", "file:///etc/passwd", "http://127.0.0.1:9", "http://[x", "http://a b",
+        "https://", "http://a:b", "http://x\x00",
+    ],
+)  # fmt: skip
 def test_an_authority_that_does_not_answer_costs_no_checkpoint(log, kept, url):
     (own,) = checkpoints_of(log)
     with pytest.raises(InputError) as caught:
         stamp(log, own, url)
-    assert url in str(caught.value)
+    assert repr(url)[1:-1] in str(caught.value)
     assert checkpoints_of(log) == [own]
 
 

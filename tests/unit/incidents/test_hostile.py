@@ -553,7 +553,8 @@ def test_a_form_of_another_role_is_refused(web, known: str, what: str) -> None:
         "/export/incidents.exe", "/export/incidents.pdf?since=x", "/audit?before=-1",
         "/export/incidents.csv?since=2026-02-30", "/audit?before=99999999999999999999999",
         "/static/../app.py", "/static/%2e%2e/app.py", "/login?next=//evil.example",
-        "/nil?recorded=%00", "/incidents?text=%ff%00",
+        "/nil?recorded=%00", "/incidents?text=%ff%00", "/todo?owner=%00", "/todo?robot=%ff",
+        f"/todo?after={'9' * 30}",
     ],
 )  # fmt: skip
 def test_no_address_is_an_error_of_the_server(web, path: str) -> None:

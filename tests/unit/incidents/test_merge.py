@@ -15,9 +15,10 @@ from robo_eval_incidents import open_log
 from robo_eval_incidents.bodies import Attachment, Evidence, Exposure, Nil, Review
 from robo_eval_incidents.log import DATABASE
 from robo_eval_incidents.merge import export_records, merge
-from robo_eval_incidents.page import exposed, list_incidents
+from robo_eval_incidents.page import list_incidents
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.taxonomy import Severity, Via
+from robo_eval_incidents.times import exposed
 from robo_eval_incidents.verify import verify_log
 
 
@@ -166,6 +167,7 @@ def test_a_source_whose_end_is_another_is_refused(station, report, say, tmp_path
         (b"", "is not how an export begins"),
         (b"{}\n", "is not how an export begins"),
         (b'{"kind":"report"}\n', "is not how an export begins"),
+        (b'{"form":2,"heads":{},"kind":"export"}\n', "is of form 2, this program reads 1"),
         (b"{\xff}\n", "no UTF-8"),
         (b'{"kind": "nil"', "ends in the middle"),
         (b"{" * 100_000 + b"\n", "is not how an export begins"),
