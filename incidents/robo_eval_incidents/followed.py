@@ -11,12 +11,13 @@ from sqlalchemy import Connection, Table, create_engine, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from robo_eval.core.errors import InputError
+from robo_eval_incidents.bodies import Exposure
 from robo_eval_incidents.database import IncidentLogError, LostServerError
 from robo_eval_incidents.incident import incident_of
-from robo_eval_incidents.listed import BY_RECORD, Row, incident_row, said_by
+from robo_eval_incidents.listed import Row, exposed_row, incident_row, said_by
 from robo_eval_incidents.log import IncidentLog, heads_of
 from robo_eval_incidents.record import Record, record_of
-from robo_eval_incidents.schema import METADATA, PAGE, PAGED, RECORDS
+from robo_eval_incidents.schema import EXPOSED, METADATA, PAGE, PAGED, RECORDS
 
 _BATCH: Final = 2_000
 """Records that are taken into the tables at once."""
@@ -63,9 +64,9 @@ def _in_memory(log: IncidentLog) -> Iterator[Connection]:
         for record in log.records():
             if record.incident_id is not None:
                 by_incident[record.incident_id].append(record)
-            elif record.kind in BY_RECORD:
+            elif record.kind == Exposure.kind:
                 times.append(record)
-        _put_times(connection, times)
+        _put_exposed(connection, times)
         found = (incident_of(own) for own in by_incident.values())
         rows = [incident_row(incident) for incident in found if incident is not None]
         if rows:
@@ -96,7 +97,7 @@ def _follow(connection: Connection, log: IncidentLog) -> None:
     heads, paged = heads_of(connection), followed_until(connection)
     if any(name not in heads or number > heads[name].sequence for name, number in paged.items()):
         # The records are those of an older copy: nothing here can be relied on.
-        for table in (PAGE, PAGED, *(table for table, _ in BY_RECORD.values())):
+        for table in (PAGE, EXPOSED, PAGED):
             connection.execute(delete(table))
         paged = {}
     changed: set[str] = set()
@@ -105,7 +106,7 @@ def _follow(connection: Connection, log: IncidentLog) -> None:
         if head.sequence > after:
             new = _next_records(connection, log, station, after)
             changed.update(record.incident_id for record in new if record.incident_id is not None)
-            _put_times(connection, new)
+            _put_exposed(connection, new)
             _put(connection, PAGED, [{"station": station, "sequence": new[-1].sequence}])
     _put(connection, PAGE, incident_rows(connection, log.name, sorted(changed)))
 
@@ -153,9 +154,9 @@ def incident_rows(connection: Connection, name: str, ids: Sequence[str]) -> list
     return rows
 
 
-def _put_times(connection: Connection, records: Sequence[Record]) -> None:
-    for kind, (table, row_of) in BY_RECORD.items():
-        _put(connection, table, [row_of(said_by(one)) for one in records if one.kind == kind])
+def _put_exposed(connection: Connection, records: Sequence[Record]) -> None:
+    rows = [exposed_row(said_by(one)) for one in records if one.kind == Exposure.kind]
+    _put(connection, EXPOSED, rows)
 
 
 def _put(connection: Connection, table: Table, rows: Sequence[Row]) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import Table
-
-from robo_eval_incidents.bodies import Exposure, Nil, Withdrawal, plain
+from robo_eval_incidents.bodies import plain
 from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.record import Record
-from robo_eval_incidents.schema import EXPOSED, SHIFTS, WITHDRAWN
 from robo_eval_incidents.taxonomy import Status, Via
 
 Row = dict[str, Any]
@@ -86,12 +82,17 @@ def folded(text: str) -> str:
     return text.casefold()
 
 
-# Times -----------------------------------------------------------------------------------------
+# Exposure --------------------------------------------------------------------------------------
 
 
-def _exposed_row(said: Said) -> Row:
+def exposed_row(said: Said) -> Row:
+    """A time in which a robot was exposed."""
     body = said["body"]
-    return _record_row(said) | {
+    return {
+        "record_id": said["record_id"],
+        "station": said["station"],
+        "sequence": said["sequence"],
+        "by": said["by"],
         "robot": body["robot"],
         "side": body["side"],
         "mode": body["mode"],
@@ -102,33 +103,3 @@ def _exposed_row(said: Said) -> Row:
         "start_ns": body["start_ns"],
         "end_ns": body["start_ns"] + round(body["seconds"] * 1e9),
     }
-
-
-def _shift_row(said: Said) -> Row:
-    body = said["body"]
-    return _record_row(said) | {
-        "robot": body.get("robot") or None,
-        "side": body["side"],
-        "note": body["note"],
-        "start_ns": body["start_ns"],
-        "end_ns": body["end_ns"],
-    }
-
-
-def _withdrawn_row(said: Said) -> Row:
-    body = said["body"]
-    return _record_row(said) | {"withdrawn_id": body["withdrawn_id"], "reason": body["reason"]}
-
-
-def _record_row(said: Said) -> Row:
-    return {name: said[name] for name in ("record_id", "station", "sequence", "by")}
-
-
-BY_RECORD: Final[Mapping[str, tuple[Table, Callable[[Said], Row]]]] = MappingProxyType(
-    {
-        Exposure.kind: (EXPOSED, _exposed_row),
-        Nil.kind: (SHIFTS, _shift_row),
-        Withdrawal.kind: (WITHDRAWN, _withdrawn_row),
-    }
-)
-"""Kinds of records that have a row each: in which table, and how it is made."""

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from sqlalchemy import Column, Connection, Table, func, or_, select
+from sqlalchemy import Column, Connection, func, or_, select
 
-from robo_eval_incidents.bodies import Report
+from robo_eval_incidents.bodies import Exposure, Report
 from robo_eval_incidents.followed import followed_until, incident_rows
-from robo_eval_incidents.listed import BY_RECORD, Row, Said, first_row
+from robo_eval_incidents.listed import Row, Said, exposed_row, first_row
 from robo_eval_incidents.log import heads_of
-from robo_eval_incidents.schema import PAGE, RECORDS
+from robo_eval_incidents.schema import EXPOSED, PAGE, RECORDS
 
-_KINDS: Final = (Report.kind, *BY_RECORD)
-"""What there are lists of."""
+_TABLES: Final = {Report.kind: PAGE, Exposure.kind: EXPOSED}
+"""The list of what records of some kinds say."""
 _BATCH: Final = 2_000
 """Records that are looked at at once."""
 _CHUNK: Final = 400
@@ -40,30 +39,22 @@ def differences(connection: Connection, name: str) -> Iterator[str]:
         return  # of another copy of the log; the next list makes them anew
     changed, newer = _touched(connection, until)
     told = changed | newer
-    times = _Times(several=changed)
-    seen: dict[str, set[str]] = {kind: set() for kind in _KINDS}
+    hours = _Hours(several=changed)
+    seen: dict[str, set[str]] = {kind: set() for kind in _TABLES}
     for said, row in _beside(connection):
         if row is not None:
             seen[said["kind"]].add(said["record_id"])
         if said["sequence"] > until.get(said["station"], 0):
             continue
-        if said["kind"] != Report.kind:
-            times.compare(said, row)
+        if said["kind"] == Exposure.kind:
+            hours.compare(said, row)
         elif said["record_id"] not in told and (wanted := first_row(said)) != row:
             yield _difference(said, wanted, row)
     yield from _changed_differences(connection, name, sorted(changed - newer))
-    yield from times.differences()
-    for kind, known in seen.items():
-        for unknown in _unfounded(connection, _key(_table(kind)), known):
+    yield from hours.differences()
+    for kind, table in _TABLES.items():
+        for unknown in _unfounded(connection, next(iter(table.primary_key)), seen[kind]):
             yield f"the lists show {unknown}, of which there is no {kind}"
-
-
-def _table(kind: str) -> Table:
-    return PAGE if kind == Report.kind else BY_RECORD[kind][0]
-
-
-def _key(table: Table) -> Column[str]:
-    return next(iter(table.primary_key))
 
 
 def _touched(connection: Connection, until: Mapping[str, int]) -> tuple[set[str], set[str]]:
@@ -82,8 +73,8 @@ def _touched(connection: Connection, until: Mapping[str, int]) -> tuple[set[str]
 
 
 @dataclass(slots=True)
-class _Times:
-    """Whether times are listed as recorded; `several` are what several stations recorded."""
+class _Hours:
+    """Whether exposure is listed as recorded; `several` are what several stations recorded."""
 
     several: set[str]
     right: set[str] = field(default_factory=set)
@@ -92,7 +83,7 @@ class _Times:
     def compare(self, said: Said, row: Row | None) -> None:
         """Look at a record and its row."""
         record_id = said["record_id"]
-        wanted = BY_RECORD[said["kind"]][1](said)
+        wanted = exposed_row(said)
         if wanted != row:
             self.wrong.append((record_id, _difference(said, wanted, row)))
         elif record_id in self.several:
@@ -112,51 +103,40 @@ def _unfounded(connection: Connection, key: Column[str], seen: set[str]) -> list
 
 
 def _beside(connection: Connection) -> Iterator[tuple[Said, Row | None]]:
-    """What is listed of what records say, each with its row; None if it has none."""
-    # Reading the records is what costs: one pass, and with reports, which are most, their rows.
+    """What reports and exposure say, each with its row of the lists; None if it has none."""
+    # One pass for both: reading the records is what costs.
+    kinds = [RECORDS.c.content.contains(f'"kind":"{kind}"') for kind in _TABLES]
     query = (
-        select(RECORDS.c.number, RECORDS.c.content, PAGE)
+        select(RECORDS.c.number, RECORDS.c.content, PAGE, EXPOSED)
         .join(PAGE, PAGE.c.incident_id == RECORDS.c.record_id, isouter=True)
-        .where(or_(*(RECORDS.c.content.contains(f'"kind":"{kind}"') for kind in _KINDS)))
+        .join(EXPOSED, EXPOSED.c.record_id == RECORDS.c.record_id, isouter=True)
+        .where(or_(*kinds))
         .order_by(RECORDS.c.number)
         .limit(_BATCH)
     )
-    names = list(PAGE.columns.keys())
+    names = {kind: list(table.columns.keys()) for kind, table in _TABLES.items()}
     after = None
     while rows := connection.execute(
         query if after is None else query.where(RECORDS.c.number > after)
     ).fetchall():
         after = rows[-1][0]
-        times: dict[str, list[Said]] = defaultdict(list)
         for _, content, *cells in rows:
             said = json.loads(content)
-            if said["kind"] == Report.kind:
-                yield said, None if cells[0] is None else dict(zip(names, cells, strict=True))
-            elif said["kind"] in BY_RECORD:
-                times[said["kind"]].append(said)
-        for kind, own in times.items():
-            yield from _with_rows(connection, _table(kind), own)
-
-
-def _with_rows(
-    connection: Connection, table: Table, records: Sequence[Said]
-) -> Iterator[tuple[Said, Row | None]]:
-    for start in range(0, len(records), _CHUNK):
-        chunk = records[start : start + _CHUNK]
-        rows = _rows(connection, table, [said["record_id"] for said in chunk])
-        yield from ((said, rows.get(said["record_id"])) for said in chunk)
-
-
-def _rows(connection: Connection, table: Table, ids: Sequence[str]) -> dict[str, Row]:
-    key = _key(table)
-    found = connection.execute(select(table).where(key.in_(ids))).mappings()
-    return {row[key.name]: dict(row) for row in found}
+            kind = said["kind"]
+            if kind in _TABLES:
+                own = (
+                    cells[: len(PAGE.columns)]
+                    if kind == Report.kind
+                    else cells[-len(EXPOSED.columns) :]
+                )
+                yield said, None if own[0] is None else dict(zip(names[kind], own, strict=True))
 
 
 def _changed_differences(connection: Connection, name: str, ids: Sequence[str]) -> Iterator[str]:
     for start in range(0, len(ids), _CHUNK):
         chunk = ids[start : start + _CHUNK]
-        rows = _rows(connection, PAGE, chunk)
+        query = select(PAGE).where(PAGE.c.incident_id.in_(chunk))
+        rows = {row["incident_id"]: dict(row) for row in connection.execute(query).mappings()}
         for wanted in incident_rows(connection, name, chunk):
             row = rows.get(wanted["incident_id"])
             if row != wanted:

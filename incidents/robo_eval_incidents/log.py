@@ -51,7 +51,7 @@ from robo_eval_incidents.record import (
     now,
     record_of,
 )
-from robo_eval_incidents.schema import META, RECORDS, STATIONS
+from robo_eval_incidents.schema import META, RECORDS, STATIONS, is_kind
 from robo_eval_incidents.taxonomy import Via
 from robo_eval_incidents.text import name_of
 
@@ -257,14 +257,17 @@ class IncidentLog:
                 f"record {body.withdrawn_id} is neither exposure nor a nil report of this log; only"
                 " those are withdrawn"
             )
-        # Reads all records; withdrawing is rare.
-        same = contents.where(RECORDS.c.content.contains(f'"withdrawn_id":"{body.withdrawn_id}"'))
-        for before in map(self._record, connection.execute(same).scalars()):
-            if before.record_id == record_id:
-                raise _ConflictError
-            raise workflow.RefusedError(
-                f"{before.by} withdrew it already, in {before.station}/{before.sequence}"
+        withdrawn = contents.where(is_kind(Withdrawal.kind, is_server=self.database.is_server))
+        for before in map(self._record, connection.execute(withdrawn).scalars()):
+            is_same = isinstance(before.body, Withdrawal) and (
+                before.body.withdrawn_id == body.withdrawn_id
             )
+            if is_same and before.record_id == record_id:
+                raise _ConflictError
+            if is_same:
+                raise workflow.RefusedError(
+                    f"{before.by} withdrew it already, in {before.station}/{before.sequence}"
+                )
 
     def _head(self, driver: Any) -> Head | None:  # noqa: ANN401 - of either driver
         row = driver.execute(self._statements.read_head, {"station": self.station}).fetchone()

@@ -14,9 +14,9 @@ from robo_eval_incidents.bodies import LATEST_NS
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.listed import folded
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.schema import EXPOSED, PAGE
+from robo_eval_incidents.schema import PAGE
 from robo_eval_incidents.taxonomy import Category, Engagement, Severity, Status
-from robo_eval_incidents.times import still_counting
+from robo_eval_incidents.times import exposed_robots
 
 _SHOWN: Final = tuple(column for column in PAGE.c if column is not PAGE.c.words)
 _CURSOR: Final = re.compile(r"([0-9]{1,19})~([0-9a-f-]{36})")
@@ -152,10 +152,8 @@ def tally(log: IncidentLog, wanted: Filter | None = None) -> dict[tuple[str, str
 def robots(log: IncidentLog) -> list[str]:
     """Every robot that incidents or hours are of."""
     with followed(log) as connection:
-        found: set[str] = set()
-        for query in (select(PAGE.c.robot), still_counting(EXPOSED, select(EXPOSED.c.robot))):
-            found.update(connection.execute(query.distinct()).scalars())
-    return sorted(found)
+        found = set(connection.execute(select(PAGE.c.robot).distinct()).scalars())
+    return sorted(found | exposed_robots(log))
 
 
 def _filtered(query: Select[Any], wanted: Filter) -> Select[Any]:

@@ -13,7 +13,9 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    TextClause,
     UniqueConstraint,
+    text,
 )
 
 METADATA: Final = MetaData()
@@ -48,6 +50,25 @@ Index(
     sqlite_where=RECORDS.c.about.isnot(None),
     postgresql_where=RECORDS.c.about.isnot(None),
 )
+
+
+def is_kind(kind: str, *, is_server: bool) -> TextClause:
+    """A condition that only records of a kind fulfil, as indexes of such records have it.
+
+    Within texts a quotation mark is escaped: nothing but the kind itself is written so.
+    """
+    function = "strpos" if is_server else "instr"
+    return text(f'{function}(content, \'"kind":"{kind}"\') > 0')
+
+
+for _kind in ("nil", "withdrawal"):
+    Index(
+        f"records_{_kind}",
+        RECORDS.c.station,
+        RECORDS.c.sequence,
+        sqlite_where=is_kind(_kind, is_server=False),
+        postgresql_where=is_kind(_kind, is_server=True),
+    )
 
 STATIONS: Final = Table(
     "stations",
@@ -138,39 +159,9 @@ EXPOSED: Final = Table(
     Column("start_ns", BigInteger, nullable=False),
     Column("end_ns", BigInteger, nullable=False),
 )
-"""Exposure by record, kept as `page` is; what was withdrawn is still in it."""
+"""Exposure by record, kept as `page` is; what was withdrawn is in it as well."""
 
 Index("exposed_by_episode", EXPOSED.c.trial, EXPOSED.c.episode_id)
-
-SHIFTS: Final = Table(
-    "shifts",
-    METADATA,
-    Column("record_id", Text, primary_key=True),
-    Column("station", Text, nullable=False),
-    Column("sequence", BigInteger, nullable=False),
-    Column("by", Text, nullable=False),
-    Column("robot", Text),
-    Column("side", Text, nullable=False),
-    Column("note", Text, nullable=False),
-    Column("start_ns", BigInteger, nullable=False),
-    Column("end_ns", BigInteger, nullable=False),
-)
-"""Shifts without incidents, by nil report, kept as `page` is; withdrawn ones included."""
-
-WITHDRAWN: Final = Table(
-    "withdrawn",
-    METADATA,
-    Column("record_id", Text, primary_key=True),
-    Column("station", Text, nullable=False),
-    Column("sequence", BigInteger, nullable=False),
-    Column("by", Text, nullable=False),
-    Column("withdrawn_id", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-)
-"""Which exposure and shifts no longer count, kept as `page` is. What is withdrawn may arrive later
-than the record that does so."""
-
-Index("withdrawn_by_id", WITHDRAWN.c.withdrawn_id)
 
 USERS: Final = Table(
     "users",

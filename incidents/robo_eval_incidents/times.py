@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, Table, select
+from sqlalchemy import Select, select
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
+from robo_eval_incidents.bodies import Exposure, Nil, Withdrawal
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.schema import EXPOSED, RECORDS, SHIFTS, WITHDRAWN
-from robo_eval_incidents.spans import Span
+from robo_eval_incidents.record import Record, record_of
+from robo_eval_incidents.schema import EXPOSED, RECORDS, is_kind
+from robo_eval_incidents.spans import Span, clipped
 from robo_eval_incidents.taxonomy import Engagement
 
 _DIGITS: Final = 15
@@ -112,6 +114,9 @@ class LoggedTime:
     reason: str | None
 
 
+# Exposure --------------------------------------------------------------------------------------
+
+
 def exposed(
     log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None
 ) -> list[Exposed]:
@@ -122,36 +127,94 @@ def exposed(
         since_ns: Begin of the period, UTC; None for all before.
         until_ns: End of the period, UTC; None for all after.
     """
-    names = Exposed.__dataclass_fields__
-    query = select(*(EXPOSED.c[name] for name in names))
-    query = _in_period(EXPOSED, still_counting(EXPOSED, query), since_ns, until_ns)
+    withdrawn = withdrawals(log)
+    query = select(*(EXPOSED.c[name] for name in Exposed.__dataclass_fields__))
+    query = _in_period(query, since_ns, until_ns).order_by(EXPOSED.c.start_ns, EXPOSED.c.record_id)
     with followed(log) as connection:
         rows = connection.execute(query).mappings().all()
     return [
         Exposed(**{**row, "side": Side(row["side"]), "mode": Engagement(row["mode"])})
         for row in rows
+        if row["record_id"] not in withdrawn
     ]
+
+
+def exposed_robots(log: IncidentLog) -> set[str]:
+    """Every robot that hours are of."""
+    withdrawn = withdrawals(log)
+    query = select(EXPOSED.c.robot)
+    if withdrawn:
+        query = query.add_columns(EXPOSED.c.record_id)
+    with followed(log) as connection:
+        rows = connection.execute(query.distinct()).all()
+    return {row[0] for row in rows if not withdrawn or row[1] not in withdrawn}
+
+
+def _in_period(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
+    if since_ns is not None:
+        query = query.where(EXPOSED.c.end_ns > since_ns)
+    if until_ns is not None:
+        query = query.where(EXPOSED.c.start_ns < until_ns)
+    return query
+
+
+# Shifts ----------------------------------------------------------------------------------------
 
 
 def shifts(
     log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None
 ) -> list[Shift]:
     """Shifts without incidents that touch a period, by their begin; see `exposed`."""
-    query = _in_period(SHIFTS, still_counting(SHIFTS, select(SHIFTS)), since_ns, until_ns)
-    with followed(log) as connection:
-        rows = connection.execute(query).all()
+    withdrawn = withdrawals(log)
+    told = _nil_reports(log, since_ns, until_ns)
+    found = [_shift(record, nil) for record, nil in told if record.record_id not in withdrawn]
+    return sorted(found, key=lambda one: (one.start_ns, one.name))
+
+
+def withdrawals(log: IncidentLog) -> dict[str, Record]:
+    """Records that took hours or shifts back, by the id of what they took back."""
+    found: dict[str, Record] = {}
+    for record in _of_kind(log, Withdrawal.kind):
+        if isinstance(record.body, Withdrawal):
+            found.setdefault(record.body.withdrawn_id, record)
+    return found
+
+
+def _nil_reports(
+    log: IncidentLog, since_ns: int | None, until_ns: int | None
+) -> Iterator[tuple[Record, Nil]]:
+    for record in _of_kind(log, Nil.kind):
+        if isinstance(nil := record.body, Nil):
+            start_ns, end_ns = clipped((nil.start_ns, nil.end_ns), since_ns, until_ns)
+            if start_ns < end_ns:
+                yield record, nil
+
+
+def _of_kind(log: IncidentLog, kind: str) -> list[Record]:
+    """Records of a kind there is an index of, by station and number."""
+    columns = (RECORDS.c.station, RECORDS.c.sequence, RECORDS.c.content)
+    query = select(*columns).where(is_kind(kind, is_server=log.database.is_server))
+    with log.database.reading() as connection:
+        rows = connection.execute(query.order_by(*columns[:2])).all()
     return [
-        Shift(
-            name=f"{row.station}/{row.sequence}",
-            by=row.by,
-            robot=row.robot,
-            side=Side(row.side),
-            start_ns=row.start_ns,
-            end_ns=row.end_ns,
-            note=row.note,
-        )
-        for row in rows
+        record_of(content, where=f"{log.name}: {station}/{sequence}")
+        for station, sequence, content in rows
     ]
+
+
+def _shift(record: Record, nil: Nil) -> Shift:
+    return Shift(
+        name=f"{record.station}/{record.sequence}",
+        by=record.by,
+        robot=nil.robot or None,
+        side=nil.side,
+        start_ns=nil.start_ns,
+        end_ns=nil.end_ns,
+        note=nil.note,
+    )
+
+
+# Both, as they were logged ---------------------------------------------------------------------
 
 
 def logged_times(
@@ -174,16 +237,21 @@ def logged_times(
     Returns:
         The entries, and whether there are more.
     """
-    found: list[Row[Any]] = []
+    withdrawn = withdrawals(log)
+    query = _in_period(select(EXPOSED), since_ns, until_ns)
+    if robot is not None:
+        query = query.where(EXPOSED.c.robot == robot)
+    query = query.order_by(EXPOSED.c.start_ns.desc(), EXPOSED.c.record_id.desc()).limit(limit + 1)
     with followed(log) as connection:
-        for table in (EXPOSED, SHIFTS):
-            query = _in_period(table, select(table), since_ns, until_ns)
-            if robot is not None:
-                query = query.where((table.c.robot == robot) | table.c.robot.is_(None))
-            query = query.order_by(None).order_by(table.c.start_ns.desc(), table.c.record_id.desc())
-            found += connection.execute(query.limit(limit + 1)).all()
-        found.sort(key=lambda row: (row.start_ns, row.record_id), reverse=True)
-        return _entries(connection, found[:limit]), len(found) > limit
+        rows = connection.execute(query).all()
+    found = [_time_of_exposure(row, withdrawn) for row in rows]
+    found += [
+        _time_of_shift(record, nil, withdrawn)
+        for record, nil in _nil_reports(log, since_ns, until_ns)
+        if robot is None or not nil.robot or nil.robot == robot
+    ]
+    found.sort(key=lambda one: (one.start_ns, one.record_id), reverse=True)
+    return found[:limit], len(found) > limit
 
 
 def find_time(log: IncidentLog, name: str) -> LoggedTime:
@@ -196,62 +264,64 @@ def find_time(log: IncidentLog, name: str) -> LoggedTime:
     Raises:
         InputError: If there is none.
     """
+    content = _content_of(log, name)
+    record = None if content is None else record_of(content, where=log.name)
+    withdrawn = withdrawals(log)
+    if record is not None and isinstance(record.body, Nil):
+        return _time_of_shift(record, record.body, withdrawn)
+    if record is not None and isinstance(record.body, Exposure):
+        # What several stations logged is listed as one of them has it.
+        with followed(log) as connection:
+            query = select(EXPOSED).where(EXPOSED.c.record_id == record.record_id)
+            return _time_of_exposure(connection.execute(query).one(), withdrawn)
+    raise InputError(
+        f"no hours and no shift {name!r:.80} in this log; `robo-eval incidents exposure --times`"
+        " has them"
+    )
+
+
+def _content_of(log: IncidentLog, name: str) -> str | None:
+    query = select(RECORDS.c.content).where(RECORDS.c.record_id == name)
     station, _, number = name.rpartition("/")
-    found: list[Row[Any]] = []
-    with followed(log) as connection:
-        for table in (EXPOSED, SHIFTS):
-            query = select(table).where(table.c.record_id == name)
-            # What several stations logged is listed as one of them has it.
-            if number.isascii() and number.isdecimal() and len(number) <= _DIGITS:
-                ids = select(RECORDS.c.record_id).where(
-                    RECORDS.c.station == station, RECORDS.c.sequence == int(number)
-                )
-                query = select(table).where(table.c.record_id.in_(ids))
-            found += connection.execute(query).all()
-        if not found:
-            raise InputError(
-                f"no hours and no shift {name!r:.80} in this log; `robo-eval incidents exposure"
-                " --times` has them"
-            )
-        return _entries(connection, found)[0]
+    if number.isascii() and number.isdecimal() and len(number) <= _DIGITS:
+        query = select(RECORDS.c.content).where(
+            RECORDS.c.station == station, RECORDS.c.sequence == int(number)
+        )
+    with log.database.reading() as connection:
+        return connection.execute(query.limit(1)).scalar()
 
 
-def _entries(connection: Connection, rows: Sequence[Row[Any]]) -> list[LoggedTime]:
-    """Entries with how they were withdrawn, if they were."""
-    query = select(WITHDRAWN).where(WITHDRAWN.c.withdrawn_id.in_([row.record_id for row in rows]))
-    withdrawn = connection.execute(query.order_by(WITHDRAWN.c.record_id.desc()))
-    by_id = {row.withdrawn_id: row for row in withdrawn}
-    return [_entry(row, by_id.get(row.record_id)) for row in rows]
-
-
-def _entry(row: Row[Any], withdrawal: Row[Any] | None) -> LoggedTime:
-    is_shift = hasattr(row, "note")
-    what = row.note if is_shift else ", ".join(filter(None, (row.mode, row.task)))
+def _time_of_exposure(row: Any, withdrawn: Mapping[str, Record]) -> LoggedTime:  # noqa: ANN401
     return LoggedTime(
         record_id=row.record_id,
         name=f"{row.station}/{row.sequence}",
-        kind="nil" if is_shift else "exposure",
+        kind=Exposure.kind,
         by=row.by,
         robot=row.robot,
         side=Side(row.side),
         start_ns=row.start_ns,
         end_ns=row.end_ns,
-        what=what,
-        withdrawn_by=None if withdrawal is None else withdrawal.by,
-        reason=None if withdrawal is None else withdrawal.reason,
+        what=", ".join(filter(None, (row.mode, row.task))),
+        **_taken_back(withdrawn.get(row.record_id)),
     )
 
 
-def still_counting(table: Table, query: Select[Any]) -> Select[Any]:
-    """A query of exposure or shifts, without those that were withdrawn."""
-    return query.where(table.c.record_id.not_in(select(WITHDRAWN.c.withdrawn_id)))
+def _time_of_shift(record: Record, nil: Nil, withdrawn: Mapping[str, Record]) -> LoggedTime:
+    return LoggedTime(
+        record_id=record.record_id,
+        name=f"{record.station}/{record.sequence}",
+        kind=Nil.kind,
+        by=record.by,
+        robot=nil.robot or None,
+        side=nil.side,
+        start_ns=nil.start_ns,
+        end_ns=nil.end_ns,
+        what=nil.note,
+        **_taken_back(withdrawn.get(record.record_id)),
+    )
 
 
-def _in_period(
-    table: Table, query: Select[Any], since_ns: int | None, until_ns: int | None
-) -> Select[Any]:
-    if since_ns is not None:
-        query = query.where(table.c.end_ns > since_ns)
-    if until_ns is not None:
-        query = query.where(table.c.start_ns < until_ns)
-    return query.order_by(table.c.start_ns, table.c.record_id)
+def _taken_back(withdrawal: Record | None) -> dict[str, str | None]:
+    if withdrawal is None or not isinstance(withdrawal.body, Withdrawal):
+        return {"withdrawn_by": None, "reason": None}
+    return {"withdrawn_by": withdrawal.by, "reason": withdrawal.body.reason}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import Select, func, select
 
 from robo_eval.core.kinds import Side
 from robo_eval.log.evidence import PHYSICAL
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.schema import EXPOSED, PAGE, SHIFTS
+from robo_eval_incidents.schema import EXPOSED, PAGE
 from robo_eval_incidents.spans import Span, clipped, holds, merged, without
-from robo_eval_incidents.times import shifts, still_counting
+from robo_eval_incidents.times import shifts
 
 SLACK_NS: Final = 10**9
 """Clocks of people and robots may differ by so much."""
@@ -197,28 +198,25 @@ def contradicted_in(
         since_ns: Begin of the period, UTC; None for all before.
         until_ns: End of the period, UTC; None for all after.
     """
-    its = and_(
-        PAGE.c.side == SHIFTS.c.side,
-        or_(SHIFTS.c.robot.is_(None), SHIFTS.c.robot == PAGE.c.robot),
-        PAGE.c.happened_ns >= SHIFTS.c.start_ns,
-        PAGE.c.happened_ns < SHIFTS.c.end_ns,
-    )
-    shift = (SHIFTS.c.station, SHIFTS.c.sequence, SHIFTS.c.by)
-    query = select(PAGE, *(column.label(f"shift_{column.name}") for column in shift))
-    query = still_counting(SHIFTS, _happened(query.join(SHIFTS, its), since_ns, until_ns))
-    query = query.order_by(SHIFTS.c.start_ns, SHIFTS.c.record_id, PAGE.c.happened_ns)
+    told = shifts(log, since_ns, until_ns)
+    if not told:
+        return
+    query = _happened(select(PAGE), since_ns, until_ns)
     with followed(log) as connection:
-        rows = connection.execute(query).all()
-    for row in rows:
-        yield Contradicted(
-            shift=f"{row.shift_station}/{row.shift_sequence}",
-            by=row.shift_by,
-            incident_id=row.incident_id,
-            name=f"{row.station}/{row.sequence}",
-            robot=row.robot,
-            side=Side(row.side),
-            happened_ns=row.happened_ns,
-        )
+        rows = connection.execute(query.order_by(PAGE.c.happened_ns, PAGE.c.incident_id)).all()
+    times = [row.happened_ns for row in rows]
+    for shift in told:
+        for row in rows[bisect_left(times, shift.start_ns) : bisect_left(times, shift.end_ns)]:
+            if row.side == shift.side.value and shift.is_of(row.robot):
+                yield Contradicted(
+                    shift=shift.name,
+                    by=shift.by,
+                    incident_id=row.incident_id,
+                    name=f"{row.station}/{row.sequence}",
+                    robot=row.robot,
+                    side=shift.side,
+                    happened_ns=row.happened_ns,
+                )
 
 
 def _happened(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:

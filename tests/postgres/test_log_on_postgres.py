@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import create_engine, inspect
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents import open_log
+from robo_eval_incidents import migration, open_log
 from robo_eval_incidents.bodies import Action, Closure, Effectiveness, Nil, Report, Review
 from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
 from robo_eval_incidents.database import IncidentLogError
@@ -25,6 +25,7 @@ from robo_eval_incidents.migration import migrate, upgrade
 from robo_eval_incidents.page import Filter, list_incidents, tally
 from robo_eval_incidents.schema import METADATA
 from robo_eval_incidents.taxonomy import Severity, Via
+from robo_eval_incidents.times import shifts
 from robo_eval_incidents.verify import verify_log
 
 STATIONS = 8
@@ -194,6 +195,29 @@ def test_a_newer_schema_is_refused(log, url):
         open_log(url)
     with pytest.raises(IncidentLogError, match="newer than this program"):
         migrate(url)
+
+
+def test_a_log_of_the_first_version_is_upgraded(log, say, server, monkeypatch):
+    say(_report())
+    say(Nil(start_ns=1, end_ns=2))
+    before = [list_incidents(log), shifts(log), list(log.contents())]
+    old = server.make_database()
+    tables = ("records", "stations", "meta")
+    engine = create_engine(old.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection, log.database.reading() as source:
+        with monkeypatch.context() as patch:
+            patch.setattr(migration, "CURRENT", "0001")
+            upgrade(connection)
+        for table in (METADATA.tables[name] for name in tables):
+            rows = [dict(row) for row in source.execute(table.select()).mappings()]
+            connection.execute(table.insert(), rows)
+    engine.dispose()
+    with pytest.raises(IncidentLogError, match="migrate --log"):
+        open_log(old)
+    assert migrate(old) == "0001"
+    with open_log(old) as new:
+        assert [list_incidents(new), shifts(new), list(new.contents())] == before
+    assert verify_log(old).ok
 
 
 # Kills -----------------------------------------------------------------------------------------

@@ -18,9 +18,10 @@ from robo_eval_incidents.log import DATABASE
 from robo_eval_incidents.merge import merge
 from robo_eval_incidents.page import robots
 from robo_eval_incidents.record import Record, new_id
+from robo_eval_incidents.schema import is_kind
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.taxonomy import Via
-from robo_eval_incidents.times import exposed, find_time, logged_times, shifts
+from robo_eval_incidents.times import exposed, find_time, logged_times, shifts, withdrawals
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.workflow import RefusedError
 
@@ -231,32 +232,18 @@ def test_incidents_in_a_quiet_shift_are_named(log: IncidentLog, say: Say, report
     assert hours(log).contradicted == found[1:]
 
 
-# Nobody changes these lists
-
-
-_LISTED_TWICE = "SELECT 'x', station, sequence, by, {} FROM {}"
+# How they are found
 
 
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("DELETE FROM withdrawn", "cell-1/4: is left out of the lists"),
-        ("DELETE FROM shifts", "cell-1/3: is left out of the lists"),
-        ("UPDATE shifts SET end_ns = end_ns + 1", "cell-1/3: the lists show another end_ns"),
-        ("UPDATE withdrawn SET withdrawn_id = 'x'", "cell-1/4: the lists show another"),
         ("UPDATE exposed SET mode = 'off'", "cell-1/2: the lists show another mode"),
-        (
-            "INSERT INTO withdrawn " + _LISTED_TWICE.format("'y', reason", "withdrawn"),
-            "the lists show x, of which there is no withdrawal",
-        ),
-        (
-            "INSERT INTO shifts "
-            + _LISTED_TWICE.format("robot, side, note, start_ns, end_ns", "shifts"),
-            "the lists show x, of which there is no nil",
-        ),
+        ("DELETE FROM exposed", "cell-1/2: is left out of the lists"),
+        ("DROP INDEX records_withdrawal", "index records_withdrawal of the database is not"),
     ],
 )
-def test_a_changed_list_of_times_is_found(
+def test_changed_lists_of_times_are_found(
     log: IncidentLog, path: Path, say: Say, tamper: Any, statement: str, message: str
 ) -> None:
     wrong = say(log, exposure(0, 1))
@@ -267,3 +254,19 @@ def test_a_changed_list_of_times_is_found(
     assert verify_log(path).ok
     tamper(statement)
     assert [problem for problem in verify_log(path).problems if message in str(problem.what)]
+
+
+@pytest.mark.parametrize("kind", ["nil", "withdrawal"])
+def test_they_are_found_without_reading_all_records(log: IncidentLog, kind: str) -> None:
+    query = f"SELECT content FROM records WHERE {is_kind(kind, is_server=False)}"
+    with log.database.reading() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}").all()
+    assert [row[-1] for row in plan] == [f"SCAN records USING INDEX records_{kind}"]
+
+
+def test_what_somebody_wrote_makes_no_record_another_one(
+    log: IncidentLog, say: Say, report: Any
+) -> None:
+    say(log, report(description='"kind":"nil"', robot='"kind":"withdrawal"'))
+    assert shifts(log) == []
+    assert withdrawals(log) == {}

@@ -1,4 +1,4 @@
-"""Version 2: lists of shifts and of withdrawn times, names of logged times, words to search in."""
+"""Version 2: indexes of shifts and withdrawals, names of logged times, words to search in."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,22 +17,21 @@ def _numbers(*names: str) -> list[sa.Column[int]]:
     return [sa.Column(name, sa.BigInteger, nullable=False) for name in names]
 
 
-def _record() -> list[sa.Column[str] | sa.Column[int]]:
-    return [
-        sa.Column("record_id", sa.Text, primary_key=True),
-        *_texts("station"),
-        *_numbers("sequence"),
-        *_texts("by"),
-    ]
-
-
 def upgrade() -> None:
-    """Make the lists anew; the next one who asks fills them from the records."""
+    """Index records of two kinds, and make the lists anew: the next one who asks fills them."""
+    for kind in ("nil", "withdrawal"):
+        op.create_index(
+            f"records_{kind}",
+            "records",
+            ["station", "sequence"],
+            sqlite_where=sa.text(f'instr(content, \'"kind":"{kind}"\') > 0'),
+            postgresql_where=sa.text(f'strpos(content, \'"kind":"{kind}"\') > 0'),
+        )
     for table in ("page", "exposed"):
         op.drop_table(table)
     op.execute("DELETE FROM paged")
     _page()
-    _times()
+    _exposed()
 
 
 def _page() -> None:
@@ -54,21 +53,14 @@ def _page() -> None:
         op.create_index(f"page_by_{column}", "page", [column, "happened_ns", "incident_id"])
 
 
-def _times() -> None:
+def _exposed() -> None:
     op.create_table(
         "exposed",
-        *_record(),
-        *_texts("robot", "side", "mode", "task"),
+        sa.Column("record_id", sa.Text, primary_key=True),
+        *_texts("station"),
+        *_numbers("sequence"),
+        *_texts("by", "robot", "side", "mode", "task"),
         *_texts("policy", "episode_id", "trial", nullable=True),
         *_numbers("start_ns", "end_ns"),
     )
     op.create_index("exposed_by_episode", "exposed", ["trial", "episode_id"])
-    op.create_table(
-        "shifts",
-        *_record(),
-        *_texts("robot", nullable=True),
-        *_texts("side", "note"),
-        *_numbers("start_ns", "end_ns"),
-    )
-    op.create_table("withdrawn", *_record(), *_texts("withdrawn_id", "reason"))
-    op.create_index("withdrawn_by_id", "withdrawn", ["withdrawn_id"])
