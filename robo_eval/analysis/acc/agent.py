@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.analysis.acc.curve import NanRule, Scale, curve_values, make_scale
 from robo_eval.analysis.acc.measures import Measures, Undefined, measure
+from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
 
 Flag = Literal["floor", "ceiling", "single_level"]
@@ -121,18 +122,6 @@ def analyse(
     )
     curves = curve_values(np.atleast_2d(responses), scale, nan=nan)
     return _analysis(curves, scale, undefined=undefined, is_single=responses.ndim == 1)
-
-
-def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Values as an array of floats.
-
-    Raises:
-        InputError: If they are not numbers, or rows differ in length.
-    """
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as err:
-        raise InputError(f"{name} must hold numbers in rows of equal length: {err}") from err
 
 
 def _analysis(

@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robo_eval.analysis.acc.agent import Analysis, analyse, as_numbers
+from robo_eval.analysis.acc.agent import Analysis, analyse
 from robo_eval.analysis.acc.curve import NanRule
 from robo_eval.analysis.acc.measures import Undefined
+from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import ShapeError
 from robo_eval.metrics.words import counted
 

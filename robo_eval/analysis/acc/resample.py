@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robo_eval.analysis.acc.agent import as_numbers
 from robo_eval.analysis.acc.curve import Scale, make_scale
 from robo_eval.analysis.acc.measures import measure
+from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.metrics.words import counted
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robo_eval.analysis.acc.agent import as_numbers
 from robo_eval.analysis.acc.curve import make_scale
 from robo_eval.analysis.acc.measures import measure
+from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError
 
 

@@ -9,8 +9,9 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robo_eval.analysis.acc.agent import Analysis, analyse, as_numbers
+from robo_eval.analysis.acc.agent import Analysis, analyse
 from robo_eval.analysis.acc.measures import Undefined
+from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.names import unknown_name
 
