@@ -131,7 +131,8 @@ class Accounts:
         found = self.find(name)
         if found is not None and found.is_open:
             raise InputError(
-                f"account {found.name!r} is there already; `robo-eval incidents user` can change it"
+                f"account {found.name!r} is there already; `robo-eval incidents user roles` gives"
+                " it other roles, `user passwd` another password"
             )
         hashed = self._hash(_password(password, name))
         self._file(name, wanted, by, via)

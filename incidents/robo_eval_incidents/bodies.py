@@ -26,6 +26,8 @@ LATEST_NS: Final = 2**63 - 1
 """Times are whole nanoseconds since 1970 that fit into 64 bits."""
 MOST_EVIDENCE: Final = 50
 MOST_QUANTITIES: Final = 50
+MOST_SECONDS: Final = 31_622_400.0
+"""Seconds that one time of exposure may take: 366 days."""
 
 Ns = Annotated[int, Strict(), Field(ge=0, le=LATEST_NS)]
 """An instant, UTC, ns since 1970."""
@@ -259,7 +261,7 @@ class Exposure(Body):
     trial: Line | None = None
     """What names the trial: the SHA-256 of its plan; none if it was no episode."""
     start_ns: Ns
-    seconds: Annotated[float, Field(ge=0.0, le=31_622_400.0)]
+    seconds: Annotated[float, Field(ge=0.0, le=MOST_SECONDS)]
     """How long: a year at most."""
 
     @property

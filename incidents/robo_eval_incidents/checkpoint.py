@@ -239,7 +239,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         content, signature = values["checkpoint"], values["signature"]
         stamp = values.get("stamp")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
-        raise InputError(f"{path}: is no checkpoint of an incident log: {err!r:.80}") from err
+        raise InputError(
+            f"{path}: is no checkpoint of an incident log: it is not what"
+            " `robo-eval incidents checkpoint` writes"
+        ) from err
     if not (isinstance(content, str) and isinstance(signature, str)):
         raise InputError(f"{path}: is no checkpoint of an incident log: a field is no text")
     return Checkpoint(

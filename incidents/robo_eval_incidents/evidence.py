@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import or_, select
+from sqlalchemy import Connection, or_, select
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
@@ -16,6 +17,7 @@ from robo_eval.log import evidence as noted
 from robo_eval.log.incident_log import Recorded
 from robo_eval_incidents.bodies import (
     Correction,
+    Exposure,
     Nil,
     Reclassification,
     Report,
@@ -129,10 +131,25 @@ def _told(path: Path) -> list[_Told]:
     query = select(*columns).where(or_(*kinds)).order_by(*columns[:2])
     with open_log(path, read_only=True) as log, log.database.reading() as connection:
         rows = connection.execute(query).fetchall()
+        hours = _withdrawn_hours(connection, [content for *_, content in rows])
     return [
         _Told(station=station, sequence=sequence, content=content)
         for station, sequence, content in rows
+        if content not in hours
     ]
+
+
+def _withdrawn_hours(connection: Connection, contents: Iterable[str]) -> set[str]:
+    """Withdrawals of exposure, which is no evidence."""
+    word = f'"kind":"{Withdrawal.kind}"'
+    by_id = {json.loads(one)["body"]["withdrawn_id"]: one for one in contents if word in one}
+    found = set()
+    for record_id, content in by_id.items():
+        query = select(RECORDS.c.content).where(RECORDS.c.record_id == record_id)
+        kinds = connection.execute(query).scalars().all()
+        if kinds and all(f'"kind":"{Exposure.kind}"' in one for one in kinds):
+            found.add(content)
+    return found
 
 
 def _digest(told: Iterable[_Told]) -> str:

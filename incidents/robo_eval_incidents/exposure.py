@@ -23,7 +23,7 @@ from robo_eval_incidents.bodies import Exposure
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.spans import Span, clipped, length, merged, without
 from robo_eval_incidents.taxonomy import Engagement, Via
-from robo_eval_incidents.times import Exposed, Shift, exposed, shifts
+from robo_eval_incidents.times import Exposed, Shift, exposed, shifts, withdrawals
 from robo_eval_incidents.unlogged import (
     Body,
     Contradicted,
@@ -103,6 +103,14 @@ def log_exposure(trial: Path | str, log: IncidentLog) -> int:
     return added
 
 
+def withdrawn_episodes(trial: Path | str, log: IncidentLog) -> tuple[str, ...]:
+    """Ids of episodes of a trial whose hours were logged and withdrawn; they do not come again."""
+    withdrawn = withdrawals(log)
+    return tuple(
+        str(body.episode_id) for body in exposure_of(trial) if _record_id(body) in withdrawn
+    )
+
+
 def _physical(trial: TrialDirectory) -> Iterator[Episode]:
     with EpisodeStore(trial.path, durable=False, read_only=True) as store:
         yield from (one for one in store.episodes() if one.side.value in PHYSICAL)
@@ -155,7 +163,8 @@ class HoursRow:
         mode: Who was in control.
         task: Task; empty if not known.
         hours: Hours, each counted once.
-        nil_hours: As many of them lie in shifts that were reported to be without incidents.
+        nil_hours: As many of them lie in shifts that were reported to be without incidents, and
+            had none.
         times: How many times, mostly episodes, they were logged in.
     """
 
@@ -205,7 +214,7 @@ class Hours:
         overlaps: What was logged twice.
         gaps: What was not logged within shifts and runs.
         outside: Incidents on physical sides at a time that was not logged.
-        contradicted: Incidents in shifts that were reported to be without.
+        contradicted: Shifts that were reported to be without incidents, and had some.
     """
 
     since_ns: int | None
@@ -260,15 +269,17 @@ def hours(
     check_period(since_ns, until_ns)
     bodies = _bodies(exposed(log, since_ns, until_ns), since_ns, until_ns)
     overlaps = [one for body in sorted(bodies) for one in _overlaps(body, bodies[body])]
+    told = shifts(log, since_ns, until_ns)
+    contradicted = tuple(contradicted_in(log, told, since_ns, until_ns))
     least_ns = round(gap_s * 1e9)
     return Hours(
         since_ns=since_ns,
         until_ns=until_ns,
-        rows=_rows(bodies, shifts(log, since_ns, until_ns)),
+        rows=_rows(bodies, _without(told, contradicted)),
         overlaps=tuple(overlaps),
-        gaps=tuple(gaps_in(log, _spans(bodies), since_ns, until_ns, least_ns)),
+        gaps=tuple(gaps_in(log, _spans(bodies), told, since_ns, until_ns, least_ns)),
         outside=tuple(outside_of(log, _spans(bodies, off=False), since_ns, until_ns)),
-        contradicted=tuple(contradicted_in(log, since_ns, until_ns)),
+        contradicted=contradicted,
     )
 
 
@@ -278,7 +289,15 @@ def hours_rows(
     """The rows of `hours`, without looking for what is wrong with them."""
     check_period(since_ns, until_ns)
     bodies = _bodies(exposed(log, since_ns, until_ns), since_ns, until_ns)
-    return _rows(bodies, shifts(log, since_ns, until_ns))
+    told = shifts(log, since_ns, until_ns)
+    contradicted = contradicted_in(log, told, since_ns, until_ns)
+    return _rows(bodies, _without(told, contradicted))
+
+
+def _without(told: Iterable[Shift], contradicted: Iterable[Contradicted]) -> list[Shift]:
+    """Shifts that had no incident, as they were reported."""
+    had_some = {one.shift for one in contradicted}
+    return [shift for shift in told if shift.name not in had_some]
 
 
 def total_hours(rows: Iterable[HoursRow], side: Side, robot: str | None = None) -> float:

@@ -156,10 +156,14 @@ def incident_rows(connection: Connection, name: str, ids: Sequence[str]) -> list
 
 def _put_exposed(connection: Connection, records: Sequence[Record]) -> None:
     rows = [exposed_row(said_by(one)) for one in records if one.kind == Exposure.kind]
-    _put(connection, EXPOSED, rows)
+    # Of what several stations recorded the same one is listed, in whatever order they came.
+    _put(connection, EXPOSED, rows, keep_first=True)
 
 
-def _put(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+def _put(
+    connection: Connection, table: Table, rows: Sequence[Row], *, keep_first: bool = False
+) -> None:
+    """Put rows in place of those that are there; `keep_first` keeps that of the first station."""
     if not rows:
         return
     insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
@@ -168,5 +172,6 @@ def _put(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     statement = statement.on_conflict_do_update(
         index_elements=keys,
         set_={name: statement.excluded[name] for name in table.columns.keys() if name not in keys},  # noqa: SIM118
+        where=statement.excluded.station <= table.c.station if keep_first else None,
     )
     connection.execute(statement, rows)

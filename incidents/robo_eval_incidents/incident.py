@@ -133,7 +133,7 @@ class Incident:
     @property
     def status(self) -> Status:
         """How far it has got."""
-        if self.is_closed:
+        if self.is_closed and self.counts:
             return Status.CLOSED
         if not self.is_reviewed:
             is_draft = self.changed_by is None and not self.reviews
@@ -147,6 +147,14 @@ class Incident:
     def counts(self) -> bool:
         """Whether it counts: all do but those that were dismissed, closed or not."""
         return not (self.is_reviewed and self.verdict == "dismissed")
+
+    @property
+    def counts_elsewhere(self) -> bool:
+        """Whether it still counts for another robot, side or time than its report says now."""
+        now, counted = self.report, self.counted_report
+        return (now.robot, now.side, now.happened_ns) != (
+            counted.robot, counted.side, counted.happened_ns,
+        )  # fmt: skip
 
     @property
     def open_points(self) -> list[str]:

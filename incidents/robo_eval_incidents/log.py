@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from robo_eval_incidents import workflow
 from robo_eval_incidents.bodies import (
     RECORD_ID,
     Body,
+    Correction,
     Exposure,
     Nil,
     Opened,
@@ -54,6 +56,7 @@ from robo_eval_incidents.record import (
 from robo_eval_incidents.schema import META, RECORDS, STATIONS, is_kind
 from robo_eval_incidents.taxonomy import Via
 from robo_eval_incidents.text import name_of
+from robo_eval_incidents.words import shown_time
 
 DATABASE: Final = "incidents.db"
 """Name of the incident log in a trial directory."""
@@ -65,6 +68,8 @@ _PAGE: Final = 2_000
 _CHUNK: Final = 400
 """Names in one query."""
 _TRIES: Final = 20
+_AHEAD_NS: Final = 300 * 10**9
+"""Clocks of two machines may differ by so much."""
 
 _RECORD: Final = ("station", "sequence", "record_id", "about", "content", "sha256")
 _HEAD: Final = ("sequence", "sha256", "time_ns", "monotonic_ns", "boot_id")
@@ -226,6 +231,8 @@ class IncidentLog:
         head = known or self._head(driver)
         if head is None:
             head = self._put(driver, None, _opening())[1]
+        if entry.via is not Via.RULE:
+            _check_past(entry.body, head.at.time_ns)
         after = () if entry.incident_id is None else self._follows(connection, entry)
         if isinstance(entry.body, Withdrawal):
             self._check_withdrawal(connection, entry.body, entry.record_id)
@@ -250,9 +257,9 @@ class IncidentLog:
     def _check_withdrawal(self, connection: Connection, body: Withdrawal, record_id: str) -> None:
         """Refuse to withdraw what is no time, or was withdrawn."""
         contents = select(RECORDS.c.content)
-        query = contents.where(RECORDS.c.record_id == body.withdrawn_id).limit(1)
-        content = connection.execute(query).scalar()
-        if content is None or not isinstance(self._record(content).body, Exposure | Nil):
+        # Another station may have used an id for something else.
+        named = connection.execute(contents.where(RECORDS.c.record_id == body.withdrawn_id))
+        if not any(isinstance(self._record(one).body, Exposure | Nil) for one in named.scalars()):
             raise workflow.RefusedError(
                 f"record {body.withdrawn_id} is neither exposure nor a nil report of this log; only"
                 " those are withdrawn"
@@ -596,6 +603,27 @@ def _checked(entry: Entry) -> Entry:
         word = "needs" if entry.body.about_incident else "has no"
         raise InputError(f"a record of kind {entry.body.kind!r} {word} incident_id")
     return entry if by == entry.by else replace(entry, by=by)
+
+
+def _check_past(body: Body, newest_ns: int) -> None:
+    """Refuse what somebody says of a time to come; a rule speaks by the clock of its robot.
+
+    Where the clock was set back, the newest record of the station tells how late it is at least.
+    """
+    match body:
+        case Report():
+            named, time_ns = "time", body.happened_ns
+        case Correction():
+            named, time_ns = "time", int(body.fields.get("happened_ns", 0))
+        case Nil() | Exposure():
+            named, time_ns = "end", body.end_ns
+        case _:
+            return
+    if time_ns > max(time.time_ns(), newest_ns) + _AHEAD_NS:
+        raise InputError(
+            f"{named}: {shown_time(time_ns)} is still to come by the clock of this machine; give"
+            " the time at which it happened"
+        )
 
 
 def _same(found: Record, entry: Entry) -> Record:

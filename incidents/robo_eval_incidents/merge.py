@@ -371,9 +371,10 @@ class _Merge:
         if not isinstance(body, Report | Attachment):
             return
         for evidence in body.evidence:
-            if Path(evidence.uri).parts[0] != EVIDENCE:
-                continue  # a whole trace: it stays in its trial
-            problem = self._copy(evidence)
+            # Elsewhere beside a log there may be other logs, and trials: nobody who sends records
+            # puts files there.
+            is_piece = Path(evidence.uri).parts[0] == EVIDENCE
+            problem = self._copy(evidence) if is_piece else f"is not below {EVIDENCE}/"
             if problem is None:
                 self.merged.files.append(evidence.uri)
             elif problem:

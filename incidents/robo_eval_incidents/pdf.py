@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ from robo_eval.core.kinds import Side
 from robo_eval.log.files import write_atomically
 from robo_eval_incidents.bodies import Evidence, Quantity
 from robo_eval_incidents.checkpoint import checkpoints_of
+from robo_eval_incidents.draft import cleaned
 from robo_eval_incidents.exposure import Hours, check_period, hours
 from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.log import IncidentLog
@@ -31,8 +31,8 @@ MOST_INCIDENTS: Final = 2_000
 """A document has no more: each takes about a hundredth of a second, and half a page."""
 _MOST_LISTED: Final = 20
 """Gaps, overlaps and the like that are written out; of more the document says how many."""
-_MOST_NAMED: Final = 3
-"""Incidents that are named beside the shift they speak against."""
+_MOST_LETTERS: Final = 60
+"""Characters of what happened in the list of incidents; all of them are where it is described."""
 _SIDES: Final = {Side.REAL: "Real robots", Side.TWIN: "Stand-ins (twin)", Side.SIM: "Simulation"}
 
 
@@ -92,8 +92,8 @@ class _Document:
             "Incident log",
             f"Period: {self._period()}",
             f"Written {_time(self._made)}. All times are UTC.",
+            "Checkpoint and digests of the log that it rests on are at its end.",
         )
-        self._origin()
         self._standing()
         found = hours(self._log, self._since, self._until)
         self._hours(found)
@@ -101,6 +101,7 @@ class _Document:
         self._nils(shifts(self._log, self._since, self._until), found.contradicted)
         for row in rows:
             self._incident(self._log.incident(row.incident_id))
+        self._origin()
         self._missing()
         return self._sheet.bytes()
 
@@ -237,17 +238,23 @@ class _Document:
         if not rows:
             sheet.paragraph("No incident was recorded for this period.")
             return
+        sheet.paragraph(
+            "Robot, side and time are those that count: a correction of a major or critical"
+            " incident counts once it is reviewed.",
+            is_quiet=True,
+        )
         sheet.table(
-            ("Number", "Happened", "Robot", "Severity", "Category", "Status"),
+            ("Number", "Happened", "Robot", "Severity", "What happened", "Status"),
             [
                 (
                     row.name, _time(row.happened_ns), f"{row.robot} ({row.side.value})",
-                    _severity(row.severity, row.counted_severity), spoken(row.category),
+                    _severity(row.severity, row.counted_severity),
+                    f"{spoken(row.category)}: {cleaned(row.description, _MOST_LETTERS)}",
                     row.status.value,
                 )
                 for row in rows
             ],
-            widths=(16, 20, 18, 17, 17, 12),
+            widths=(12, 19, 14, 12, 32, 11),
         )  # fmt: skip
 
     def _incident(self, incident: Incident) -> None:
@@ -282,16 +289,14 @@ class _Document:
         if not found:
             self._sheet.paragraph("None was reported.")
             return
-        denied: dict[str, list[str]] = defaultdict(list)
-        for one in contradicted:
-            denied[one.shift].append(one.name)
+        denied = {one.shift: one for one in contradicted}
         self._sheet.table(
             ("Number", "From", "To", "Robot", "By", "Note"),
             [
                 (
                     one.name, _time(one.start_ns), _time(one.end_ns),
                     f"{one.robot or 'all robots'} ({one.side.value})", one.by,
-                    _shift_note(one.note, denied[one.name]),
+                    _shift_note(one.note, denied.get(one.name)),
                 )
                 for one in found
             ],
@@ -314,12 +319,11 @@ def _logged(hours: float, nil_hours: float) -> str:
     return f"{hours:,.2f} h, {nil_hours:,.2f} h of them in shifts reported without incidents"
 
 
-def _shift_note(note: str, incidents: Sequence[str]) -> str:
+def _shift_note(note: str, contradicted: Contradicted | None) -> str:
     """What was said with a nil report, and what speaks against it."""
-    if not incidents:
+    if contradicted is None:
         return note
-    more = f" and {len(incidents) - _MOST_NAMED} more" if len(incidents) > _MOST_NAMED else ""
-    against = f"but there is {', '.join(incidents[:_MOST_NAMED])}{more}"
+    against = f"but there is {contradicted.names}"
     return f"{note}\n{against}" if note else against
 
 
@@ -327,7 +331,12 @@ def _pairs(incident: Incident) -> Iterator[tuple[str, str]]:
     """What is known of an incident, by name."""
     report = incident.report
     yield "Happened", _time(report.happened_ns)
-    yield "Robot", f"{report.robot} ({report.side.value}), {spoken(report.engagement)}"
+    control = f"in control: {spoken(report.engagement)}"
+    yield "Robot", f"{report.robot} ({report.side.value}), {control}"
+    if incident.counts_elsewhere:
+        counted = incident.counted_report
+        where = f"{counted.robot} ({counted.side.value}), {_time(counted.happened_ns)}"
+        yield "Counts as", f"{where} until reviewed"
     of = {"Episode": report.episode_id, "Policy": report.policy, "Task": report.task}
     yield from ((name, text) for name, text in of.items() if text)
     if report.quantities:

@@ -43,7 +43,8 @@ class SideStanding:
         counts: Incidents by the severity they count at; None if nobody kept a record.
         unreviewed: How many of them not enough people have looked at; they count as well.
         hours: Hours of exposure; None if none were logged.
-        nil_hours: As many of them lie in shifts that were reported to be without incidents.
+        nil_hours: As many of them lie in shifts that were reported to be without incidents, and
+            had none.
         rates: Incidents per 1,000 h by severity, each with Garwood's exact interval.
         score: The safety score; its lower end is the pessimistic score.
         is_valid: Whether the period counts: a critical incident ends it.

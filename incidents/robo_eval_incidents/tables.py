@@ -40,7 +40,7 @@ from robo_eval_incidents.tables_cells import (
     safe_cell,
 )
 from robo_eval_incidents.taxonomy import Answer, Category, Engagement, Severity, Status
-from robo_eval_incidents.text import Line, Name, Prose, Uri
+from robo_eval_incidents.text import Line, Name, Prose, Uri, person_key
 
 FORMAT: Final = "robo-eval incidents"
 VERSION: Final = 1
@@ -218,9 +218,15 @@ def row_of(incident: Incident) -> Row:
         counted_severity=incident.counted_severity,
         reported_by=incident.record.by,
         reported_at=iso_of(incident.record.at.time_ns),
-        reviewed_by=incident.reviewers if incident.verdict is not None else (),
+        reviewed_by=_reviewed_by(incident),
         open_actions=tuple(opened),
     )
+
+
+def _reviewed_by(incident: Incident) -> tuple[str, ...]:
+    """Who reviewed it and stands behind the verdict; who only reported it did not."""
+    reviewed = {person_key(record.by) for record in incident.reviews}
+    return tuple(name for name in incident.reviewers if person_key(name) in reviewed)
 
 
 def export(

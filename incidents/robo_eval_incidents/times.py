@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +15,7 @@ from robo_eval_incidents.bodies import Exposure, Nil, Withdrawal
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record, record_of
-from robo_eval_incidents.schema import EXPOSED, RECORDS, is_kind
+from robo_eval_incidents.schema import EXPOSED, PAGE, RECORDS, is_kind
 from robo_eval_incidents.spans import Span, clipped
 from robo_eval_incidents.taxonomy import Engagement
 
@@ -58,7 +59,8 @@ class Shift:
     Attributes:
         name: Station and number of the nil report.
         by: Who reported it.
-        robot: Robot; None for all of the station.
+        robot: Robot it is about; None for all robots of its station.
+        robots: Robots it speaks for: that one, or those its station has records of on this side.
         side: Side.
         start_ns: Begin, UTC.
         end_ns: End, UTC.
@@ -68,6 +70,7 @@ class Shift:
     name: str
     by: str
     robot: str | None
+    robots: frozenset[str]
     side: Side
     start_ns: int
     end_ns: int
@@ -80,7 +83,7 @@ class Shift:
 
     def is_of(self, robot: str | None) -> bool:
         """Whether it says something of a robot; None for any."""
-        return self.robot is None or robot in (None, self.robot)
+        return robot is None or robot in self.robots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +169,26 @@ def shifts(
 ) -> list[Shift]:
     """Shifts without incidents that touch a period, by their begin; see `exposed`."""
     withdrawn = withdrawals(log)
-    told = _nil_reports(log, since_ns, until_ns)
-    found = [_shift(record, nil) for record, nil in told if record.record_id not in withdrawn]
+    told = [
+        (record, nil)
+        for record, nil in _nil_reports(log, since_ns, until_ns)
+        if record.record_id not in withdrawn
+    ]
+    of_all = any(not nil.robot for _, nil in told)
+    known = _robots_by_station(log) if of_all else {}
+    found = [_shift(record, nil, known) for record, nil in told]
     return sorted(found, key=lambda one: (one.start_ns, one.name))
+
+
+def _robots_by_station(log: IncidentLog) -> dict[tuple[str, str], frozenset[str]]:
+    """Robots that incidents or hours are of, by the station that filed them and their side."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    with followed(log) as connection:
+        for table in (PAGE, EXPOSED):
+            query = select(table.c.station, table.c.side, table.c.robot).distinct()
+            for station, side, robot in connection.execute(query):
+                found[station, side].add(robot)
+    return {place: frozenset(robots) for place, robots in found.items()}
 
 
 def withdrawals(log: IncidentLog) -> dict[str, Record]:
@@ -202,11 +222,13 @@ def _of_kind(log: IncidentLog, kind: str) -> list[Record]:
     ]
 
 
-def _shift(record: Record, nil: Nil) -> Shift:
+def _shift(record: Record, nil: Nil, known: Mapping[tuple[str, str], frozenset[str]]) -> Shift:
+    of_station = known.get((record.station, nil.side.value), frozenset())
     return Shift(
         name=f"{record.station}/{record.sequence}",
         by=record.by,
         robot=nil.robot or None,
+        robots=frozenset({nil.robot}) if nil.robot else of_station,
         side=nil.side,
         start_ns=nil.start_ns,
         end_ns=nil.end_ns,
@@ -264,23 +286,23 @@ def find_time(log: IncidentLog, name: str) -> LoggedTime:
     Raises:
         InputError: If there is none.
     """
-    content = _content_of(log, name)
-    record = None if content is None else record_of(content, where=log.name)
     withdrawn = withdrawals(log)
-    if record is not None and isinstance(record.body, Nil):
-        return _time_of_shift(record, record.body, withdrawn)
-    if record is not None and isinstance(record.body, Exposure):
-        # What several stations logged is listed as one of them has it.
-        with followed(log) as connection:
-            query = select(EXPOSED).where(EXPOSED.c.record_id == record.record_id)
-            return _time_of_exposure(connection.execute(query).one(), withdrawn)
+    for record in _named(log, name):
+        if isinstance(record.body, Nil):
+            return _time_of_shift(record, record.body, withdrawn)
+        if isinstance(record.body, Exposure):
+            # What several stations logged is listed as one of them has it.
+            with followed(log) as connection:
+                query = select(EXPOSED).where(EXPOSED.c.record_id == record.record_id)
+                return _time_of_exposure(connection.execute(query).one(), withdrawn)
     raise InputError(
         f"no hours and no shift {name!r:.80} in this log; `robo-eval incidents exposure --times`"
         " has them"
     )
 
 
-def _content_of(log: IncidentLog, name: str) -> str | None:
+def _named(log: IncidentLog, name: str) -> list[Record]:
+    """Records of an id, of which other stations may have some, or the one with a number."""
     query = select(RECORDS.c.content).where(RECORDS.c.record_id == name)
     station, _, number = name.rpartition("/")
     if number.isascii() and number.isdecimal() and len(number) <= _DIGITS:
@@ -288,7 +310,8 @@ def _content_of(log: IncidentLog, name: str) -> str | None:
             RECORDS.c.station == station, RECORDS.c.sequence == int(number)
         )
     with log.database.reading() as connection:
-        return connection.execute(query.limit(1)).scalar()
+        contents = connection.execute(query.order_by(RECORDS.c.station)).scalars().all()
+    return [record_of(content, where=log.name) for content in contents]
 
 
 def _time_of_exposure(row: Any, withdrawn: Mapping[str, Record]) -> LoggedTime:  # noqa: ANN401

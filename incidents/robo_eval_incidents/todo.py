@@ -166,6 +166,22 @@ def todo(
     return sorted(found, key=_place)
 
 
+def check_owner(log: IncidentLog, owner: str) -> None:
+    """Refuse a person who owns no open corrective action, where others do.
+
+    Args:
+        log: The log.
+        owner: Name of the person.
+
+    Raises:
+        UnknownNameError: If nobody of that name does.
+    """
+    steps = [step for one in todo(log) for step in one.steps]
+    owners = {person_key(step.owner): step.owner for step in steps if step.owner is not None}
+    if owners and person_key(owner) not in owners:
+        raise unknown_name("owner", owner, sorted(owners.values()))
+
+
 def _place(one: Todo) -> tuple[bool, int, int, str]:
     return (not one.is_overdue, -one.counted_severity.rank, one.happened_ns, one.incident_id)
 
@@ -236,12 +252,12 @@ def _check(measure: Measure, today: date, *, by_another: bool) -> Step:
     days = 0 if action.due is None else max(0, (today - action.due).days)
     said = f"action {_clipped(action.what)!r} of {action.owner} "
     if measure.is_effective is False:
-        said += "was found not to be effective"
+        said += "did not help: act anew, or check it again"
     elif action.due is None:
         said += "has no day by which it is to be done"
     else:
         said += f"{'was' if days else 'is'} to be done by {action.due}"
-    if by_another:
+    if by_another and measure.is_effective is None:
         said += "; somebody else has to check it"
     return Step(
         verb="check",

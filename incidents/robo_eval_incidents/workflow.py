@@ -49,11 +49,19 @@ def check(incident: Incident, body: Body, by: str, same_as: Incident | None = No
         case Effectiveness():
             _check_effectiveness(incident, body, by)
         case Closure():
-            lacking = incident.open_points
-            if lacking:
-                raise RefusedError(f"incident {incident.name} cannot be closed: {lacking[0]}")
+            _check_closure(incident)
         case _:
             pass
+
+
+def _check_closure(incident: Incident) -> None:
+    if incident.status is Status.DISMISSED:
+        raise RefusedError(
+            f"incident {incident.name} was dismissed; nothing is left to do about it"
+        )
+    lacking = incident.open_points
+    if lacking:
+        raise RefusedError(f"incident {incident.name} cannot be closed: {lacking[0]}")
 
 
 def _check_correction(incident: Incident, body: Correction) -> None:

@@ -12,8 +12,10 @@ from robo_eval.cli.incidents_common import (
     LogOption,
     StationOption,
     author,
+    doubt_about,
     is_asking,
     is_there,
+    noting_robot,
     opened,
     past_of,
     period_of,
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from enum import StrEnum
 
-    from robo_eval_incidents.bodies import Nil, Report
-    from robo_eval_incidents.log import IncidentLog
+    from robo_eval.core.kinds import Side
+    from robo_eval_incidents.bodies import Report
     from robo_eval_incidents.page import PageRow
 
 _NOW: Final = "now"
@@ -120,7 +122,7 @@ def add(
     check_evidence(target_of(log), evidence or [], copy=copy)
     if description is None and answer is None:
         values |= _asked_of_injuries(values["severity"])
-    _file(values, evidence or [], by, log, station, copy=copy, json=json)
+    _file(values, evidence or [], by, log, station, robot=robot, copy=copy, json=json)
 
 
 def _file(
@@ -130,6 +132,7 @@ def _file(
     log: str | None,
     station: str | None,
     *,
+    robot: str | None,
     copy: bool,
     json: bool,
 ) -> None:
@@ -139,6 +142,7 @@ def _file(
     with (
         opened(log, station, make=True) as found,
         evidence_given(found, evidence, copy=copy) as pieces,
+        noting_robot(found, robot),
     ):
         report = _report_of({**values, "evidence": pieces})
         record = found.file(report, by=by, via=Via.CLI)
@@ -176,6 +180,7 @@ def lists_of(quantity: list[str] | None, answer: list[str] | None) -> dict[str, 
     """
     from robo_eval.core.errors import InputError
     from robo_eval_incidents.tables_cells import answers_of, quantities_of
+    from robo_eval_incidents.taxonomy import Answer
 
     found: dict[str, Any] = {}
     readers: tuple[tuple[str, list[str] | None, Callable[[str], Any]], ...] = (
@@ -188,7 +193,18 @@ def lists_of(quantity: list[str] | None, answer: list[str] | None) -> dict[str, 
                 found[field] = read("; ".join(texts))
             except ValueError as err:
                 raise InputError(f"{field}: {err}") from err
+    for question, text in found.get("answers", {}).items():
+        if text not in set(Answer):
+            raise InputError(f"answers.{question}: {_no_answer(text)}")
     return found
+
+
+def _no_answer(text: str) -> str:
+    """What to say of a text that answers no question about injuries."""
+    from robo_eval_incidents.taxonomy import Answer
+
+    # None of the answers is likelier than another, so none is proposed.
+    return f"unknown answer {text!r:.60}; valid: {', '.join(Answer)}"
 
 
 # Defaults --------------------------------------------------------------------------------------
@@ -239,7 +255,7 @@ def _ask(
             'say what happened: robo-eval incidents add "WHAT HAPPENED"; nobody can be asked,'
             " because standard input is no terminal"
         )
-    given["description"] = typer.prompt("What happened?", err=True)
+    given["description"] = _asked_description()
     if given["severity"] is None:
         given["severity"] = _choice("Severity", Severity, Severity.NEAR_MISS)
     if given["category"] is None:
@@ -247,8 +263,9 @@ def _ask(
     if given["robot"] is None:
         robot = given["robot"] = _asked_robot(last, log)
         # A robot and its twin may have one name; only people know which of them it was.
-        if last is not None and robot == last.robot and last.side is not Side.REAL:
-            given["side"] = given["side"] or _choice("Side", Side, last.side)
+        other = _other_side(robot, last, log)
+        if other is not None and given["side"] is None:
+            given["side"] = _choice("Side", Side, other)
     if at != _NOW:
         return at
     while True:
@@ -261,30 +278,37 @@ def _ask(
             return text
 
 
+def _asked_description() -> str:
+    """What happened, asked until something is said."""
+    while True:
+        text = str(typer.prompt("What happened?", prompt_suffix=" ", err=True))
+        if text.strip():
+            return text
+
+
 def _asked_robot(last: PageRow | None, log: str | None) -> str:
     """The robot; one that the log does not know is asked about once more."""
     while True:
         asked = typer.prompt("Robot", default=last.robot if last else None, err=True)
         robot = " ".join(str(asked).split())
-        question = _doubt_about(robot, last, log)
-        if question is None or typer.confirm(question, default=True, err=True):
+        if (last is not None and robot == last.robot) or not is_there(log):
+            return robot
+        with readable(log) as found:
+            doubt = doubt_about(found, robot)
+        if doubt is None or typer.confirm(f"{doubt}. Use {robot}?", default=True, err=True):
             return robot
 
 
-def _doubt_about(robot: str, last: PageRow | None, log: str | None) -> str | None:
-    """What to ask about a robot that may be a slip of the pen; None if the log knows it."""
-    from robo_eval.core.names import listing, nearest_name
-    from robo_eval_incidents.page import robots
+def _other_side(robot: str, last: PageRow | None, log: str | None) -> Side | None:
+    """Side of the newest incident of a robot, if it is none of the real one."""
+    from robo_eval.core.kinds import Side
+    from robo_eval_incidents.page import Filter, list_incidents
 
-    if not is_there(log) or (last is not None and robot == last.robot):
-        return None
-    with readable(log) as found:
-        known = robots(found)
-    if not known or robot in known:
-        return None
-    nearest = nearest_name(robot, known)
-    hint = "" if nearest is None else f" Did you mean {nearest}?"
-    return f"{robot} is new in this log; known: {listing(known)}.{hint} Is {robot} right?"
+    newest = last
+    if (last is None or robot != last.robot) and is_there(log):
+        with readable(log) as found:
+            newest = next(iter(list_incidents(found, Filter(robot=robot), limit=1).rows), None)
+    return None if newest is None or newest.side is Side.REAL else newest.side
 
 
 def _asked_of_injuries(severity: str) -> dict[str, Any]:
@@ -303,7 +327,6 @@ def _asked_of_injuries(severity: str) -> dict[str, Any]:
 
 def _answer(question: str) -> str:
     """An answer to a question, asked until it is one; empty if it was left out."""
-    from robo_eval.core.names import unknown_name
     from robo_eval_incidents.taxonomy import Answer
 
     title = f"{question} ({', '.join(Answer)})"
@@ -313,7 +336,7 @@ def _answer(question: str) -> str:
         found = [answer.value for answer in Answer if answer.startswith(text.lower())]
         if not text or found:
             return found[0] if text else ""
-        typer.echo(str(unknown_name("answer", text, Answer)), err=True)
+        typer.echo(_no_answer(text), err=True)
 
 
 def _choice(title: str, words: type[StrEnum], default: StrEnum) -> str:
@@ -355,6 +378,7 @@ def nil(
     from robo_eval_incidents.bodies import Nil
     from robo_eval_incidents.given import section_of
     from robo_eval_incidents.taxonomy import Via
+    from robo_eval_incidents.unlogged import speaking_against
 
     by = author(by, json=json)
     period_of(since, until)  # its message names the options
@@ -362,21 +386,15 @@ def nil(
     body = section_of(
         Nil, {"start_ns": start, "end_ns": end, "robot": robot, "side": side, "note": note}
     )
-    with opened(log, station, make=True) as found:
-        contrary = _incidents_in(found, body)
+    with opened(log, station, make=True) as found, noting_robot(found, robot):
         record = found.file(body, by=by, via=Via.CLI)
+        contrary = speaking_against(found, record)
+        whose = robot or f"any robot of {record.station}"
         text = (
-            f"{record.station}/{record.sequence}: no incident of {robot or 'any robot'}"
-            f" ({body.side}) from {when(start)} to {when(end)}, says {by}"
+            f"{record.station}/{record.sequence}: no incident of {whose} ({body.side}) from"
+            f" {when(start)} to {when(end)}, says {by}"
         )
-        say_filed(found, record, text, json=json)
-    if contrary and not json:
-        say(f"note: the log has incidents in that time: {', '.join(contrary)}")
-
-
-def _incidents_in(log: IncidentLog, body: Nil) -> list[str]:
-    """Incidents in the time that is said to have been without."""
-    from robo_eval_incidents.page import Filter, list_incidents
-
-    wanted = Filter(side=body.side, robot=body.robot, since_ns=body.start_ns, until_ns=body.end_ns)
-    return [row.name for row in list_incidents(log, wanted, limit=5).rows if row.counts]
+        count = 0 if contrary is None else contrary.incidents
+        say_filed(found, record, text, json=json, incidents_in_it=count)
+    if contrary is not None and not json:
+        say(f"note: the log has incidents in that time: {contrary.names}")

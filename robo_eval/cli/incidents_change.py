@@ -27,6 +27,7 @@ from robo_eval.cli.incidents_common import (
     NameArgument,
     StationOption,
     author,
+    noting_robot,
     opened,
     past_of,
     period_of,
@@ -84,7 +85,7 @@ def correct(
     if not fields:
         raise InputError("nothing to correct was given; name a field, such as --robot arm_2")
     body = section_of(Correction, {"fields": fields, "reason": reason})
-    with opened(log, station) as found:
+    with opened(log, station) as found, noting_robot(found, robot):
         _file(found, incident, body, by, json=json)
 
 

@@ -6,6 +6,8 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -219,10 +221,20 @@ def time_of(text: str, option: str) -> int:
     try:
         return ns_of(text)
     except ValueError as err:
-        raise InputError(
-            f"{option}: {text!r:.60} is no time with its zone from 1970 to 2262; write it like"
-            f" {_TIMES}"
-        ) from err
+        lacks_zone = _is_time_without_zone(text)
+        problem = "names no zone" if lacks_zone else "is no time with its zone from 1970 to 2262"
+        raise InputError(f"{option}: {text!r:.60} {problem}; write it like {_TIMES}") from err
+
+
+def _is_time_without_zone(text: str) -> bool:
+    """Whether a text that is no time with its zone lacks nothing but the zone."""
+    from robo_eval_incidents.tables_cells import ns_of
+
+    try:
+        ns_of(text, local=True)
+    except ValueError:
+        return False
+    return True
 
 
 @cache
@@ -267,11 +279,47 @@ def when(time_ns: int) -> str:
     return iso_of(time_ns - time_ns % 10**9)
 
 
+# Which robot -----------------------------------------------------------------------------------
+
+
+def doubt_about(log: IncidentLog, robot: str) -> str | None:
+    """What to say of a robot that may be a slip of the pen; None if the log knows it, or none yet.
+
+    Args:
+        log: The log, before something of the robot is filed.
+        robot: Its name, as it was given.
+    """
+    from robo_eval.core.names import listing
+    from robo_eval_incidents.page import robots
+    from robo_eval_incidents.times import shifts
+
+    name = " ".join(robot.split())
+    known = sorted({*robots(log), *(shift.robot for shift in shifts(log) if shift.robot)})
+    if not known or name in known:
+        return None
+    return f"{name} is new in this log; known: {listing(known)}"
+
+
+@contextmanager
+def noting_robot(log: IncidentLog, robot: str | None) -> Iterator[None]:
+    """Say on standard error, once the body has filed something, that its robot is a new one.
+
+    Args:
+        log: The log.
+        robot: The robot that an option named; None or blank if none did.
+    """
+    # Asked before: what is filed makes the robot a known one.
+    doubt = doubt_about(log, robot) if robot and robot.strip() else None
+    yield
+    if doubt is not None:
+        typer.echo(f"note: {doubt}", err=True)
+
+
 # What was done ---------------------------------------------------------------------------------
 
 
-def say_filed(log: IncidentLog, record: Record, text: str, *, json: bool) -> None:
-    """Confirm a record; as JSON with its place in the chain."""
+def say_filed(log: IncidentLog, record: Record, text: str, *, json: bool, **more: object) -> None:
+    """Confirm a record; as JSON with its place in the chain, and what else there is to say."""
     if json:
         print_json(
             {
@@ -281,6 +329,7 @@ def say_filed(log: IncidentLog, record: Record, text: str, *, json: bool) -> Non
                 "record_id": record.record_id,
                 "incident_id": record.incident_id,
                 "kind": record.kind,
+                **more,
             }
         )
     else:
@@ -289,7 +338,10 @@ def say_filed(log: IncidentLog, record: Record, text: str, *, json: bool) -> Non
 
 def say_open(incident: Incident) -> None:
     """What is left to do until an incident may be closed."""
-    if incident.is_closed:
+    from robo_eval_incidents.taxonomy import Status
+
+    # One that was dismissed can be closed too, but nobody has to.
+    if incident.status in (Status.CLOSED, Status.DISMISSED):
         return
     lacking = incident.open_points
     for point in lacking:

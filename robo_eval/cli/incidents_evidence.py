@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CopyOption = Annotated[
     bool,
-    typer.Option("--copy", help="Put copies of files from elsewhere beside the log."),
+    typer.Option("--copy", help="Put copies into incidents/ beside the log, which merging takes."),
 ]
 
 
@@ -34,7 +34,7 @@ def evidence_given(
     Args:
         log: The log it is for.
         files: Files; of a log on a server, relative to the current folder.
-        copy: Copy files that do not lie beside the log.
+        copy: Copy files into the folder beside the log that goes along when it is merged.
         start_ns: First instant of them that matters.
         end_ns: Last instant.
 
@@ -99,12 +99,14 @@ def _own_files(log: Path) -> set[Path]:
 def _piece(log: Path | None, file: Path, on_failure: ExitStack, *, copy: bool) -> dict[str, Any]:
     from robo_eval.core.canonical import file_digest
     from robo_eval.log.files import explained
+    from robo_eval_incidents.log import EVIDENCE
 
     _check_file(log, file, copy=copy)
     place, folder = file.resolve(), _folder_of(log)
     with explained(file, "cannot be read"):
         digest = None if place.is_dir() else file_digest(place)
-    if digest is not None and not place.is_relative_to(folder):
+    goes_along = place.is_relative_to(folder / EVIDENCE)
+    if digest is not None and log is not None and copy and not goes_along:
         place = _copied(place, folder, digest, on_failure)
     uri = place.relative_to(folder).as_posix()
     return {"uri": uri, "sha256": digest} if digest else {"uri": uri}

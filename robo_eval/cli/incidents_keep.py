@@ -90,6 +90,8 @@ def checkpoint(
     if stamp is not None:
         check_stamping(stamp, "--stamp")
     place = key or default_key()
+    if out.resolve() == place.resolve():
+        raise InputError(f"{out}: is the key to sign with; write the checkpoint to another file")
     with opened(log) as found:
         with found.database.writing():
             pass  # a log that cannot be written is named before a key is made
@@ -192,8 +194,8 @@ def _say_merged(name: str, merged: Merged) -> None:
     say(f"{name}: {added} record{'s' * (added != 1)} added" if added else f"{name}: nothing new")
     for station, count in merged.added.items():
         say(f"  {station}: {count}")
-    if merged.files:
-        say(f"  {len(merged.files)} files of evidence copied")
+    if files := len(merged.files):
+        say(f"  {files} file{'s' * (files != 1)} of evidence copied")
     for reason in merged.left:
         say(f"  not copied: {reason}")
 
@@ -232,7 +234,9 @@ def import_(
     if json:
         print_json({"added": list(done.added), "known": done.known})
         return
-    say(f"{table}: {len(done.added)} incidents were added, {done.known} known")
+    count = len(done.added)
+    what = "1 incident was" if count == 1 else f"{count} incidents were"
+    say(f"{table}: {what} added, {done.known} known")
     if done.added:
         say(f"  {done.added[0]} to {done.added[-1]}")
 

@@ -106,7 +106,9 @@ def _print_standing(name: str, stands: Standing) -> None:
         if not one.is_valid:
             say("  a critical incident ends this period: it supports no level")
         if one.unreviewed:
-            say(f"  {one.unreviewed} of the incidents are not reviewed; they count as well")
+            is_one = one.unreviewed == 1
+            they = "is not reviewed; it counts" if is_one else "are not reviewed; they count"
+            say(f"  {one.unreviewed} of the incidents {they} as well")
 
 
 def _print_counts(one: SideStanding) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from robo_eval_incidents.incident import Incident
-    from robo_eval_incidents.page import Filter, Page
+    from robo_eval_incidents.page import Filter, Page, PageRow
     from robo_eval_incidents.record import Record
 
     _Word = TypeVar("_Word", bound=StrEnum)
@@ -64,6 +64,7 @@ def filter_of(
     from robo_eval.core.kinds import Side
     from robo_eval_incidents.page import Filter
     from robo_eval_incidents.taxonomy import Category, Severity, Status
+    from robo_eval_incidents.text import name_of
 
     start, end = period_of(since, until)
     return Filter(
@@ -72,7 +73,7 @@ def filter_of(
         severity=_word(Severity, "severity", severity),
         category=_word(Category, "category", category),
         status=_word(Status, "status", status),
-        text=text,
+        text=None if text is None else name_of(text, "--text"),
         episode_id=episode,
         since_ns=start,
         until_ns=end,
@@ -111,7 +112,8 @@ def list_(
 
     Examples: robo-eval incidents list; robo-eval incidents list --severity critical --since -30d
     """
-    from robo_eval_incidents.page import list_incidents
+    from robo_eval.core.names import unknown_name
+    from robo_eval_incidents.page import list_incidents, robots
 
     wanted = filter_of(
         robot=robot,
@@ -125,6 +127,8 @@ def list_(
         until=until,
     )
     with readable(log) as found:
+        if robot is not None and robot not in (known := robots(found)):
+            raise unknown_name("robot", robot, known)
         page = list_incidents(found, wanted, after=after, limit=limit)
         name = found.name
     if json:
@@ -154,7 +158,7 @@ def _print_page(name: str, page: Page) -> None:
                 when(row.happened_ns),
                 row.robot,
                 row.side,
-                row.severity,
+                _severity(row),
                 row.category,
                 row.status,
                 " ".join(row.description.split()),
@@ -164,6 +168,12 @@ def _print_page(name: str, page: Page) -> None:
     )
     if page.next is not None:
         say(f"there are older ones: --after {page.next}")
+
+
+def _severity(row: PageRow) -> str:
+    if row.counted_severity is row.severity:
+        return row.severity
+    return f"{row.severity} (counts as {row.counted_severity})"
 
 
 # One incident ----------------------------------------------------------------------------------
@@ -201,11 +211,15 @@ def _record_dict(record: Record) -> dict[str, Any]:
 
 
 def _print_incident(incident: Incident) -> None:
-    report = incident.report
+    report, counted = incident.report, incident.counted_report
     say(f"{incident.name}: {incident.severity}, {incident.category}, {incident.status}")
     if incident.counted_severity is not incident.severity:
         say(f"  counts as {incident.counted_severity} until it is reviewed")
     say(f"  {when(report.happened_ns)}, {report.robot} ({report.side}), {report.engagement}")
+    places = [(one.robot, one.side, one.happened_ns) for one in (report, counted)]
+    if places[0] != places[1]:
+        where = f"{counted.robot} ({counted.side}), {when(counted.happened_ns)}"
+        say(f"  counts as {where} until reviewed")
     for title, value in (
         ("episode", report.episode_id),
         ("policy", report.policy),

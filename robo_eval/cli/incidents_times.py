@@ -15,6 +15,7 @@ from robo_eval.cli.incidents_common import (
     StationOption,
     UntilOption,
     author,
+    noting_robot,
     opened,
     past_of,
     period_of,
@@ -66,16 +67,18 @@ def exposure(
 ) -> None:
     """Print for how long robots were exposed, with gaps and overlaps; first log what is given.
 
-    Each episode of a trial is logged once. With --mode the time from --since to --until is logged
-    for a robot that worked outside trials. What was logged by mistake is taken back with
-    `robo-eval incidents withdraw`.
+    Each episode of a trial is logged once. With --mode the time from --since to --until, or to
+    now, is logged for a robot that worked outside trials. What was logged by mistake is taken back
+    with `robo-eval incidents withdraw`.
 
     Examples: robo-eval incidents exposure runs/matched; robo-eval incidents exposure --since -30d;
-    robo-eval incidents exposure --mode teleoperated --robot arm_1 --since -8h --until now
+    robo-eval incidents exposure --mode teleoperated --robot arm_1 --since -8h
     """
     from robo_eval_incidents.exposure import hours
     from robo_eval_incidents.times import logged_times
 
+    if mode is not None and until is None:
+        until = "now"
     start, end = period_of(since, until)
     added: dict[str, int] = {}
     _check_mode(mode, {"--robot": robot, "--side": side, "--task": task})
@@ -83,14 +86,20 @@ def exposure(
         author_name = author(by, json=json)
         _log_time(log, station, robot, side or "real", mode, task or "", since, until, author_name)
     for trial in trials or []:
-        added[str(trial)] = _log_trial(trial, log, station)
+        added[str(trial)], count = _log_trial(trial, log, station)
+        if count:
+            again = "episode was logged before and withdrawn, and is"
+            if count > 1:
+                again = "episodes were logged before and withdrawn, and are"
+            typer.echo(f"robo-eval: {trial}: {count} {again} not logged again", err=True)
     with readable(log) as found:
         known = hours(found, start, end)
         listed, more = logged_times(found, start, end, limit=_MOST_TIMES) if times else ((), False)
         name = found.name
     if json:
         data = {"log": name, "added": added, **known.as_dict()}
-        print_json(data | ({"times": [asdict(one) for one in listed]} if times else {}))
+        shown = {"times": [asdict(one) for one in listed], "more_times": more}
+        print_json(data | (shown if times else {}))
         return
     for trial_name, count in added.items():
         say(f"{trial_name}: {count} episodes were logged")
@@ -108,15 +117,16 @@ def _check_mode(mode: str | None, given: dict[str, str | None]) -> None:
             raise InputError(f"{option}: says what to log, which needs --mode as well")
 
 
-def _log_trial(trial: Path, log: str | None, station: str | None) -> int:
+def _log_trial(trial: Path, log: str | None, station: str | None) -> tuple[int, int]:
+    """Log the hours of a trial; how many episodes were logged, and how many are withdrawn."""
     from robo_eval.cli.checks import check_there
 
     check_there(trial)
-    from robo_eval_incidents.exposure import exposure_of, log_exposure
+    from robo_eval_incidents.exposure import exposure_of, log_exposure, withdrawn_episodes
 
     exposure_of(trial)  # before a log is made for it
     with opened(log, station, make=True) as found:
-        return log_exposure(trial, found)
+        return log_exposure(trial, found), len(withdrawn_episodes(trial, found))
 
 
 def _log_time(
@@ -132,16 +142,19 @@ def _log_time(
 ) -> None:
     """Log a time in which a robot worked outside trials."""
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.bodies import Exposure
+    from robo_eval_incidents.bodies import MOST_SECONDS, Exposure
     from robo_eval_incidents.given import section_of
     from robo_eval_incidents.taxonomy import Via
 
     if robot is None or since is None or until is None:
-        raise InputError("--mode: needs --robot, --since and --until as well")
+        raise InputError("--mode: needs --robot and --since as well")
     start, end = past_of(since, "--since"), past_of(until, "--until")
+    seconds = (end - start) / 1e9
+    if seconds > MOST_SECONDS:
+        raise InputError(f"--since: one entry covers {MOST_SECONDS / 86_400:.0f} days at most")
     values = {"robot": robot, "side": side, "mode": mode, "task": task, "start_ns": start}
-    body = section_of(Exposure, {**values, "seconds": (end - start) / 1e9})
-    with opened(log, station, make=True) as found:
+    body = section_of(Exposure, {**values, "seconds": seconds})
+    with opened(log, station, make=True) as found, noting_robot(found, robot):
         found.file(body, by=by, via=Via.CLI)
 
 
@@ -161,7 +174,7 @@ def _print_hours(name: str, found: Hours) -> None:
     _print_some("logged twice", map(_overlap_line, found.overlaps))
     _print_some("not logged", map(_gap_line, found.gaps))
     _print_some("incidents at times that were not logged", map(_outside_line, found.outside))
-    _print_some("incidents in shifts without incidents", map(_denied_line, found.contradicted))
+    _print_some("reported without incidents, with some", map(_denied_line, found.contradicted))
 
 
 def _overlap_line(one: Overlap) -> str:
@@ -170,7 +183,7 @@ def _overlap_line(one: Overlap) -> str:
 
 
 def _gap_line(one: Gap) -> str:
-    robot = one.robot or "any robot"
+    robot = one.robot or "no robot at work"
     return f"{robot} ({one.side}), {_span(one.start_ns, one.end_ns)}, within a {one.within}"
 
 
@@ -179,8 +192,7 @@ def _outside_line(one: Outside) -> str:
 
 
 def _denied_line(one: Contradicted) -> str:
-    what = f"{one.name}, {one.robot} ({one.side}), {when(one.happened_ns)}"
-    return f"{what}: not so said {one.by} in {one.shift}"
+    return f"{one.shift} by {one.by} ({one.side}), {_span(one.start_ns, one.end_ns)}: {one.names}"
 
 
 def _print_times(listed: Sequence[LoggedTime], *, more: bool) -> None:

@@ -32,13 +32,15 @@ def todo(
     Examples: robo-eval incidents todo; robo-eval incidents todo --owner "Operator B" --overdue
     """
     from robo_eval_incidents.text import name_of
+    from robo_eval_incidents.todo import check_owner, utc_today
     from robo_eval_incidents.todo import todo as todo_of
-    from robo_eval_incidents.todo import utc_today
 
     owner = None if owner is None else name_of(owner, "--owner")
     today = utc_today()
     with readable(log) as found:
         rows = todo_of(found, robot=robot, owner=owner, overdue=overdue, today=today)
+        if owner is not None and not rows:
+            check_owner(found, owner)
         name = found.name
     if json:
         print_json(

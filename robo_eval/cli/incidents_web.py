@@ -155,6 +155,28 @@ def passwd(
     _say_user(user, "has another password", json=json)
 
 
+@users.command("roles")
+def roles(
+    name: UserArgument,
+    *,
+    role: RoleOption,
+    by: ByOption = None,
+    log: LogOption = None,
+    station: StationOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Give an account other roles, in place of those it has; they hold from its next click on.
+
+    Example: robo-eval incidents user roles "R. Example" --role operator --role auditor
+    """
+    from robo_eval_incidents.accounts import Accounts
+
+    by = author(by, json=json)
+    with opened(log, station) as found:
+        user = Accounts(found).set_roles(name, role, by=by)
+    _say_user(user, "has other roles", json=json)
+
+
 @users.command("remove")
 def remove(
     name: UserArgument,

@@ -309,6 +309,7 @@ def test_what_is_overdue_comes_first_and_leads_to_its_incident(come: Any) -> Non
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     before = page.locator(".incidents tbody tr").count()
     page.evaluate("window.isSamePage = true")
+    page.locator(".fold > summary").tap()
     page.locator("[name=overdue]").select_option("yes")
     page.wait_for_url("**overdue=yes*")
     assert 0 < page.locator(".incidents tbody tr").count() < before
@@ -448,7 +449,7 @@ def test_lists_and_reports_need_no_script(come: Any, served: Served) -> None:
     person = come("Operator A", java_script_enabled=False)
     page = person.page
     page.locator("[name=severity]").select_option("minor")
-    page.click("text=Filter")
+    page.get_by_role("button", name="Filter").click()
     assert "severity=minor" in page.url
     page.click("text=Show all")
     page.click("text=Older incidents")
@@ -457,6 +458,36 @@ def test_lists_and_reports_need_no_script(come: Any, served: Served) -> None:
     person.report("near_miss", "Reported without script.")
     assert served.count("report") == before + 1
     assert page.locator(".needs-script:visible").count() == 0
+
+
+@pytest.mark.parametrize("path", ["/incidents", "/todo"])
+@pytest.mark.parametrize("has_script", [True, False])
+def test_filters_are_folded_on_phones_alone(come: Any, path: str, has_script: bool) -> None:
+    wide = come("Operator A", width=800, java_script_enabled=has_script)
+    wide.goto(path)
+    assert wide.page.locator("[name=robot]").is_visible()
+    assert not wide.page.locator(".fold").is_visible()
+    phone = come("Operator A", width=390, java_script_enabled=has_script)
+    phone.goto(path)
+    page, robot = phone.page, phone.page.locator("[name=robot]")
+    assert not robot.is_visible()
+    page.locator(".fold > summary").focus()
+    page.keyboard.press("Enter")
+    robot.wait_for()
+    robot.select_option("arm_1")
+    page.get_by_role("button", name="Filter").click()
+    page.wait_for_url("**robot=arm_1*")
+    phone.goto(page.url.removeprefix(phone.url))
+    assert robot.is_visible(), "what is asked for is not folded"
+
+
+def test_names_and_numbers_are_not_broken(come: Any) -> None:
+    person = come("R. Example", width=800)
+    for path in ("/incidents", "/todo", "/safety"):
+        person.goto(path)
+        names = person.page.locator("#main .whole:visible")
+        lines = names.evaluate_all("all => all.map(one => one.getClientRects().length)")
+        assert set(lines) == {1}, path
 
 
 def test_exports_are_files(come: Any, tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def answer(lab, environment) -> Callable[..., tuple[str, dict[str, Any]]]:
             except OSError:  # so a terminal ends
                 break
             shown += part
-            if part.rstrip(b" ").endswith(b":"):
+            if part.rstrip(b" ").endswith((b":", b"happened?")):
                 os.write(terminal, left.pop(0).encode() + b"\n")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown
         assert left == [], "all was asked"
@@ -185,6 +185,7 @@ def test_whoever_is_at_a_terminal_is_asked(answer):
     text, report = answer("hit the fence", "minr", "minor", "", "", "tomorrow", "-2min", "")
     assert "did you mean 'minor'" in text
     assert "'tomorrow' is no time" in text
+    assert "What happened? hit" in text
     assert "Robot [arm_1]" in text
     assert report["description"] == "hit the fence"
     assert (report["severity"], report["category"], report["robot"]) == ("minor", "other", "arm_1")
@@ -200,16 +201,24 @@ def test_a_near_miss_of_a_known_robot_is_five_answers(answer):
 
 def test_a_robot_that_is_new_is_asked_about_once_more(answer):
     text, report = answer("hit it", "", "", "arm_11", "n", "mule  1", "", "")
-    assert "arm_11 is new in this log; known: arm_1. Did you mean arm_1? Is arm_11 right?" in text
-    assert "mule 1 is new in this log; known: arm_1. Is mule 1 right? [Y/n]" in text
+    assert "arm_11 is new in this log; known: arm_1. Use arm_11? [Y/n]" in text
+    assert "mule 1 is new in this log; known: arm_1. Use mule 1? [Y/n]" in text
+    assert "note:" not in text
     assert report["robot"] == "mule 1"
 
 
+def test_what_happened_is_asked_until_something_is_said(answer):
+    text, report = answer("", "  ", "hit it", "", "", "", "")
+    assert text.count("What happened?") == 3
+    assert report["description"] == "hit it"
+
+
 def test_questions_about_injuries_are_answered_or_left_out(answer):
-    injuries = ["y", "yes", "N", "perhaps", "unknown", "", "", "", "", ""]
+    injuries = ["y", "yes", "N", "perhaps", "none", "unknown", "", "", "", "", ""]
     text, report = answer("pinched a finger", "major", "", "", "", *injuries)
     assert "Did it arise from work, or at the workplace? (yes, no, unknown)" in text
     assert "unknown answer 'perhaps'; valid: yes, no, unknown" in text
+    assert "unknown answer 'none'; valid: yes, no, unknown" in text, "none is likelier than another"
     assert report["answers"] == {
         "work_related": "yes", "medical_treatment": "no", "lost_consciousness": "unknown",
     }  # fmt: skip
@@ -228,6 +237,7 @@ def test_an_incident_is_settled_by_two_people(lab, run, incidents, tmp_path):
     early = run("incidents", "close", "lab/2", "--note", "done")
     assert_refused(early, "cannot be closed: action 'a longer guard' was not checked")
     incidents("check", "lab/2", "--not-effective", "--how", "it bends")
+    assert "did not help: act anew, or check it again" in run("incidents", "todo").out
     own = ["check", "lab/2", "--effective", "--how", "200 cycles", "--by", "Operator C"]
     assert_refused(run("incidents", *own), "Operator C owns this action")
     incidents(*own[:-2])
@@ -252,8 +262,59 @@ def test_an_incident_is_settled_by_two_people(lab, run, incidents, tmp_path):
         assert said in text, said
     listed = incidents("list", "--status", "closed", "--severity", "major", "--since", "-1d")
     assert [one["name"] for one in listed["incidents"]] == ["lab/2"]
-    assert incidents("list", "--robot", "arm_1")["incidents"] == []
+    assert_refused(run("incidents", "list", "--robot", "arm_1"), "unknown robot 'arm_1'", "arm_2")
     assert run("verify", lab).code == 0
+
+
+def test_a_robot_that_an_option_names_and_the_log_does_not_know_is_noted(lab, run, incidents):
+    note = "note: {} is new in this log; known: {}\n"
+    verbs = [
+        ["add", "x", "--robot", "arm_2"], ["nil", "--since", "-1h", "--robot", " arm_3 "],
+        ["exposure", "--mode", "idle", "--since", "-1h", "--robot", "arm_4"],
+        ["correct", "lab/2", "--reason", "x", "--robot", "arm_5"],
+    ]  # fmt: skip
+    known = ["arm_1"]
+    for verb in verbs:
+        before = run("incidents", *verb, "--by", " ")
+        assert_refused(before, "--by: is empty")
+        done = run("incidents", *verb)
+        robot = verb[-1].strip()
+        assert (done.code, done.err) == (0, note.format(robot, ", ".join(known)))
+        known.append(robot)
+    # Those that are known by now, by incidents, hours or shifts.
+    for robot in known[1:]:
+        assert run("incidents", "nil", "--since", "-1h", "--robot", robot).err == ""
+    assert run("incidents", "add", "x").err == ""
+    assert run("incidents", "nil", "--since", "-1h", "--robot", "").err == "", "of all robots"
+    with_json = run("incidents", "add", "x", "--robot", "mule", "--json")
+    assert json.loads(with_json.out)["kind"] == "report"
+    assert with_json.err.startswith("note: mule is new in this log")
+
+
+def test_what_counts_until_it_is_reviewed_is_shown(lab, run, incidents):
+    incidents("reclassify", "lab/2", "--severity", "major", "--reason", "x")
+    incidents("reclassify", "lab/2", "--severity", "near_miss", "--reason", "x")
+    assert "near_miss (counts as major)" in run("incidents", "list").out
+    assert "counts as arm_1" not in run("incidents", "show", "lab/2").out
+    moved = ["--robot", "arm_2", "--when", "2026-03-01T10:00:00Z", "--reason", "x"]
+    time = incidents("show", "lab/2")["time"][:19]
+    incidents("correct", "lab/2", *moved)
+    assert (
+        f"  counts as arm_1 (real), {time}Z until reviewed\n"
+        in run("incidents", "show", "lab/2").out
+    )
+    for name in ("Operator B", "Operator C"):
+        incidents("review", "lab/2", "--confirm", "--note", "seen", "--by", name)
+    shown = run("incidents", "show", "lab/2").out + run("incidents", "list").out
+    assert "counts as" not in shown
+
+
+def test_one_that_was_dismissed_is_not_said_to_wait_for_its_closure(lab, run):
+    done = run("incidents", "review", "lab/2", "--dismiss", "--note", "a drill")
+    assert "it is near_miss and dismissed now" in done.out
+    assert "can be closed" not in done.out + run("incidents", "show", "lab/2").out
+    again = ["review", "lab/2", "--confirm", "--note", "none", "--by", "Operator B"]
+    assert "it can be closed: robo-eval incidents close lab/2" in run("incidents", *again).out
 
 
 def test_what_was_said_is_printed_to_its_end(lab, run, incidents):
@@ -286,24 +347,39 @@ def test_what_is_left_to_do_is_listed(lab, run, incidents):
     assert [(one["name"], len(one["steps"])) for one in of_c] == [("lab/2", 1)]
     overdue = run("incidents", "todo", "--overdue", "--robot", "arm_1")
     assert (overdue.code, overdue.out) == (0, "lab/incidents.db: nothing is overdue of arm_1\n")
+    nobody = run("incidents", "todo", "--owner", "Operator X")
+    assert_refused(nobody, "unknown owner 'Operator X'; did you mean", "Operator B, Operator C")
+    early = run("incidents", "todo", "--owner", "Operator C", "--overdue")
+    assert early.out == "lab/incidents.db: nothing is overdue for Operator C\n"
     for name in ("lab/2", "lab/3"):
         incidents("review", name, "--dismiss", "--note", "a drill", "--by", "Operator B")
     incidents("review", "lab/3", "--dismiss", "--note", "a drill", "--by", "Operator C")
     done = run("incidents", "todo")
     assert (done.code, done.out) == (0, "lab/incidents.db: nothing is left to do\n")
+    nobody = run("incidents", "todo", "--owner", "Operator X")
+    assert nobody.out == "lab/incidents.db: nothing is left to do for Operator X\n"
 
 
 def test_hours_rates_and_shifts_without_incidents(lab, run, incidents):
     before = run("incidents", "rates")
     assert "no hours were logged" in before.out
     nil = run("incidents", "nil", "--since", "-3h", "--until", "-1h")
-    assert "lab/3: no incident of any robot (real) from" in nil.out
+    assert "lab/3: no incident of any robot of lab (real) from" in nil.out
     contrary = run("incidents", "nil", "--since", "-1h")
     assert "note: the log has incidents in that time: lab/2" in contrary.out
-    worked = ["--mode", "autonomous", "--robot", "arm_1", "--since", "-2h", "--until", "now"]
+    assert "  no robot at work (real), 20" in run("incidents", "exposure").out
+    worked = ["--mode", "autonomous", "--robot", "arm_1", "--since", "-2h"]
     found = incidents("exposure", *worked)
     assert found["hours"]["real"] == pytest.approx(2.0)
-    assert run("incidents", "exposure").out.count("within a shift") == 1
+    text = run("incidents", "exposure").out
+    assert text.count("within a shift") == 1
+    assert "  lab/4 by Operator A (real), 20" in text
+    said = run("incidents", "rates").out
+    assert "  1 of the incidents is not reviewed; it counts as well\n" in said
+    incidents("add", "again", "--when", "-1min")
+    said = run("incidents", "rates").out
+    assert "  2 of the incidents are not reviewed; they count as well\n" in said
+    incidents("review", "lab/6", "--dismiss", "--note", "a drill")
     rates = incidents("rates")["sides"]["real"]
     assert rates["counts"]["near_miss"] == 1
     assert rates["rates_per_1000_h"]["near_miss"]["value"] == pytest.approx(500.0)
@@ -384,6 +460,10 @@ def test_a_checkpoint_kept_elsewhere_shows_a_lost_tail(lab, run, incidents, tmp_
     incidents("add", "and again")
     grown = run("verify", lab, "--checkpoint", "kept.checkpoint")
     assert "Z, covers 3 of 4 records; 1 was added since" in grown.out
+    (tmp_path / "junk").write_text("{}")
+    junk = run("verify", lab, "--checkpoint", "junk")
+    assert_refused(junk, "junk: is no checkpoint of an incident log")
+    assert "Error" not in junk.err
     again = run("incidents", "checkpoint", "--out", "kept.checkpoint")
     assert_refused(again, "kept.checkpoint: exists already; a checkpoint is never written over")
 
@@ -430,9 +510,18 @@ def test_stations_that_were_apart_are_brought_together(lab, run, incidents, tmp_
     assert run("incidents", "merge", "truck.db").out == "truck.db: nothing new\n"
     names = [one["name"] for one in incidents("list")["incidents"]]
     assert sorted(names) == ["lab/2", "truck/2"]
+    away = ["--copy", "--log", "away/incidents.db"]
+    for number in range(3):
+        (tmp_path / f"{number}.jpg").write_text(f"photo {number}")
+    shown = ["--evidence", "0.jpg", "--robot", "cart_2", "--station", "away"]
+    incidents("add", "x", *shown, *away)
+    assert "  1 file of evidence copied\n" in run("incidents", "merge", "away/incidents.db").out
+    incidents("attach", "away/2", "1.jpg", "2.jpg", *away)
+    assert "  2 files of evidence copied\n" in run("incidents", "merge", "away/incidents.db").out
     # As a file of records as well.
-    assert incidents("export", "--out", "all.jsonl") == {"file": "all.jsonl", "rows": 4}
-    assert incidents("merge", "all.jsonl", "--log", "copy.db")[0]["added"] == {"lab": 2, "truck": 2}
+    assert incidents("export", "--out", "all.jsonl") == {"file": "all.jsonl", "rows": 7}
+    (merged,) = incidents("merge", "all.jsonl", "--log", "copy.db")
+    assert merged["added"] == {"away": 3, "lab": 2, "truck": 2}
     assert sorted(records(tmp_path / "copy.db")) == sorted(records(lab))
     assert run("verify", "copy.db").code == 0
 
@@ -442,7 +531,10 @@ def test_tables_go_out_and_come_in(lab, run, incidents, tmp_path):
     before = records(lab)
     assert incidents("import", "all.csv") == {"added": [], "known": 1}
     assert records(lab) == before
-    assert incidents("import", "all.csv", "--log", "other.db")["known"] == 0
+    other = run("incidents", "import", "all.csv", "--log", "other.db")
+    assert other.out.startswith("all.csv: 1 incident was added, 0 known\n")
+    again = run("incidents", "import", "all.csv", "--log", "other.db")
+    assert again.out == "all.csv: 0 incidents were added, 1 known\n"
     (tmp_path / "bad.csv").write_text(
         "source_id,time,severity,robot,description\n1,now,minor,a,b\n"
     )
@@ -465,11 +557,20 @@ def test_accounts_are_made_and_closed_and_no_password_is_shown(lab, run, inciden
     assert incidents("user", "list") == [{"name": name, "roles": ["operator", "reviewer"]}]
     changed = run("incidents", "user", "passwd", name, "--password-stdin", stdin=PASSWORD + "2\n")
     assert changed.code == 0, changed.err
+    other = run(
+        "incidents", "user", "roles", "r. example", "--role", "auditor", "--by", "Operator B"
+    )
+    assert (other.code, other.out) == (0, "account R. Example has other roles: auditor\n")
+    assert incidents("user", "list") == [{"name": name, "roles": ["auditor"]}]
+    last = json.loads(records(lab)[-1])
+    assert (last["by"], last["body"]["roles"]) == ("Operator B", ["auditor"])
+    twice = run("incidents", *add, stdin=PASSWORD + "\n")
+    assert_refused(twice, "'R. Example' is there already", "`robo-eval incidents user roles`")
     assert incidents("user", "remove", name)["roles"] == []
     assert "closed" in run("incidents", "user", "list").out
     assert PASSWORD.encode() not in lab.read_bytes()
     assert [json.loads(content)["body"].get("roles") for content in records(lab)[2:]] == [
-        ["operator", "reviewer"], ["operator", "reviewer"], [],
+        ["operator", "reviewer"], ["operator", "reviewer"], ["auditor"], [],
     ]  # fmt: skip
 
 
@@ -485,7 +586,7 @@ WRONG = {
     "add bad severity": (["add", "x", "-s", "minr"], "did you mean 'minor'"),
     "add bad category": (["add", "x", "-c", "colision"], "did you mean 'collision'"),
     "add bad side": (["add", "x", "--side", "moon"], "unknown side 'moon'"),
-    "add no zone": (["add", "x", "-w", "2026-03-01T09:30"], "--when: ", "no time with its zone"),
+    "add no zone": (["add", "x", "-w", "2026-03-01T09:30"], "--when: ", "names no zone; write it"),
     "add after 2262": (["add", "x", "-w", "2263-01-01T00:00Z"], "zone from 1970 to 2262"),
     "add tomorrow": (["add", "x", "-w", "2200-01-01T00:00:00Z"], "is still to come"),
     "add before 1970": (["add", "x", "-w", "-999999d"], "--when: "),
@@ -496,6 +597,10 @@ WRONG = {
     "add bytes": (["add", "x\udcff"], "is no UTF-8 text"),
     "add bad quantity": (["add", "x", "-q", "81 N"], "is no quantity; write it like force"),
     "add bad answer": (["add", "x", "--answer", "hospital=maybe"], "answers.hospital"),
+    "add no answer": (
+        ["add", "x", "--answer", "hospital=yess"],
+        "answers.hospital: unknown answer 'yess'; valid: yes, no, unknown",
+    ),
     "add no such file": (["add", "x", "-e", "nowhere.jpg"], "nowhere.jpg: no such file"),
     "add no such file to no log": (
         ["add", "x", "-r", "a", "-e", "nowhere.jpg", "--log", "new.db"], "nowhere.jpg: no such file"
@@ -520,9 +625,11 @@ WRONG = {
     "exposure of a robot without mode": (["exposure", "--robot", "arm_1"], "needs --mode"),
     "withdraw nothing": (["withdraw", "lab/9", "--reason", "x"], "no hours and no shift 'lab/9'"),
     "withdraw an incident": (["withdraw", "lab/2", "--reason", "x"], "no hours and no shift"),
+    "list of no robot": (["list", "--robot", "arm_9"], "robot 'arm_9'; did you mean 'arm_1'"),
     "list bad word": (["list", "--severity", "bad"], "unknown severity 'bad'"),
     "list bad period": (["list", "--since", "now", "--until", "-1h"], "--until: "),
     "list since ages ago": (["list", "--since", f"-{'9' * 400}h"], "--since: "),
+    "list too long a text": (["list", "--text", "x" * 60_000], "--text: has 60000 characters"),
     "list bytes": (["list", "--robot", "\udcff"], "is no UTF-8 text"),
     "show bytes": (["show", "\udcff/1"], "is no UTF-8 text"),
     "list bad cursor": (["list", "--after", "x"], "after: 'x' is not what a page gave"),
@@ -567,13 +674,22 @@ WRONG = {
     "capture nothing": (["capture", "nowhere"], "nowhere: no such trial directory"),
     "capture of no trial into no log": (["capture", "lab", "--log", "new.db"], "is no trial"),
     "exposure of nothing": (["exposure", "nowhere"], "nowhere: no such trial directory"),
-    "exposure without robot": (["exposure", "--mode", "idle"], "needs --robot, --since"),
+    "exposure without robot": (["exposure", "--mode", "idle"], "needs --robot and --since"),
+    "exposure for years": (
+        ["exposure", "--mode", "idle", "--robot", "a", "--since", "-80000h"],
+        "--since: one entry covers 366 days at most",
+    ),
     "exposure in no mode": (
         ["exposure", "--mode", "asleep", "--robot", "a", "--since", "-1h", "--until", "now"],
         "unknown mode 'asleep'",
     ),
     "rates of nobody": (["rates", "--robot", "arm_9"], "unknown robot 'arm_9'"),
-    "checkpoint nowhere": (["checkpoint", "--out", "no/where"], "there is no folder"),
+    "checkpoint nowhere": (
+        ["checkpoint", "--out", "no/where", "--key", "new.pem"], "there is no folder"
+    ),
+    "checkpoint in place of its key": (
+        ["checkpoint", "--out", "new.pem", "--key", "./new.pem"], "is the key to sign with"
+    ),
     "checkpoint by no key": (
         ["checkpoint", "--out", "a", "--key", "other.txt"], "other.txt: is no PEM file"
     ),
@@ -621,6 +737,7 @@ WRONG = {
         ["user", "add", "a", "--role", "root", "--password-stdin"], "role 'root'"
     ),
     "passwd of nobody": (["user", "passwd", "a", "--password-stdin"], "no account 'a'"),
+    "roles of nobody": (["user", "roles", "a", "--role", "auditor"], "no account 'a'"),
     "remove nobody": (["user", "remove", "a"], "no account 'a'"),
     "log of something else": (["list", "--log", "other.txt"], "other.txt: "),
     "log of no database": (["list", "--log", f"mysql://a:{PASSWORD}@b/c"], "mysql: "),

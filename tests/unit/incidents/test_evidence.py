@@ -37,6 +37,7 @@ from robo_eval_incidents.evidence import changes_since, read_incidents, state_of
 from robo_eval_incidents.exposure import log_exposure
 from robo_eval_incidents.merge import merge
 from robo_eval_incidents.taxonomy import Category, Severity, Via
+from robo_eval_incidents.workflow import RefusedError
 
 START = 1_772_000_000 * 10**9
 HOUR = 3_600 * 10**9
@@ -97,11 +98,12 @@ def test_drafts_count_dismissed_ones_do_not_and_simulated_ones_are_left_out(
     assert counts(trial) == {"near_miss": 1}
 
 
-def test_a_dismissed_incident_that_was_closed_does_not_count_again(trial, own, say, report):
+def test_a_dismissed_incident_is_not_closed_and_does_not_count_again(trial, own, say, report):
     wrong = say(own, report(happened_ns=START))
     about = {"incident_id": wrong.record_id, "by": "Reviewer B"}
     say(own, Review(verdict="dismissed", note="a test"), **about)
-    say(own, Closure(note="nothing to do"), **about)
+    with pytest.raises(RefusedError, match="was dismissed"):
+        say(own, Closure(note="nothing to do"), **about)
     assert counts(trial) == {}
 
 

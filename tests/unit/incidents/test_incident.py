@@ -225,6 +225,9 @@ def test_what_is_refused(report):
     story.says("B", DISMISSED)
     with pytest.raises(RefusedError, match="asks for no action"):
         story.says("B", Action(what="move the fixture", owner="C"))
+    with pytest.raises(RefusedError, match="was dismissed; nothing is left to do"):
+        story.says("B", Closure(note="done"))
+    story.says("B", CONFIRMED)
     story.says("B", Closure(note="done"))
     with pytest.raises(RefusedError, match="is closed"):
         story.says("C", CONFIRMED)

@@ -20,7 +20,7 @@ import pytest
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import open_log
 from robo_eval_incidents import record as record_module
-from robo_eval_incidents.bodies import Exposure, Nil, Review
+from robo_eval_incidents.bodies import Correction, Exposure, Nil, Review
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.record import GENESIS, Entry, content_digest, new_id, record_of
@@ -352,3 +352,30 @@ def test_two_machines_make_logs_of_different_stations(tmp_path):
         with open_log(tmp_path / name / "incidents.db", make=True) as opened:
             stations.add(opened.station)
     assert len(stations) == 2
+
+
+# Times to come ---------------------------------------------------------------------------------
+
+
+def _in_a_day():
+    return time.time_ns() + 24 * 3_600 * 10**9
+
+
+@pytest.mark.parametrize("via", [Via.CLI, Via.WEB, Via.API, Via.IMPORT])
+def test_what_is_still_to_come_is_refused_at_every_door(log, report, via):
+    filed = log.file(report(), by="Operator A", via=Via.CLI)
+    correction = Correction(fields={"happened_ns": _in_a_day()}, reason="mistyped")
+    for body, about in (
+        (report(happened_ns=_in_a_day()), None),
+        (Nil(start_ns=1, end_ns=_in_a_day()), None),
+        (Exposure(robot="a", side="real", mode="idle", start_ns=_in_a_day(), seconds=1.0), None),
+        (correction, filed.record_id),
+    ):
+        with pytest.raises(InputError, match="is still to come by the clock of this machine"):
+            log.file(body, by="Operator A", via=via, incident_id=about)
+    assert log.heads()["cell-1"].sequence == 2
+
+
+def test_a_rule_speaks_by_the_clock_of_its_robot(log, report):
+    log.file(report(happened_ns=_in_a_day()), by="robo-eval", via=Via.RULE)
+    assert log.heads()["cell-1"].sequence == 2

@@ -317,6 +317,15 @@ def test_a_piece_that_is_gone_is_named(station, with_evidence):
     assert "is not in" in merge(cell.database.path, station("lab")).left[0]
 
 
+def test_a_file_elsewhere_beside_a_log_stays_behind_and_is_named(station, with_evidence):
+    """Nobody who sends records puts a file beside the log of somebody else."""
+    cell, _ = with_evidence("plan.yaml")
+    lab = station("lab")
+    merged = merge(cell.database.path, lab)
+    assert merged.left == ["plan.yaml: is not below incidents/"]
+    assert not (lab.evidence_folder / "plan.yaml").exists()
+
+
 # Any order -------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.bodies import (
     Action,
+    Correction,
     Effectiveness,
     Exposure,
     Nil,
@@ -130,7 +131,7 @@ def test_only_the_period_is_in_it(
         say(log, Nil(start_ns=at_ns, end_ns=at_ns + HOUR_NS, note=f"shift {day}"))
     since_ns = report().happened_ns + 23 * HOUR_NS
     text = text_of(written(log, since_ns, since_ns + 24 * HOUR_NS))
-    assert re.findall(r"of day \d", text) == ["of day 1"]
+    assert set(re.findall(r"of day \d", text)) == {"of day 1"}
     assert re.findall(r"shift \d", text) == ["shift 1"]
     with pytest.raises(InputError, match="not after its begin"):
         written(log, since_ns, since_ns)
@@ -147,6 +148,43 @@ def test_a_period_with_too_many_incidents_is_refused(
     say(filled, report())
     with pytest.raises(InputError, match="choose a shorter one, or export it as CSV"):
         written(filled)
+
+
+def test_rates_and_exposure_come_first_and_digests_last(filled: IncidentLog) -> None:
+    pages = pages_of(written(filled))
+    assert "interval" in pages[0]
+    assert "Exposure\n" in pages[0]
+    text = " ".join("\n".join(pages).split())
+    parts = ("safety score", "Shifts without incidents", "seen on the trace", "The log Log")
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert filled.heads()["cell-1"].sha256 not in pages[0]
+
+
+def test_the_list_says_what_happened_in_its_first_words(filled: IncidentLog) -> None:
+    text = text_of(written(filled))
+    listed = text[text.index("Number Happened") : text.index("Shifts without incidents")]
+    assert "force limit: The gripper pressed on the fixture. Nobody was near." in listed
+    assert "ur5e (real), in control: unknown" in text
+
+
+def test_what_was_corrected_is_listed_as_it_counts(
+    log: IncidentLog, report: Callable[..., Report], say: Callable[..., Record]
+) -> None:
+    said = "The forearm hit the door of the cell, bent it, and stopped there; nobody was near."
+    one = say(log, report(severity="major", robot="arm_3", description=said))
+    later_ns = report().happened_ns + HOUR_NS
+    fields = {"robot": "arm_1", "happened_ns": later_ns}
+    say(log, Correction(fields=fields, reason="wrong arm"), incident_id=one.record_id)
+    text = text_of(written(log))
+    listed = text[text.index("Number Happened") : text.index("Shifts without incidents")]
+    assert "arm_3 (real)" in listed
+    assert "arm_1" not in listed
+    assert "bent it, and stopped …" in listed
+    assert "nobody was near" not in listed
+    assert "Counts as arm_3 (real), 2026-02-25 06:13:20 until reviewed" in text
+    say(log, Review(verdict="confirmed", note="seen"), by="R. Example", incident_id=one.record_id)
+    assert "until reviewed" not in text_of(written(log))
 
 
 def test_pages_are_numbered_and_the_same_content_is_the_same_bytes(

@@ -96,6 +96,20 @@ def test_withdrawn_hours_leave_a_gap_in_their_shift(log: IncidentLog, say: Say) 
     assert (gap.start_ns, gap.end_ns) == (START, START + 8 * HOUR)
 
 
+def test_a_withdrawn_episode_is_no_end_of_its_run(log: IncidentLog, say: Say) -> None:
+    of_run = {"trial": "a" * 64, "episode_id": "e"}
+    say(log, exposure(0, 1, **of_run))
+    middle = say(log, exposure(1, 2, **of_run))
+    say(log, exposure(2, 3, **of_run))
+    stray = say(log, exposure(0, 1, **of_run, start_ns=0))
+    assert [gap.start_ns for gap in hours(log).gaps] == [HOUR]
+    say(log, withdrawal(stray, "its clock was at 1970"))
+    assert hours(log).gaps == ()
+    say(log, withdrawal(middle, "another robot"))
+    (gap,) = hours(log).gaps
+    assert (gap.start_ns, gap.end_ns) == (START + HOUR, START + 2 * HOUR)
+
+
 def test_a_withdrawn_episode_is_not_logged_again(played: Any, log: IncidentLog, say: Say) -> None:
     trial = played()
     assert log_exposure(trial, log) == 6
@@ -197,6 +211,42 @@ def test_what_is_no_time_is_refused(log: IncidentLog, say: Say, name: str) -> No
         find_time(log, name)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_which_of_two_entries_counts_does_not_depend_on_when_they_came(
+    tmp_path: Path, say: Say, order: int
+) -> None:
+    same = {"record_id": new_id(), "by": "robo-eval", "via": Via.RULE}
+    with ExitStack() as stack:
+        a, b, lab = (
+            stack.enter_context(open_log(tmp_path / name / DATABASE, station=name, make=True))
+            for name in ("a", "b", "lab")
+        )
+        say(a, exposure(0, 1), **same)
+        say(b, exposure(0, 2), **same)
+        for source in (a, b)[::order]:
+            merge(source.database.path, lab)
+            hours(lab)
+        assert hours(lab).total() == 1
+        with open_log(lab.database.path, read_only=True) as reading:
+            assert hours(reading).total() == 1
+        assert verify_log(lab.database.path).ok
+
+
+def test_an_id_that_another_station_used_for_something_else_is_withdrawn_all_the_same(
+    tmp_path: Path, say: Say, report: Any
+) -> None:
+    with (
+        open_log(tmp_path / "a" / DATABASE, station="a", make=True) as a,
+        open_log(tmp_path / "b" / DATABASE, station="b", make=True) as b,
+    ):
+        about = say(a, report())
+        say(b, exposure(0, 999), record_id=about.record_id)
+        merge(b.database.path, a)
+        assert find_time(a, about.record_id).name == "b/2"
+        say(a, Withdrawal(withdrawn_id=about.record_id, reason="not of ours"))
+        assert hours(a).total() == 0
+
+
 def test_what_two_stations_logged_is_found_by_either_number(tmp_path: Path, say: Say) -> None:
     same = {"record_id": new_id(), "by": "robo-eval", "via": Via.RULE}
     with (
@@ -222,14 +272,60 @@ def test_incidents_in_a_quiet_shift_are_named(log: IncidentLog, say: Say, report
     say(log, report(happened_ns=START + 9 * HOUR))
     say(log, report(happened_ns=START + 8 * HOUR, robot="arm-2"))
     say(log, report(happened_ns=START + HOUR, side="twin"))
-    found = hours(log).contradicted
-    assert [(one.shift, one.by, one.name) for one in found] == [
-        ("cell-1/2", "Operator B", "cell-1/4"), ("cell-1/3", "Operator A", "cell-1/6"),
-    ]  # fmt: skip
+    first, second = found = hours(log).contradicted
+    assert (first.shift, first.by, first.incidents, first.named[0][1]) == (
+        "cell-1/2", "Operator B", 1, "cell-1/4",
+    )  # fmt: skip
+    assert (second.shift, second.incidents, second.named[0][1]) == ("cell-1/3", 1, "cell-1/6")
     assert hours(log, START + 2 * HOUR).contradicted == found[1:]
     quiet = next(record for record in log.records() if record.sequence == 2)
     say(log, withdrawal(quiet))
     assert hours(log).contradicted == found[1:]
+
+
+def test_a_shift_that_was_not_quiet_has_no_quiet_hours(
+    log: IncidentLog, say: Say, report: Any
+) -> None:
+    say(log, exposure(0, 16))
+    say(log, shift(0, 8))
+    say(log, shift(8, 16))
+    assert standing(log).real.nil_hours == 16
+    for hour in range(5):
+        say(log, report(robot="arm-1", happened_ns=START + hour * HOUR))
+    (found,) = hours(log).contradicted
+    assert (found.incidents, len(found.named)) == (5, 3)
+    assert standing(log).real.nil_hours == 8
+
+
+def test_a_station_speaks_for_its_own_robots(tmp_path: Path, say: Say, report: Any) -> None:
+    with ExitStack() as stack:
+        cell, truck, lab = (
+            stack.enter_context(open_log(tmp_path / name / DATABASE, station=name, make=True))
+            for name in ("cell", "truck", "lab")
+        )
+        say(cell, exposure(0, 8))
+        say(cell, shift(0, 8))
+        say(truck, exposure(0, 8, robot="cart-1"))
+        say(truck, exposure(0, 8, robot="cart-2"))
+        say(truck, report(robot="cart-1", happened_ns=START + HOUR))
+        for source in (cell, truck):
+            merge(source.database.path, lab)
+        assert hours(lab).contradicted == ()
+        assert {row.robot: row.nil_hours for row in hours(lab).rows} == {
+            "arm-1": 8, "cart-1": 0, "cart-2": 0,
+        }  # fmt: skip
+        assert standing(lab, robot="arm-1").real.counts is not None
+        assert standing(lab, robot="cart-2").real.counts is None, "nobody said anything of it"
+
+
+def test_many_shifts_are_looked_through_in_one_go(log: IncidentLog, say: Say, report: Any) -> None:
+    """A shift is compared with the last one only, however many there are."""
+    for number in range(300):
+        say(log, shift(2 * number, 2 * number + 1, robot="arm-1"))
+    say(log, report(robot="arm-1", happened_ns=START + 10 * HOUR))
+    found = hours(log)
+    assert len(found.gaps) == 300
+    assert [one.shift for one in found.contradicted] == ["cell-1/7"]
 
 
 # How they are found

@@ -19,7 +19,7 @@ from robo_eval_incidents.bodies import (
 )
 from robo_eval_incidents.merge import merge
 from robo_eval_incidents.taxonomy import Status, Via
-from robo_eval_incidents.todo import OPEN, todo
+from robo_eval_incidents.todo import OPEN, check_owner, todo
 from robo_eval_incidents.workflow import RefusedError
 
 TODAY = date(2030, 4, 13)
@@ -107,7 +107,7 @@ def test_an_action_that_does_not_help_is_left(log, happen, left, say):
     action_id = say(log, action, incident_id=about).record_id
     failed = Effectiveness(action_id=action_id, is_effective=False, how="it bends")
     say(log, failed, by="C", incident_id=about)
-    said = f"action '{'w' * 57}...' of Operator B was found not to be effective"
+    said = f"action '{'w' * 57}...' of Operator B did not help: act anew, or check it again"
     assert left() == {"x": [said]}
     assert todo(log, today=TODAY)[0].is_overdue
     helped = Effectiveness(action_id=action_id, is_effective=True, how="200 cycles")
@@ -121,6 +121,16 @@ def test_of_a_major_one_its_owner_does_not_check_the_action(log, happen, left):
     step = todo(log, today=TODAY)[0].steps[0]
     assert (step.verb, step.owner, step.not_by) == ("check", "Operator B", ("Operator B",))
     assert left()["x"][0].endswith("; somebody else has to check it")
+
+
+def test_of_an_action_that_did_not_help_nobody_is_told_who_checks_it(log, happen, left, say):
+    about = happen("x", ("R. Example", CONFIRMED), severity="major")
+    action_id = say(log, Action(what="a guard", owner="Operator B"), incident_id=about).record_id
+    failed = Effectiveness(action_id=action_id, is_effective=False, how="it bends")
+    say(log, failed, by="C", incident_id=about)
+    said = "action 'a guard' of Operator B did not help: act anew, or check it again"
+    assert left() == {"x": [said]}
+    assert todo(log, today=TODAY)[0].steps[0].not_by == ("Operator B",)
 
 
 def test_what_is_settled_is_absent(log, happen, left, say):
@@ -157,6 +167,16 @@ def test_only_a_part_is_asked_for(happen, left):
     assert left(owner="Operator C", overdue=True) == {}
     with pytest.raises(UnknownNameError, match="unknown robot 'ur5'; did you mean 'ur5e'"):
         left(robot="ur5")
+
+
+def test_only_a_person_who_owns_nothing_open_where_others_do_is_refused(log, happen, say):
+    check_owner(log, "Operator B")  # nobody owns anything
+    happen("x", ("R. Example", CONFIRMED), ("R. Example", Action(what="a", owner="Operator B")))
+    check_owner(log, "operator  b")
+    with pytest.raises(
+        UnknownNameError, match="unknown owner 'Operator'; did you mean 'Operator B"
+    ):
+        check_owner(log, "Operator")
 
 
 def test_a_log_that_cannot_be_written_says_the_same(log, happen):

@@ -333,6 +333,30 @@ def test_a_milder_severity_says_in_words_that_the_worse_one_still_counts(browse)
     assert not any(words in operator.get(page).text for page in pages)
 
 
+def test_what_was_corrected_says_what_it_still_counts_as(browse) -> None:
+    operator, second = browse("operator"), browse("second")
+    path = f"/incidents/{operator.report(severity='major', robot='arm_3')}"
+    assert "Counts as" not in operator.get(path).text
+    fields = {"robot": "arm_1", "happened": "2026-03-01T08:00:00", "reason": "wrong arm"}
+    assert operator.post(f"{path}/correct", fields).status_code == 303
+    text = " ".join(re.sub(r"<[^>]+>", " ", operator.get(path).text).split())
+    assert "Counts as arm_3 (real), 2026-03-01 09:30:00 UTC until reviewed" in text
+    assert second.post(f"{path}/review", FORMS["review"]).status_code == 303
+    assert "Counts as" not in operator.get(path).text
+
+
+def test_what_was_dismissed_is_not_offered_to_be_closed(browse) -> None:
+    reviewer = browse("reviewer")
+    path = f"/incidents/{reviewer.report()}"
+    assert reviewer.post(f"{path}/review", FORMS["review"]).status_code == 303
+    assert f'action="{path}/close"' in reviewer.get(path).text
+    dismissal = {"verdict": "dismissed", "note": "no incident after all"}
+    assert browse("second").post(f"{path}/review", dismissal).status_code == 303
+    page = reviewer.get(path).text
+    assert f'action="{path}/close"' not in page
+    assert "It can be closed" not in page
+
+
 def test_a_refused_form_keeps_what_was_typed(browse) -> None:
     reviewer = browse("reviewer")
     path = f"/incidents/{reviewer.report(severity='major')}"
@@ -433,6 +457,63 @@ def test_a_nil_report_is_a_record(web, browse) -> None:
     assert operator.post("/nil", nil | {"end": nil["start"]}).status_code == 422
 
 
+def test_a_quiet_shift_with_incidents_names_those_that_count(browse) -> None:
+    operator, reviewer = browse("operator"), browse("reviewer")
+    at = {"robot": "contrary", "happened": "2026-05-01T09:00:00"}
+    counting, dismissed = operator.report(**at), operator.report(**at)
+    operator.report(**at | {"happened": "2026-05-01T16:00:00"})
+    operator.report(**at | {"side": "twin"})
+    nothing = {"verdict": "dismissed", "note": "no incident"}
+    assert reviewer.post(f"/incidents/{dismissed}/review", nothing).status_code == 303
+    nil = {"start": "2026-05-01T08:00:00", "end": "2026-05-01T16:00:00"}
+    for robot in ({"robot": "contrary"}, {}):
+        page = operator.get(operator.post("/nil", nil | robot).headers["location"]).text
+        assert "The log has incidents in that time." in page
+        assert re.findall(r'href="/incidents/([0-9a-f-]{36})"', page) == [counting]
+    other = operator.post("/nil", nil | {"robot": "another"}).headers["location"]
+    for address in (other, "/nil", "/nil?recorded=cell-1/0", "/nil?recorded=x", "/nil?recorded=/"):
+        answer = operator.get(address)
+        assert (answer.status_code, "incidents in that time" in answer.text) == (200, False)
+
+
+def test_many_logged_times_are_folded_and_counted(web, browse, nil) -> None:
+    reviewer = browse("reviewer")
+    days = "since=2026-02-25&until=2026-02-25"
+    for count in range(1, 7):
+        last = web.log.file(nil(count), by="operator", via=Via.WEB)
+        page = reviewer.get(f"/safety?{days}").text
+        times = page[page.index("<h2>Logged times</h2>") :]
+        assert ("<summary>6 entries</summary>" in times) is (count > 5), count
+    answer = reviewer.post(f"/times/{last.record_id}/withdraw", {"reason": "wrong day"})
+    assert answer.status_code == 303
+    page = reviewer.get(answer.headers["location"]).text
+    assert "<details open><summary>" in page, "what was just withdrawn is not folded"
+
+
+def test_a_time_is_withdrawn_by_a_reviewer_and_said_to_be(web, browse, nil) -> None:
+    record = web.log.file(nil(1), by="operator", via=Via.WEB)
+    path, period = f"/times/{record.record_id}/withdraw", {"since": "2026-02-25", "until": ""}
+    for who in ("operator", "auditor"):
+        assert browse(who).post(path, {"reason": "wrong day"}).status_code == 403
+    reviewer = browse("reviewer")
+    refused = reviewer.post(path, {"reason": " ", **period})
+    assert refused.status_code == 422
+    assert "That was not withdrawn." in refused.text
+    assert f"Number cell-1/{record.sequence}: reason: is empty" in refused.text
+    assert 'name="since" value="2026-02-25"' in refused.text
+    made_up = f"/safety?withdrawn=cell-1/{record.sequence}"
+    assert "no longer counts" not in reviewer.get(made_up).text
+    answer = reviewer.post(path, {"reason": "wrong day", **period})
+    assert answer.headers["location"].startswith("/safety?since=2026-02-25&until=&robot=&withdrawn")
+    page = reviewer.get(answer.headers["location"]).text
+    assert f"cell-1/{record.sequence} no longer counts" in page
+    assert "withdrawn</strong> by reviewer: wrong day" in page
+    again = reviewer.post(path, {"reason": "wrong day"})
+    assert again.status_code == 409
+    assert "withdrew it already" in again.text
+    assert reviewer.post(f"/times/{'0' * 8}/withdraw", {"reason": "x"}).status_code == 404
+
+
 # Who looked ------------------------------------------------------------------------------------
 
 
@@ -526,6 +607,8 @@ def test_evidence_is_attached_with_its_digest_and_downloaded(web, browse) -> Non
     operator = browse("operator")
     path = f"/incidents/{operator.report()}"
     (web.site.evidence / "photos").mkdir(exist_ok=True)
+    label = "Path below the folder of the log, where the file must lie already"
+    assert label in operator.get(path).text
     file = web.site.evidence / "photos" / "a b.jpg"
     file.write_bytes(b"picture")
     assert operator.post(f"{path}/attach", {"uri": "photos/a b.jpg"}).status_code == 303

@@ -12,6 +12,8 @@ from robo_eval.core.errors import InputError
 from robo_eval_incidents.bodies import Nil, Report
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.times import find_time
+from robo_eval_incidents.unlogged import Contradicted, speaking_against
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import Person, Posted, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.pages.answers import go_to, status_of
@@ -46,7 +48,9 @@ def report(request: Request, site: ThisSite, form: ThisForm) -> Response:
 def show_nil(request: Request, site: ThisSite, session: Person, recorded: str = "") -> HTMLResponse:
     """The form to report a shift without incidents with."""
     check_record(session.user, Nil)
-    return _form(request, site, session, "nil.html.j2", recorded=recorded[:80])
+    recorded = recorded[:80]
+    contrary = _contrary(site, recorded) if recorded else None
+    return _form(request, site, session, "nil.html.j2", recorded=recorded, contrary=contrary)
 
 
 @router.post("/nil")
@@ -58,6 +62,16 @@ def report_nil(request: Request, site: ThisSite, form: ThisForm) -> Response:
     except InputError as err:
         return _again(request, site, form, "nil.html.j2", err)
     return go_to(request, f"/nil?recorded={record.station}/{record.sequence}")
+
+
+def _contrary(site: Site, name: str) -> Contradicted | None:
+    """What speaks against a shift that was reported to be quiet; None if nothing does."""
+    try:
+        shift = find_time(site.log, name)
+    except InputError:
+        return None  # an address that somebody made up
+    record = site.log.find(shift.record_id)
+    return None if record is None else speaking_against(site.log, record)
 
 
 def _file(site: Site, form: Posted, body: Report | Nil) -> Record:
@@ -88,6 +102,7 @@ def _form(
     *,
     problem: str = "",
     recorded: str = "",
+    contrary: Contradicted | None = None,
     typed: dict[str, str] | None = None,
     status: int = 200,
 ) -> HTMLResponse:
@@ -109,4 +124,5 @@ def _form(
         typed=defaults | forms.again(typed or {}),
         problem=problem,
         recorded=recorded,
+        contrary=contrary,
     )

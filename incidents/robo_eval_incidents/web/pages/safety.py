@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
@@ -85,6 +86,7 @@ def show_safety(
 def withdraw(request: Request, site: ThisSite, form: ThisForm, record_id: str) -> Response:
     """Take back hours, or a shift without incidents, that were logged by mistake."""
     check_record(form.user, Withdrawal)
+    asked = Asked(**{name: form.fields.get(name, "").strip() for name in Asked.__slots__})
     try:
         time = find_time(site.log, record_id)
     except InputError as err:
@@ -97,10 +99,18 @@ def withdraw(request: Request, site: ThisSite, form: ThisForm, record_id: str) -
             record_id=forms.record_id_of(form.fields),
         )
     except InputError as err:
-        asked = Asked(since="", until="", robot="")
-        problem = f"{time.name}: {err}"
-        return _page(request, site, form.session, asked, problem=problem, status=status_of(err))
-    return go_to(request, f"/safety?withdrawn={time.name}#times")
+        return _page(
+            request,
+            site,
+            form.session,
+            asked,
+            problem=f"number {time.name}: {err}",
+            status=status_of(err),
+            failed=time.record_id,
+            reason=form.fields.get("reason", ""),
+        )
+    query = urlencode({**asdict(asked), "withdrawn": time.name})
+    return go_to(request, f"/safety?{query}#times")
 
 
 def _page(
@@ -112,6 +122,8 @@ def _page(
     problem: str = "",
     status: int = 200,
     withdrawn: str = "",
+    failed: str = "",
+    reason: str = "",
 ) -> HTMLResponse:
     found: Standing | None = None
     exposure: Hours | None = None
@@ -136,10 +148,19 @@ def _page(
         times=times,
         more_times=more,
         may_withdraw=may_record(session.user, Withdrawal),
-        withdrawn=withdrawn,
+        withdrawn=withdrawn if withdrawn and _is_withdrawn(site, withdrawn) else "",
+        failed=failed,
+        reason=reason,
         shown=SHOWN,
         real=Side.REAL,
     )
+
+
+def _is_withdrawn(site: Site, name: str) -> bool:
+    try:
+        return find_time(site.log, name).withdrawn_by is not None
+    except InputError:
+        return False  # an address that somebody made up
 
 
 def _found(site: Site, asked: Asked) -> tuple[Standing, Hours, Sequence[LoggedTime], bool]:

@@ -45,7 +45,9 @@ const timeOf = (field) =>
 /** A day with the distance from UTC at which it begins, or the day after it. */
 function dayInZone(day, daysLater) {
   const [year, month, date] = day.split("-").map(Number);
-  const minutes = -new Date(year, month - 1, date + daysLater).getTimezoneOffset();
+  // Where clocks skip midnight, the day begins later than its name.
+  const begin = new Date(year, month - 1, date + daysLater);
+  const minutes = (Date.UTC(year, month - 1, date + daysLater) - begin) / 60_000;
   const [hours, rest] = [Math.trunc(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
   return minutes ? `${day}T00:00${minutes < 0 ? "-" : "+"}${two(hours)}:${two(rest)}` : day;
 }
