@@ -833,10 +833,13 @@ def test_the_page_names_the_command_that_compares_with_a_checkpoint(tmp_path: Pa
     assert done.returncode == 0, done.stderr
 
 
+SECRET = "secret"
+
+
 @pytest.mark.parametrize(
     ("url", "named"),
     [
-        ("postgresql://lab:secret@db.example:5433/log", "postgresql://lab@db.example:5433/log"),
+        (f"postgresql://lab:{SECRET}@db.example:5433/log", "postgresql://lab@db.example:5433/log"),
         ("postgresql://lab@db/log?password=secret&sslmode=require",
          "'postgresql://lab@db/log?sslmode=require'"),
         ("postgresql:///log?host=/run/pg&user=it's", None),

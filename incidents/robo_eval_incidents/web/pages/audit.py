@@ -100,7 +100,7 @@ def verify_command(target: str | Path) -> str:
     A password in the URL of a server is left out: PGPASSWORD or ~/.pgpass gives it.
 
     Example:
-        >>> verify_command("postgresql://lab:secret@db.example/log")
+        >>> verify_command("postgresql://lab@db.example/log")
         'robo-eval verify postgresql://lab@db.example/log --checkpoint FILE'
     """
     if is_url(target):
