@@ -6,6 +6,7 @@ References:
 
 from robo_eval.analysis.aiq.complexity import Complexity, half_samples, mccp, relative
 from robo_eval.analysis.aiq.dissimilarity import (
+    MIXTURES,
     Dissimilarities,
     dissimilarities,
     dissimilarity,
@@ -22,6 +23,7 @@ from robo_eval.analysis.aiq.space import Space, space
 from robo_eval.analysis.aiq.volume import Hull, determinant_volume, hull_volume
 
 __all__ = [
+    "MIXTURES",
     "Complexity",
     "Dissimilarities",
     "Hull",

@@ -1,0 +1,221 @@
+"""Tests that a study can be made of: any Gymnasium task, and sets of labelled examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.spaces.utils import flatdim, flatten
+from numpy.typing import NDArray
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.policy import Policy
+from robo_eval.study.cloning import Examples
+from robo_eval.study.network import Array, Network
+
+_TICK_CAP: Final = 100_000
+"""Where an episode of a task without a time limit is stopped."""
+
+
+class Domain(Protocol):
+    """A test: examples to learn it from, and how well a network does in it.
+
+    Attributes:
+        name: Its name.
+        inputs: Numbers in an observation.
+        outputs: Actions, or classes.
+    """
+
+    name: str
+    inputs: int
+    outputs: int
+
+    def examples(self, count: int, *, seed: int) -> Examples:
+        """What an expert does; the same seed gives the same examples."""
+
+    def performances(self, network: Network, count: int, *, seed: int) -> NDArray[np.float64]:
+        """Performance in [0, 1] of a network in some episodes, shape (count,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A Gymnasium task with discrete actions.
+
+    Attributes:
+        name: What it is called.
+        env: Its Gymnasium id.
+        expert: Whom networks learn it from.
+        kwargs: Keywords of `gymnasium.make`.
+        lowest: The return that is performance 0.
+        highest: The return that is performance 1.
+        wander: How often, while the expert is watched, something else is done than it says, so that
+            examples are also of where networks get that err.
+    """
+
+    name: str
+    env: str
+    expert: Policy
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    lowest: float = 0.0
+    highest: float = 1.0
+    wander: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not self.lowest < self.highest:
+            raise InputError(
+                f"{self.name}: lowest is {self.lowest} and highest {self.highest}; returns between"
+                " them are performances between 0 and 1"
+            )
+        if not 0.0 <= self.wander < 1.0:
+            raise InputError(f"{self.name}: wander is {self.wander}; it must be in [0, 1)")
+        with self._made() as env:
+            if not isinstance(env.action_space, Discrete):
+                raise InputError(
+                    f"{self.name}: {self.env} takes {env.action_space}; studies need discrete"
+                    " actions"
+                )
+            object.__setattr__(self, "inputs", flatdim(env.observation_space))
+            object.__setattr__(self, "outputs", int(env.action_space.n))
+
+    inputs: int = field(init=False)
+    outputs: int = field(init=False)
+
+    def examples(self, count: int, *, seed: int) -> Examples:
+        """What the expert does in states it gets into, and some that it would not.
+
+        Args:
+            count: Ticks that are watched.
+            seed: Of the episodes and of the wandering.
+
+        Raises:
+            InputError: If the expert takes an action that is none of the task's.
+        """
+        rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
+        seen: list[Array] = []
+        done: list[int] = []
+        with self._made() as env:
+            first = int(_actions(env).start)
+            while len(done) < count:
+                self.expert.reset(seed=int(rng.integers(2**31)))
+                observation, _ = env.reset(seed=int(rng.integers(2**31)))
+                is_over = False
+                while not is_over and len(done) < count:
+                    action = int(np.asarray(self.expert.act(observation)))
+                    self._check_action(action, first)
+                    seen.append(_flat(env, observation))
+                    done.append(action - first)
+                    if rng.random() < self.wander:
+                        action = first + int(rng.integers(self.outputs))
+                    observation, _, terminated, truncated, _ = env.step(action)
+                    is_over = terminated or truncated
+        return Examples.of(np.stack(seen), np.array(done))
+
+    def performances(self, network: Network, count: int, *, seed: int) -> NDArray[np.float64]:
+        """Returns of a network as shares of the way from `lowest` to `highest`, at most 1.
+
+        Args:
+            network: Chooses the action of the highest score.
+            count: Episodes.
+            seed: Of the episodes; the same one gives the same episodes.
+        """
+        starts = np.random.SeedSequence([seed, 2]).generate_state(count)
+        found = np.empty(count)
+        with self._made() as env:
+            first = int(_actions(env).start)
+            for episode, start in enumerate(starts):
+                observation, _ = env.reset(seed=int(start >> 1))
+                total = 0.0
+                for _ in range(_TICK_CAP):
+                    action = first + int(network.choose(_flat(env, observation)))
+                    observation, reward, terminated, truncated, _ = env.step(action)
+                    total += float(reward)
+                    if terminated or truncated:
+                        break
+                found[episode] = (total - self.lowest) / (self.highest - self.lowest)
+        return np.clip(found, 0.0, 1.0)
+
+    def _check_action(self, action: int, first: int) -> None:
+        if not first <= action < first + self.outputs:
+            raise InputError(
+                f"{self.name}: the expert took action {action}; there are {self.outputs} from"
+                f" {first} on"
+            )
+
+    @contextmanager
+    def _made(self) -> Iterator[gymnasium.Env[Any, Any]]:
+        try:
+            env = gymnasium.make(self.env, **self.kwargs)
+        except (gymnasium.error.Error, TypeError, ImportError) as err:
+            problem = " ".join(str(err).split())
+            raise InputError(f"{self.name}: {self.env} cannot be made: {problem}") from err
+        try:
+            yield env
+        finally:
+            env.close()
+
+
+def _actions(env: gymnasium.Env[Any, Any]) -> Discrete:
+    assert isinstance(env.action_space, Discrete)
+    return env.action_space
+
+
+def _flat(env: gymnasium.Env[Any, Any], observation: Any) -> Array:  # noqa: ANN401
+    if isinstance(observation, np.ndarray) and observation.ndim == 1:
+        return np.asarray(observation, dtype=np.float32)
+    return np.asarray(flatten(env.observation_space, observation), dtype=np.float32)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Labelled:
+    """A set of labelled examples; performance is the share of others that is labelled rightly.
+
+    Attributes:
+        name: What it is called.
+        train: Examples to learn from.
+        test: Others, to judge by.
+        outputs: Classes.
+    """
+
+    name: str
+    train: Examples
+    test: Examples
+    outputs: int
+
+    def __post_init__(self) -> None:
+        most = max(int(self.train.actions.max()), int(self.test.actions.max()))
+        if most >= self.outputs:
+            raise InputError(f"{self.name}: there is a class {most}, and outputs is {self.outputs}")
+        if self.train.observations.shape[1] != self.test.observations.shape[1]:
+            raise InputError(
+                f"{self.name}: examples to learn from and to judge by differ in length"
+            )
+
+    @property
+    def inputs(self) -> int:
+        """Numbers in an example."""
+        return int(self.train.observations.shape[1])
+
+    def examples(self, count: int, *, seed: int) -> Examples:
+        """Examples to learn from, drawn without replacement as far as there are enough."""
+        rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
+        rows = _drawn(len(self.train), count, rng)
+        return Examples(
+            observations=self.train.observations[rows], actions=self.train.actions[rows]
+        )
+
+    def performances(self, network: Network, count: int, *, seed: int) -> NDArray[np.float64]:
+        """1 for each example to judge by that is labelled rightly, and 0 otherwise."""
+        rng = np.random.default_rng(np.random.SeedSequence([seed, 2]))
+        rows = _drawn(len(self.test), count, rng)
+        chosen = network.choose(self.test.observations[rows])
+        return np.asarray(chosen == self.test.actions[rows], dtype=np.float64)
+
+
+def _drawn(there: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    rounds = [rng.permutation(there) for _ in range(-(-count // there))]
+    return np.concatenate(rounds)[:count]
