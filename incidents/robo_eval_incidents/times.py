@@ -12,6 +12,7 @@ from sqlalchemy import Select, select
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval_incidents.bodies import Exposure, Nil, Withdrawal
+from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record, record_of
@@ -135,11 +136,16 @@ def exposed(
     query = _in_period(query, since_ns, until_ns).order_by(EXPOSED.c.start_ns, EXPOSED.c.record_id)
     with followed(log) as connection:
         rows = connection.execute(query).mappings().all()
-    return [
-        Exposed(**{**row, "side": Side(row["side"]), "mode": Engagement(row["mode"])})
-        for row in rows
-        if row["record_id"] not in withdrawn
-    ]
+    try:
+        return [
+            Exposed(**{**row, "side": Side(row["side"]), "mode": Engagement(row["mode"])})
+            for row in rows
+            if row["record_id"] not in withdrawn and row["end_ns"] - row["start_ns"] >= 0
+        ]
+    except (TypeError, ValueError) as err:
+        raise IncidentLogError(
+            f"{log.name}: the list of hours holds what no record says; `robo-eval verify` says more"
+        ) from err
 
 
 def exposed_robots(log: IncidentLog) -> set[str]:

@@ -207,6 +207,14 @@ def test_a_robot_that_is_new_is_asked_about_once_more(answer):
     assert report["robot"] == "mule 1"
 
 
+def test_the_side_of_a_robot_that_was_a_twin_is_asked(answer, incidents):
+    incidents("add", "stopped", "--robot", "stand_in", "--side", "twin", "--when", "-2h")
+    incidents("add", "stopped", "--robot", "arm_1")
+    text, report = answer("hit it", "", "", "stand_in", "", "")
+    assert "Side" in text
+    assert (report["robot"], report["side"]) == ("stand_in", "twin")
+
+
 def test_what_happened_is_asked_until_something_is_said(answer):
     text, report = answer("", "  ", "hit it", "", "", "", "")
     assert text.count("What happened?") == 3

@@ -30,7 +30,7 @@ from robo_eval_incidents.bodies import (
 )
 from robo_eval_incidents.checkpoint import checkpoints_of
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.exposure import hours
+from robo_eval_incidents.exposure import check_period, hours
 from robo_eval_incidents.page import Filter, list_incidents
 from robo_eval_incidents.record import STATION, content_digest
 from robo_eval_incidents.standing import standing
@@ -324,7 +324,8 @@ def show_times(
     limit: _Limit = 50,
 ) -> TimesShown:
     """Hours and shifts without incidents as they were logged, newest first."""
-    times, more = logged_times(site.log, since_ns, until_ns, robot=robot, limit=limit)
+    check_period(since_ns, until_ns)
+    times, more = logged_times(site.log, since_ns, until_ns, robot=robot or None, limit=limit)
     return TimesShown(times=[TimeShown.model_validate(one) for one in times], more=more)
 
 

@@ -12,6 +12,7 @@ import pytest
 from robo_eval.core.kinds import Side
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.bodies import Exposure, Nil, Withdrawal
+from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.evidence import read_incidents
 from robo_eval_incidents.exposure import hours, log_exposure
 from robo_eval_incidents.log import DATABASE
@@ -350,6 +351,19 @@ def test_changed_lists_of_times_are_found(
     assert verify_log(path).ok
     tamper(statement)
     assert [problem for problem in verify_log(path).problems if message in str(problem.what)]
+
+
+@pytest.mark.parametrize("cell", ["end_ns = 'soon'", "start_ns = x'00'", "side = 'mars'"])
+def test_hours_that_no_record_could_say_are_refused_in_one_line(
+    log: IncidentLog, path: Path, say: Say, tamper: Any, cell: str
+) -> None:
+    say(log, exposure(0, 1))
+    hours(log)
+    log.close()
+    tamper(f"UPDATE exposed SET {cell}")
+    with open_log(path) as again, pytest.raises(IncidentLogError, match="`robo-eval verify` says"):
+        hours(again)
+    assert not verify_log(path).ok
 
 
 @pytest.mark.parametrize("kind", ["nil", "withdrawal"])
