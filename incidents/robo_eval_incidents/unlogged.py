@@ -131,14 +131,15 @@ def gaps_in(
     """
     known = {body: merged(spans) for body, spans in logged.items()}
     at_work: dict[frozenset[Body], list[Span]] = {}
-    watched: dict[tuple[Side, frozenset[Body]], int] = {}
+    watched: dict[tuple[str | None, Side, frozenset[Body]], int] = {}
     for watch in sorted(
         (*_shifts(told), *_runs(log)), key=lambda one: (one.span, one.name, one.robot or "")
     ):
         start, end = clipped(watch.span, since_ns, until_ns)
         # A gap is listed once, however many shifts and runs it is in; they come by their start.
-        until = watched.get((watch.side, watch.bodies), start)
-        watched[watch.side, watch.bodies] = max(end, until)
+        whose = (watch.robot, watch.side, watch.bodies)
+        until = watched.get(whose, start)
+        watched[whose] = max(end, until)
         if watch.bodies not in at_work:
             own = (span for body in watch.bodies for span in known.get(body, ()))
             at_work[watch.bodies] = merged(own)
