@@ -24,6 +24,8 @@ from robo_eval_incidents.text import Line, Name, Prose, Uri
 
 LATEST_NS: Final = 2**63 - 1
 """Times are whole nanoseconds since 1970 that fit into 64 bits."""
+AHEAD_NS: Final = 300 * 10**9
+"""Clocks of two machines may differ by so much: what is later than that is still to come."""
 MOST_EVIDENCE: Final = 50
 MOST_QUANTITIES: Final = 50
 MOST_SECONDS: Final = 31_622_400.0

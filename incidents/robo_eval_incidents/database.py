@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from shlex import quote
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, create_engine, make_url
+from sqlalchemy import URL, Connection, create_engine, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -40,6 +40,8 @@ _CACHE_KIB: Final = 16_000
 """Of the file that SQLite keeps in memory: as much as a search in 100,000 incidents reads."""
 _PATIENCE_S: Final = 20.0
 """How long a server that went away is asked again."""
+_NAMES: Final = 400
+"""Names in one query."""
 _CREATE_LOCK: Final = 7_302_411
 """Advisory lock under which PostgreSQL tables are made: a number of our own."""
 _DRIVER: Final = "postgresql+psycopg"
@@ -242,17 +244,29 @@ def is_url(target: str | Path) -> bool:
     return isinstance(target, str) and "://" in target
 
 
+def chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Names, as many at once as one query asks for."""
+    return (names[start : start + _NAMES] for start in range(0, len(names), _NAMES))
+
+
 def shown(target: str | Path) -> str:
     """What a log is called in messages: never with a password."""
     if not is_url(target):
         return str(target)
     try:
         url = make_url(str(target))
-        # Drivers take one as a parameter, too.
-        secret = {name: "***" for name in url.query if "password" in name.lower()}
+        secret = dict.fromkeys(secrets_in(url), "***")
         return url.update_query_dict(secret).render_as_string(hide_password=True)
     except (ArgumentError, ValueError):
         return "the URL"
+
+
+def secrets_in(url: URL) -> list[str]:
+    """Names of what the query of a URL holds that nobody else may read.
+
+    Drivers take a password as a parameter, too.
+    """
+    return [name for name in url.query if "password" in name.lower()]
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from robo_eval_incidents.bodies import (
     Review,
     Withdrawal,
 )
-from robo_eval_incidents.incident import Incident, incidents_of
+from robo_eval_incidents.incident import Incident, incidents_of, nil_reports
 from robo_eval_incidents.log import open_log
 from robo_eval_incidents.record import Record, content_digest, record_of
 from robo_eval_incidents.schema import RECORDS
@@ -51,7 +51,7 @@ def read_incidents(path: Path) -> Recorded:
     records = [one.record(path) for one in told]
     known = incidents_of(records)
     sides = {incident.counted_report.side for incident in known}
-    sides |= {nil.side for nil in _nils(records)}
+    sides |= {nil.side for _, nil in nil_reports(records)}
     silent = tuple(side for side in noted.PHYSICAL if Side(side) not in sides)
     return Recorded(
         incidents=None if len(silent) == len(noted.PHYSICAL) else _noted(known),
@@ -59,15 +59,6 @@ def read_incidents(path: Path) -> Recorded:
         sha256=_digest(told) if told else None,
         problems=tuple(str(problem.what) for problem in verify_log(path).problems),
     )
-
-
-def _nils(records: Iterable[Record]) -> Iterator[Nil]:
-    """Shifts that were reported to be without incidents, and not withdrawn."""
-    records = list(records)
-    withdrawn = {one.body.withdrawn_id for one in records if isinstance(one.body, Withdrawal)}
-    for record in records:
-        if isinstance(record.body, Nil) and record.record_id not in withdrawn:
-            yield record.body
 
 
 def state_of(path: Path) -> dict[str, Any] | None:

@@ -15,14 +15,12 @@ from robo_eval_incidents.bodies import Exposure
 from robo_eval_incidents.database import IncidentLogError, LostServerError
 from robo_eval_incidents.incident import incident_of
 from robo_eval_incidents.listed import Row, exposed_row, incident_row, said_by
-from robo_eval_incidents.log import IncidentLog, heads_of
+from robo_eval_incidents.log import IncidentLog, heads_of, incidents_in
 from robo_eval_incidents.record import Record, record_of
 from robo_eval_incidents.schema import EXPOSED, METADATA, PAGE, PAGED, RECORDS
 
 _BATCH: Final = 2_000
 """Records that are taken into the tables at once."""
-_CHUNK: Final = 400
-"""Names in one query."""
 _FOLLOW_LOCK: Final = 7_302_412
 """Advisory lock under which the tables are brought up to date: a number of our own."""
 
@@ -108,7 +106,8 @@ def _follow(connection: Connection, log: IncidentLog) -> None:
             changed.update(record.incident_id for record in new if record.incident_id is not None)
             _put_exposed(connection, new)
             _put(connection, PAGED, [{"station": station, "sequence": new[-1].sequence}])
-    _put(connection, PAGE, incident_rows(connection, log.name, sorted(changed)))
+    found = incidents_in(connection, log.name, sorted(changed))
+    _put(connection, PAGE, [incident_row(incident) for incident in found])
 
 
 def _next_records(
@@ -130,28 +129,6 @@ def _next_records(
             " verify` says more"
         )
     return found
-
-
-def incident_rows(connection: Connection, name: str, ids: Sequence[str]) -> list[Row]:
-    """How incidents stand, from their records; those whose report has not arrived are left out.
-
-    Args:
-        connection: A transaction on the log.
-        name: Of the log, for messages.
-        ids: The incidents.
-    """
-    rows = []
-    for start in range(0, len(ids), _CHUNK):
-        chunk = ids[start : start + _CHUNK]
-        records: dict[str, list[Record]] = defaultdict(list)
-        for column in (RECORDS.c.record_id, RECORDS.c.about):
-            query = select(RECORDS.c.content).where(column.in_(chunk))
-            for content in connection.execute(query).scalars():
-                record = record_of(content, where=name)
-                records[str(record.incident_id)].append(record)
-        found = (incident_of(own) for own in records.values())
-        rows += [incident_row(incident) for incident in found if incident is not None]
-    return rows
 
 
 def _put_exposed(connection: Connection, records: Sequence[Record]) -> None:

@@ -15,9 +15,11 @@ from robo_eval_incidents.bodies import (
     Correction,
     Effectiveness,
     Evidence,
+    Nil,
     Reclassification,
     Report,
     Review,
+    Withdrawal,
     plain,
 )
 from robo_eval_incidents.history import Told, told
@@ -330,6 +332,22 @@ def incidents_of(records: Iterable[Record]) -> list[Incident]:
             by_incident[record.incident_id].append(record)
     found = [incident for own in by_incident.values() if (incident := incident_of(own))]
     return sorted(found, key=lambda one: (one.report.happened_ns, one.incident_id))
+
+
+def nil_reports(records: Iterable[Record]) -> list[tuple[Record, Nil]]:
+    """Reports of shifts without incidents among some records, without those that were withdrawn.
+
+    Args:
+        records: The records, withdrawals included.
+    """
+    found: list[tuple[Record, Nil]] = []
+    withdrawn: set[str] = set()
+    for record in records:
+        if isinstance(record.body, Nil):
+            found.append((record, record.body))
+        elif isinstance(record.body, Withdrawal):
+            withdrawn.add(record.body.withdrawn_id)
+    return [(record, nil) for record, nil in found if record.record_id not in withdrawn]
 
 
 def unknown_incident(name: str) -> InputError:

@@ -11,17 +11,16 @@ from typing import Final
 from sqlalchemy import Column, Connection, func, or_, select
 
 from robo_eval_incidents.bodies import Exposure, Report
-from robo_eval_incidents.followed import followed_until, incident_rows
-from robo_eval_incidents.listed import Row, Said, exposed_row, first_row
-from robo_eval_incidents.log import heads_of
+from robo_eval_incidents.database import chunks
+from robo_eval_incidents.followed import followed_until
+from robo_eval_incidents.listed import Row, Said, exposed_row, first_row, incident_row
+from robo_eval_incidents.log import heads_of, incidents_in
 from robo_eval_incidents.schema import EXPOSED, PAGE, RECORDS
 
 _TABLES: Final = {Report.kind: PAGE, Exposure.kind: EXPOSED}
 """The list of what records of some kinds say."""
 _BATCH: Final = 2_000
 """Records that are looked at at once."""
-_CHUNK: Final = 400
-"""Names in one query."""
 _SOME: Final = 100
 """Rows that are named before it is enough."""
 
@@ -133,11 +132,10 @@ def _beside(connection: Connection) -> Iterator[tuple[Said, Row | None]]:
 
 
 def _changed_differences(connection: Connection, name: str, ids: Sequence[str]) -> Iterator[str]:
-    for start in range(0, len(ids), _CHUNK):
-        chunk = ids[start : start + _CHUNK]
+    for chunk in chunks(ids):
         query = select(PAGE).where(PAGE.c.incident_id.in_(chunk))
         rows = {row["incident_id"]: dict(row) for row in connection.execute(query).mappings()}
-        for wanted in incident_rows(connection, name, chunk):
+        for wanted in map(incident_row, incidents_in(connection, name, chunk)):
             row = rows.get(wanted["incident_id"])
             if row != wanted:
                 yield _difference(wanted, wanted, row)

@@ -6,6 +6,7 @@ import re
 import secrets
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.log.provenance import software
 from robo_eval_incidents import workflow
 from robo_eval_incidents.bodies import (
+    AHEAD_NS,
     RECORD_ID,
     Body,
     Correction,
@@ -33,6 +35,7 @@ from robo_eval_incidents.bodies import (
 from robo_eval_incidents.database import (
     Database,
     IncidentLogError,
+    chunks,
     create,
     driver_errors,
     is_conflict,
@@ -51,6 +54,7 @@ from robo_eval_incidents.record import (
     content_digest,
     new_id,
     now,
+    place_of,
     record_of,
 )
 from robo_eval_incidents.schema import META, RECORDS, STATIONS, is_kind
@@ -62,14 +66,9 @@ DATABASE: Final = "incidents.db"
 """Name of the incident log in a trial directory."""
 EVIDENCE: Final = "incidents"
 """Folder beside a log file in which pieces of traces are kept."""
-_NUMBERED: Final = re.compile(r"(?P<station>[^/]+)/(?P<sequence>[0-9]{1,15})")
 _ID: Final = re.compile(r"[0-9a-f-]{8,36}")
 _PAGE: Final = 2_000
-_CHUNK: Final = 400
-"""Names in one query."""
 _TRIES: Final = 20
-_AHEAD_NS: Final = 300 * 10**9
-"""Clocks of two machines may differ by so much."""
 
 _RECORD: Final = ("station", "sequence", "record_id", "about", "content", "sha256")
 _HEAD: Final = ("sequence", "sha256", "time_ns", "monotonic_ns", "boot_id")
@@ -395,30 +394,17 @@ class IncidentLog:
         return incidents_of(self.records())
 
     def incidents_with(self, ids: Sequence[str]) -> Iterator[Incident]:
-        """Some incidents as they stand; those whose report has not arrived are left out.
-
-        Args:
-            ids: Their ids, each once.
-        """
-        for start in range(0, len(ids), _CHUNK):
-            chunk = ids[start : start + _CHUNK]
+        """Some incidents as they stand; see `incidents_in`."""
+        for chunk in chunks(ids):
             with self.database.reading() as connection:
-                contents = [
-                    content
-                    for column in (RECORDS.c.record_id, RECORDS.c.about)
-                    for content in connection.execute(
-                        select(RECORDS.c.content).where(column.in_(chunk))
-                    ).scalars()
-                ]
-            yield from incidents_of(map(self._record, contents))
+                found = list(incidents_in(connection, self.name, chunk))
+            # Whoever goes through them holds no connection meanwhile.
+            yield from found
 
     def _id_of(self, connection: Connection, name: str) -> str:
         query = select(RECORDS.c.record_id).distinct().limit(2)
-        if numbered := _NUMBERED.fullmatch(name):
-            query = query.where(
-                RECORDS.c.station == numbered["station"],
-                RECORDS.c.sequence == int(numbered["sequence"]),
-            )
+        if place := place_of(name):
+            query = query.where(RECORDS.c.station == place[0], RECORDS.c.sequence == place[1])
         elif _ID.fullmatch(name):
             query = query.where(
                 RECORDS.c.record_id >= name,
@@ -552,6 +538,28 @@ def station_name(name: str) -> str:
     return name
 
 
+def incidents_in(connection: Connection, name: str, ids: Sequence[str]) -> Iterator[Incident]:
+    """Some incidents as they stand; those whose report has not arrived are left out.
+
+    Args:
+        connection: A transaction on the log.
+        name: Of the log, for messages.
+        ids: Their ids, each once.
+
+    Yields:
+        The incidents, in the order of their ids.
+    """
+    for chunk in chunks(ids):
+        records: dict[str, list[Record]] = defaultdict(list)
+        for column in (RECORDS.c.record_id, RECORDS.c.about):
+            query = select(RECORDS.c.content).where(column.in_(chunk))
+            for content in connection.execute(query).scalars():
+                record = record_of(content, where=name)
+                records[str(record.incident_id)].append(record)
+        found = (incident_of(records[incident_id]) for incident_id in chunk)
+        yield from (incident for incident in found if incident is not None)
+
+
 def heads_of(connection: Connection) -> dict[str, Head]:
     """How far each station has got, by name."""
     query = select(STATIONS.c.station, *(STATIONS.c[name] for name in _HEAD))
@@ -619,7 +627,7 @@ def _check_past(body: Body, newest_ns: int) -> None:
             named, time_ns = "end", body.end_ns
         case _:
             return
-    if time_ns > max(time.time_ns(), newest_ns) + _AHEAD_NS:
+    if time_ns > max(time.time_ns(), newest_ns) + AHEAD_NS:
         raise InputError(
             f"{named}: {shown_time(time_ns)} is still to come by the clock of this machine; give"
             " the time at which it happened"

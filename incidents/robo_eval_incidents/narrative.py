@@ -60,6 +60,15 @@ class Step:
     text: str = ""
     changes: tuple[Change, ...] = ()
 
+    def lines(self, arrow: str) -> list[str]:
+        """What it did, what it changed, and what its author said.
+
+        Args:
+            arrow: What stands between a value before and after.
+        """
+        changed = (f"{one.name}: {one.before} {arrow} {one.after}" for one in self.changes)
+        return [self.title, *changed, *([self.text] if self.text else [])]
+
 
 def history(incident: Incident, *, views: bool = False) -> Iterator[Step]:
     """Every record of an incident, oldest first.

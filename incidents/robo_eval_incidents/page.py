@@ -125,7 +125,7 @@ def list_incidents(
     Raises:
         InputError: If `after` is none that a page gave.
     """
-    query = _filtered(select(*_SHOWN), wanted or Filter())
+    query = filtered(select(*_SHOWN), wanted or Filter())
     place = tuple_(PAGE.c.happened_ns, PAGE.c.incident_id)
     if after is not None:
         found = _CURSOR.fullmatch(after)
@@ -143,7 +143,7 @@ def list_incidents(
 def tally(log: IncidentLog, wanted: Filter | None = None) -> dict[tuple[str, str], int]:
     """How many incidents count, by side and by the severity they count at."""
     columns = (PAGE.c.side, PAGE.c.counted_severity)
-    query = _filtered(select(*columns, func.count()), wanted or Filter())
+    query = filtered(select(*columns, func.count()), wanted or Filter())
     with followed(log) as connection:
         rows = connection.execute(query.where(PAGE.c.counts == 1).group_by(*columns))
         return {(side, severity): count for side, severity, count in rows}
@@ -156,7 +156,8 @@ def robots(log: IncidentLog) -> list[str]:
     return sorted(found | exposed_robots(log))
 
 
-def _filtered(query: Select[Any], wanted: Filter) -> Select[Any]:
+def filtered(query: Select[Any], wanted: Filter) -> Select[Any]:
+    """A query of the table of incidents, for those only that are asked for."""
     for name in ("side", "robot", "severity", "category", "status", "episode_id"):
         value = getattr(wanted, name)
         if value is not None:

@@ -269,13 +269,7 @@ class _Document:
                 (
                     _time(step.record.at.time_ns),
                     f"{step.record.by} ({step.record.via.value})",
-                    "\n".join(
-                        [
-                            step.title,
-                            *(f"{one.name}: {one.before} → {one.after}" for one in step.changes),
-                            *([step.text] if step.text else []),
-                        ]
-                    ),
+                    "\n".join(step.lines("→")),
                 )
                 for step in history(incident)
             ],

@@ -22,6 +22,7 @@ from robo_eval_incidents.taxonomy import Via
 
 STATION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a station may be called."""
+_NUMBERED: Final = re.compile(r"(?P<station>[^/]+)/(?P<sequence>[0-9]{1,15})")
 _KIND: Final = re.compile(r'"kind"\s*:\s*"([a-z]+)"')
 GENESIS: Final = "0" * 64
 """What the first record of a station names as the digest of the one before it."""
@@ -257,6 +258,12 @@ def new_id() -> str:
     value &= ~(0xF << 76 | 0x3 << 62)
     text = f"{value | 0x7 << 76 | 0x2 << 62:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def place_of(name: str) -> tuple[str, int] | None:
+    """Station and number of a record that is named by them, such as `lab/2`; None if by its id."""
+    found = _NUMBERED.fullmatch(name)
+    return None if found is None else (found["station"], int(found["sequence"]))
 
 
 def now() -> Instant:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TextIO
 
 from pydantic import AfterValidator, ConfigDict, Field
-from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
@@ -25,12 +23,11 @@ from robo_eval_incidents.bodies import (
     RecordId,
     Sha256,
 )
-from robo_eval_incidents.incident import Incident, incident_of
+from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.merge import EXPORT_SUFFIX, export_records
 from robo_eval_incidents.page import Filter, list_incidents
-from robo_eval_incidents.record import Record, now, record_of
-from robo_eval_incidents.schema import RECORDS
+from robo_eval_incidents.record import now
 from robo_eval_incidents.tables_cells import (
     answers_cell,
     evidence_cell,
@@ -171,25 +168,14 @@ def rows(log: IncidentLog, wanted: Filter | None = None) -> Iterator[Row]:
     after: str | None = None
     while True:
         page = list_incidents(log, wanted, after=after, limit=_PAGE)
-        found = _incidents(log, [row.incident_id for row in page.rows])
+        # All of them at once, because one by one takes long.
+        shown = log.incidents_with([row.incident_id for row in page.rows])
+        found = {incident.incident_id: incident for incident in shown}
         for row in page.rows:
             yield row_of(found[row.incident_id])
         if page.next is None:
             return
         after = page.next
-
-
-def _incidents(log: IncidentLog, ids: Sequence[str]) -> dict[str, Incident]:
-    """Incidents as they stand, by id; of all of them at once, because one by one takes long."""
-    records: dict[str, list[Record]] = defaultdict(list)
-    with log.database.reading() as connection:
-        for column in (RECORDS.c.record_id, RECORDS.c.about):
-            query = select(RECORDS.c.content).where(column.in_(ids))
-            for content in connection.execute(query).scalars():
-                record = record_of(content, where=log.name)
-                records[str(record.incident_id)].append(record)
-    found = (incident_of(own) for own in records.values())
-    return {incident.incident_id: incident for incident in found if incident is not None}
 
 
 def row_of(incident: Incident) -> Row:

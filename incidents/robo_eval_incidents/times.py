@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Select, select
 
@@ -15,13 +15,10 @@ from robo_eval_incidents.bodies import Exposure, Nil, Withdrawal
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.record import Record, record_of
+from robo_eval_incidents.record import Record, place_of, record_of
 from robo_eval_incidents.schema import EXPOSED, PAGE, RECORDS, is_kind
 from robo_eval_incidents.spans import Span, clipped
 from robo_eval_incidents.taxonomy import Engagement
-
-_DIGITS: Final = 15
-"""No station has written so many records that their number is longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,10 +307,9 @@ def find_time(log: IncidentLog, name: str) -> LoggedTime:
 def _named(log: IncidentLog, name: str) -> list[Record]:
     """Records of an id, of which other stations may have some, or the one with a number."""
     query = select(RECORDS.c.content).where(RECORDS.c.record_id == name)
-    station, _, number = name.rpartition("/")
-    if number.isascii() and number.isdecimal() and len(number) <= _DIGITS:
+    if place := place_of(name):
         query = select(RECORDS.c.content).where(
-            RECORDS.c.station == station, RECORDS.c.sequence == int(number)
+            RECORDS.c.station == place[0], RECORDS.c.sequence == place[1]
         )
     with log.database.reading() as connection:
         contents = connection.execute(query.order_by(RECORDS.c.station)).scalars().all()

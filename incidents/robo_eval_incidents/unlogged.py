@@ -15,6 +15,7 @@ from robo_eval.log.evidence import PHYSICAL
 from robo_eval_incidents.bodies import Nil
 from robo_eval_incidents.followed import followed
 from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.page import Filter, filtered
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import EXPOSED, PAGE
 from robo_eval_incidents.spans import Span, clipped, holds, merged, without
@@ -276,9 +277,4 @@ def speaking_against(log: IncidentLog, record: Record) -> Contradicted | None:
 
 def _happened(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
     """Only incidents of a period that count."""
-    query = query.where(PAGE.c.counts == 1)
-    if since_ns is not None:
-        query = query.where(PAGE.c.happened_ns >= since_ns)
-    if until_ns is not None:
-        query = query.where(PAGE.c.happened_ns < until_ns)
-    return query
+    return filtered(query, Filter(since_ns=since_ns, until_ns=until_ns)).where(PAGE.c.counts == 1)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, logsumexp
 
-from robo_eval.analysis.arrays import as_numbers, check_shares
+from robo_eval.analysis.arrays import as_numbers, check_shares, episode_rows, resampled_means
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.estimate import Estimate
 
@@ -301,19 +301,11 @@ def auc_interval(
         raise InputError(f"level is {level}; it must be between 0 and 1")
     if resamples < 1:
         raise InputError(f"resamples is {resamples}; it must be 1 or more")
-    rows = [as_numbers(f"episodes[{index}]", row) for index, row in enumerate(episodes)]
-    if not rows:
+    if not len(episodes):
         raise InputError("episodes is empty; name at least one domain")
-    for index, row in enumerate(rows):
-        if row.ndim != 1 or not len(row):
-            raise InputError(f"episodes[{index}] has no episode")
-        check_shares(f"episodes[{index}]", row)
+    rows = episode_rows(episodes)
     means = np.array([row.mean() for row in rows])
-    rng = np.random.default_rng(seed)
-    drawn = np.stack(
-        [row[rng.integers(len(row), size=(resamples, len(row)))].mean(axis=1) for row in rows],
-        axis=1,
-    )
+    drawn = resampled_means(rows, resamples, seed)
     low, high = np.quantile(
         np.asarray(auc(drawn, weights=weights, floor=floor)), [(1 - level) / 2, (1 + level) / 2]
     )

@@ -27,8 +27,6 @@ STATION_VARIABLE: Final = "ROBO_EVAL_STATION"
 """Environment variable that names the station that writes."""
 OPERATOR_VARIABLE: Final = "ROBO_EVAL_OPERATOR"
 """Environment variable that names who writes."""
-_FUTURE_NS: Final = 300 * 10**9
-"""Clocks of two machines may differ by so much."""
 _AGO: Final = re.compile(r"-(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|min|h|d)")
 _UNITS_NS: Final = {"s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
 _TIMES: Final = "2026-03-01T09:30:00+01:00, now, or -10min (s, min, h, d)"
@@ -250,9 +248,10 @@ def past_of(text: str, option: str) -> int:
         InputError: If it is none, or is still to come.
     """
     from robo_eval.core.errors import InputError
+    from robo_eval_incidents.bodies import AHEAD_NS
 
     found = time_of(text, option)
-    if found > _now_ns() + _FUTURE_NS:
+    if found > _now_ns() + AHEAD_NS:
         raise InputError(f"{option}: {text} is still to come; give the time at which it happened")
     return found
 
@@ -340,7 +339,6 @@ def say_open(incident: Incident) -> None:
     """What is left to do until an incident may be closed."""
     from robo_eval_incidents.taxonomy import Status
 
-    # One that was dismissed can be closed too, but nobody has to.
     if incident.status in (Status.CLOSED, Status.DISMISSED):
         return
     lacking = incident.open_points

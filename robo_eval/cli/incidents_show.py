@@ -216,8 +216,7 @@ def _print_incident(incident: Incident) -> None:
     if incident.counted_severity is not incident.severity:
         say(f"  counts as {incident.counted_severity} until it is reviewed")
     say(f"  {when(report.happened_ns)}, {report.robot} ({report.side}), {report.engagement}")
-    places = [(one.robot, one.side, one.happened_ns) for one in (report, counted)]
-    if places[0] != places[1]:
+    if incident.counts_elsewhere:
         where = f"{counted.robot} ({counted.side}), {when(counted.happened_ns)}"
         say(f"  counts as {where} until reviewed")
     for title, value in (
@@ -251,13 +250,7 @@ def _print_records(incident: Incident) -> None:
                 f"{step.record.station}/{step.record.sequence}",
                 when(step.record.at.time_ns),
                 f"{step.record.by} ({step.record.via})",
-                "\n".join(
-                    [
-                        step.title,
-                        *(f"{one.name}: {one.before} -> {one.after}" for one in step.changes),
-                        *([step.text] if step.text else []),
-                    ]
-                ),
+                "\n".join(step.lines("->")),
             )
             for step in history(incident, views=True)
         ],

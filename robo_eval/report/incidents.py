@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
@@ -15,6 +15,7 @@ from robo_eval.log.incident_log import DATABASE
 from robo_eval.report.words import count, shortened, spaced, thousands
 
 _LOG: Final = "robo_eval_incidents.log"
+_INCIDENT: Final = "robo_eval_incidents.incident"
 _MOST: Final = 100
 """Incidents that are listed; the worst and oldest go first where there are more."""
 _LONGEST: Final = 300
@@ -80,7 +81,8 @@ def incident_list(trial: Path) -> IncidentList | None:
     # By name: a report rests on nothing that writes incidents.
     with import_module(_LOG).open_log(path, read_only=True) as log:
         incidents = log.incidents()
-        nils = _nils(log.records())
+        reports = import_module(_INCIDENT).nil_reports(log.records())
+        nils = len({record.record_id for record, _ in reports})
     if not incidents and not nils:
         return None
     shown = sorted(incidents, key=lambda one: -one.severity.rank)[:_MOST]
@@ -91,13 +93,6 @@ def incident_list(trial: Path) -> IncidentList | None:
         text=_text(incidents, nils),
         more=_more(rest),
     )
-
-
-def _nils(records: Iterable[Any]) -> int:
-    """How many shifts were reported to be without incidents, but for withdrawn reports."""
-    told = [record for record in records if record.kind in {"nil", "withdrawal"}]
-    nils = {record.record_id for record in told if record.kind == "nil"}
-    return len(nils - {one.body.withdrawn_id for one in told if one.kind == "withdrawal"})
 
 
 def _more(rest: int) -> str:

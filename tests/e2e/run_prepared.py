@@ -14,9 +14,16 @@ from typing import Any
 
 import alembic.command  # noqa: F401
 import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
+import pandas as pd  # noqa: F401
+import pyarrow.parquet  # noqa: F401
+import scipy.stats  # noqa: F401
 import sqlalchemy.dialects.sqlite  # noqa: F401
 import typer
 
+import robo_eval.gates.trial
+import robo_eval.log.importer
+import robo_eval.log.verify
+import robo_eval.report.build  # noqa: F401
 import robo_eval_incidents.accounts
 import robo_eval_incidents.capture
 import robo_eval_incidents.checkpoint
@@ -44,6 +51,8 @@ def become(job: dict[str, Any]) -> None:
     if job.get("as_nobody") and os.getuid() == 0:
         os.setuid(NOBODY)
     sys.argv = ["robo-eval", *job["arguments"]]
+    # Where `python -m` would find modules: the folder of this file is no such place.
+    sys.path[0] = job["folder"]
 
 
 def play() -> int:

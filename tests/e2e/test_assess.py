@@ -74,6 +74,12 @@ def lab(tmp_path: Path) -> Path:
     return tmp_path / "lab"
 
 
+@pytest.fixture
+def cli(quick_cli: Any) -> Any:
+    """The quick one: `test_flow` and `test_incident_evidence` start these verbs from nothing."""
+    return quick_cli
+
+
 def gates(found: dict[str, Any], level: int) -> dict[str, Any]:
     return {gate["id"]: gate for gate in found["gates"] if gate["level"] == level}
 

@@ -19,6 +19,12 @@ PROGRAM = Path(__file__).parents[2] / "examples" / "archetypes.py"
 AXES = ["A", "G", "P", "M", "T", "R", "S", "E", "W", "$"]
 
 
+@pytest.fixture
+def cli(quick_cli: Any) -> Any:
+    """The quick one: `test_flow` and `test_incident_evidence` start these verbs from nothing."""
+    return quick_cli
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The synthetic robot that improves itself."""

@@ -115,14 +115,14 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_bad_plan(cli, tmp_path, name):
+def test_bad_plan(quick_cli, tmp_path, name):
     change, *words = PLANS[name]
     key = change.partition(":")[0]
     kept = [line for line in PLAN.strip().splitlines() if line.partition(":")[0] != key]
     if "traces:" in change:
         kept = [line for line in kept if not line.startswith("traces")]
     (tmp_path / "plan.yaml").write_text("\n".join([*kept, change]) + "\n")
-    result = cli("run", "plan.yaml", "--out", "trial")
+    result = quick_cli("run", "plan.yaml", "--out", "trial")
     assert_refused(result, *words)
     assert not (tmp_path / "trial").exists()
 
@@ -143,33 +143,36 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_bad_command(cli, tmp_path, name):
+def test_bad_command(quick_cli, tmp_path, name):
     (tmp_path / "plan.yaml").write_text(PLAN)
     (tmp_path / "empty").mkdir()
     arguments, *words = COMMANDS[name]
-    assert_refused(cli(*arguments), *words)
+    assert_refused(quick_cli(*arguments), *words)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "plan.yaml"]
 
 
-def test_unknown_verb_and_option_name_the_nearest(cli):
-    assert_refused(cli("verfy"), "verify")
-    assert_refused(cli("levels", "--jsn"), "--json")
+def test_unknown_verb_and_option_name_the_nearest(quick_cli):
+    assert_refused(quick_cli("verfy"), "verify")
+    assert_refused(quick_cli("levels", "--jsn"), "--json")
     # An abbreviation is not an option.
-    assert_refused(cli("levels", "--js"), "--json")
+    assert_refused(quick_cli("levels", "--js"), "--json")
 
 
-def test_new_run_into_anything_else_is_refused(cli, finished_trial, tmp_path):
+def test_new_run_into_anything_else_is_refused(quick_cli, finished_trial, tmp_path):
     (tmp_path / "plan.yaml").write_text(PLAN)
     before = fingerprint(finished_trial)
-    result = cli("run", "plan.yaml", "--out", finished_trial)
+    result = quick_cli("run", "plan.yaml", "--out", finished_trial)
     assert_refused(result, "robo-eval resume")
     assert fingerprint(finished_trial) == before
     other = tmp_path / "thesis"
     other.mkdir()
     (other / "chapter1.tex").write_text("precious")
-    assert_refused(cli("run", "plan.yaml", "--out", other), "thesis")
-    assert_refused(cli("run", "plan.yaml", "--out", other / "chapter1.tex"), "chapter1.tex")
-    assert_refused(cli("run", "plan.yaml", "--out", other / "chapter1.tex" / "x"), "chapter1.tex")
+    for out, named in (
+        (other, "thesis"),
+        (other / "chapter1.tex", "chapter1.tex"),
+        (other / "chapter1.tex" / "x", "chapter1.tex"),
+    ):
+        assert_refused(quick_cli("run", "plan.yaml", "--out", out), named)
     assert fingerprint(other) == fingerprint(other)
     assert (other / "chapter1.tex").read_text() == "precious"
 
@@ -213,7 +216,7 @@ def damage(name: str) -> Callable[[Path], object]:
         "manifest not json", "manifest not an object",
     ],
 )  # fmt: skip
-def test_damaged_trial_directory(cli, finished_trial, tmp_path, name):
+def test_damaged_trial_directory(quick_cli, finished_trial, tmp_path, name):
     trial = tmp_path / "trial"
     shutil.copytree(finished_trial, trial)
     with sqlite3.connect(trial / "episodes.db") as database:
@@ -222,17 +225,17 @@ def test_damaged_trial_directory(cli, finished_trial, tmp_path, name):
     before = fingerprint(trial)
     named = {"pl": "plan.yaml", "ma": "manifest.json"}.get(name[:2], "episodes.db")
     for verb in ("metrics", "resume", "report"):
-        assert_refused(cli(verb, trial), named)
+        assert_refused(quick_cli(verb, trial), named)
         assert fingerprint(trial) == before, verb
-    result = cli("verify", trial)
+    result = quick_cli("verify", trial)
     assert result.code in (1, 2)
     assert "Traceback" not in result.err
     assert named in result.out + result.err
 
 
-def test_unwritable_output_is_refused_before_the_first_tick(cli, tmp_path):
+def test_unwritable_output_is_refused_before_the_first_tick(quick_cli, tmp_path):
     (tmp_path / "plan.yaml").write_text(PLAN)
-    result = cli("run", "plan.yaml", "--out", "/proc/trial")
+    result = quick_cli("run", "plan.yaml", "--out", "/proc/trial")
     assert_refused(result, "/proc/trial")
 
 

@@ -75,14 +75,14 @@ def test_policies_of_one_trial(cli, trials):
     assert re.search(r"random\s+2\s+2\s+0\.00", result.out)
 
 
-def test_help_has_an_example(cli):
-    result = cli("compare", "--help")
+def test_help_has_an_example(quick_cli):
+    result = quick_cli("compare", "--help")
     assert result.code == 0
     assert "robo-eval compare runs/demo/sim" in result.out
 
 
-def test_policies_of_several_trials(cli, trials):
-    result = cli("compare", trials["two"], trials["one"], "--json")
+def test_policies_of_several_trials(quick_cli, trials):
+    result = quick_cli("compare", trials["two"], trials["one"], "--json")
     assert result.code == 0, result.err
     found = json.loads(result.out)
     assert found["verified"] is True
@@ -97,16 +97,16 @@ def test_policies_of_several_trials(cli, trials):
     assert "no difference shown" in tie["text"]
 
 
-def test_a_name_that_two_trials_share_gets_that_of_its_directory(cli, trials):
-    result = cli("compare", trials["two"], trials["again"])
+def test_a_name_that_two_trials_share_gets_that_of_its_directory(quick_cli, trials):
+    result = quick_cli("compare", trials["two"], trials["again"])
     assert result.code == 0, result.err
     assert "two/balancer - again/balancer" in result.out
     assert "6 pairs" in result.out  # of the six seeds that both played
     assert "left out: up to 2 episodes" in result.out
 
 
-def test_other_tests_are_refused_and_every_field_is_named(cli, trials):
-    result = cli("compare", trials["two"], trials["levels"])
+def test_other_tests_are_refused_and_every_field_is_named(quick_cli, trials):
+    result = quick_cli("compare", trials["two"], trials["levels"])
     assert result.code == 2
     assert result.out == ""
     assert "tasks.0.levels: [0] and [0, 1]" in result.err
@@ -114,11 +114,11 @@ def test_other_tests_are_refused_and_every_field_is_named(cli, trials):
     assert str(trials["levels"]) in result.err
 
 
-def test_nothing_to_compare_is_refused(cli, trials):
-    single = cli("compare", trials["one"])
+def test_nothing_to_compare_is_refused(quick_cli, trials):
+    single = quick_cli("compare", trials["one"])
     assert single.code == 2
     assert "'nothing' is its only policy" in single.err
-    nowhere = cli("compare", trials["one"], "nowhere")
+    nowhere = quick_cli("compare", trials["one"], "nowhere")
     assert nowhere.code == 2
     assert "nowhere: no such trial directory" in nowhere.err
     opened = TrialDirectory.open(trials["one"])
@@ -127,14 +127,14 @@ def test_nothing_to_compare_is_refused(cli, trials):
 
 
 @pytest.mark.slow
-def test_a_policy_that_crashed_neither_wins_nor_loses(cli, tmp_path):
+def test_a_policy_that_crashed_neither_wins_nor_loses(quick_cli, tmp_path):
     (tmp_path / "crashing_policy.py").write_text(CRASHING)
     (tmp_path / "plan.yaml").write_text(
         "name: crash\ntasks: [{levels: [0]}]\nepisodes: 20\ntraces: none\n"
         "policies: [balancer, {name: mine, factory: 'crashing_policy:make'}]\n"
     )
-    cli("run", "plan.yaml", "--out", "trial", "--no-report", "--jobs", "1")
-    result = cli("compare", "trial")
+    quick_cli("run", "plan.yaml", "--out", "trial", "--no-report", "--jobs", "1")
+    result = quick_cli("compare", "trial")
     assert result.code == 1
     assert "mine: 7 of 20 scored (13 fault)" in result.err
     assert "no verdict: mine: 7 of 20 scored (13 fault)" in result.out
@@ -142,11 +142,11 @@ def test_a_policy_that_crashed_neither_wins_nor_loses(cli, tmp_path):
     assert re.search(r"mine\s+-\s+-\s+0\.00 .*0\.00, 0\.65", result.out)
 
 
-def test_a_log_that_was_changed_is_said_so(cli, trials, tmp_path):
+def test_a_log_that_was_changed_is_said_so(quick_cli, trials, tmp_path):
     shutil.copytree(trials["two"], tmp_path / "changed")
     with sqlite3.connect(tmp_path / "changed/episodes.db") as database:
         database.execute("update episodes set ticks = 199 where sequence = 3")
-    result = cli("compare", "changed", "--json")
+    result = quick_cli("compare", "changed", "--json")
     assert result.code == 1
     assert "the log does not verify" in result.err
     assert json.loads(result.out)["verified"] is False

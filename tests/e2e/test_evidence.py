@@ -98,6 +98,12 @@ def lab(tmp_path):
     return folder
 
 
+@pytest.fixture
+def cli(quick_cli):
+    """The quick one: `test_flow` and `test_incident_evidence` start these verbs from nothing."""
+    return quick_cli
+
+
 def test_every_number_of_a_robot_comes_with_interval_and_n(lab, cli):
     done = cli("metrics", lab, "--config", "settings.yaml", "--json")
     assert done.code == 0, done.err

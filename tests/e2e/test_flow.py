@@ -186,12 +186,12 @@ def test_any_gymnasium_task_can_be_run(cli, tmp_path):
         ("hours --per-100-h 10", {"hours": pytest.approx(29.957, abs=1e-3)}),
     ],
 )
-def test_plan_size_says_what_an_answer_needs(cli, question, answer):
+def test_plan_size_says_what_an_answer_needs(cli, quick_cli, question, answer):
     found = cli("plan-size", *question.split(), "--json")
     assert found.code == 0, found.err
     data = json.loads(found.out)
     assert {name: data[name] for name in answer} == answer
-    told = cli("plan-size", *question.split())
+    told = quick_cli("plan-size", *question.split())
     assert str(data.get("episodes", data.get("pairs", ""))) in told.out
 
 
@@ -211,7 +211,7 @@ def test_plan_size_refuses_what_cannot_be(cli, question, message):
     assert "Traceback" not in refused.err
 
 
-def test_another_lab_s_pairs_become_sim_to_real_agreement(cli, tmp_path):
+def test_another_lab_s_pairs_become_sim_to_real_agreement(cli, quick_cli, tmp_path):
     lines = ["trial,where,ok,pair"]
     for i in range(20):
         # Both succeed in 14, simulation alone in 2, none in 4.
@@ -223,9 +223,9 @@ def test_another_lab_s_pairs_become_sim_to_real_agreement(cli, tmp_path):
     )
     imported = cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "trial")
     assert imported.code == 0, imported.err
-    told = cli("metrics", "trial")
+    told = quick_cli("metrics", "trial")
     assert told.code == 0, told.err
-    (robot,) = json.loads(cli("metrics", "trial", "--json").out)["robots"]
+    (robot,) = json.loads(quick_cli("metrics", "trial", "--json").out)["robots"]
     assert (robot["name"], robot["reliability"]["value"]) == ("AR", 0.7)
     assert robot["reliability"]["method"] == "clopper_pearson"
     assert (robot["agreement"]["name"], robot["agreement"]["n_pairs"]) == ("S2R", 20)

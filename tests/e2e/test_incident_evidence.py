@@ -83,7 +83,7 @@ def gates(lab: Path) -> tuple[dict[str, Any], dict[str, str]]:
     return found, {audit.id: audit.status for _, audit in one.audits}
 
 
-def test_the_log_of_a_trial_feeds_score_and_gates_and_is_signed_with_them(lab, cli):
+def test_the_log_of_a_trial_feeds_score_and_gates_and_is_signed_with_them(lab, cli, quick_cli):
     # Nobody kept a record: that is not the same as no incidents.
     found, audits = gates(lab)
     assert (found["ss"]["status"], found["minor"]["status"]) == ("missing", "missing")
@@ -102,7 +102,7 @@ def test_the_log_of_a_trial_feeds_score_and_gates_and_is_signed_with_them(lab, c
 
         hit = file(log, report("major", 7.5))
         file(log, report("minor", 30.5, episode_id="real-30"))
-        metrics = json.loads(cli("metrics", lab, "--json").out)
+        metrics = json.loads(quick_cli("metrics", lab, "--json").out)
         (robot,) = metrics["robots"]
         safety = robot["safety"]
         assert safety["counts"] == {"near_miss": 0, "minor": 1, "major": 1, "critical": 0}
@@ -122,7 +122,7 @@ def test_the_log_of_a_trial_feeds_score_and_gates_and_is_signed_with_them(lab, c
         assert statement["incidents"]["records"] == 5
         assert verified(cli, lab) == []
         file(log, report("minor", 50.5))
-        (problem,) = verified(cli, lab)
+        (problem,) = verified(quick_cli, lab)
         assert problem.startswith("incidents.db: 1 record of incidents came after it was signed")
 
 

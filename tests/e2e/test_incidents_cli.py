@@ -10,11 +10,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +25,6 @@ from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
 
-PREPARED = Path(__file__).with_name("run_prepared.py")
 PLAN = """
 name: lab
 tasks: [{levels: [0], env: RoboEval/CartPole3D-v0}]
@@ -41,55 +39,13 @@ PASSWORD = "correct horse battery"
 # Running ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Done:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture(scope="module")
-def prepared() -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, PREPARED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-
-
 @pytest.fixture
-def outside() -> Iterator[Path]:
-    """A folder that everybody may enter, for what the commands print and the like."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o777)
-        yield Path(name)
-
-
-@pytest.fixture
-def run(prepared, outside, tmp_path, environment) -> Callable[..., Done]:
+def run(quick_cli) -> Callable[..., Any]:
     """Run `robo-eval` in a process of its own, by default with a log and an operator named."""
+    named = {"ROBO_EVAL_INCIDENTS": "lab/incidents.db", "ROBO_EVAL_OPERATOR": "Operator A"}
 
-    def call(*arguments: object, stdin: str = "", folder: Path = tmp_path, **job: Any) -> Done:
-        (outside / "stdin").write_text(stdin)
-        extra = {"ROBO_EVAL_INCIDENTS": "lab/incidents.db", "ROBO_EVAL_OPERATOR": "Operator A"}
-        streams = {name: str(outside / name) for name in ("stdin", "stdout", "stderr")}
-        job = {
-            "arguments": [str(argument) for argument in arguments],
-            "folder": str(folder),
-            "environment": environment(**extra) | job.pop("environment", {}),
-            **streams,
-            **job,
-        }
-        for name in ("stdout", "stderr"):
-            (outside / name).touch()
-            (outside / name).chmod(0o666)
-        prepared.stdin.write(json.dumps(job) + "\n")
-        prepared.stdin.flush()
-        code = int(prepared.stdout.readline())
-        return Done(code, *((outside / name).read_text() for name in ("stdout", "stderr")))
+    def call(*arguments: object, environment: dict[str, str] | None = None, **job: Any) -> Any:
+        return quick_cli(*arguments, environment=named | (environment or {}), **job)
 
     return call
 
@@ -126,7 +82,7 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
-def assert_refused(done: Done, *words: str, code: int = 2) -> None:
+def assert_refused(done: Any, *words: str, code: int = 2) -> None:
     assert done.code == code, (done.out, done.err)
     assert "Traceback" not in done.err
     assert len(done.err.strip().splitlines()) == 1, done.err
@@ -496,7 +452,8 @@ def test_without_the_library_for_stamps_nothing_is_written(lab, environment, tmp
         cwd=tmp_path, env=environment(ROBO_EVAL_OPERATOR="Operator A"),
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    assert_refused(Done(done.returncode, done.stdout, done.stderr), "pip install 'robo-eval[stamp]")
+    refused = SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
+    assert_refused(refused, "pip install 'robo-eval[stamp]")
     assert files(tmp_path) == before
 
 

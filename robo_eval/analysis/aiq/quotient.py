@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.analysis.aiq.space import Space
 from robo_eval.analysis.aiq.volume import hull_volume
-from robo_eval.analysis.arrays import as_numbers, check_shares
+from robo_eval.analysis.arrays import as_numbers, check_shares, episode_rows, resampled_means
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.estimate import Estimate
 
@@ -102,15 +102,13 @@ def quotient_interval(
         InputError: If a test has no episode, or a performance is missing or not in [0, 1].
         ShapeError: If there is not a row for each test.
     """
-    rows = _rows(suite, episodes)
+    if len(episodes) != len(suite.points):
+        raise ShapeError(f"there are {len(episodes)} rows; the suite has {len(suite.points)} tests")
+    rows = episode_rows(episodes)
     if not 0.0 < level < 1.0 or resamples < 1:
         raise InputError("level must be between 0 and 1, and resamples 1 or more")
     full = hull_volume(suite.points).volume
-    rng = np.random.default_rng(seed)
-    drawn = np.stack(
-        [row[rng.integers(len(row), size=(resamples, len(row)))].mean(axis=1) for row in rows],
-        axis=1,
-    )
+    drawn = resampled_means(rows, resamples, seed)
     values = [_quotient(suite, one, full).aiq for one in drawn]
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     fewest = min(map(len, rows))
@@ -178,17 +176,6 @@ def _performances(suite: Space, performances: ArrayLike) -> NDArray[np.float64]:
         )
     check_shares("performances", values)
     return values
-
-
-def _rows(suite: Space, episodes: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
-    rows = [as_numbers(f"episodes[{index}]", row) for index, row in enumerate(episodes)]
-    if len(rows) != len(suite.points):
-        raise ShapeError(f"there are {len(rows)} rows; the suite has {len(suite.points)} tests")
-    for index, row in enumerate(rows):
-        if row.ndim != 1 or not len(row):
-            raise InputError(f"episodes[{index}] has no episode")
-        check_shares(f"episodes[{index}]", row)
-    return rows
 
 
 def _few(episodes: int) -> str:

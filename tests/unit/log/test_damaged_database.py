@@ -75,7 +75,7 @@ def test_damage_is_one_clear_error(finished, name):
 
 
 def test_a_locked_database_is_named(trial, make_episode, monkeypatch):
-    monkeypatch.setattr(database, "_BUSY_S", 0.05)
+    monkeypatch.setitem(database.connect.__kwdefaults__, "busy_s", 0.05)
     with EpisodeStore(trial.path, durable=False) as store:
         other = sqlite3.connect(trial.path / "episodes.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

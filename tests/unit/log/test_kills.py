@@ -62,11 +62,12 @@ def kill_at_random(trial: TrialDirectory, rng: random.Random, durability: str) -
     return acknowledged[-1] if acknowledged else 0
 
 
+@pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("durability", ["durable", "survives a kill"])
-def test_no_acknowledged_row_is_lost_and_none_is_there_twice(trial, durability):
+def test_no_acknowledged_row_is_lost_and_none_is_there_twice(trial, durability, kills):
     rng = random.Random(durability)
     before = 0
-    for _ in range(8):
+    for _ in range(kills):
         acknowledged = kill_at_random(trial, rng, durability)
         with EpisodeStore(trial.path, durable=False) as store:
             names = [episode.episode_id for episode in store.episodes()]

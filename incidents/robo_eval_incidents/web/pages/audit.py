@@ -15,7 +15,7 @@ from sqlalchemy import URL, make_url, or_, select
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.bodies import Account, View
-from robo_eval_incidents.database import is_url
+from robo_eval_incidents.database import is_url, secrets_in
 from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.record import Record, record_of
 from robo_eval_incidents.schema import RECORDS
@@ -27,8 +27,6 @@ from robo_eval_incidents.web.templating import render
 
 router: Final = APIRouter(include_in_schema=False)
 _ROWS: Final = 200
-_SECRETS: Final = ("password", "sslpassword")
-"""What the query of a URL may hold that nobody else may read."""
 _MOST_AFTER: Final = 2**62
 _running: Final = threading.Lock()
 
@@ -107,7 +105,7 @@ def verify_command(target: str | Path) -> str:
         url = make_url(str(target))
         # `URL.set` takes no None; what is not given is left out.
         url = URL.create(url.drivername, url.username, None, url.host, url.port, url.database,
-                         url.difference_update_query(_SECRETS).query)  # fmt: skip
+                         url.difference_update_query(secrets_in(url)).query)  # fmt: skip
         named = url.render_as_string(hide_password=False)
     else:
         named = str(Path(target).absolute())
