@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
-import importlib.util
 import inspect
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,6 +16,7 @@ from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.policy import Policy
+from robo_eval.core.sources import source_of, sources
 
 PolicyClass = TypeVar("PolicyClass", bound=type[Any])
 
@@ -57,7 +56,7 @@ def _modules() -> dict[str, str]:
     found: dict[str, str] = {}
     for info in pkgutil.iter_modules(package.__path__):
         module = f"{package.__name__}.{info.name}"
-        for name in _MARK.findall(_source(module)):
+        for name in _MARK.findall(source_of(module)):
             if name in found:
                 raise InputError(
                     f"agent {name!r} is registered twice: by {found[name]} and {module}"
@@ -197,43 +196,10 @@ def policy_digest(cls: type[Any], parameters: Mapping[str, Any]) -> str:
     not cover the versions of Python and numpy. A changed comment changes the digest: rather one
     digest too many than two behaviours under one.
     """
-    source = {module: _source(module) for module in sorted(_closure(cls.__module__))}
     return digest(
         {
             "agent": f"{cls.__module__}.{cls.__qualname__}",
             "parameters": dict(parameters),
-            "source": source,
+            "source": sources(cls.__module__, _DIGESTED, but=__name__),
         }
     )
-
-
-@functools.cache
-def _source(module: str) -> str:
-    """Source text of a module, with line ends that do not depend on the machine."""
-    spec = importlib.util.find_spec(module)
-    loader: Any = spec.loader if spec is not None else None
-    text: str | None = loader.get_source(module) if hasattr(loader, "get_source") else None
-    if text is None:
-        raise InputError(f"agent module {module}: its source text is not installed")
-    return text.replace("\r\n", "\n")
-
-
-@functools.cache
-def _closure(module: str) -> frozenset[str]:
-    """A module and the digested modules it imports, directly or not."""
-    found = {module}
-    todo = [module]
-    while todo:
-        for name in _imported(_source(todo.pop())):
-            if name not in found and name != __name__ and name.startswith(_DIGESTED):
-                found.add(name)
-                todo.append(name)
-    return frozenset(found)
-
-
-def _imported(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)

@@ -11,6 +11,7 @@ import typer
 from robo_eval.cli import (
     acc,
     agents,
+    aiq,
     assess,
     compare,
     demo,
@@ -84,6 +85,7 @@ app.command("replay", short_help="Compare recorded motion with the simulator's."
 app.command("metrics", short_help="Print the metrics of a trial, with intervals.")(metrics.metrics)
 app.command("assess", short_help="Say which autonomy level the evidence supports.")(assess.assess)
 app.command("acc", short_help="Print capability and generality of each agent.")(acc.acc)
+app.add_typer(aiq.app, name="aiq")
 app.command("compare", short_help="Compare policies, of one trial or of several.")(compare.compare)
 app.command("report", short_help="Write the HTML report of a trial, or of many.")(report.report)
 app.command("verify", short_help="Check a trial or log against its digests.")(verify.verify)

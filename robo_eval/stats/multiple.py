@@ -75,7 +75,7 @@ def rank_ranges(better: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]
         better: As `tied_ranks`.
 
     Returns:
-        Best and worst rank, shape (P,) each: one more than the number of policies shown to be
+        Best and worst rank, both of shape (P,): one more than the number of policies shown to be
         better, and P less the number of policies shown to be worse.
 
     Raises:

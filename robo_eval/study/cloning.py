@@ -135,30 +135,31 @@ def clone(
             f"there is an action {examples.actions.max()}, the network has {architecture.outputs}"
         )
     rng = np.random.default_rng(seed)
-    mean, scale = _standard(examples.observations)
+    mean, scale = standard(examples.observations)
     seen = (examples.observations - mean) / scale
     network = Network.initial(architecture, rng)
     parameters = [*network.weights, *network.biases]
-    adam = _Adam(parameters)
+    adam = Adam(parameters)
     for step in range(budget.steps):
         rows = rng.integers(len(examples), size=min(budget.batch, len(examples)))
         gradients = _gradients(network, seen[rows], examples.actions[rows])
         adam.step(parameters, gradients, budget.rate * _cosine(step / budget.steps))
-    return _unstandardised(network, mean, scale)
+    return unstandardised(network, mean, scale)
 
 
 def _cosine(progress: float) -> float:
     return 0.55 + 0.45 * float(np.cos(np.pi * progress))
 
 
-def _standard(observations: Array) -> tuple[Array, Array]:
+def standard(observations: Array) -> tuple[Array, Array]:
+    """Mean and scale of each input, shapes (inputs,); the scale of one that never varies is 1."""
     mean = observations.mean(axis=0)
     scale = observations.std(axis=0)
     return mean, np.where(scale > _NARROW, scale, 1.0).astype(np.float32)
 
 
-def _unstandardised(network: Network, mean: Array, scale: Array) -> Network:
-    """The same network, for observations as they are."""
+def unstandardised(network: Network, mean: Array, scale: Array) -> Network:
+    """A network for observations as they are, of one for `(observations - mean) / scale`."""
     first = network.weights[0] / scale[:, None]
     bias = network.biases[0] - mean @ first
     return Network(network.architecture, [first, *network.weights[1:]], [bias, *network.biases[1:]])
@@ -186,7 +187,7 @@ def _gradients(network: Network, seen: Array, actions: NDArray[np.intp]) -> list
     return [*weights[::-1], *biases[::-1]]
 
 
-class _Adam:
+class Adam:
     """The optimiser of Kingma and Ba (2015), arXiv:1412.6980."""
 
     def __init__(self, parameters: list[Array]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -23,17 +23,19 @@ _TICK_CAP: Final = 100_000
 
 
 class Domain(Protocol):
-    """A test: examples to learn it from, and how well a network does in it.
+    """A test: examples to learn it from, and how well a network does in it."""
 
-    Attributes:
-        name: Its name.
-        inputs: Numbers in an observation.
-        outputs: Actions, or classes.
-    """
+    @property
+    def name(self) -> str:
+        """Its name."""
 
-    name: str
-    inputs: int
-    outputs: int
+    @property
+    def inputs(self) -> int:
+        """Numbers in an observation."""
+
+    @property
+    def outputs(self) -> int:
+        """Actions, or classes."""
 
     def examples(self, count: int, *, seed: int) -> Examples:
         """What an expert does; the same seed gives the same examples."""
@@ -55,6 +57,8 @@ class Task:
         highest: The return that is performance 1.
         wander: How often, while the expert is watched, something else is done than it says, so that
             examples are also of where networks get that err.
+        observed: First number of the flattened observation that networks see, and the one after
+            the last; None shows all. The expert sees everything.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Task:
     lowest: float = 0.0
     highest: float = 1.0
     wander: float = 0.1
+    observed: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if not self.lowest < self.highest:
@@ -73,13 +78,13 @@ class Task:
             )
         if not 0.0 <= self.wander < 1.0:
             raise InputError(f"{self.name}: wander is {self.wander}; it must be in [0, 1)")
-        with self._made() as env:
+        with self.made() as env:
             if not isinstance(env.action_space, Discrete):
                 raise InputError(
                     f"{self.name}: {self.env} takes {env.action_space}; studies need discrete"
                     " actions"
                 )
-            object.__setattr__(self, "inputs", flatdim(env.observation_space))
+            object.__setattr__(self, "inputs", self._seen(flatdim(env.observation_space)))
             object.__setattr__(self, "outputs", int(env.action_space.n))
 
     inputs: int = field(init=False)
@@ -98,7 +103,7 @@ class Task:
         rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
         seen: list[Array] = []
         done: list[int] = []
-        with self._made() as env:
+        with self.made() as env:
             first = int(_actions(env).start)
             while len(done) < count:
                 self.expert.reset(seed=int(rng.integers(2**31)))
@@ -107,7 +112,7 @@ class Task:
                 while not is_over and len(done) < count:
                     action = int(np.asarray(self.expert.act(observation)))
                     self._check_action(action, first)
-                    seen.append(_flat(env, observation))
+                    seen.append(self._look(env, observation).copy())
                     done.append(action - first)
                     if rng.random() < self.wander:
                         action = first + int(rng.integers(self.outputs))
@@ -123,21 +128,77 @@ class Task:
             count: Episodes.
             seed: Of the episodes; the same one gives the same episodes.
         """
-        starts = np.random.SeedSequence([seed, 2]).generate_state(count)
+        return self._played(network.choose, count, seed=seed)
+
+    def expert_performances(self, count: int, *, seed: int) -> NDArray[np.float64]:
+        """The same of the expert, in the same episodes; see `performances`."""
+        starts = _starts(count, seed)
         found = np.empty(count)
-        with self._made() as env:
-            first = int(_actions(env).start)
+        with self.made() as env:
             for episode, start in enumerate(starts):
-                observation, _ = env.reset(seed=int(start >> 1))
-                total = 0.0
-                for _ in range(_TICK_CAP):
-                    action = first + int(network.choose(_flat(env, observation)))
-                    observation, reward, terminated, truncated, _ = env.step(action)
-                    total += float(reward)
-                    if terminated or truncated:
-                        break
-                found[episode] = (total - self.lowest) / (self.highest - self.lowest)
-        return np.clip(found, 0.0, 1.0)
+                self.expert.reset(seed=start)
+                found[episode] = self._return(
+                    env, start, lambda seen: int(np.asarray(self.expert.act(seen)))
+                )
+        return self._shares(found)
+
+    def observations(self, network: Network, count: int, *, seed: int) -> Array:
+        """What a network sees in some episodes, shape (ticks, inputs); see `performances`."""
+        seen: list[Array] = []
+
+        def choose(observation: Array) -> NDArray[np.intp]:
+            seen.append(observation.copy())
+            return network.choose(observation)
+
+        self._played(choose, count, seed=seed)
+        return np.stack(seen)
+
+    def _played(
+        self, choose: Callable[[Array], NDArray[np.intp]], count: int, *, seed: int
+    ) -> NDArray[np.float64]:
+        found = np.empty(count)
+        with self.made() as env:
+            first = int(_actions(env).start)
+            for episode, start in enumerate(_starts(count, seed)):
+                found[episode] = self._return(
+                    env, start, lambda seen: first + int(choose(self._look(env, seen)))
+                )
+        return self._shares(found)
+
+    @staticmethod
+    def _return(
+        env: gymnasium.Env[Any, Any],
+        start: int,
+        act: Callable[[Any], int],
+    ) -> float:
+        observation, _ = env.reset(seed=start)
+        total = 0.0
+        for _ in range(_TICK_CAP):
+            observation, reward, terminated, truncated, _ = env.step(act(observation))
+            total += float(reward)
+            if terminated or truncated:
+                break
+        return total
+
+    def _shares(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip((returns - self.lowest) / (self.highest - self.lowest), 0.0, 1.0)
+
+    def _seen(self, there: int) -> int:
+        """How many of the numbers of an observation networks see."""
+        if self.observed is None:
+            return there
+        first, stop = self.observed
+        if not 0 <= first < stop <= there:
+            raise InputError(
+                f"{self.name}: observed is [{first}, {stop}]; an observation of {self.env} has"
+                f" {there} numbers"
+            )
+        return stop - first
+
+    def _look(self, env: gymnasium.Env[Any, Any], observation: Any) -> Array:  # noqa: ANN401
+        """What networks see of an observation."""
+        flat = _flat(env, observation)
+        return flat if self.observed is None else flat[slice(*self.observed)]
 
     def _check_action(self, action: int, first: int) -> None:
         if not first <= action < first + self.outputs:
@@ -147,7 +208,12 @@ class Task:
             )
 
     @contextmanager
-    def _made(self) -> Iterator[gymnasium.Env[Any, Any]]:
+    def made(self) -> Iterator[gymnasium.Env[Any, Any]]:
+        """The environment, as it is; closed in the end.
+
+        Raises:
+            InputError: If Gymnasium cannot make it.
+        """
         try:
             env = gymnasium.make(self.env, **self.kwargs)
         except (gymnasium.error.Error, TypeError, ImportError) as err:
@@ -157,6 +223,11 @@ class Task:
             yield env
         finally:
             env.close()
+
+
+def _starts(count: int, seed: int) -> list[int]:
+    """Seeds of episodes; more of them begin with the same ones."""
+    return [int(one >> 1) for one in np.random.SeedSequence([seed, 2]).generate_state(count)]
 
 
 def _actions(env: gymnasium.Env[Any, Any]) -> Discrete:

@@ -1,188 +1,180 @@
-"""What a study measures: how a pool of policies does in a test, and a learner of two at once."""
+"""What a study measures: how policies of a pool do in a test, and a learner of two at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.analysis.aiq import MIXTURES, Complexity, mccp
+from robo_eval.analysis.aiq import MIXTURES
 from robo_eval.core.errors import InputError
 from robo_eval.study.cloning import Budget, Examples, clone, mixed
 from robo_eval.study.domain import Domain
-from robo_eval.study.network import Architecture
+from robo_eval.study.network import Architecture, Network
 from robo_eval.study.pool import architectures
+from robo_eval.study.suite import LearnerSection, PoolSection, Training
 
-LEARNER: Final = (32, 32)
-"""Hidden layers of the learner of mixtures, unless others are named."""
-_EXAMPLES, _PLAYED, _POOL = 1, 2, 3
+METHOD: Final = 1
+"""Goes up whenever the same suite would give other numbers: results made before count no more."""
+SHARES: Final = MIXTURES[1:-1]
+"""Mixtures that are learned; the ends of the curve are the tests learned by themselves."""
+_EXAMPLES, _PLAYED, _POOL, _LEARNER, _DRAWN = 1, 2, 3, 4, 5
 """What seeds are for: two of one study never agree by chance."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """How much is spent on each policy; the same for all tests of a study.
-
-    Attributes:
-        examples: Examples that an expert gives of each test.
-        budget: How much each network is trained.
-        episodes: Episodes each is judged by.
-    """
-
-    examples: int = 4_000
-    budget: Budget = field(default_factory=Budget)
-    episodes: int = 20
-
-    def __post_init__(self) -> None:
-        if self.examples < 1 or self.episodes < 1:
-            raise InputError(
-                f"examples is {self.examples} and episodes {self.episodes}; 1 is the least"
-            )
-
-
-_DEFAULT: Final = Effort()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pool:
-    """How the policies of a pool did in a test.
+class Lesson:
+    """A test and the examples of it that networks learn from."""
 
-    Attributes:
-        sizes: Their trainable parameters, shape (n,).
-        performances: Their mean performances in [0, 1], shape (n,).
-    """
-
-    sizes: NDArray[np.float64]
-    performances: NDArray[np.float64]
-
-    @property
-    def complexity(self) -> Complexity:
-        """The complexity of the test; see `robo_eval.analysis.aiq.mccp`."""
-        return mccp(self.sizes, self.performances)
+    domain: Domain
+    examples: Examples
 
 
-def examples_of(domain: Domain, effort: Effort, *, seed: int) -> Examples:
-    """Examples of a test that all policies of a study learn from."""
-    return domain.examples(effort.examples, seed=_seed(seed, _EXAMPLES))
-
-
-def pool_of(
-    domain: Domain,
-    policies: int,
-    *,
-    seed: int,
-    effort: Effort = _DEFAULT,
-    examples: Examples | None = None,
-) -> Pool:
-    """Train a pool of policies on a test and play each.
-
-    Pools of one seed have the same hidden layers in every test, start from the same weights where
-    those fit, and are judged by the same episodes.
+def lesson(domain: Domain, count: int, *, seed: int, stream: int = 0) -> Lesson:
+    """A test with examples of it.
 
     Args:
         domain: The test.
-        policies: How many.
+        count: Examples.
         seed: Of the study.
-        effort: How much is spent on each.
-        examples: Those of `examples_of`; made if none are given.
-
-    Raises:
-        InputError: If there are none, or a network does not fit the test.
+        stream: Examples of other streams are of other episodes.
     """
-    own = examples_of(domain, effort, seed=seed) if examples is None else examples
+    return Lesson(
+        domain=domain,
+        examples=domain.examples(count, seed=seed_of(seed, _EXAMPLES, stream)),
+    )
+
+
+def policy(own: Lesson, plan: PoolSection, number: int, *, seed: int) -> tuple[int, float]:
+    """Train one policy of a pool on a test, and play it.
+
+    Policies of one number have the same hidden layers in every test, start from the same weights
+    where those fit, and are judged by the same episodes.
+
+    Args:
+        own: The test.
+        plan: The pool.
+        number: Which policy, from 0 on; it does not depend on how many there are.
+        seed: Of the study.
+
+    Returns:
+        Its trainable parameters, and its mean performance in [0, 1].
+    """
+    domain = own.domain
     built = architectures(
-        policies, inputs=domain.inputs, outputs=domain.outputs, seed=_seed(seed, _POOL)
-    )
-    found = [
-        _performance(domain, architecture, own, effort, seed=seed, number=number)
-        for number, architecture in enumerate(built)
-    ]
-    return Pool(
-        sizes=np.array([one.size for one in built], dtype=np.float64),
-        performances=np.array(found),
-    )
+        number + 1,
+        inputs=domain.inputs,
+        outputs=domain.outputs,
+        seed=seed_of(seed, _POOL),
+        most_layers=plan.layers,
+        most_units=plan.units,
+    )[number]
+    network = clone(built, own.examples, budget=budget_of(plan), seed=seed_of(seed, _POOL, number))
+    return built.size, performance(domain, network, plan.episodes, seed=seed)
 
 
-def mixture_performances(
-    first: Domain,
-    second: Domain,
+def alone(own: Lesson, plan: LearnerSection, number: int, *, seed: int) -> float:
+    """Performance of the learner that learned one test only.
+
+    Args:
+        own: The test.
+        plan: The learner.
+        number: Which training, from 0 on.
+        seed: Of the study.
+    """
+    network = learner(own, own, plan, 1.0, number, seed=seed)
+    return performance(own.domain, network, plan.episodes, seed=seed)
+
+
+def mixture(
+    first: Lesson,
+    second: Lesson,
+    plan: LearnerSection,
+    number: int,
     *,
     seed: int,
-    effort: Effort = _DEFAULT,
-    trainings: int = 3,
-    hidden: Sequence[int] = LEARNER,
-    shares: Sequence[float] = MIXTURES,
-    examples: tuple[Examples, Examples] | None = None,
+    shares: Sequence[float] = SHARES,
 ) -> NDArray[np.float64]:
-    """How one learner does in mixtures of two tests, trained anew for each.
+    """How a learner does in two tests, trained anew for each mixture of them.
 
-    An episode of a mixture is of the first test with probability p; its mean performance is p times
-    that in the first and 1 - p times that in the second.
+    An episode of a mixture is of the first test with probability p. The mean performance in the
+    mixture is p times that in the first test and 1 - p times that in the second.
 
     Args:
         first: Its share is p.
-        second: Its share is 1 - p. It shows as many numbers and takes as many actions.
+        second: Its share is 1 - p; the same test with other examples shows what noise does.
+        plan: The learner.
+        number: Which training, from 0 on.
         seed: Of the study.
-        effort: How much is spent on each training.
-        trainings: How often each mixture is learned.
-        hidden: Hidden layers of the learner.
         shares: The mixtures p.
-        examples: Those of `examples_of` of both; made if none are given.
 
     Returns:
-        Performances in [0, 1], shape (trainings, len(shares)).
+        Performance in the first and in the second test for each mixture, shape (2, len(shares)).
 
     Raises:
-        InputError: If the tests show or take different numbers of things.
+        InputError: If the tests show different numbers of things, or take them.
+    """
+    check_alike(first.domain, second.domain)
+    found = np.empty((2, len(shares)))
+    for place, share in enumerate(shares):
+        network = learner(first, second, plan, share, number, seed=seed)
+        found[0, place] = performance(first.domain, network, plan.episodes, seed=seed)
+        found[1, place] = (
+            found[0, place]
+            if second.domain is first.domain
+            else performance(second.domain, network, plan.episodes, seed=seed)
+        )
+    return found
+
+
+def learner(
+    first: Lesson, second: Lesson, plan: LearnerSection, share: float, number: int, *, seed: int
+) -> Network:
+    """The reference learner, trained from scratch on a mixture; see `mixture`."""
+    built = Architecture(
+        inputs=first.domain.inputs, hidden=plan.hidden, outputs=first.domain.outputs
+    )
+    place = round(share * 1000)
+    rng = np.random.default_rng(np.random.SeedSequence([seed, _DRAWN, number, place]))
+    return clone(
+        built,
+        mixed(first.examples, second.examples, share, rng),
+        budget=budget_of(plan),
+        seed=seed_of(seed, _LEARNER, number, place),
+    )
+
+
+def performance(domain: Domain, network: Network, episodes: int, *, seed: int) -> float:
+    """Mean performance of a network in the episodes that all networks of a study are judged by."""
+    return float(domain.performances(network, episodes, seed=played_seed(seed)).mean())
+
+
+def played_seed(seed: int) -> int:
+    """Seed of the episodes that all networks of a study are judged by."""
+    return seed_of(seed, _PLAYED)
+
+
+def check_alike(first: Domain, second: Domain) -> None:
+    """Refuse two tests that one learner cannot learn.
+
+    Raises:
+        InputError: If they show different numbers of things, or take them.
     """
     if (first.inputs, first.outputs) != (second.inputs, second.outputs):
         raise InputError(
             f"{first.name} shows {first.inputs} numbers and takes {first.outputs} actions,"
             f" {second.name} {second.inputs} and {second.outputs}; one learner needs the same"
         )
-    if trainings < 1:
-        raise InputError(f"trainings is {trainings}; it must be 1 or more")
-    own, other = examples or (
-        examples_of(first, effort, seed=seed), examples_of(second, effort, seed=seed)
-    )  # fmt: skip
-    built = Architecture(inputs=first.inputs, hidden=tuple(hidden), outputs=first.outputs)
-    found = np.empty((trainings, len(shares)))
-    for training in range(trainings):
-        for place, share in enumerate(shares):
-            number = training * len(shares) + place
-            rng = np.random.default_rng(np.random.SeedSequence([seed, _EXAMPLES, number]))
-            network = clone(
-                built,
-                mixed(own, other, share, rng),
-                budget=effort.budget,
-                seed=_seed(seed, _POOL, number),
-            )
-            means = [
-                one.performances(network, effort.episodes, seed=_seed(seed, _PLAYED)).mean()
-                if weight
-                else 0.0
-                for one, weight in ((first, share), (second, 1.0 - share))
-            ]
-            found[training, place] = share * means[0] + (1.0 - share) * means[1]
-    return found
 
 
-def _performance(
-    domain: Domain,
-    architecture: Architecture,
-    examples: Examples,
-    effort: Effort,
-    *,
-    seed: int,
-    number: int,
-) -> float:
-    network = clone(architecture, examples, budget=effort.budget, seed=_seed(seed, _POOL, number))
-    played = domain.performances(network, effort.episodes, seed=_seed(seed, _PLAYED))
-    return float(played.mean())
+def budget_of(plan: Training) -> Budget:
+    """How much a network of this section is trained."""
+    return Budget(steps=plan.steps, batch=plan.batch, rate=plan.rate)
 
 
-def _seed(*parts: int) -> int:
+def seed_of(*parts: int) -> int:
+    """A seed that follows from several numbers."""
     return int(np.random.SeedSequence(list(parts)).generate_state(1)[0] >> 1)

@@ -15,6 +15,7 @@ from gymnasium.utils import EzPickle
 from numpy.typing import NDArray
 
 from robo_eval.core.actions import action_index
+from robo_eval.core.canonical import digest
 from robo_eval.core.cartpole3d import (
     BALL_COUNT,
     BALL_SLOTS,
@@ -29,6 +30,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.names import unknown_name
 from robo_eval.core.pole import has_fallen
+from robo_eval.core.sources import sources
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.novelty import Effect, Novelty, load_level
 from robo_eval_sim.physics import LEVEL_0, Physics
@@ -48,6 +50,10 @@ _FORCES: Final = tuple((x, y, 0.0) for x, y in PUSHES)
 _INTEGERS: Final = frozenset({int, np.int64, np.int32})
 _SURELY_UP: Final = (1.0 - math.cos(POLE_LIMIT_RAD)) / 2.0
 """Below this sum of squares of a quaternion's x and y its tilt is small, and so roll and pitch."""
+_DIGESTED: Final = (
+    "robo_eval_sim", "robo_eval.core.actions", "robo_eval.core.cartpole3d", "robo_eval.core.pole",
+)  # fmt: skip
+"""Packages and modules whose source counts as part of the environment."""
 _PACK: Final[list[Callable[..., None]]] = [
     struct.Struct(f"{size}f").pack_into for size in range(observation_size("compat") + 1)
 ]
@@ -132,6 +138,14 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self.records_motion = False
         """Whether episodes that begin from now on are kept for `trajectory`."""
         self._rows: list[Row] | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the source text that makes this environment and its level what they are.
+
+        It covers neither the keywords nor the version of the engine.
+        """
+        return _digest(type(self._level).__module__)
 
     # Gymnasium ---------------------------------------------------------------------------------
 
@@ -430,6 +444,14 @@ def _observation_space(profile: str) -> spaces.Box:
     low[BALL_COUNT] = 0.0
     low[ball_mask(profile)] = 0.0
     return spaces.Box(low, high, dtype=np.float32)
+
+
+@functools.cache
+def _digest(level_module: str) -> str:
+    # Levels are found by looking through folders, so that no import leads to them.
+    return digest(
+        {"environment": sources(__name__, _DIGESTED), "level": sources(level_module, _DIGESTED)}
+    )
 
 
 @functools.cache

@@ -9,8 +9,9 @@ import textwrap
 
 import pytest
 
-from robo_eval.agents import agent_names, load_policy, make_agent, registry
+from robo_eval.agents import agent_names, load_policy, make_agent
 from robo_eval.agents.registry import agent, policy_digest
+from robo_eval.core import sources
 from robo_eval.core.errors import InputError, UnknownNameError
 from robo_eval.core.policy import Policy
 
@@ -101,14 +102,16 @@ def test_digest_tells_parameters_apart_and_counts_defaults():
 def test_digest_covers_the_modules_an_agent_is_built_from(monkeypatch):
     cls = type(make_agent("lookahead"))
     before = policy_digest(cls, {})
-    closure = registry._closure(cls.__module__)
+    closure = set(
+        sources.sources(cls.__module__, ("robo_eval.agents", "robo_eval.core.cartpole3d"))
+    )
     assert {"robo_eval.agents.balancer", "robo_eval.agents.model"} <= closure
     assert "robo_eval.core.cartpole3d" in closure
     assert "robo_eval.agents.adaptive" not in closure
-    read = registry._source
+    read = sources.source_of
     for module in sorted(closure):
         monkeypatch.setattr(
-            registry, "_source", lambda m, c=module: read(m) + ("\nx = 1\n" if m == c else "")
+            sources, "source_of", lambda m, c=module: read(m) + ("\nx = 1\n" if m == c else "")
         )
         assert policy_digest(cls, {}) != before, module
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from robo_eval.analysis.aiq import dissimilarity
 from robo_eval.core.errors import InputError
-from robo_eval.study.cloning import Budget, Examples
+from robo_eval.study.cloning import Examples
 from robo_eval.study.domain import Labelled
-from robo_eval.study.measure import Effort, examples_of, mixture_performances, pool_of
+from robo_eval.study.measure import SHARES, Lesson, alone, lesson, mixture, policy
+from robo_eval.study.suite import LearnerSection, PoolSection
 
-EFFORT = Effort(examples=400, budget=Budget(steps=150, rate=1e-2), episodes=200)
+POOL = PoolSection(examples=400, steps=150, rate=1e-2, episodes=200)
+LEARNER = LearnerSection(examples=400, steps=150, rate=1e-2, episodes=200, hidden=(8,))
 
 
 def points(name: str, label, outputs: int = 2) -> Labelled:
@@ -21,59 +22,62 @@ def points(name: str, label, outputs: int = 2) -> Labelled:
     return Labelled(name=name, train=sets[0], test=sets[1], outputs=outputs)
 
 
+def taught(domain: Labelled, *, stream: int = 0) -> Lesson:
+    return lesson(domain, 400, seed=1, stream=stream)
+
+
 SIDES = points("sides", lambda xy: xy[:, 0] > 0)
 OTHER_SIDES = points("other sides", lambda xy: xy[:, 0] <= 0)
 CHECKERS = points("checkers", lambda xy: np.sin(6 * xy[:, 0]) * np.sin(6 * xy[:, 1]) > 0)
 
 
-def test_a_harder_test_is_more_complex():
-    easy, hard = (pool_of(domain, 40, seed=1, effort=EFFORT) for domain in (SIDES, CHECKERS))
-    np.testing.assert_array_equal(easy.sizes, hard.sizes)
-    assert easy.complexity.area < hard.complexity.area
-    assert easy.performances.mean() > 0.8
-
-
-def test_the_same_seed_gives_the_same_pool_and_a_larger_one_has_it_whole():
-    small, large = (pool_of(SIDES, count, seed=1, effort=EFFORT) for count in (3, 5))
-    np.testing.assert_array_equal(small.performances, large.performances[:3])
-    other = pool_of(SIDES, 3, seed=2, effort=EFFORT)
-    assert (other.performances != small.performances).any()
-
-
-def test_tests_that_contradict_each_other_are_more_unlike_than_one_is_to_itself():
-    same, contrary = (
-        mixture_performances(SIDES, other, seed=1, effort=EFFORT, trainings=2, hidden=(8,))
-        for other in (SIDES, OTHER_SIDES)
+def test_policies_of_a_pool_are_of_the_same_size_in_every_test_and_do_worse_in_a_harder_one():
+    easy, hard = (
+        [policy(taught(domain), POOL, number, seed=1) for number in range(20)]
+        for domain in (SIDES, CHECKERS)
     )
-    assert same.shape == (2, 11)
-    assert contrary[:, [0, -1]].min() > 0.9, "each alone is learned"
-    assert dissimilarity(same) < 0.03
-    # Of two answers that exclude each other the commoner is right with its share only.
-    assert dissimilarity(contrary) > 0.15
+    assert [size for size, _ in easy] == [size for size, _ in hard]
+    assert len({size for size, _ in easy}) > 10
+    assert np.mean([value for _, value in easy]) > 0.8
+    assert np.mean([value for _, value in easy]) > np.mean([value for _, value in hard]) + 0.1
 
 
-def test_mixtures_do_not_depend_on_who_made_the_examples():
-    given = tuple(examples_of(one, EFFORT, seed=1) for one in (SIDES, CHECKERS))
-    more = {"seed": 1, "effort": EFFORT, "trainings": 1, "shares": (0.0, 0.5)}
-    found = mixture_performances(SIDES, CHECKERS, **more)
-    np.testing.assert_array_equal(
-        mixture_performances(SIDES, CHECKERS, examples=given, **more), found
-    )
+def test_a_policy_depends_on_its_number_and_the_seed_only():
+    own = taught(SIDES)
+    found = [policy(own, POOL, number, seed=1) for number in (2, 3, 2)]
+    assert found[0] == found[2]
+    assert found[0] != found[1]
+    assert policy(own, POOL, 2, seed=2) != found[0]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: Effort(episodes=0), "episodes 0"),
-        (lambda: mixture_performances(SIDES, SIDES, seed=0, trainings=0), "trainings is 0"),
-        (
-            lambda: mixture_performances(
-                SIDES, points("three", lambda xy: xy[:, 0] > 0, outputs=3), seed=0
-            ),
-            "sides shows 2 numbers and takes 2 actions, three 2 and 3",
-        ),
-    ],
-)
-def test_what_cannot_be_measured_is_refused(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
+def test_tests_that_contradict_each_other_cannot_both_be_learned():
+    """Of two answers that exclude each other, the commoner is right with its share only."""
+    by_itself = [alone(taught(one), LEARNER, 0, seed=1) for one in (SIDES, OTHER_SIDES)]
+    assert min(by_itself) > 0.9
+    first, second = mixture(taught(SIDES), taught(OTHER_SIDES), LEARNER, 0, seed=1)
+    assert first.shape == (len(SHARES),)
+    np.testing.assert_allclose(first + second, 1.0, err_msg="each answer is right in one of them")
+    middle = SHARES.index(0.5)
+    assert first[0] < 0.1 < 0.9 < first[-1]
+    assert 0.5 * (first[middle] + second[middle]) == pytest.approx(0.5)
+
+
+def test_a_test_mixed_with_itself_is_learned_at_every_share():
+    first, second = mixture(taught(SIDES), taught(SIDES, stream=1), LEARNER, 0, seed=1)
+    np.testing.assert_array_equal(first, second)
+    assert first.min() > 0.9
+
+
+def test_other_trainings_draw_other_examples():
+    found = [
+        mixture(taught(SIDES), taught(CHECKERS), LEARNER, number, seed=1, shares=(0.5,)).tolist()
+        for number in (0, 1, 0)
+    ]
+    assert found[0] == found[2]
+    assert found[0] != found[1]
+
+
+def test_one_learner_cannot_learn_tests_of_other_sizes():
+    three = points("thirds", lambda xy: np.digitize(xy[:, 0], [-0.3, 0.3]), outputs=3)
+    with pytest.raises(InputError, match="sides shows 2 numbers and takes 2 actions, thirds 2 and"):
+        mixture(taught(SIDES), taught(three), LEARNER, 0, seed=1)

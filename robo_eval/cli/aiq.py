@@ -1,0 +1,239 @@
+"""`robo-eval aiq`: how complex tests are, how different, and the space they make."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from robo_eval.cli.output import JsonOption, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from robo_eval.study.outcome import Outcome
+    from robo_eval.study.run import Cost
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Measure how complex tests are and how different (AIQ).",
+)
+
+_LINE_EVERY_S: Final = 10.0
+_LISTED: Final = 10
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")]
+Told = Callable[[float, float, str], None]
+
+
+@app.callback()
+def root() -> None:
+    """Measure how complex tests are, how different, and the space they make (AIQ)."""
+
+
+@app.command("run", short_help="Run a suite of tests, or go on with it.")
+def run(
+    suite: Annotated[Path, typer.Argument(metavar="SUITE.yaml", help="Suite file.")],
+    *,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for results; may be there.")],
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes; as many as there are processors.")
+    ] = None,
+    ray: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to use: `auto` or host:port.")
+    ] = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what the rest costs, and stop.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Train pools of policies and learners of mixtures, and place the tests in a space.
+
+    Every piece of work is kept by a digest of all it depends on: the same command goes on where a
+    run was stopped, and after a change does only what the change touches.
+
+    Example: robo-eval aiq run examples/suites/small.yaml --out runs/small
+    """
+    from robo_eval.study.run import Study
+    from robo_eval.study.suite import read_suite
+    from robo_eval.study.workers import default_workers
+
+    count = default_workers() if workers is None else workers
+    study = Study(read_suite(suite), out)
+    with _progress("experts", quiet=json) as told:
+        cost = study.prepare(workers=count, ray=ray, progress=told)
+    if estimate:
+        _print_cost(cost, count, ray, json=json)
+        return
+    if not json:
+        say(_cost_text(cost, count, ray))
+    with _progress("study", quiet=json) as told:
+        outcome = study.run(workers=count, ray=ray, progress=told)
+    _print(outcome, json=json)
+    if not json:
+        say(f"results: {out / 'study.json'}")
+
+
+@app.command("show", short_help="Print what a study found.")
+def show(folder: FolderArgument, *, json: JsonOption = False) -> None:
+    """Print what a study found, from the results that are kept.
+
+    Example: robo-eval aiq show runs/small
+    """
+    from robo_eval.study.run import Study
+
+    _print(Study.open(folder).known(), json=json)
+
+
+@app.command("agree", short_help="Say whether two studies of the same tests agree.")
+def agree(
+    folder: FolderArgument,
+    other: Annotated[Path, typer.Argument(metavar="DIR", help="Another one, of the same tests.")],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Print rank correlations of complexities and of dissimilarities of two studies.
+
+    Run a suite again with another seed, or with a larger budget, to see how far to trust it.
+
+    Example: robo-eval aiq agree runs/once runs/again
+    """
+    from robo_eval.study.outcome import agreement
+    from robo_eval.study.run import Study
+
+    found = agreement(Study.open(folder).known(), Study.open(other).known())
+    if json:
+        # JSON has no NaN, which says that one of the two studies does not vary.
+        print_json({name: None if math.isnan(one) else one for name, one in found.items()})
+        return
+    for name, value in found.items():
+        say(f"{name}: rank correlation (Spearman) {value:.3f}")
+
+
+# What is printed -------------------------------------------------------------------------------
+
+
+def _print(outcome: Outcome, *, json: bool) -> None:
+    if json:
+        from robo_eval.study.run import as_json
+
+        print_json(as_json(outcome))
+        return
+    measured, table = outcome.measured, outcome.dissimilarities
+    order = sorted(range(len(measured.tests)), key=lambda place: -outcome.curves[place].area)
+    rows = [
+        (
+            measured.tests[place],
+            f"{outcome.space.complexities[place]:.3f}",
+            _interval(outcome, place),
+            f"{outcome.curves[place].extrapolated_share:.0%}",
+            f"{measured.alone[place].mean():.3f}",
+            measured.experts[place],
+            f"{measured.expert_performances[place].mean():.3f}",
+        )
+        for place in order
+    ]
+    columns = (
+        "test", "complexity", "parameters, 95 % interval", "extrapolated", "learner", "expert",
+        "its performance",
+    )  # fmt: skip
+    print_table(f"{outcome.name}: complexity", columns, rows, right=(1, 2, 3, 4, 6))
+    _print_pairs(outcome)
+    floor = "" if table.floor is None else f"; a test to itself {table.floor:.4f}"
+    share = outcome.space.eigenvalues.clip(min=0.0)
+    held = share[: outcome.space.k].sum() / share.sum()
+    say(f"space: {outcome.space.k} dimensions hold {held:.0%} of it{floor}")
+    say(f"triangles that no distance allows: {table.violations} of {table.triangles}")
+    for warning in outcome.warnings:
+        say(f"warning: {warning}")
+
+
+def _interval(outcome: Outcome, place: int) -> str:
+    estimate = outcome.complexities[place]
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.0f} (no interval)"
+    return f"{estimate.value:.0f} [{estimate.low:.0f}, {estimate.high:.0f}]"
+
+
+def _print_pairs(outcome: Outcome) -> None:
+    names = outcome.measured.tests
+    ordered = sorted(outcome.pairs.items(), key=lambda one: -(one[1].value or 0.0))
+    rows = [
+        (names[i], names[j], str(estimate).partition(" n=")[0], estimate.n)
+        for (i, j), estimate in ordered[:_LISTED]
+    ]
+    title = f"most unlike pairs, of {len(ordered)}"
+    print_table(
+        title, ("test", "and", "dissimilarity, 95 % interval", "trainings"), rows, right=(3,)
+    )
+
+
+def _cost_text(cost: Cost, workers: int, ray: str | None) -> str:
+    if not cost.pieces:
+        return f"everything is done already: {cost.known} pieces of work"
+    here = "" if ray is not None else f"; {_duration(cost.core_s / workers)} here"
+    known = f", {cost.known} are done already" if cost.known else ""
+    return f"about {cost.core_s / 3600:.1f} core-hours{here}: {cost.pieces} pieces of work{known}"
+
+
+def _print_cost(cost: Cost, workers: int, ray: str | None, *, json: bool) -> None:
+    if json:
+        print_json({"pieces": cost.pieces, "known": cost.known, "core_seconds": cost.core_s})
+    else:
+        say(_cost_text(cost, workers, ray))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90.0 else f"{seconds / 60:.0f} minutes"
+
+
+@contextmanager
+def _progress(title: str, *, quiet: bool) -> Iterator[Told | None]:
+    """A bar with the time left on a terminal, a line now and then elsewhere."""
+    if quiet:
+        yield None
+    elif sys.stderr.isatty():
+        yield from _bar(title)
+    else:
+        yield _lines(title)
+
+
+def _bar(title: str) -> Iterator[Told]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[newest]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, newest="")
+
+        def told(done: float, total: float, newest: str) -> None:
+            bar.update(task, completed=done, total=total, newest=newest)
+
+        yield told
+
+
+def _lines(title: str) -> Told:
+    started = time.monotonic()
+    state = {"next": started + _LINE_EVERY_S}
+
+    def told(done: float, total: float, newest: str) -> None:
+        now = time.monotonic()
+        if now < state["next"]:
+            return
+        state["next"] = now + _LINE_EVERY_S
+        left = (now - started) / done * (total - done) if done else 0.0
+        typer.echo(f"{title}: {done / total:.0%}, {_duration(left)} left, {newest}", err=True)
+
+    return told

@@ -1,0 +1,158 @@
+"""The tests of a suite, each with all that is needed to build it anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robo_eval.agents import load_policy
+from robo_eval.core.plan import PolicyPlan
+from robo_eval.core.policy import Policy
+from robo_eval.study.content import environment_digest
+from robo_eval.study.domain import Labelled, Task
+from robo_eval.study.measure import check_alike
+from robo_eval.study.sets import load_set, set_digest
+from robo_eval.study.suite import Suite, SuiteSet, SuiteTask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTest:
+    """A test that is a Gymnasium task.
+
+    Attributes:
+        name: Its name.
+        task: Where in the suite it comes from.
+        kwargs: All keywords of `gymnasium.make`.
+        content: SHA-256 of what the environment is.
+        expert: Whom networks learn from; None while it is not known.
+    """
+
+    name: str
+    task: SuiteTask
+    kwargs: Mapping[str, Any]
+    content: str
+    expert: PolicyPlan | None = None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything that results depend on, ready for JSON; its name is not among it."""
+        return {
+            "env": self.task.env,
+            "kwargs": dict(self.kwargs),
+            "content": self.content,
+            "returns": list(self.task.returns),
+            "wander": self.task.wander,
+            "observed": None if self.task.observed is None else list(self.task.observed),
+            "expert": None if self.expert is None else loaded(self.expert).digest,
+        }
+
+    @property
+    def experts(self) -> tuple[PolicyPlan, ...]:
+        """Whom networks may learn from."""
+        return self.task.experts
+
+    @property
+    def expert_name(self) -> str:
+        """Whom they learn from."""
+        return "" if self.expert is None else self.expert.name
+
+    def with_expert(self, place: int | None) -> TaskTest:
+        """The same with the expert of this place among those it may have; None is none yet."""
+        return replace(self, expert=None if place is None else self.experts[place])
+
+    def build(self, expert: PolicyPlan | None = None) -> Task:
+        """The test with an expert: the one given, else its own, else the first one."""
+        return Task(
+            name=self.name,
+            env=self.task.env,
+            expert=loaded(expert or self.expert or self.experts[0]),
+            kwargs=self.kwargs,
+            lowest=self.task.returns[0],
+            highest=self.task.returns[1],
+            wander=self.task.wander,
+            observed=self.task.observed,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTest:
+    """A test that is a set of labelled examples, of which the labels are the expert.
+
+    Attributes:
+        name: Its name.
+        entry: Where in the suite it comes from.
+        content: SHA-256 of what the set holds.
+        seed: Of what is drawn from it.
+    """
+
+    name: str
+    entry: SuiteSet
+    content: str
+    seed: int
+
+    experts = ()
+    expert_name = "labels"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything that results depend on, ready for JSON; its name and folder are not."""
+        changes = self.entry.model_dump(mode="json", exclude={"name", "folder"})
+        return {**changes, "content": self.content, "seed": self.seed}
+
+    def with_expert(self, _place: int | None) -> SetTest:
+        """The same: there is nobody to choose."""
+        return self
+
+    def build(self) -> Labelled:
+        """The set."""
+        entry = self.entry
+        return load_set(
+            entry.set,
+            folder=entry.folder,
+            classes=entry.classes,
+            copies=entry.copies,
+            noise=entry.noise,
+            most=entry.most,
+            seed=self.seed,
+        )
+
+
+Test = TaskTest | SetTest
+
+
+def tests_of(suite: Suite) -> list[Test]:
+    """The tests of a suite, each made once to see that it can be.
+
+    Raises:
+        InputError: If an environment cannot be made or is none that a study can be made of, an
+            expert or a set cannot be loaded, or two tests cannot be mixed.
+    """
+    found: list[Test] = []
+    for task in suite.tasks:
+        for name, kwargs in task.combinations():
+            test = TaskTest(name=name, task=task, kwargs=kwargs, content="")
+            for expert in task.experts:
+                built = test.build(expert)
+            with built.made() as env:
+                found.append(replace(test, content=environment_digest(env)))
+    for entry in suite.sets:
+        content = set_digest(entry.set, entry.folder)
+        found.append(
+            SetTest(name=entry.name or entry.set, entry=entry, content=content, seed=suite.seed)
+        )
+    first = found[0].build()
+    for other in found[1:]:
+        check_alike(first, other.build())
+    return found
+
+
+_POLICIES: dict[str, Policy] = {}
+
+
+def loaded(plan: PolicyPlan) -> Policy:
+    """The policy that a suite names, loaded once."""
+    key = plan.model_dump_json()
+    if key not in _POLICIES:
+        _POLICIES[key] = load_policy(plan.name, plan.factory, plan.kwargs)
+    return _POLICIES[key]

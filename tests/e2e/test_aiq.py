@@ -1,0 +1,69 @@
+"""`robo-eval aiq` from a suite file to numbers, as users run it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+SUITE = """
+version: 1
+name: two levels
+tasks:
+  - env: RoboEval/CartPole3D-v0
+    name: level {level}
+    each: {level: [0, 9]}
+    experts: [balancer]
+    observed: [0, 12]
+expert_episodes: 1
+entropy_episodes: 1
+pool: {policies: 10, examples: 200, steps: 20, episodes: 1}
+learner: {examples: 200, steps: 20, episodes: 1, trainings: 1, alone: 1}
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE)
+    return path
+
+
+def test_run_show_agree(cli, suite, tmp_path):
+    out = tmp_path / "study"
+    run = cli("aiq", "run", suite, "--out", out, "--workers", 1)
+    assert run.code == 0, run.err
+    assert "two levels: complexity" in run.out
+    assert "warning: 10 policies" in run.out
+    assert f"results: {out / 'study.json'}" in run.out
+    again = cli("aiq", "run", suite, "--out", out, "--estimate", "--json")
+    assert json.loads(again.out) == {"pieces": 0, "known": 9, "core_seconds": 0}
+    shown = json.loads(cli("aiq", "show", out, "--json").out)
+    written = json.loads((out / "study.json").read_text())
+    assert shown == written
+    assert shown["policies"] == 10
+    assert cli("aiq", "agree", out, out).out.count("Spearman") == 2
+    # With one pair there is nothing to rank, which is no number.
+    assert json.loads(cli("aiq", "agree", out, out, "--json").out)["dissimilarity"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "none.yaml", "--out", "o"), "none.yaml: no such suite file"),
+        (("run", "suite.yaml", "--out", "o", "--workers", "0"), "workers is 0"),
+        (("run", "suite.yaml", "--out", "suite.yaml"), "suite.yaml"),
+        (("run", "suite.yaml", "--out", "o", "--ray", "127.0.0.1:1"), "cannot be reached"),
+        (("run", "suite.yaml", "--out", "o", "--ray", "here"), "an address is `auto` or host:port"),
+        (("show", "o"), "o: no study; `robo-eval aiq run SUITE.yaml --out o` makes one"),
+        (("agree", "o", "p"), "o: no study"),
+    ],
+)
+def test_bad_input(quick_cli, suite, tmp_path, arguments, said):
+    done = quick_cli("aiq", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.startswith("robo-eval: ")
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "o" / "study.json").exists()
