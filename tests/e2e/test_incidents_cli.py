@@ -128,7 +128,8 @@ def answer(lab, environment) -> Callable[..., tuple[str, dict[str, Any]]]:
             except OSError:  # so a terminal ends
                 break
             shown += part
-            if part.rstrip(b" ").endswith((b":", b"happened?")):
+            # The space as well: a question may come in two parts, and what is typed is echoed.
+            if shown.endswith((b": ", b"happened? ")):
                 os.write(terminal, left.pop(0).encode() + b"\n")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown
         assert left == [], "all was asked"
