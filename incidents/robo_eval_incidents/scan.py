@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 from sqlalchemy import Connection, select
 
 from robo_eval.core.errors import InputError
+from robo_eval.log.provenance import cores
 from robo_eval.log.verify import Problem
 from robo_eval_incidents.bodies import Account, Attachment, Body, Evidence, Report
 from robo_eval_incidents.database import is_url
@@ -238,7 +238,7 @@ def _processes() -> int:
     # A program of several threads must not be forked.
     if sys.platform != "linux" or threading.active_count() > 1:
         return 1
-    return max(1, min(len(os.sched_getaffinity(0)), _MOST_PROCESSES))
+    return min(cores(), _MOST_PROCESSES)
 
 
 def _scanned_there(

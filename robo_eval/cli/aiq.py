@@ -57,11 +57,11 @@ def run(
 
     Example: robo-eval aiq run examples/suites/small.yaml --out runs/small
     """
+    from robo_eval.log.provenance import cores
     from robo_eval.study.run import Study
     from robo_eval.study.suite import read_suite
-    from robo_eval.study.workers import default_workers
 
-    count = default_workers() if workers is None else workers
+    count = cores() if workers is None else workers
     study = Study(read_suite(suite), out)
     with _progress("experts", quiet=json) as told:
         cost = study.prepare(workers=count, ray=ray, progress=told)

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import yaml
-from pydantic import Field, Strict, ValidationError, model_validator
+from pydantic import Field, Strict, model_validator
 
 from robo_eval.core import defaults
-from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.yaml_form import Count, Section, first_problem, mapping_of, text_of
+from robo_eval.core.yaml_form import Count, Section, mapping_of, text_of, validated
 
 PLAN_VERSION: Final = 1
 
@@ -371,10 +370,7 @@ def read_metric_settings(path: Path) -> MetricPlan:
             the message names file and field.
     """
     data = mapping_of(text_of(path, "settings"), str(path), "settings are", "docs/metrics.md")
-    try:
-        return MetricPlan.model_validate(data)
-    except ValidationError as err:
-        raise PlanError(f"{path}: {first_problem(err, MetricPlan)}") from err
+    return validated(data, MetricPlan, str(path))
 
 
 def parse_plan(text: str, *, source: str) -> TrialPlan:
@@ -388,12 +384,7 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
         PlanError: If the text is not YAML, or holds an unknown key or a wrong value.
     """
     data = mapping_of(text, source, "a plan is", "docs/plan.md")
-    try:
-        return TrialPlan.model_validate(data)
-    except ValidationError as err:
-        raise PlanError(f"{source}: {first_problem(err, TrialPlan)}") from err
-    except RecursionError as err:
-        raise PlanError(f"{source}: an alias refers to what it is part of") from err
+    return validated(data, TrialPlan, source)
 
 
 def locked_text(plan: TrialPlan) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Strict, ValidationError
@@ -23,6 +23,9 @@ class Section(BaseModel):
     """A mapping in such a file: unknown keys are errors, and numbers are finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Form = TypeVar("Form", bound=BaseModel)
 
 
 class _Loader(yaml.SafeLoader):
@@ -82,6 +85,25 @@ def mapping_of(text: str, source: str, what: str, page: str) -> dict[Any, Any]:
     if not isinstance(data, dict):
         raise PlanError(f"{source}: {what} a mapping of keys to values, see {page}")
     return data
+
+
+def validated(data: dict[Any, Any], model: type[Form], source: str) -> Form:
+    """What a mapping of such a file says, checked.
+
+    Args:
+        data: The mapping.
+        model: What it is checked against.
+        source: What error messages call the file.
+
+    Raises:
+        PlanError: If a key is unknown, or a value wrong.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as err:
+        raise PlanError(f"{source}: {first_problem(err, model)}") from err
+    except RecursionError as err:
+        raise PlanError(f"{source}: an alias refers to what it is part of") from err
 
 
 _WANTED: Final = {

@@ -64,11 +64,14 @@ def machine() -> dict[str, str | int]:
     """What the log was made on: processor, cores this process may use, operating system."""
     return {
         "cpu": _cpu_model(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1,
+        "cores": cores(),
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _cpu_model() -> str:

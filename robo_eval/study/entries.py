@@ -10,7 +10,7 @@ from robo_eval.agents import load_policy
 from robo_eval.core.plan import PolicyPlan
 from robo_eval.core.policy import Policy
 from robo_eval.study.content import environment_digest
-from robo_eval.study.domain import Labelled, Task
+from robo_eval.study.domain import Domain, Labelled, Task
 from robo_eval.study.measure import check_alike
 from robo_eval.study.sets import load_set, set_digest
 from robo_eval.study.suite import Suite, SuiteSet, SuiteTask
@@ -129,21 +129,24 @@ def tests_of(suite: Suite) -> list[Test]:
             expert or a set cannot be loaded, or two tests cannot be mixed.
     """
     found: list[Test] = []
+    first: Domain | None = None
     for task in suite.tasks:
         for name, kwargs in task.combinations():
             test = TaskTest(name=name, task=task, kwargs=kwargs, content="")
             for expert in task.experts:
-                built = test.build(expert)
+                loaded(expert)
+            built = test.build()
             with built.made() as env:
                 found.append(replace(test, content=environment_digest(env)))
+            first = first or built
+            check_alike(first, built)
     for entry in suite.sets:
         content = set_digest(entry.set, entry.folder)
-        found.append(
-            SetTest(name=entry.name or entry.set, entry=entry, content=content, seed=suite.seed)
-        )
-    first = found[0].build()
-    for other in found[1:]:
-        check_alike(first, other.build())
+        own = SetTest(name=entry.name or entry.set, entry=entry, content=content, seed=suite.seed)
+        found.append(own)
+        labelled = own.build()
+        first = first or labelled
+        check_alike(first, labelled)
     return found
 
 

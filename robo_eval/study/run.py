@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import yaml
 from robo_eval.core.errors import InputError
 from robo_eval.log.files import write_atomically
 from robo_eval.log.provenance import software, versions
+from robo_eval.report.embed import plain
 from robo_eval.study import results, work
 from robo_eval.study.entries import Test, tests_of
 from robo_eval.study.outcome import Outcome, measured_of, outcome_of
@@ -46,18 +46,16 @@ class Study:
 
     Args:
         suite: What is measured.
-        folder: Where results are kept; made if it is not there.
+        folder: Where results are kept; made when the first one is.
 
     Raises:
-        InputError: If the folder cannot be used, or a test of the suite cannot be built.
+        InputError: If a test of the suite cannot be built.
     """
 
     def __init__(self, suite: Suite, folder: Path) -> None:
         self.suite: Final = suite
         self.folder: Final = folder
         self.tests: list[Test] = tests_of(suite)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / SUITE_NAME, _text(suite).encode())
 
     @classmethod
     def open(cls, folder: Path) -> Study:
@@ -86,7 +84,12 @@ class Study:
             ray: Address of a Ray cluster instead; see `robo_eval.study.workers`.
             progress: Told of work that is done and of all there is, seconds of one processor,
                 and of the newest piece.
+
+        Raises:
+            InputError: If the folder cannot be used.
         """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.folder / SUITE_NAME, _text(self.suite).encode())
         jobs = self._first_jobs()
         found = self._done(jobs, workers=workers, ray=ray, progress=progress)
         self._choose_experts(found[job.digest] for job in jobs)
@@ -179,18 +182,10 @@ class Study:
 def as_json(outcome: Outcome) -> dict[str, Any]:
     """What was found as plain data, with the software it was found by."""
     document = {**outcome.as_dict(), "software": software(), "versions": versions()}
-    return {key: _finite(value) for key, value in document.items()}
+    found: dict[str, Any] = plain(document)
+    return found
 
 
 def _text(suite: Suite) -> str:
     data = suite.model_dump(mode="json")
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
-
-
-def _finite(value: Any) -> Any:  # noqa: ANN401 - plain data
-    """The same with None where a number is not finite: JSON has no NaN."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

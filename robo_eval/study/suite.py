@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, Strict, ValidationError, field_validator, model_validator
+from pydantic import Field, Strict, field_validator, model_validator
 
 from robo_eval.core.errors import PlanError
 from robo_eval.core.plan import PolicyPlan
-from robo_eval.core.yaml_form import Count, Section, first_problem, mapping_of, text_of
+from robo_eval.core.yaml_form import Count, Section, mapping_of, text_of, validated
 
 SUITE_VERSION: Final = 1
 _PAGE: Final = "docs/aiq.md"
@@ -195,9 +195,4 @@ def parse_suite(text: str, *, source: str) -> Suite:
         PlanError: If the text is not YAML, or holds an unknown key or a wrong value.
     """
     data = mapping_of(text, source, "a suite is", _PAGE)
-    try:
-        return Suite.model_validate(data)
-    except PlanError as err:
-        raise PlanError(f"{source}: {err}") from err
-    except ValidationError as err:
-        raise PlanError(f"{source}: {first_problem(err, Suite)}") from err
+    return validated(data, Suite, source)

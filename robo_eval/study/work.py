@@ -99,7 +99,7 @@ def main_jobs(suite: Suite, tests: list[Test]) -> Iterator[Job]:
 def _job(
     kind: Kind,
     suite: Suite,
-    plan: PoolSection | LearnerSection | int,
+    plan: Spent,
     *tests: Test,
     number: int = 0,
 ) -> Job:
@@ -222,12 +222,12 @@ class Costs:
 
     def __init__(self, tried: Iterable[dict[str, Any] | None]) -> None:
         known = [one for one in tried if one is not None]
-        self._episode_s = [one["episode_s"] for one in known] or [0.01]
+        self._episode_s = float(np.mean([one["episode_s"] for one in known] or [0.01]))
         self._step_s = float(np.median([one["step_s"] for one in known] or [2e-4]))
 
     def of(self, job: Job) -> float:
         """Seconds of one processor."""
-        plan, episode_s = job.plan, float(np.mean(self._episode_s))
+        plan, episode_s = job.plan, self._episode_s
         if isinstance(plan, int):
             return plan * episode_s * max(1, len(job.tests[0].experts))
         learned_s = plan.steps * plan.batch / 128 * self._step_s

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -47,11 +46,11 @@ def done(
     if ray is not None:
         yield from _on_cluster(jobs, ray)
         return
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
     left = {job.digest: job for job in jobs}
     tries = 0
     while left:
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
         try:
             for digest, found in _round(list(left.values()), workers):
                 tries = 0
@@ -60,11 +59,6 @@ def done(
             tries += 1
             if tries == _TRIES:
                 raise InterruptedRunError(_DIED) from err
-
-
-def default_workers() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _round(jobs: Sequence[Job], workers: int) -> Iterator[tuple[str, dict[str, Any]]]:

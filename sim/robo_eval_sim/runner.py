@@ -32,7 +32,7 @@ from robo_eval.core.series import next_block, series_of, shortened
 from robo_eval.core.stop_signals import StopFlag, stop_signals
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.planned_row import row_for
-from robo_eval.log.provenance import software
+from robo_eval.log.provenance import cores, software
 from robo_eval.log.store import EpisodeStore
 from robo_eval.metrics.scoring import SCORE_VERSION
 from robo_eval_sim.play import Stage
@@ -74,7 +74,7 @@ class RunResult:
 
 def default_jobs() -> int:
     """Worker processes used when nobody says how many: the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()
 
 
 def check_plan(plan: TrialPlan) -> None:

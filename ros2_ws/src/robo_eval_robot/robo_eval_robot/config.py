@@ -8,10 +8,9 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, Strict, ValidationError, model_validator
 
-from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.yaml_form import Count, Section, first_problem, mapping_of, text_of
+from robo_eval.core.yaml_form import Count, Section, first_problem, mapping_of, text_of, validated
 
 PAGE: Final = "docs/robots.md"
 Positive = Annotated[float, Field(gt=0.0)]
@@ -404,7 +403,4 @@ def parse_robot(text: str, *, source: str) -> RobotConfig:
         PlanError: If the text is not YAML, or holds an unknown key or a wrong value.
     """
     data = mapping_of(text, source, "a robot is", PAGE)
-    try:
-        return RobotConfig.model_validate(data)
-    except ValidationError as err:
-        raise PlanError(f"{source}: {first_problem(err, RobotConfig)}") from err
+    return validated(data, RobotConfig, source)
