@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -137,14 +139,15 @@ def clone(
     rng = np.random.default_rng(seed)
     mean, scale = standard(examples.observations)
     seen = (examples.observations - mean) / scale
-    network = Network.initial(architecture, rng)
-    parameters = [*network.weights, *network.biases]
-    adam = Adam(parameters)
-    for step in range(budget.steps):
-        rows = rng.integers(len(examples), size=min(budget.batch, len(examples)))
-        gradients = _gradients(network, seen[rows], examples.actions[rows])
-        adam.step(parameters, gradients, budget.rate * _cosine(step / budget.steps))
-    return unstandardised(network, mean, scale)
+    network = _in_one_piece(Network.initial(architecture, rng))
+    batch = min(budget.batch, len(examples))
+    chosen = rng.integers(len(examples), size=(budget.steps, batch))
+    slopes = Slopes(network.of, batch)
+    adam = Adam([network.values])
+    for step, rows in enumerate(chosen):
+        slopes.of(np.take(seen, rows, axis=0), examples.actions[rows])
+        adam.step([network.values], [slopes.values], budget.rate * _cosine(step / budget.steps))
+    return unstandardised(network.of, mean, scale)
 
 
 def _cosine(progress: float) -> float:
@@ -165,26 +168,67 @@ def unstandardised(network: Network, mean: Array, scale: Array) -> Network:
     return Network(network.architecture, [first, *network.weights[1:]], [bias, *network.biases[1:]])
 
 
-def _gradients(network: Network, seen: Array, actions: NDArray[np.intp]) -> list[Array]:
-    """Of the mean cross-entropy, by weights and then biases."""
-    before = [seen]
-    last = len(network.weights) - 1
-    for index, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
-        values = before[-1] @ weight + bias
-        before.append(np.maximum(values, 0.0) if index < last else values)
-    scores = before.pop()
-    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-    error = scores / scores.sum(axis=1, keepdims=True)
-    error[np.arange(len(actions)), actions] -= 1.0
-    error /= len(actions)
-    weights: list[Array] = []
-    biases: list[Array] = []
-    for index in range(last, -1, -1):
-        weights.append(before[index].T @ error)
-        biases.append(error.sum(axis=0))
-        if index:
-            error = (error @ network.weights[index].T) * (before[index] > 0.0)
-    return [*weights[::-1], *biases[::-1]]
+class _Whole(NamedTuple):
+    """A network whose parameters are all in one array, so that one step changes them all."""
+
+    of: Network
+    values: Array
+
+
+def _in_one_piece(network: Network) -> _Whole:
+    parts = [*network.weights, *network.biases]
+    values = np.concatenate([one.ravel() for one in parts])
+    views = _views(values, [one.shape for one in parts])
+    count = len(network.weights)
+    return _Whole(Network(network.architecture, views[:count], views[count:]), values)
+
+
+def _views(values: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """Parts of an array, one after the other, in these shapes."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    pieces = np.split(values, ends[:-1])
+    return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+
+
+class Slopes:
+    """Of the mean cross-entropy by the parameters of a network, in the order it keeps them.
+
+    Args:
+        network: Its parameters may change in between.
+        batch: Examples at a time.
+    """
+
+    def __init__(self, network: Network, batch: int) -> None:
+        parts = [*network.weights, *network.biases]
+        self._network = network
+        self._rows = np.arange(batch)
+        self.values: Array = np.empty(sum(one.size for one in parts), dtype=np.float32)
+        views = _views(self.values, [one.shape for one in parts])
+        self._weights = views[: len(network.weights)]
+        self._biases = views[len(network.weights) :]
+
+    def of(self, seen: Array, actions: NDArray[np.intp]) -> None:
+        """Compute `values` for some examples; shapes (batch, inputs) and (batch,)."""
+        before = [seen]
+        weights, last = self._network.weights, len(self._network.weights) - 1
+        for index, (weight, bias) in enumerate(zip(weights, self._network.biases, strict=True)):
+            values = before[-1] @ weight
+            values += bias
+            if index < last:
+                np.maximum(values, 0.0, out=values)
+            before.append(values)
+        error = before.pop()
+        error -= error.max(axis=1, keepdims=True)
+        np.exp(error, out=error)
+        error /= error.sum(axis=1, keepdims=True)
+        error[self._rows, actions] -= 1.0
+        error /= len(actions)
+        for index in range(last, -1, -1):
+            np.matmul(before[index].T, error, out=self._weights[index])
+            error.sum(axis=0, out=self._biases[index])
+            if index:
+                error = error @ weights[index].T
+                error *= before[index] > 0.0
 
 
 class Adam:
@@ -203,6 +247,12 @@ class Adam:
         for value, gradient, mean, square in zip(
             parameters, gradients, self._means, self._squares, strict=True
         ):
-            mean += (1.0 - first) * (gradient - mean)
-            square += (1.0 - second) * (gradient * gradient - square)
-            value -= rate * mean / (np.sqrt(square) + _TINY)
+            mean *= first
+            mean += (1.0 - first) * gradient
+            square *= second
+            square += (1.0 - second) * (gradient * gradient)
+            change = np.sqrt(square)
+            change += _TINY
+            np.divide(mean, change, out=change)
+            change *= rate
+            value -= change

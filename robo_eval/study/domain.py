@@ -104,7 +104,7 @@ class Task:
         seen: list[Array] = []
         done: list[int] = []
         with self.made() as env:
-            first = int(_actions(env).start)
+            first = first_action(env)
             while len(done) < count:
                 self.expert.reset(seed=int(rng.integers(2**31)))
                 observation, _ = env.reset(seed=int(rng.integers(2**31)))
@@ -112,7 +112,7 @@ class Task:
                 while not is_over and len(done) < count:
                     action = int(np.asarray(self.expert.act(observation)))
                     self._check_action(action, first)
-                    seen.append(self._look(env, observation).copy())
+                    seen.append(self.look(env, observation).copy())
                     done.append(action - first)
                     if rng.random() < self.wander:
                         action = first + int(rng.integers(self.outputs))
@@ -158,10 +158,10 @@ class Task:
     ) -> NDArray[np.float64]:
         found = np.empty(count)
         with self.made() as env:
-            first = int(_actions(env).start)
+            first = first_action(env)
             for episode, start in enumerate(_starts(count, seed)):
                 found[episode] = self._return(
-                    env, start, lambda seen: first + int(choose(self._look(env, seen)))
+                    env, start, lambda seen: first + int(choose(self.look(env, seen)))
                 )
         return self._shares(found)
 
@@ -195,8 +195,8 @@ class Task:
             )
         return stop - first
 
-    def _look(self, env: gymnasium.Env[Any, Any], observation: Any) -> Array:  # noqa: ANN401
-        """What networks see of an observation."""
+    def look(self, env: gymnasium.Env[Any, Any], observation: Any) -> Array:  # noqa: ANN401
+        """What networks see of an observation of an environment that is `made`."""
         flat = _flat(env, observation)
         return flat if self.observed is None else flat[slice(*self.observed)]
 
@@ -230,9 +230,10 @@ def _starts(count: int, seed: int) -> list[int]:
     return [int(one >> 1) for one in np.random.SeedSequence([seed, 2]).generate_state(count)]
 
 
-def _actions(env: gymnasium.Env[Any, Any]) -> Discrete:
+def first_action(env: gymnasium.Env[Any, Any]) -> int:
+    """The lowest action of an environment with discrete ones."""
     assert isinstance(env.action_space, Discrete)
-    return env.action_space
+    return int(env.action_space.start)
 
 
 def _flat(env: gymnasium.Env[Any, Any], observation: Any) -> Array:  # noqa: ANN401

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from robo_eval.agents import load_policy
+from robo_eval.core.errors import InputError
 from robo_eval.core.plan import PolicyPlan
 from robo_eval.core.policy import Policy
 from robo_eval.study.content import environment_digest
 from robo_eval.study.domain import Domain, Labelled, Task
+from robo_eval.study.dqn import check_library
 from robo_eval.study.measure import check_alike
 from robo_eval.study.sets import load_set, set_digest
 from robo_eval.study.suite import Suite, SuiteSet, SuiteTask
@@ -126,8 +128,10 @@ def tests_of(suite: Suite) -> list[Test]:
 
     Raises:
         InputError: If an environment cannot be made or is none that a study can be made of, an
-            expert or a set cannot be loaded, or two tests cannot be mixed.
+            expert or a set cannot be loaded, two tests cannot be mixed, or dqn is to learn a set.
+        MissingExtraError: If what a trainer needs is not installed.
     """
+    _check_trainers(suite)
     found: list[Test] = []
     first: Domain | None = None
     for task in suite.tasks:
@@ -148,6 +152,17 @@ def tests_of(suite: Suite) -> list[Test]:
         first = first or labelled
         check_alike(first, labelled)
     return found
+
+
+def _check_trainers(suite: Suite) -> None:
+    if "dqn" not in (suite.pool.trainer, suite.learner.trainer):
+        return
+    if suite.sets:
+        raise InputError(
+            f"sets: {suite.sets[0].name or suite.sets[0].set} is a set of examples, which dqn"
+            " cannot learn; use trainer cloning or es"
+        )
+    check_library()
 
 
 _POLICIES: dict[str, Policy] = {}

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from robo_eval.analysis.aiq import MIXTURES
 from robo_eval.core.errors import InputError
-from robo_eval.study.cloning import Budget, Examples, clone, mixed
+from robo_eval.study.cloning import Examples, mixed
 from robo_eval.study.domain import Domain
 from robo_eval.study.network import Architecture, Network
 from robo_eval.study.pool import architectures
-from robo_eval.study.suite import LearnerSection, PoolSection, Training
+from robo_eval.study.suite import LearnerSection, PoolSection
+from robo_eval.study.trainers import Mixture, trained
 
-METHOD: Final = 1
+METHOD: Final = 2
 """Goes up whenever the same suite would give other numbers: results made before count no more."""
 SHARES: Final = MIXTURES[1:-1]
 """Mixtures that are learned; the ends of the curve are the tests learned by themselves."""
@@ -72,7 +73,8 @@ def policy(own: Lesson, plan: PoolSection, number: int, *, seed: int) -> tuple[i
         most_layers=plan.layers,
         most_units=plan.units,
     )[number]
-    network = clone(built, own.examples, budget=budget_of(plan), seed=seed_of(seed, _POOL, number))
+    ways = Mixture(first=domain, second=domain, share=1.0)
+    network = trained(built, own.examples, ways, plan, seed=seed_of(seed, _POOL, number))
     return built.size, performance(domain, network, plan.episodes, seed=seed)
 
 
@@ -139,10 +141,11 @@ def learner(
     )
     place = round(share * 1000)
     rng = np.random.default_rng(np.random.SeedSequence([seed, _DRAWN, number, place]))
-    return clone(
+    return trained(
         built,
         mixed(first.examples, second.examples, share, rng),
-        budget=budget_of(plan),
+        Mixture(first=first.domain, second=second.domain, share=share),
+        plan,
         seed=seed_of(seed, _LEARNER, number, place),
     )
 
@@ -168,11 +171,6 @@ def check_alike(first: Domain, second: Domain) -> None:
             f"{first.name} shows {first.inputs} numbers and takes {first.outputs} actions,"
             f" {second.name} {second.inputs} and {second.outputs}; one learner needs the same"
         )
-
-
-def budget_of(plan: Training) -> Budget:
-    """How much a network of this section is trained."""
-    return Budget(steps=plan.steps, batch=plan.batch, rate=plan.rate)
 
 
 def seed_of(*parts: int) -> int:

@@ -31,7 +31,8 @@ class SuiteTask(Section):
     each: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
     """Further keywords with several values; every combination is a test."""
     experts: Annotated[tuple[PolicyPlan, ...], Field(min_length=1)]
-    """Whom networks may learn from; the one that does best in a test is the expert there."""
+    """Whom networks may learn from; in each test the first one that is not clearly worse there than
+    the best one."""
     returns: tuple[float, float] = (0.0, 1.0)
     """Episode returns that are performance 0 and 1."""
     wander: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
@@ -96,19 +97,59 @@ class SuiteSet(Section):
     """Examples to learn from at most."""
 
 
-class Training(Section):
-    """How networks are trained, by cloning the expert, and judged; the same for all tests."""
+Trainer = Literal["cloning", "es", "dqn"]
+_USUAL: Final[dict[str, dict[str, float]]] = {
+    "es": {"steps": 100, "batch": 32, "rate": 0.1},
+    "dqn": {"steps": 50_000, "batch": 64, "rate": 5e-4},
+}
+"""What is spent where a suite does not say, if it is not what cloning spends."""
+_OWN: Final[dict[Trainer, set[str]]] = {
+    "cloning": {"trainer", "plays"},
+    "es": set(),
+    "dqn": {"plays"},
+}
+"""What has no part in what a trainer gives."""
 
+
+class Training(Section):
+    """How networks are trained and judged; the same for all tests."""
+
+    trainer: Trainer = "cloning"
+    """`cloning` of the expert, `es` (an evolution strategy) or `dqn` (deep Q-learning)."""
     examples: Positive = 12_000
-    """Examples that the expert gives of each test."""
+    """Examples that the expert gives of each test; `es` takes the scale of observations from them,
+    `dqn` nothing."""
     steps: Positive = 600
-    """Updates of the weights."""
+    """Updates of the weights; generations of `es`; ticks that `dqn` plays."""
     batch: Positive = 128
-    """Examples in an update."""
+    """Examples in an update; networks in a generation; transitions in an update."""
     rate: Annotated[float, Field(gt=0.0, lt=1.0)] = 3e-3
     """Step size at the beginning."""
+    plays: Positive = 2
+    """Episodes, or examples of a set, that `es` tries each network in."""
     episodes: Positive = 10
     """Episodes each network is judged by; examples, if the test is a set."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual(cls, given: Any) -> Any:  # noqa: ANN401 - raw YAML
+        if not isinstance(given, dict):
+            return given
+        return {**_USUAL.get(str(given.get("trainer")), {}), **given}
+
+    @model_validator(mode="after")
+    def _even(self) -> Self:
+        if self.trainer == "es" and self.batch % 2:
+            raise ValueError(f"batch: {self.batch} networks; es tries them in pairs")
+        return self
+
+    def effort(self) -> dict[str, Any]:
+        """What a network of this section depends on, ready for JSON.
+
+        More networks of a kind do not change those there are, so their number is not among it.
+        """
+        exclude = {"policies", "trainings", "alone", *_OWN[self.trainer]}
+        return self.model_dump(mode="json", exclude=exclude)
 
 
 class PoolSection(Training):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from robo_eval.analysis.aiq import observation_entropy
@@ -16,13 +17,15 @@ from robo_eval.study import measure
 from robo_eval.study.domain import Domain, Task
 from robo_eval.study.entries import SetTest, TaskTest, Test, loaded
 from robo_eval.study.measure import Lesson
-from robo_eval.study.suite import LearnerSection, PoolSection, Suite
+from robo_eval.study.suite import LearnerSection, PoolSection, Suite, Training
 
 Kind = Literal["expert", "entropy", "pool", "alone", "mixture"]
 Spent = PoolSection | LearnerSection | int
 """What is spent: a section of the suite, or a number of episodes."""
 CHUNK: Final = 10
 """Policies of a pool in one piece of work."""
+_TICK_S: Final = 1.5e-3
+"""What a tick of deep Q-learning takes, more or less: it is not tried before."""
 _TRIED: Final = 100
 """Examples and updates that say how long others will take."""
 
@@ -49,17 +52,12 @@ class Job:
 
     def named(self) -> Job:
         """The same with its digest."""
-        plan = self.plan if isinstance(self.plan, int) else self.plan.model_dump(mode="json")
-        if isinstance(plan, dict):
-            # More of the same does not change what there is.
-            for key in ("policies", "trainings", "alone"):
-                plan.pop(key, None)
         own: dict[str, Any] = {
             "method": measure.METHOD,
             "kind": self.kind,
             "tests": [test.identity for test in self.tests],
             "seed": self.seed,
-            "plan": plan,
+            "plan": self.plan if isinstance(self.plan, int) else self.plan.effort(),
             "number": self.number,
         }
         if self.kind == "expert":
@@ -146,11 +144,28 @@ def _expert(job: Job) -> dict[str, Any]:
             durations.append((time.perf_counter() - started) / episodes)
     return {
         "performances": [one.tolist() for one in played],
-        "best": int(np.argmax([one.mean() for one in played])),
+        "best": best_expert(played),
         # A small network answers as fast as the fastest expert.
         "episode_s": min(durations),
         "step_s": step_s,
     }
+
+
+def best_expert(played: list[NDArray[np.float64]]) -> int:
+    """Place of the first expert that is not clearly worse than the best one in the same episodes.
+
+    Clearly is by more than two standard errors: which of equals is a little ahead is luck, and what
+    networks learn should not hang on it.
+    """
+    means = [one.mean() for one in played]
+    best = int(np.argmax(means))
+    for place, one in enumerate(played):
+        behind = played[best] - one
+        # One episode has no standard error, so that only its equals are as good.
+        error = behind.std(ddof=1) / len(behind) ** 0.5 if len(behind) > 1 else 0.0
+        if behind.mean() <= 2.0 * error:
+            return place
+    return best
 
 
 def _entropy(job: Job) -> dict[str, Any]:
@@ -230,10 +245,18 @@ class Costs:
         plan, episode_s = job.plan, self._episode_s
         if isinstance(plan, int):
             return plan * episode_s * max(1, len(job.tests[0].experts))
-        learned_s = plan.steps * plan.batch / 128 * self._step_s
+        learned_s = self._learned_s(plan)
         if job.kind == "mixture":
             return len(measure.SHARES) * (learned_s + 2 * plan.episodes * episode_s)
         return (CHUNK if job.kind == "pool" else 1) * (learned_s + plan.episodes * episode_s)
+
+    def _learned_s(self, plan: Training) -> float:
+        """Seconds to train one network."""
+        if plan.trainer == "es":
+            return plan.steps * plan.batch * plan.plays * self._episode_s
+        if plan.trainer == "dqn":
+            return plan.steps * _TICK_S
+        return plan.steps * plan.batch / 128 * self._step_s
 
 
 # What a worker keeps ---------------------------------------------------------------------------

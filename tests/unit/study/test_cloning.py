@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robo_eval.core.errors import InputError, ShapeError
-from robo_eval.study.cloning import Budget, Examples, _gradients, clone, mixed
+from robo_eval.study.cloning import Budget, Examples, Slopes, clone, mixed
 from robo_eval.study.network import Architecture, Network
 from robo_eval.study.pool import architectures
 
@@ -81,9 +81,14 @@ def test_gradients_are_those_of_the_loss(hidden):
         logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         return -float(logs[np.arange(7), examples.actions].mean())
 
-    gradients = _gradients(network, examples.observations, examples.actions)
-    step = 1e-2
-    for parameter, gradient in zip([*network.weights, *network.biases], gradients, strict=True):
+    slopes = Slopes(network, len(examples))
+    slopes.of(examples.observations, examples.actions)
+    parameters = [*network.weights, *network.biases]
+    assert slopes.values.size == sum(one.size for one in parameters)
+    step, begin = 1e-2, 0
+    for parameter in parameters:
+        gradient = slopes.values[begin : begin + parameter.size].reshape(parameter.shape)
+        begin += parameter.size
         place = tuple(rng.integers(n) for n in parameter.shape)
         before = parameter[place]
         parameter[place] = before + step

@@ -23,6 +23,7 @@ from robo_eval.study.outcome import agreement
 from robo_eval.study.results import Results
 from robo_eval.study.run import Study, as_json
 from robo_eval.study.suite import parse_suite
+from robo_eval.study.work import best_expert
 from robo_eval.study.workers import done
 
 
@@ -82,8 +83,20 @@ def test_what_is_found_follows_from_the_raw_numbers(done_already):
 
 def test_the_best_expert_of_each_test_is_learned_from(tiny, tmp_path):
     tiny["tasks"][0]["experts"] = ["random", "balancer", "nothing"]
+    tiny["expert_episodes"] = 20
     outcome = study_of(tiny, tmp_path).run()
     assert outcome.measured.experts == ["balancer", "balancer"]
+
+
+def test_of_experts_that_are_equally_good_the_first_one_is_learned_from():
+    rng = np.random.default_rng(0)
+    good = rng.uniform(0.5, 1.0, 50)
+    worse, ahead = good - 0.1, good + rng.normal(0.001, 0.05, 50)
+    assert best_expert([good, ahead]) == 0
+    assert best_expert([worse, good, ahead]) == 1
+    assert best_expert([ahead, good]) == 0
+    assert best_expert([np.array([0.4]), np.array([0.5])]) == 1
+    assert best_expert([np.array([0.5]), np.array([0.5])]) == 0
 
 
 def test_nothing_is_done_twice(tiny, done_already, counted):
