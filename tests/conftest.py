@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,3 +73,96 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     them while the other gets on with the rest, and neither waits for the other.
     """
     items.sort(key=lambda item: "/tests/ros/" not in item.path.as_posix())
+
+
+@pytest.fixture(scope="session")
+def invented_study() -> Callable[..., Any]:
+    """Makes a suite, what a study of it found, and rankings of three agents, out of random numbers.
+
+    The tests are called as asked. Rankings are of two sides; one of them knows no difficulties.
+    """
+    import numpy as np
+
+    from robo_eval.study.outcome import Measured, outcome_of
+    from robo_eval.study.suite import Suite
+
+    def made(names: Sequence[str], *, trainings: int = 3, seed: int = 5) -> Any:
+        suite = Suite.model_validate(
+            {
+                "name": "Suite <script>window.harmed = 1</script>", "seed": 11,
+                "tasks": [{"env": "RoboEval/CartPole3D-v0", "name": name, "experts": ["balancer"]}
+                          for name in names],
+            }
+        )  # fmt: skip
+        rng = np.random.default_rng(seed)
+        count, policies = len(names), 60
+        sizes = rng.integers(20, 3000, policies).astype(float)
+        measured = Measured(
+            tests=list(names),
+            experts=["balancer"] * count,
+            expert_performances=[np.ones(3)] * count,
+            sizes=sizes,
+            performances=np.clip(np.log10(sizes) / 4 + rng.normal(0, 0.2, (count, policies)), 0, 1),
+            entropies=np.where(np.arange(count) == 1, np.nan, 3.0),
+            alone=rng.uniform(0.7, 1.0, (count, 4)),
+            mixtures={
+                (i, j): rng.uniform(*((0.75, 0.95) if i == j else (0.2, 0.9)), (2, trainings, 9))
+                for i in range(count)
+                for j in range(i, count)
+            },
+        )
+        outcome = outcome_of(suite, measured)
+        rankings = [_invented_ranking(outcome, side, rng) for side in ("sim", "real")]
+        return suite, outcome, rankings
+
+    return made
+
+
+def _invented_ranking(outcome: Any, side: str, rng: Any) -> Any:
+    """Agents on one side; on the real one items have no difficulty, and one was not played."""
+    import numpy as np
+
+    from robo_eval.analysis.acc import AccTable
+    from robo_eval.analysis.acc.trial import AccRow
+    from robo_eval.core.estimate import Estimate
+    from robo_eval.study.ranking import Disagreement, RankedAgent, Ranking
+
+    def known(value: float) -> Estimate:
+        return Estimate(
+            value=value, low=value - 0.1, high=value + 0.1, n=9, method="made", unit="ratio"
+        )
+
+    missing = Estimate.missing(reason="not played", unit="ratio")
+    tests, agents = outcome.measured.tests, []
+    for place, name in enumerate(("able & <b>bold</b>", "partial", "blind")):
+        performances = rng.uniform(0.1, 0.9, len(tests)) / (place + 1)
+        row = AccRow(
+            side=side, policy=name, capability=known(0.4), spread=known(0.2),
+            normalised_generality=known(0.3), generality=known(5.0), expected_difficulty=missing,
+            flag=None, n_items=6, n_missing_items=0, n_episodes=60, unreliable=None,
+            levels=np.linspace(0.1, 0.9, 6), curve=np.linspace(1.0 - 0.2 * place, 0.0, 6),
+        )  # fmt: skip
+        is_whole = side == "sim" or name != "blind"
+        if not is_whole:
+            performances[0] = np.nan
+        value = known(round(0.8 - 0.2 * place, 3)) if is_whole else missing
+        agents.append(
+            RankedAgent(
+                policy=name, performances=performances, mean=value, apti=value, aiq=value,
+                episodes=np.where(np.isnan(performances), 0, 30), aiq_of_suite=value, behind=value,
+                by_k={2: 0.5, 3: 0.4} if is_whole else {},
+                capability=known(0.4) if side == "sim" else missing,
+                normalised_generality=known(0.3) if side == "sim" else missing, coherence=value,
+                characteristic=row if side == "sim" else None,
+            )
+        )  # fmt: skip
+    return Ranking(
+        side=side, difficulty="all", tests=list(tests), k=outcome.space.k, baseline="blind",
+        agents=agents,
+        disagreements=[Disagreement(first="partial", second="blind", by="aiq", tests=(tests[0],))],
+        acc=None if side == "real" else AccTable(
+            rows=tuple(one.characteristic for one in agents), h0=0.1, q=0.9, left_fill=1.0,
+            right_fill=0.0, n_items=6, n_levels=6, attainable_maximum=0.9, population={},
+            left_out=(), reason=None, configuration={},
+        ),
+    )  # fmt: skip

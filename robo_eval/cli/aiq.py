@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from robo_eval.cli.aiq_rank import rank
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 
 if TYPE_CHECKING:
     from robo_eval.study.outcome import Outcome
-    from robo_eval.study.run import Cost
+    from robo_eval.study.run import Cost, Study
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Measure how complex tests are and how different (AIQ).",
 )
+
+app.command("rank", short_help="Rank the policies of trials in the space of a study.")(rank)
 
 _LINE_EVERY_S: Final = 10.0
 _LISTED: Final = 10
@@ -53,7 +56,8 @@ def run(
     """Train pools of policies and learners of mixtures, and place the tests in a space.
 
     Every piece of work is kept by a digest of all it depends on: the same command goes on where a
-    run was stopped, and after a change does only what the change touches.
+    run was stopped, and after a change does only what the change touches. At its end stand
+    study.json and a page to look at, report.html.
 
     Example: robo-eval aiq run examples/suites/small.yaml --out runs/small
     """
@@ -72,9 +76,11 @@ def run(
         say(_cost_text(cost, count, ray))
     with _progress("study", quiet=json) as told:
         outcome = study.run(workers=count, ray=ray, progress=told)
+    page = _page(study, outcome, out)
     _print(outcome, json=json)
     if not json:
         say(f"results: {out / 'study.json'}")
+        say(f"page: {page}")
 
 
 @app.command("show", short_help="Print what a study found.")
@@ -88,29 +94,70 @@ def show(folder: FolderArgument, *, json: JsonOption = False) -> None:
     _print(Study.open(folder).known(), json=json)
 
 
-@app.command("agree", short_help="Say whether two studies of the same tests agree.")
+@app.command("report", short_help="Write the page of a study.")
+def report(
+    folder: FolderArgument,
+    *,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page; DIR/report.html if not given.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Write one HTML file with pictures and tables of what a study found; it needs no network.
+
+    `aiq run` writes it as well, and `aiq rank` the same with agents.
+
+    Example: robo-eval aiq report runs/small
+    """
+    from robo_eval.study.run import Study
+
+    study = Study.open(folder)
+    page = _page(study, study.known(), folder if out is None else out)
+    if json:
+        print_json({"page": str(page)})
+    else:
+        say(f"page: {page}")
+
+
+@app.command("agree", short_help="Say whether studies of the same tests agree.")
 def agree(
     folder: FolderArgument,
-    other: Annotated[Path, typer.Argument(metavar="DIR", help="Another one, of the same tests.")],
+    other: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="Another one; halves of the first if not given."),
+    ] = None,
     *,
     json: JsonOption = False,
 ) -> None:
     """Print rank correlations of complexities and of dissimilarities of two studies.
 
-    Run a suite again with another seed, or with a larger budget, to see how far to trust it.
+    Run a suite again with another seed, or with a larger budget, to see how far to trust it. Of one
+    study the halves of its pool and of its trainings are compared, which costs nothing and agree
+    less than two whole studies would.
 
     Example: robo-eval aiq agree runs/once runs/again
     """
-    from robo_eval.study.outcome import agreement
+    from robo_eval.study.outcome import agreement, agreement_within
     from robo_eval.study.run import Study
 
-    found = agreement(Study.open(folder).known(), Study.open(other).known())
+    outcome = Study.open(folder).known()
+    if other is None:
+        found, of_what = agreement_within(outcome), " of its halves"
+    else:
+        found, of_what = agreement(outcome, Study.open(other).known()), ""
     if json:
-        # JSON has no NaN, which says that one of the two studies does not vary.
+        # JSON has no NaN, which says that there is nothing to rank or to split.
         print_json({name: None if math.isnan(one) else one for name, one in found.items()})
         return
     for name, value in found.items():
-        say(f"{name}: rank correlation (Spearman) {value:.3f}")
+        said = "not to be had" if math.isnan(value) else f"{value:.3f}"
+        say(f"{name}: rank correlation (Spearman){of_what} {said}")
+
+
+def _page(study: Study, outcome: Outcome, path: Path) -> Path:
+    from robo_eval.study.page import write_page
+
+    return write_page(outcome, path, suite=study.suite)
 
 
 # What is printed -------------------------------------------------------------------------------
@@ -130,6 +177,7 @@ def _print(outcome: Outcome, *, json: bool) -> None:
             f"{outcome.space.complexities[place]:.3f}",
             _interval(outcome, place),
             f"{outcome.curves[place].extrapolated_share:.0%}",
+            f"{outcome.others[place].area:.0f}",
             f"{measured.alone[place].mean():.3f}",
             measured.experts[place],
             f"{measured.expert_performances[place].mean():.3f}",
@@ -137,10 +185,12 @@ def _print(outcome: Outcome, *, json: bool) -> None:
         for place in order
     ]
     columns = (
-        "test", "complexity", "parameters, 95 % interval", "extrapolated", "learner", "expert",
-        "its performance",
+        "test", "complexity", "parameters, 95 % interval", "extrapolated", outcome.other_rule,
+        "learner", "expert", "its performance",
     )  # fmt: skip
-    print_table(f"{outcome.name}: complexity", columns, rows, right=(1, 2, 3, 4, 6))
+    title = f"{outcome.name}: complexity by the rule {outcome.rule}"
+    print_table(title, columns, rows, right=(1, 2, 3, 4, 5, 7))
+    say(f"the two rules rank the tests alike by {outcome.rule_agreement:.2f} (Spearman)")
     _print_pairs(outcome)
     floor = "" if table.floor is None else f"; a test to itself {table.floor:.4f}"
     share = outcome.space.eigenvalues.clip(min=0.0)

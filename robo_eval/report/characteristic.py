@@ -37,7 +37,7 @@ def characteristic_of(
         return None, _why_no_curves(acc, results)
     by_name = {name_of(row.side, row.policy): row for row in acc.rows}
     order = [result.policy for result in results if result.policy in by_name]
-    curves = [_curve(name, by_name[name]) for name in order]
+    curves = [curve_of(name, by_name[name]) for name in order]
     warnings = list(dict.fromkeys(row.unreliable for row in acc.rows if row.unreliable))
     text = [f"{warning[:1].upper()}{warning[1:]}." for warning in warnings]
     text += acc.warnings
@@ -59,7 +59,13 @@ def characteristic_of(
     return shown, ""
 
 
-def _curve(name: str, row: AccRow) -> AgentCurve:
+def curve_of(name: str, row: AccRow) -> AgentCurve:
+    """The curve of one policy as a report draws it.
+
+    Args:
+        name: Name shown.
+        row: What the analysis found.
+    """
     known = ~pd.isna(row.curve)
     return AgentCurve(
         policy=name,

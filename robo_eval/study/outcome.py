@@ -21,7 +21,7 @@ from robo_eval.analysis.aiq import (
     relative,
     space,
 )
-from robo_eval.analysis.aiq.complexity import LEAST_POLICIES
+from robo_eval.analysis.aiq.complexity import LEAST_POLICIES, Variant
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.study.entries import Test
@@ -72,8 +72,9 @@ class Outcome:
         name: Of the suite.
         measured: The raw numbers.
         complexities: Of each test, in trainable parameters, with intervals.
-        curves: Smallest sizes by performance, of each test.
-        envelopes: The same by the rule of the envelope, for comparison.
+        rule: How sizes are read off the pool: `default` or `envelope`.
+        curves: Smallest sizes by performance, of each test, by this rule.
+        others: The same by the other rule, for comparison.
         pairs: Dissimilarity of each pair of tests, with intervals, by their places.
         dissimilarities: Their table, and what is to be said about it.
         itself: Dissimilarity of each test to itself, which training makes, shape (tests,).
@@ -84,8 +85,9 @@ class Outcome:
     name: str
     measured: Measured
     complexities: list[Estimate]
+    rule: Variant
     curves: list[Complexity]
-    envelopes: list[Complexity]
+    others: list[Complexity]
     pairs: Mapping[tuple[int, int], Estimate]
     dissimilarities: Dissimilarities
     itself: Numbers
@@ -93,11 +95,14 @@ class Outcome:
     warnings: list[str]
 
     @property
-    def envelope_agreement(self) -> float:
+    def other_rule(self) -> Variant:
+        """The rule of `others`."""
+        return _other(self.rule)
+
+    @property
+    def rule_agreement(self) -> float:
         """Rank correlation (Spearman) of complexities by the two rules."""
-        return _rank_agreement(
-            [one.area for one in self.curves], [one.area for one in self.envelopes]
-        )
+        return _rank_agreement([one.area for one in self.curves], [one.area for one in self.others])
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
@@ -110,7 +115,7 @@ class Outcome:
                 "learner_performance": float(measured.alone[place].mean()),
                 "complexity": self.complexities[place].as_dict(),
                 "relative_complexity": float(self.space.complexities[place]),
-                "envelope": self.envelopes[place].area,
+                "other_rule": self.others[place].area,
                 "bins_filled": self.curves[place].filled,
                 "extrapolated_share": self.curves[place].extrapolated_share,
                 "entropy_bits": float(measured.entropies[place]),
@@ -137,7 +142,8 @@ class Outcome:
             "k": self.space.k,
             "eigenvalues": self.space.eigenvalues.tolist(),
             "negative_mass": self.space.negative_mass,
-            "envelope_agreement": self.envelope_agreement,
+            "complexity_rule": self.rule,
+            "rule_agreement": self.rule_agreement,
             "warnings": self.warnings,
         }
 
@@ -198,7 +204,8 @@ def outcome_of(suite: Suite, measured: Measured, *, seed: int = 0) -> Outcome:
     Raises:
         InputError: If a number is out of range, or the suite asks for a space there is not.
     """
-    curves = [mccp(measured.sizes, row) for row in measured.performances]
+    rule = suite.complexity
+    curves = [mccp(measured.sizes, row, variant=rule) for row in measured.performances]
     itself = np.array([_itself(measured, place) for place in range(len(measured.tests))])
     pairs = {
         key: _pair(measured, *key, seed=seed)
@@ -209,24 +216,70 @@ def outcome_of(suite: Suite, measured: Measured, *, seed: int = 0) -> Outcome:
     for (i, j), estimate in pairs.items():
         assert estimate.value is not None
         table[i, j] = estimate.value
-    compared = dissimilarities(table, itself, debias=suite.debias)
     areas = [one.area for one in curves]
-    placed = space(compared.table, relative(areas), k=suite.dimensions, d_max=suite.d_max)
+    compared, placed = _placed(suite, table, itself, areas, suite.dimensions)
     return Outcome(
         name=suite.name,
         measured=measured,
         complexities=[
-            _complexity(measured.sizes, row, one.area, seed=seed)
+            _complexity(measured.sizes, row, one, seed=seed)
             for row, one in zip(measured.performances, curves, strict=True)
         ],
+        rule=rule,
         curves=curves,
-        envelopes=[mccp(measured.sizes, row, variant="envelope") for row in measured.performances],
+        others=[mccp(measured.sizes, row, variant=_other(rule)) for row in measured.performances],
         pairs=pairs,
         dissimilarities=compared,
         itself=itself,
         space=placed,
         warnings=_warnings(measured, curves, compared, placed),
     )
+
+
+def resampled_spaces(
+    suite: Suite, outcome: Outcome, *, draws: int = 200, seed: int = 0
+) -> list[Space]:
+    """Spaces that the study might have found with other trainings and another pool.
+
+    Trainings are drawn with replacement, of the learner alone and of each mixture; of the pool a
+    half is drawn without, because with replacement the smallest policies, which complexity is read
+    from, would be lost more often than there are fewer of them. The dimensions kept stay as many.
+
+    Args:
+        suite: The suite.
+        outcome: What was found.
+        draws: How many spaces.
+        seed: Of the draws; the same seed gives the same spaces.
+    """
+    measured = outcome.measured
+    count, policies = len(measured.tests), len(measured.sizes)
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 7]))
+    found = []
+    for _ in range(draws):
+        half = np.sort(rng.permutation(policies)[: max(policies // 2, 1)])
+        areas = [
+            mccp(measured.sizes[half], row[half], variant=outcome.rule).area
+            for row in measured.performances
+        ]  # fmt: skip
+        alone = [row[rng.integers(len(row), size=len(row))] for row in measured.alone]
+        table, itself = np.full((count, count), np.nan), np.zeros(count)
+        for (i, j), mixed in sorted(measured.mixtures.items()):
+            own = mixed[:, rng.integers(mixed.shape[1], size=mixed.shape[1])]
+            value = dissimilarity(_curve(own, alone[i], alone[j]))
+            if i == j:
+                itself[i] = value
+            else:
+                table[i, j] = value
+        found.append(_placed(suite, table, itself, areas, outcome.space.k)[1])
+    return found
+
+
+def _placed(
+    suite: Suite, table: Numbers, itself: Numbers, areas: Sequence[float], k: int | None
+) -> tuple[Dissimilarities, Space]:
+    """The space of tests from their dissimilarities, the upper triangle, and complexities."""
+    compared = dissimilarities(table, itself, debias=suite.debias)
+    return compared, space(compared.table, relative(areas), k=k, d_max=suite.d_max)
 
 
 def agreement(one: Outcome, other: Outcome) -> dict[str, float]:
@@ -249,6 +302,63 @@ def agreement(one: Outcome, other: Outcome) -> dict[str, float]:
             one.dissimilarities.table[above], other.dissimilarities.table[above]
         ),
     }
+
+
+def agreement_within(outcome: Outcome, *, splits: int = 50, seed: int = 0) -> dict[str, float]:
+    """Rank correlations (Spearman) of the two halves of a study.
+
+    The pool and the trainings are split in two at random, again and again, and complexities and
+    dissimilarities read off each half; of an odd number of trainings one is left out. A whole study
+    agrees better with another whole one.
+
+    Args:
+        outcome: What was found.
+        splits: How often.
+        seed: Of the splits; the same seed gives the same numbers.
+
+    Returns:
+        Means over the splits; NaN where there is nothing to split or to rank.
+    """
+    measured = outcome.measured
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 8]))
+    pairs = [key for key in sorted(measured.mixtures) if key[0] < key[1]]
+    policies = len(measured.sizes)
+    trainings = next(iter(measured.mixtures.values())).shape[1]
+    found: dict[str, list[float]] = {"complexity": [], "dissimilarity": []}
+    for _ in range(splits):
+        order = rng.permutation(policies)
+        halves = (order[: policies // 2], order[policies // 2 : policies // 2 * 2])
+        if len(halves[0]):
+            areas = [
+                [
+                    mccp(measured.sizes[half], row[half], variant=outcome.rule).area
+                    for row in measured.performances
+                ]
+                for half in halves
+            ]
+            found["complexity"].append(_rank_agreement(*areas))
+        order = rng.permutation(trainings)
+        halves = (order[: trainings // 2], order[trainings // 2 : trainings // 2 * 2])
+        if len(halves[0]):
+            apart = [
+                [
+                    dissimilarity(
+                        _curve(
+                            measured.mixtures[i, j][:, half],
+                            _half(measured.alone[i], place),
+                            _half(measured.alone[j], place),
+                        )
+                    )
+                    for i, j in pairs
+                ]
+                for place, half in enumerate(halves)
+            ]
+            found["dissimilarity"].append(_rank_agreement(*apart))
+    return {name: float(np.mean(one)) if one else float("nan") for name, one in found.items()}
+
+
+def _half(alone: Numbers, place: int) -> Numbers:
+    return alone[place::2] if len(alone) > 1 else alone
 
 
 def _curve(performances: Numbers, first: Numbers, second: Numbers) -> Numbers:
@@ -297,15 +407,21 @@ def _pair(measured: Measured, i: int, j: int, *, seed: int) -> Estimate:
     )
 
 
-def _complexity(sizes: Numbers, performances: Numbers, area: float, *, seed: int) -> Estimate:
+def _other(rule: Variant) -> Variant:
+    return "envelope" if rule == "default" else "default"
+
+
+def _complexity(sizes: Numbers, performances: Numbers, curve: Complexity, *, seed: int) -> Estimate:
     if len(sizes) < 4:
         return Estimate(
-            value=area, n=len(sizes), method="none", unit="parameters",
+            value=curve.area, n=len(sizes), method="none", unit="parameters",
             reason="an interval needs 4 policies at least",
         )  # fmt: skip
-    low, high = half_samples(sizes, performances, resamples=_RESAMPLES, level=_LEVEL, seed=seed)
+    low, high = half_samples(
+        sizes, performances, variant=curve.variant, resamples=_RESAMPLES, level=_LEVEL, seed=seed
+    )
     return Estimate(
-        value=area,
+        value=curve.area,
         low=low,
         high=high,
         level=_LEVEL,

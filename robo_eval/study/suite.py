@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, Strict, field_validator, model_validator
 
+from robo_eval.analysis.aiq.complexity import Variant
 from robo_eval.core.errors import PlanError
 from robo_eval.core.plan import PolicyPlan
 from robo_eval.core.yaml_form import Count, Section, mapping_of, text_of, validated
@@ -190,6 +191,9 @@ class Suite(Section):
     """Episodes whose observations the entropy is of, for comparison."""
     pool: PoolSection = PoolSection()
     learner: LearnerSection = LearnerSection()
+    complexity: Variant = "default"
+    """By which rule complexities are read off the pool. `default` is that of the paper; `envelope`
+    takes the smallest policy that does as well or better, and needs fewer policies to be stable."""
     dimensions: Positive | None = None
     """Dimensions of the space; none chooses as many as hold 95 % of it."""
     d_max: Annotated[float, Field(gt=0.0)] | None = None

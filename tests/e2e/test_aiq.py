@@ -34,15 +34,19 @@ def test_run_show_agree(cli, suite, tmp_path):
     out = tmp_path / "study"
     run = cli("aiq", "run", suite, "--out", out, "--workers", 1)
     assert run.code == 0, run.err
-    assert "two levels: complexity" in run.out
+    assert "two levels: complexity by the rule default" in run.out
     assert "warning: 10 policies" in run.out
     assert f"results: {out / 'study.json'}" in run.out
+    assert f"page: {out / 'report.html'}" in run.out
     again = cli("aiq", "run", suite, "--out", out, "--estimate", "--json")
     assert json.loads(again.out) == {"pieces": 0, "known": 9, "core_seconds": 0}
     shown = json.loads(cli("aiq", "show", out, "--json").out)
     written = json.loads((out / "study.json").read_text())
     assert shown == written
     assert shown["policies"] == 10
+    page = cli("aiq", "report", out, "--out", tmp_path / "other.html", "--json")
+    assert json.loads(page.out) == {"page": str(tmp_path / "other.html")}
+    assert (tmp_path / "other.html").read_bytes() == (out / "report.html").read_bytes()
     assert cli("aiq", "agree", out, out).out.count("Spearman") == 2
     # With one pair there is nothing to rank, which is no number.
     assert json.loads(cli("aiq", "agree", out, out, "--json").out)["dissimilarity"] is None
@@ -58,6 +62,7 @@ def test_run_show_agree(cli, suite, tmp_path):
         (("run", "suite.yaml", "--out", "o", "--ray", "here"), "an address is `auto` or host:port"),
         (("show", "o"), "o: no study; `robo-eval aiq run SUITE.yaml --out o` makes one"),
         (("agree", "o", "p"), "o: no study"),
+        (("report", "o"), "o: no study"),
     ],
 )
 def test_bad_input(quick_cli, suite, tmp_path, arguments, said):

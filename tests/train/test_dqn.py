@@ -15,9 +15,13 @@ import pytest
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
+from robo_eval.study.cloning import Examples
+from robo_eval.study.domain import Task
 from robo_eval.study.dqn import Learning, exported, make_model, train_dqn
 from robo_eval.study.network import Architecture, Network
 from robo_eval.study.played import read_network
+from robo_eval.study.suite import LearnerSection
+from robo_eval.study.trainers import Mixture, trained
 
 pytest.importorskip("stable_baselines3", reason='needs pip install "robo-eval[train]"')
 torch = pytest.importorskip("torch", reason='needs pip install "robo-eval[train]"')
@@ -162,3 +166,45 @@ def test_the_recipe_writes_a_network_and_where_it_comes_from(tmp_path):
     assert 0.0 < said["performance"]["low"] < said["performance"]["mean"]
     assert said["versions"]["stable-baselines3"]
     assert read_network(path).architecture == Architecture(inputs=11, hidden=(512, 512), outputs=5)
+
+
+class Swapped(Lamp):
+    """Wants the next thing instead of the one that is shown, and pays ten times as much."""
+
+    def step(self, action: int) -> Any:
+        seen, reward, *rest = super().step((action - 1) % 3)
+        return seen, 10.0 * reward, *rest
+
+
+@pytest.mark.parametrize(("share", "answers"), [(1.0, [0, 1, 2]), (0.0, [1, 2, 0])])
+def test_a_suite_learns_a_mixture_by_it(share, answers):
+    for name, task in (("Lamp", Lamp), ("Swapped", Swapped)):
+        gymnasium.register(f"Tests/{name}-v0", task, order_enforce=False, disable_env_checker=True)
+    tasks = [
+        Task(name=name, env=f"Tests/{name}-v0", expert=Nobody(), highest=highest, observed=(0, 3))
+        for name, highest in (("Lamp", 1.0), ("Swapped", 10.0))
+    ]
+    plan = LearnerSection(trainer="dqn", steps=3_000, rate=5e-3, batch=32)
+    network = trained(
+        Architecture(inputs=3, hidden=(16,), outputs=3),
+        Examples.of(np.eye(3), [0, 1, 2]),
+        Mixture(first=tasks[0], second=tasks[1], share=share),
+        plan,
+        seed=0,
+    )
+    assert network.choose(np.eye(3)).tolist() == answers
+    own, other = tasks if share else tasks[::-1]
+    assert own.performances(network, 5, seed=0).mean() == pytest.approx(1.0)
+    assert other.performances(network, 5, seed=0).mean() == pytest.approx(0.0)
+
+
+class Nobody:
+    """No expert: deep Q-learning learns from what it does itself."""
+
+    digest = "nobody"
+
+    def reset(self, *, seed: int) -> None:
+        pass
+
+    def act(self, observation: Any) -> Any:
+        raise AssertionError("nobody is asked")

@@ -18,7 +18,14 @@ from robo_eval.analysis.aiq.entropy import (
     image_entropy,
     observation_entropy,
 )
-from robo_eval.analysis.aiq.quotient import Quotient, apti, around, quotient, quotient_interval
+from robo_eval.analysis.aiq.quotient import (
+    Quotient,
+    apti,
+    around,
+    quotient,
+    quotient_interval,
+    quotients,
+)
 from robo_eval.analysis.aiq.space import Space, space
 from robo_eval.analysis.aiq.volume import Hull, determinant_volume, hull_volume
 
@@ -43,6 +50,7 @@ __all__ = [
     "observation_entropy",
     "quotient",
     "quotient_interval",
+    "quotients",
     "relative",
     "space",
     "triangle_violations",

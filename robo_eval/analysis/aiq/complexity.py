@@ -142,6 +142,7 @@ def half_samples(
     performances: ArrayLike,
     *,
     bins: int = BINS,
+    variant: Variant = "default",
     level: float = 0.95,
     resamples: int = 500,
     seed: int = 0,
@@ -156,6 +157,7 @@ def half_samples(
         sizes: See `mccp`.
         performances: See `mccp`.
         bins: See `mccp`.
+        variant: See `mccp`.
         level: Coverage aimed at.
         resamples: Draws.
         seed: Of the draws.
@@ -176,8 +178,8 @@ def half_samples(
     areas = []
     for _ in range(resamples):
         half = rng.permutation(len(size))[: len(size) // 2]
-        areas.append(mccp(size[half], performance[half], bins=bins).area)
-    area = mccp(size, performance, bins=bins).area
+        areas.append(mccp(size[half], performance[half], bins=bins, variant=variant).area)
+    area = mccp(size, performance, bins=bins, variant=variant).area
     low, middle, high = np.quantile(areas, [(1 - level) / 2, 0.5, (1 + level) / 2])
     # A half without replacement varies about the whole as the whole does about the truth.
     return max(0.0, float(area - (high - middle))), float(area + (middle - low))

@@ -59,9 +59,19 @@ def quotient(suite: Space, performances: ArrayLike) -> Quotient:
     References:
         Pereyda and Holder (2025), AI 6(12):313. The root of the ratio is decided here.
     """
-    values = _performances(suite, performances)
+    return quotients(suite, [performances])[0]
+
+
+def quotients(suite: Space, performances: Sequence[ArrayLike]) -> list[Quotient]:
+    """The quotients of several agents; see `quotient`.
+
+    Args:
+        suite: The space of the suite.
+        performances: Of each agent, performance on each test in [0, 1].
+    """
+    values = [_performances(suite, one) for one in performances]
     full = hull_volume(suite.points).volume
-    return _quotient(suite, values, full)
+    return [_quotient(suite, one, full) for one in values]
 
 
 def around(suite: Space, performances: ArrayLike) -> dict[int, Quotient]:

@@ -14,6 +14,13 @@ function recolour(value, swaps) {
   return value;
 }
 
+/* What is chosen in the fields that a chart depends on: a figure of its own for each choice, or one
+   that `window.fillers` fills in. */
+function choices(element) {
+  const fields = (element.dataset.choices ?? "").split(" ").filter(Boolean);
+  return fields.map((id) => document.getElementById(id).value);
+}
+
 class Charts {
   constructor() {
     this.figures = dataOf("figures");
@@ -35,6 +42,7 @@ class Charts {
       window.clearTimeout(waiting);
       waiting = window.setTimeout(() => this.draw(), 120);
     }).observe(document.querySelector("main"));
+    document.addEventListener("input", () => this.draw());
     window.addEventListener("beforeprint", () => this.print(true));
     window.addEventListener("afterprint", () => this.print(false));
   }
@@ -55,11 +63,14 @@ class Charts {
   async one(element) {
     const width = this.printing ? PRINT_WIDTH : Math.floor(element.clientWidth);
     const dark = this.dark.matches && !this.printing;
-    const state = `${width} ${dark}`;
+    const chosen = choices(element);
+    const state = [width, dark, ...chosen].join();
     if (!width || this.drawn.get(element) === state) return;
     this.drawn.set(element, state);
-    const forms = this.figures[element.dataset.figure];
+    const name = element.dataset.figure;
+    const forms = this.figures[[name, ...chosen].join(" ")] ?? this.figures[name];
     const form = structuredClone(width >= WIDE || this.printing ? forms.wide : forms.narrow);
+    window.fillers?.[name]?.(form, ...chosen);
     const { data, layout } = dark ? recolour(form, this.swaps) : form;
     const still = { displayModeBar: false, responsive: false, scrollZoom: false };
     await window.Plotly.react(element, data, { ...layout, width }, still);

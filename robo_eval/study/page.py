@@ -1,0 +1,169 @@
+"""The page of a study: one HTML file that needs nothing but itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import plotly.graph_objects as go
+import yaml
+from markupsafe import Markup
+
+from robo_eval.analysis.aiq import MIXTURES
+from robo_eval.log.files import write_atomically
+from robo_eval.report.embed import packed_plotly, script_json
+from robo_eval.report.figures import styles
+from robo_eval.report.page import environment
+from robo_eval.report.theme import dark_colours
+from robo_eval.study import curve_figures, figures, space_figures
+from robo_eval.study import page_words as words
+from robo_eval.study.agent_figures import (
+    MEASURES,
+    agent_charts,
+    agents_of,
+    conditions,
+    has_curves,
+    measures,
+)
+from robo_eval.study.matched import ALL
+from robo_eval.study.outcome import Outcome
+from robo_eval.study.page_data import SUITE, hull_choices, page_data
+from robo_eval.study.ranking import Ranking
+from robo_eval.study.suite import Suite
+
+PAGE_NAME: Final = "report.html"
+Charts = dict[str, dict[str, go.Figure]]
+
+
+def write_page(
+    outcome: Outcome,
+    path: Path,
+    rankings: Sequence[Ranking] = (),
+    *,
+    suite: Suite | None = None,
+) -> Path:
+    """Write the page of a study; it is there complete, or not at all.
+
+    Args:
+        outcome: What was found.
+        path: The file, or a folder that gets a `report.html`.
+        rankings: Agents, one ranking for each side and difficulty; none leaves that part out.
+        suite: What was asked for, which the page then says.
+
+    Returns:
+        Where the page is.
+
+    Raises:
+        TrialDirectoryError: If it cannot be written; nothing was changed then.
+    """
+    file = path / PAGE_NAME if path.is_dir() else path
+    write_atomically(file, render(outcome, rankings, suite=suite).encode())
+    return file
+
+
+def render(
+    outcome: Outcome, rankings: Sequence[Ranking] = (), *, suite: Suite | None = None
+) -> str:
+    """The page as text; see `write_page`."""
+    # All difficulties together say most, so they come first, and are what is chosen at first.
+    rankings = sorted(rankings, key=lambda one: one.difficulty != ALL)
+    charts = _charts(outcome, rankings)
+    names = agents_of(rankings)
+    is_solid = outcome.space.points.shape[1] >= 3
+    return (
+        environment()
+        .get_template("study.html.j2")
+        .render(
+            outcome=outcome,
+            synopsis=words.synopsis(outcome, suite),
+            summary=words.summary(outcome),
+            facts=words.facts(outcome, suite),
+            suite_text=_yaml(suite),
+            tests=words.test_lines(outcome),
+            pairs=words.pair_lines(outcome),
+            order=words.clusters(outcome),
+            heights_of_table=words.HEIGHTS,
+            mixtures=MIXTURES,
+            floor=outcome.dissimilarities.floor,
+            mark=figures.LIKE_NOISE,
+            rule=figures.RULES[outcome.rule],
+            other_rule=figures.RULES[outcome.other_rule],
+            space_figure="space" if is_solid else "space-flat",
+            choices=hull_choices(rankings),
+            chosen=_chosen(outcome, rankings),
+            suite_key=SUITE,
+            rankings=rankings,
+            conditions=conditions,
+            has_curves=any(has_curves(one) for one in rankings),
+            causes=words.causes(rankings),
+            by_k=words.by_k,
+            notes=words.notes,
+            measures=list(MEASURES.values()),
+            agents=names,
+            style=styles(names),
+            heights={name: forms["wide"].layout.height for name, forms in charts.items()},
+            plotly=Markup(packed_plotly()),  # noqa: S704 - base64
+            figures=script_json(
+                {
+                    name: {form: figure.to_plotly_json() for form, figure in forms.items()}
+                    for name, forms in charts.items()
+                }
+            ),
+            data=script_json(page_data(outcome, rankings)),
+            dark_colours=script_json(dark_colours()),
+        )
+    )
+
+
+def _charts(outcome: Outcome, rankings: Sequence[Ranking]) -> Charts:
+    """Every picture by name, for a wide page and for a phone."""
+    drawn: dict[str, Callable[..., go.Figure]] = {
+        "complexity": figures.complexities,
+        "dissimilarity": figures.dissimilarity_map,
+        "space-flat": space_figures.space_flat,
+        "dimensions": figures.dimensions,
+        "sizes": curve_figures.smallest_sizes,
+        "mixture": curve_figures.mixtures,
+    }
+    if outcome.space.points.shape[1] >= 3:
+        drawn["space"] = space_figures.space_solid
+    charts = {name: _both(partial(draw, outcome)) for name, draw in drawn.items()}
+    names = agents_of(rankings)
+    if rankings:
+        charts["measures"] = _both(partial(measures, rankings))
+    for group, ranking in enumerate(rankings):
+        wide, narrow = (agent_charts(ranking, names, narrow=one) for one in (False, True))
+        for name in wide:
+            # By the conditions chosen; where there is nothing to choose, the name is all.
+            charts[f"{name} {group}"] = {"wide": wide[name], "narrow": narrow[name]}
+    return charts
+
+
+def _both(draw: Callable[..., go.Figure]) -> dict[str, go.Figure]:
+    return {"wide": draw(narrow=False), "narrow": draw(narrow=True)}
+
+
+def _chosen(outcome: Outcome, rankings: Sequence[Ranking]) -> dict[str, str]:
+    """What is shown before anything is chosen."""
+    areas = [one.area for one in outcome.curves]
+    first, second = max(outcome.pairs, key=lambda key: outcome.pairs[key].value or 0.0)
+    found = {
+        "sizes": str(areas.index(max(areas))), "first": str(first), "second": str(second),
+        "hull-a": "", "hull-b": "",
+    }  # fmt: skip
+    agents = [item.key for group in hull_choices(rankings)[:1] for item in group.items]
+    if agents:
+        found["hull-a"] = agents[0]
+    if len(agents) > 1:
+        found["hull-b"] = agents[-1]
+    return found
+
+
+def _yaml(suite: Suite | None) -> str:
+    if suite is None:
+        return ""
+    return yaml.safe_dump(
+        suite.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100
+    )

@@ -1,0 +1,216 @@
+"""What the page of a study says in words and in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from robo_eval.analysis.aiq import MIXTURES
+from robo_eval.core.estimate import Estimate
+from robo_eval.log.provenance import software, versions
+from robo_eval.report.words import count, interval_text, listed, number, percent
+from robo_eval.study.agent_figures import MEASURES, conditions
+from robo_eval.study.figures import is_like_noise, order_of, seen, size_text
+from robo_eval.study.outcome import Outcome
+from robo_eval.study.ranking import RankedAgent, Ranking
+from robo_eval.study.suite import LearnerSection, PoolSection, Suite
+
+HEIGHTS: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Performances whose smallest size the table lists."""
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestLine:
+    """A test in the table of complexities."""
+
+    name: str
+    size: str
+    relative: str
+    extrapolated: str
+    other: str
+    entropy: str
+    learner: str
+    expert: str
+    sizes: list[str]
+    """Smallest size at each of `HEIGHTS`."""
+    point: list[str]
+    held: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairLine:
+    """Two tests in the table of pairs."""
+
+    first: str
+    second: str
+    estimate: Estimate
+    is_like_noise: bool
+    reached: list[str]
+    """Mean performance in each mixture, from none of the first test to nothing else."""
+
+
+def _by_complexity(outcome: Outcome) -> list[int]:
+    return sorted(range(len(outcome.curves)), key=lambda place: -outcome.curves[place].area)
+
+
+def summary(outcome: Outcome) -> list[str]:
+    """What was found, as sentences."""
+    names, order = outcome.measured.tests, _by_complexity(outcome)
+    sized = [f"{names[place]} ({size_text(outcome.complexities[place])})" for place in order]
+    (i, j), estimate = max(outcome.pairs.items(), key=lambda one: one[1].value or 0.0)
+    apart = interval_text(estimate, digits=3)
+    placed, table = outcome.space, outcome.dissimilarities
+    held = placed.eigenvalues.clip(min=0.0)
+    share = held[: placed.k].sum() / held.sum()
+    holds = "holds" if placed.k == 1 else "hold"
+    found = [
+        f"Most complex: {listed(sized[:_NAMED])} parameters; least: {sized[-1]}.",
+        f"Most unlike: {names[i]} and {names[j]}, dissimilarity {apart}.",
+        f"{count(placed.k, 'dimension')} {holds} {percent(round(float(share), 3))} of the space.",
+    ]
+    if table.floor is not None:
+        near = sum(is_like_noise(outcome, *key) for key in outcome.pairs)
+        found.append(
+            f"{near} of {count(len(outcome.pairs), 'pair')} are at most twice as unlike as training"
+            f" makes a test to itself ({number(table.floor, digits=3)}) and may be alike;"
+            f" {table.violations} of {count(table.triangles, 'triangle')} are such as no distance"
+            " allows."
+        )
+    return found
+
+
+def synopsis(outcome: Outcome, suite: Suite | None) -> str:
+    """What was run, in a line."""
+    measured = outcome.measured
+    trainings = next(iter(measured.mixtures.values())).shape[1]
+    parts = [
+        count(len(measured.tests), "test"),
+        f"{count(len(measured.sizes), 'policy', 'policies')} of each",
+        f"{count(len(outcome.pairs), 'pair')} in {len(MIXTURES)} mixtures",
+        f"{count(trainings, 'training')} of each mixture",
+    ]
+    if suite is not None:
+        parts.append(f"seed {suite.seed}")
+    return "; ".join(parts)
+
+
+def facts(outcome: Outcome, suite: Suite | None) -> list[tuple[str, str]]:
+    """What was run, term by term."""
+    found = [("suite", outcome.name), ("tests", ", ".join(outcome.measured.tests))]
+    if suite is not None:
+        pool, learner = suite.pool, suite.learner
+        most = f"{pool.layers} hidden layers of {pool.units} units at most"
+        hidden = "-".join(map(str, learner.hidden))
+        often = (
+            f"each mixture {count(learner.trainings, 'time')},"
+            f" each test alone {count(learner.alone, 'time')}"
+        )
+        found += [
+            ("pool", f"{count(pool.policies, 'policy', 'policies')} of {most}; {_effort(pool)}"),
+            ("learner of mixtures", f"{hidden} units; {often}; {_effort(learner)}"),
+            ("seed", str(suite.seed)),
+        ]
+    known = ", ".join(f"{name} {version}" for name, version in versions().items())
+    return [*found, ("software", software()), ("versions", known)]
+
+
+def _effort(plan: PoolSection | LearnerSection) -> str:
+    return (
+        f"{plan.trainer} with {count(plan.steps, 'step')} of {plan.batch}, from"
+        f" {count(plan.examples, 'example')}, judged by {count(plan.episodes, 'episode')}"
+    )
+
+
+def test_lines(outcome: Outcome) -> list[TestLine]:
+    """Every test, the most complex first."""
+    measured, placed = outcome.measured, outcome.space
+    return [
+        TestLine(
+            name=measured.tests[place],
+            size=size_text(outcome.complexities[place]),
+            relative=number(float(placed.complexities[place]), digits=3),
+            extrapolated=percent(round(outcome.curves[place].extrapolated_share, 3)),
+            other=f"{outcome.others[place].area:.0f}",
+            entropy=_known(measured.entropies[place]),
+            learner=number(float(measured.alone[place].mean())),
+            expert=f"{measured.experts[place]}"
+            f" {_known(measured.expert_performances[place].mean())}".strip(),
+            sizes=_sizes(outcome, place),
+            point=[number(float(one), digits=3) for one in placed.points[place]],
+            held=percent(round(float(placed.communality[place]), 3)),
+        )
+        for place in _by_complexity(outcome)
+    ]  # fmt: skip
+
+
+test_lines.__test__ = False  # type: ignore[attr-defined]
+
+
+def _sizes(outcome: Outcome, place: int) -> list[str]:
+    curve = outcome.curves[place]
+    first, last = seen(curve)
+    bins = [min(len(curve.curve) - 1, int(one * len(curve.curve))) for one in HEIGHTS]
+    return [
+        f"{curve.curve[one]:.0f}" + ("" if first <= one <= last else " (extrapolated)")
+        for one in bins
+    ]
+
+
+def pair_lines(outcome: Outcome) -> list[PairLine]:
+    """Every pair, the most unlike first."""
+    names = outcome.measured.tests
+    return [
+        PairLine(
+            first=names[i],
+            second=names[j],
+            estimate=estimate,
+            is_like_noise=is_like_noise(outcome, i, j),
+            reached=[number(float(one)) for one in outcome.measured.observed(i, j).mean(axis=0)],
+        )
+        for (i, j), estimate in sorted(
+            outcome.pairs.items(), key=lambda one: -(one[1].value or 0.0)
+        )
+    ]
+
+
+def by_k(agent: RankedAgent) -> str:
+    """The quotient in a dimension fewer, as many, and one more."""
+    return ", ".join(f"{k}: {value:.3f}" for k, value in agent.by_k.items())
+
+
+def notes(ranking: Ranking) -> list[str]:
+    """What makes numbers of a ranking doubtful, or left somebody out."""
+    doubts: dict[tuple[str, str], list[str]] = {}
+    for key, title in MEASURES.items():
+        for one in ranking.agents:
+            estimate: Estimate = getattr(one, key)
+            if estimate.value is not None and estimate.reason:
+                doubts.setdefault((title, estimate.reason), []).append(one.policy)
+    found = [f"{title} of {listed(who)}: {reason}" for (title, reason), who in doubts.items()]
+    acc = ranking.acc
+    if acc is not None:
+        found += [f"{name} is {member}" for name, member in acc.panel_members.items()]
+        found += [*acc.warnings, *acc.left_out, *acc.uncovered]
+    return list(dict.fromkeys(found))
+
+
+def causes(rankings: Sequence[Ranking]) -> list[tuple[str, list[str]]]:
+    """Where measures rank otherwise than the mean does, by conditions."""
+    return [
+        (conditions(ranking), [f"{one}." for one in ranking.disagreements])
+        for ranking in rankings
+        if ranking.disagreements
+    ]
+
+
+def clusters(outcome: Outcome) -> str:
+    """The tests in the order of the heat map."""
+    return ", ".join(outcome.measured.tests[place] for place in order_of(outcome))
+
+
+def _known(value: float) -> str:
+    return number(float(value)) if np.isfinite(value) else "not measured"

@@ -1,0 +1,478 @@
+"""Agents ranked by what they cover of the space of a study, and by other measures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.analysis.acc import AccTable, analyse
+from robo_eval.analysis.acc.trial import AccRow, acc_of_table
+from robo_eval.analysis.aiq import Space, around, quotient, quotient_interval, quotients
+from robo_eval.analysis.arrays import resampled_means
+from robo_eval.analysis.coherence import auc, auc_interval
+from robo_eval.analysis.panel import item_difficulty
+from robo_eval.analysis.panel.items import TASK
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.names import unknown_name
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.stats.resampling import stratified_mean_interval
+from robo_eval.study.entries import TaskTest, Test
+from robo_eval.study.matched import Group, Played, matched
+from robo_eval.study.outcome import Outcome, resampled_spaces
+from robo_eval.study.run import Study
+
+Numbers = NDArray[np.float64]
+_LEVEL: Final = 0.95
+_RESAMPLES: Final = 1_000
+_HULLS: Final = 300
+"""Draws of what takes longer: volumes, and areas under curves of means."""
+_SPACES: Final = 100
+_MOST_CAUSES: Final = 4
+"""Tests that are named as cause of a disagreement; more are no cause but the rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RankedAgent:
+    """What one policy achieved under the conditions of a group.
+
+    Attributes:
+        policy: Its name.
+        performances: Mean performance in each test in [0, 1], shape (tests,); NaN without an
+            episode.
+        episodes: Scored episodes of each test, shape (tests,).
+        mean: Mean performance over tests.
+        apti: Mean over tests of performance beside that of the baseline, of whole episodes: 0.5 is
+            as good as it. Tests in which both are 0 are left out.
+        aiq: Share of the space of the study that it covers, as a root; the interval is of episodes,
+            with the space as it is.
+        aiq_of_suite: The same with the interval that other trainings and pools would make.
+        behind: Quotient less that of the agent which covers most, with such an interval; 0 for that
+            agent itself.
+        by_k: The quotient in a dimension fewer, as many, and one more.
+        capability: Difficulty up to which it gets, by the reference panel; see `analysis.acc`.
+        normalised_generality: In [-1, 1].
+        coherence: Area under the curve of generalised means over tests; see `analysis.coherence`.
+        characteristic: Its agent characteristic curve; None if the items have no difficulty.
+    """
+
+    policy: str
+    performances: Numbers
+    episodes: NDArray[np.intp]
+    mean: Estimate
+    apti: Estimate
+    aiq: Estimate
+    aiq_of_suite: Estimate
+    behind: Estimate
+    by_k: Mapping[int, float]
+    capability: Estimate
+    normalised_generality: Estimate
+    coherence: Estimate
+    characteristic: AccRow | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON; NaN where a test was not played."""
+        named = ("mean", "apti", "aiq", "aiq_of_suite", "behind", "capability",
+                 "normalised_generality", "coherence")  # fmt: skip
+        return {
+            "policy": self.policy,
+            "performances": self.performances.tolist(),
+            "episodes": self.episodes.tolist(),
+            **{name: getattr(self, name).as_dict() for name in named},
+            "by_k": {str(k): value for k, value in self.by_k.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """Two agents that two measures rank differently.
+
+    Attributes:
+        first: The one with the higher mean performance.
+        second: The one that the other measure ranks higher.
+        by: The other measure: `aiq`, `coherence` or `capability`.
+        tests: Where the two differ so that it comes about: with these tests levelled, which is both
+            agents set to their common mean in them, the measures agree. The one that matters most
+            comes first. Empty if no few tests are the cause.
+    """
+
+    first: str
+    second: str
+    by: str
+    tests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        measure = {"aiq": "AIQ"}.get(self.by, self.by)
+        cause = (
+            f"because of {_listed(self.tests)}" if self.tests else "without a few tests to blame"
+        )
+        return f"{self.first} has a higher mean than {self.second} and a lower {measure}, {cause}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ranking:
+    """Agents under the same conditions, by what they cover; the one that covers most comes first.
+
+    Attributes:
+        side: Where they were played: `sim`, `twin` or `real`.
+        difficulty: At which difficulty; `all` for every one there is, `""` if there is none.
+        tests: Names of the tests.
+        k: Dimensions of the space.
+        baseline: The agent others are compared with by APTI.
+        agents: Those with an episode in every test, best first, and then the others.
+        disagreements: Where measures rank otherwise than the mean.
+        acc: Of the group; None if the items have no difficulty.
+    """
+
+    side: str
+    difficulty: str
+    tests: list[str]
+    k: int
+    baseline: str
+    agents: list[RankedAgent]
+    disagreements: list[Disagreement]
+    acc: AccTable | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON; NaN where a test was not played."""
+        return {
+            "side": self.side,
+            "difficulty": self.difficulty or None,
+            "tests": self.tests,
+            "k": self.k,
+            "baseline": self.baseline,
+            "agents": [agent.as_dict() for agent in self.agents],
+            "disagreements": [
+                {"first": one.first, "second": one.second, "by": one.by, "tests": list(one.tests)}
+                for one in self.disagreements
+            ],
+        }
+
+
+def rank(
+    study: Study, trials: Sequence[TrialDirectory], *, baseline: str | None = None, seed: int = 0
+) -> tuple[Outcome, list[Ranking]]:
+    """Rank the policies of trials in the space of a study, for each side and difficulty.
+
+    Args:
+        study: A study that was run.
+        trials: Played trials; see `study.matched.matched`.
+        baseline: The policy that others are compared with by APTI; None takes `random` if it is
+            there, and else the one of the lowest mean.
+        seed: Of the draws that intervals are made by.
+
+    Returns:
+        What the study found, and a ranking for each group.
+
+    Raises:
+        InputError: If the study is not finished, or no episode is of one of its tests.
+        UnknownNameError: If there is no such baseline.
+        TrialDirectoryError: If a log cannot be read.
+    """
+    outcome = study.known()
+    groups = matched(study.tests, trials)
+    names = sorted({agent.policy for group in groups for agent in group.agents})
+    if baseline is not None and baseline not in names:
+        raise unknown_name("baseline", baseline, names)
+    spaces = resampled_spaces(study.suite, outcome, draws=_SPACES, seed=seed)
+    return outcome, [
+        _ranking(group, study.tests, outcome.space, spaces, baseline, seed) for group in groups
+    ]
+
+
+def _ranking(
+    group: Group,
+    tests: Sequence[Test],
+    suite: Space,
+    spaces: Sequence[Space],
+    baseline: str | None,
+    seed: int,
+) -> Ranking:
+    names = [test.name for test in tests]
+    base = _baseline(group, baseline)
+    acc = _acc(group, tests, seed)
+    drawn = _drawn_quotients(group, spaces)
+    values = {name: quotient(suite, _means(_played(group, name))).aiq for name in drawn}
+    best = max(values, key=lambda name: values[name]) if values else None
+    agents = [
+        _agent(one, names, suite, _played(group, base), acc, seed, drawn, values, best)
+        for one in group.agents
+    ]
+    agents.sort(key=lambda one: (one.aiq.value is None, -(one.aiq.value or 0.0), one.policy))
+    return Ranking(
+        side=group.side,
+        difficulty=group.difficulty,
+        tests=names,
+        k=suite.k,
+        baseline=base,
+        agents=agents,
+        disagreements=_disagreements(agents, names, _measures(suite, group, tests)),
+        acc=acc,
+    )
+
+
+def _agent(
+    own: Played,
+    names: Sequence[str],
+    suite: Space,
+    base: Played,
+    acc: AccTable | None,
+    seed: int,
+    drawn: Mapping[str, Numbers],
+    values: Mapping[str, float],
+    best: str | None,
+) -> RankedAgent:
+    rows = own.episodes
+    lacking = [name for name, row in zip(names, rows, strict=True) if not len(row)]
+    row = next((one for one in acc.rows if one.policy == own.policy), None) if acc else None
+    no_curve = Estimate.missing(reason="the tests have no known difficulty", unit="difficulty")
+    found: dict[str, Estimate]
+    if lacking:
+        reason = f"no episode of {_listed(lacking)}"
+        found = {
+            name: Estimate.missing(reason=reason, unit="ratio")
+            for name in ("mean", "apti", "aiq", "aiq_of_suite", "behind", "coherence")
+        }
+    else:
+        assert best is not None
+        of_suite = _spread(values[own.policy], drawn[own.policy], is_basic=True)
+        difference = drawn[own.policy] - drawn[best]
+        found = {
+            "mean": _mean(rows, seed),
+            "apti": _apti(rows, base.episodes, seed),
+            "aiq": quotient_interval(suite, rows, level=_LEVEL, resamples=_HULLS, seed=seed),
+            "aiq_of_suite": of_suite,
+            "behind": _spread(values[own.policy] - values[best], difference, is_basic=False),
+            "coherence": auc_interval(rows, level=_LEVEL, resamples=_HULLS, seed=seed),
+        }  # fmt: skip
+    return RankedAgent(
+        policy=own.policy,
+        performances=_means(own),
+        episodes=np.array([len(one) for one in rows]),
+        **found,
+        by_k={} if lacking else {k: one.aiq for k, one in around(suite, _means(own)).items()},
+        capability=row.capability if row else no_curve,
+        normalised_generality=row.normalised_generality if row else no_curve,
+        characteristic=row,
+    )
+
+
+def _mean(rows: Sequence[Numbers], seed: int) -> Estimate:
+    found = stratified_mean_interval(rows, over="these", level=_LEVEL, seed=seed)
+    return Estimate(
+        value=found.value, low=found.low, high=found.high, level=_LEVEL, n=found.n,
+        method=found.method, unit="ratio", reason=found.reason,
+    )  # fmt: skip
+
+
+def _apti(rows: Sequence[Numbers], base: Sequence[Numbers], seed: int) -> Estimate:
+    n = sum(map(len, rows))
+    if not all(map(len, base)):
+        return Estimate.missing(
+            reason="the baseline was not played in every test", unit="ratio", n=n
+        )
+    value = _mean_apti(*(np.array([[row.mean() for row in one]]) for one in (rows, base)))[0]
+    # The baseline beside itself is the same episodes: 0.5 in every draw.
+    seeds = (seed, seed) if rows is base else (seed, seed + 1)
+    drawn = _mean_apti(
+        *(
+            resampled_means(one, _RESAMPLES, own)
+            for one, own in zip((rows, base), seeds, strict=True)
+        )
+    )
+    if not np.isfinite(value):
+        return Estimate.missing(reason="it and the baseline are 0 everywhere", unit="ratio", n=n)
+    low, high = np.nanquantile(drawn, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+    return Estimate(
+        value=float(value), low=float(low), high=float(high), level=_LEVEL, n=n,
+        method="bootstrap of episodes within tests, percentiles", unit="ratio",
+    )  # fmt: skip
+
+
+def _mean_apti(agent: Numbers, base: Numbers) -> Numbers:
+    """Mean over tests of agent / (agent + baseline), shape (draws,)."""
+    both = agent + base
+    shares = np.divide(agent, both, out=np.full(both.shape, np.nan), where=both > 0.0)
+    known = np.isfinite(shares)
+    count = known.sum(axis=1)
+    total = np.where(known, shares, 0.0).sum(axis=1)
+    found: Numbers = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+    return found
+
+
+def _drawn_quotients(group: Group, spaces: Sequence[Space]) -> dict[str, Numbers]:
+    """The quotients of the agents that played every test, in each space, by name."""
+    complete = [one for one in group.agents if all(map(len, one.episodes))]
+    if not complete:
+        return {}
+    rows = [_means(one) for one in complete]
+    table = np.array([[one.aiq for one in quotients(space, rows)] for space in spaces])
+    return {one.policy: table[:, place] for place, one in enumerate(complete)}
+
+
+def _spread(value: float, drawn: Numbers, *, is_basic: bool) -> Estimate:
+    """An estimate with the interval of other trainings and pools."""
+    low, high = np.quantile(drawn, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+    if is_basic:
+        # Noise makes tests less alike, and the draws with it: they lie to a side of the value.
+        low, high = np.clip([2.0 * value - high, 2.0 * value - low], 0.0, 1.0)
+    return Estimate(
+        value=value,
+        low=float(min(low, value)),
+        high=float(max(high, value)),
+        level=_LEVEL,
+        n=len(drawn),
+        method="bootstrap of trainings and halves of the pool, "
+        + ("basic" if is_basic else "percentiles"),
+        unit="ratio",
+    )
+
+
+def _baseline(group: Group, wanted: str | None) -> str:
+    names = {one.policy: one for one in group.agents}
+    if wanted is not None:
+        if wanted not in names:
+            raise InputError(
+                f"baseline {wanted!r} was not played on side {group.side} at {group.difficulty}"
+            )
+        return wanted
+    complete = [one for one in group.agents if all(map(len, one.episodes))] or group.agents
+    if "random" in names:
+        return "random"
+    return min(complete, key=lambda one: float(np.nanmean(_means(one)))).policy
+
+
+def _played(group: Group, name: str) -> Played:
+    return next(one for one in group.agents if one.policy == name)
+
+
+def _means(one: Played) -> Numbers:
+    return np.array([row.mean() if len(row) else np.nan for row in one.episodes])
+
+
+# Capability ------------------------------------------------------------------------------------
+
+
+def _acc(group: Group, tests: Sequence[Test], seed: int) -> AccTable | None:
+    """Characteristic curves over the levels of a group; None where the panel knows none."""
+    profile = _profile(tests)
+    if profile is None:
+        return None
+    table = acc_of_table(
+        group.table,
+        item_difficulty(profile),
+        resamples=_RESAMPLES,
+        level=_LEVEL,
+        seed=seed,
+    )
+    return table if table.rows else None
+
+
+def _profile(tests: Sequence[Test]) -> str | None:
+    """The profile of tests that are levels of CartPole3D, all of one profile; None otherwise."""
+    found = set()
+    for test in tests:
+        if not isinstance(test, TaskTest) or test.task.env != TASK or "level" not in test.kwargs:
+            return None
+        if test.kwargs.keys() - {"level", "profile", "difficulty"}:
+            return None
+        found.add(str(test.kwargs.get("profile", "paper")))
+    return found.pop() if len(found) == 1 else None
+
+
+# Disagreements ---------------------------------------------------------------------------------
+
+Measure = Callable[[Numbers], float]
+
+
+def _measures(suite: Space, group: Group, tests: Sequence[Test]) -> dict[str, Measure]:
+    """What agents are ranked by beside the mean, each a number of their performances."""
+    found: dict[str, Measure] = {
+        "aiq": lambda values: quotient(suite, values).aiq,
+        "coherence": lambda values: float(auc(values)),
+    }
+    profile = _profile(tests)
+    panel = None if profile is None else item_difficulty(profile)
+    if panel is not None and group.difficulty in set(panel["difficulty"]):
+        own = panel[panel["difficulty"] == group.difficulty].set_index("level")["item_difficulty"]
+        levels = [int(test.kwargs["level"]) for test in tests if isinstance(test, TaskTest)]
+        difficulty = own.loc[levels].to_numpy(float)
+        found["capability"] = lambda values: float(analyse(values, difficulty).capability)
+    return found
+
+
+def _disagreements(
+    agents: Sequence[RankedAgent], names: Sequence[str], measures: Mapping[str, Measure]
+) -> list[Disagreement]:
+    """Pairs of agents that a measure ranks otherwise than the mean does, and why."""
+    complete = [one for one in agents if one.aiq.value is not None]
+    found = []
+    for one, other in combinations(complete, 2):
+        first, second = sorted(
+            (one, other), key=lambda agent: float(agent.performances.mean()), reverse=True
+        )
+        if first.performances.mean() == second.performances.mean():
+            continue
+        for name, measure in measures.items():
+            if measure(first.performances) < measure(second.performances):
+                tests = causes(first.performances, second.performances, measure)
+                found.append(
+                    Disagreement(
+                        first=first.policy,
+                        second=second.policy,
+                        by=name,
+                        tests=tuple(names[place] for place in tests),
+                    )
+                )
+    return found
+
+
+def causes(first: Numbers, second: Numbers, measure: Measure) -> list[int]:
+    """Tests without which a measure would not rank the second agent above the first.
+
+    One test after the other is levelled, both agents set to their common mean in it: always the one
+    that brings the first agent farthest forward. The search ends as soon as the measure no longer
+    ranks the second agent higher.
+
+    Args:
+        first: Performances of the agent that the measure ranks lower, shape (tests,).
+        second: Those of the other one.
+        measure: What agents are ranked by.
+
+    Returns:
+        Places of the tests, that which moves most first; empty if four are not enough.
+    """
+    left, right = first.copy(), second.copy()
+    found: list[int] = []
+    while measure(left) < measure(right):
+        if len(found) == _MOST_CAUSES:
+            return []
+        ahead = {
+            place: _levelled(left, right, place, measure)
+            for place in range(len(left))
+            if left[place] != right[place]
+        }
+        if not ahead:
+            return []
+        place = max(ahead, key=lambda one: ahead[one])
+        left[place] = right[place] = (left[place] + right[place]) / 2.0
+        found.append(place)
+    return found
+
+
+def _levelled(first: Numbers, second: Numbers, place: int, measure: Measure) -> float:
+    """How far the first agent is ahead once a test is levelled."""
+    left, right = first.copy(), second.copy()
+    left[place] = right[place] = (left[place] + right[place]) / 2.0
+    return measure(left) - measure(right)
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
