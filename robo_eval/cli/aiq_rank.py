@@ -22,7 +22,7 @@ def rank(
         typer.Option(metavar="POLICY", help="Whom APTI compares with; `random` if it is there."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page; STUDY/report.html if not given.")
+        Path | None, typer.Option(metavar="FILE", help="The page; STUDY/ranking.html if not given.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -30,7 +30,8 @@ def rank(
 
     For each side and difficulty: mean performance, APTI, AIQ, capability and normalised generality
     by the reference panel, and coherence over the tests, each with its interval; and where the mean
-    ranks otherwise, the tests that are the cause. The page of the study then shows the agents, too.
+    ranks otherwise, the tests that are the cause. A page shows them beside all
+    that the study found.
 
     Example: robo-eval aiq rank runs/study runs/agents
     """
@@ -47,7 +48,7 @@ def rank(
     outcome, rankings = ranked(
         opened, [TrialDirectory.open(trial) for trial in trials], baseline=baseline
     )
-    page = write_page(outcome, study if out is None else out, rankings, suite=opened.suite)
+    page = write_page(outcome, out or study / "ranking.html", rankings, suite=opened.suite)
     if json:
         found = {"study": outcome.name, "page": str(page)}
         print_json(plain({**found, "rankings": [one.as_dict() for one in rankings]}))
