@@ -10,6 +10,8 @@ import typer
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from robo_eval.study.ranking import RankedAgent, Ranking
 
 
@@ -30,13 +32,19 @@ def rank(
 
     For each side and difficulty: mean performance, APTI, AIQ, capability and normalised generality
     by the reference panel, and coherence over the tests, each with its interval; and where the mean
-    ranks otherwise, the tests that are the cause. A page shows them beside all
-    that the study found.
+    ranks otherwise, the tests that are the cause. A page shows them beside all that the study
+    found; STUDY/ranking.json holds the numbers. Exit code 1 if a log is not what was logged, or
+    fewer than 95 % of the episodes of a policy have a score.
 
     Example: robo-eval aiq rank runs/study runs/agents
     """
-    from robo_eval.core.errors import InputError
+    from json import dumps
+
+    from robo_eval.cli.checks import check_there
+    from robo_eval.cli.summary import too_few_scored, verification_problem
+    from robo_eval.core.errors import CheckFailedError, InputError
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.files import write_atomically
     from robo_eval.report.embed import plain
     from robo_eval.study.page import write_page
     from robo_eval.study.ranking import rank as ranked
@@ -44,18 +52,42 @@ def rank(
 
     if out is not None and not out.parent.is_dir():
         raise InputError(f"{out}: there is no folder {out.parent} to write it to")
+    for folder in trials:
+        check_there(folder)
     opened = Study.open(study)
     outcome, rankings = ranked(
-        opened, [TrialDirectory.open(trial) for trial in trials], baseline=baseline
+        opened, [TrialDirectory.open(folder) for folder in trials], baseline=baseline
     )
     page = write_page(outcome, out or study / "ranking.html", rankings, suite=opened.suite)
+    found = plain(
+        {
+            "study": outcome.name,
+            "page": str(page),
+            "rankings": [one.as_dict() for one in rankings],
+        }
+    )
+    write_atomically(study / "ranking.json", f"{dumps(found, indent=2)}\n".encode())
     if json:
-        found = {"study": outcome.name, "page": str(page)}
-        print_json(plain({**found, "rankings": [one.as_dict() for one in rankings]}))
-        return
-    for ranking in rankings:
-        _print(ranking)
-    say(f"page: {page}")
+        print_json(found)
+    else:
+        for ranking in rankings:
+            _print(ranking)
+        for warning in dict.fromkeys(text for one in rankings for text in _warnings(one)):
+            say(f"warning: {warning}")
+        say(f"page: {page}")
+    problems = [verification_problem(Path(path), why) for path, why in _problems(rankings).items()]
+    uncovered = [text for ranking in rankings for text in ranking.uncovered]
+    said = next(iter(problems), too_few_scored(uncovered) if uncovered else None)
+    if said:
+        raise CheckFailedError(said)
+
+
+def _problems(rankings: Sequence[Ranking]) -> dict[str, str]:
+    return {path: why for one in rankings for path, why in one.log_problems.items()}
+
+
+def _warnings(ranking: Ranking) -> tuple[str, ...]:
+    return (*ranking.warnings, *(ranking.acc.warnings if ranking.acc else ()))
 
 
 def _print(ranking: Ranking) -> None:

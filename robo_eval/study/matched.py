@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,11 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, Difficulty, Profile
 from robo_eval.core.plan import TaskPlan, TrialPlan
 from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.provenance import software
+from robo_eval.metrics.coverage import Coverage, coverage_of
+from robo_eval.metrics.tables import groups, main_rows
 from robo_eval.metrics.tasks import TaskLookup, as_text, rows_for_lookup
+from robo_eval.study.causes import listed
 from robo_eval.study.entries import TaskTest, Test
 
 ALL: Final = "all"
@@ -32,10 +36,15 @@ class Played:
         policy: Its name.
         episodes: Performances in [0, 1] of its scored episodes, one row for each test; a row may be
             empty.
+        gaps: Of tests without episodes, at which difficulties they are lacking, by the place of the
+            test; where that is not said, they are lacking altogether.
+        coverage: Scored episodes out of those that were begun; None if that is not known.
     """
 
     policy: str
     episodes: list[NDArray[np.float64]]
+    gaps: Mapping[int, str] = field(default_factory=dict)
+    coverage: Coverage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,7 +55,8 @@ class Group:
         side: Where: `sim`, `twin` or `real`.
         difficulty: At which difficulty; `ALL` for every one there is, `""` if the tests have none.
         agents: The policies, by name.
-        table: Their episodes, with the columns of `core.episode.COLUMNS`.
+        table: Their episodes, those without a score too, with the columns of
+            `core.episode.COLUMNS`.
     """
 
     side: str
@@ -60,7 +70,8 @@ def matched(tests: Sequence[Test], trials: Sequence[TrialDirectory]) -> list[Gro
 
     An episode is of a test if environment, level, profile and further keywords are those of the
     test. The difficulty need not be: tests are placed at one, and agents ranked at each they were
-    played at, and at all of them together. At level 0, which has nothing that could be easy or
+    played at, and at all of them together; there a test counts for a policy only if it has episodes
+    at every difficulty that any policy has. At level 0, which has nothing that could be easy or
     hard, episodes of any difficulty count in each where a policy has none of that one.
 
     Args:
@@ -75,54 +86,110 @@ def matched(tests: Sequence[Test], trials: Sequence[TrialDirectory]) -> list[Gro
     tables = [_table(tests, trial) for trial in trials]
     _check_names(trials, tables)
     table = pd.concat(tables, ignore_index=True)
-    if table.empty:
+    if not table["quality"].notna().any():
         raise InputError(_nothing(tests, trials))
-    names = [_difficulty(one) for one in table["difficulty"]]
-    table["difficulty_name"] = names
-    order: list[str] = [one.value for one in Difficulty if one.value in set(names)]
-    wanted = [*order, ALL] if len(order) > 1 else order or [""]
+    table["difficulty_name"] = [_difficulty(one) for one in table["difficulty"]]
     return [
         _group(side, name, table[table["side"] == side], len(tests))
         for side in sorted(set(table["side"]), key=["sim", "twin", "real"].index)
-        for name in wanted
+        for name in _wanted(table[table["side"] == side])
     ]
 
 
+def warnings_of(trials: Sequence[TrialDirectory]) -> tuple[str, ...]:
+    """Why episodes may not be of the tests that a study is of, or not all there.
+
+    A log does not hold what its environments consisted of, only the software that played them.
+
+    Args:
+        trials: Played trials.
+
+    Raises:
+        TrialDirectoryError: If a manifest cannot be read.
+    """
+    found = []
+    for trial in trials:
+        manifest = trial.manifest
+        if manifest is None or trial.plan.imported is not None:
+            continue
+        if manifest.software != software():
+            found.append(
+                f"{trial.path}: played by {manifest.software}, and this is {software()}; levels"
+                " that changed in between are not those of the study"
+            )
+        if manifest.status != "complete":
+            found.append(
+                f"{trial.path}: the trial is not finished; {manifest.rows} of {manifest.planned}"
+                " episodes were there when it last stopped"
+            )
+    return tuple(found)
+
+
+def _wanted(table: pd.DataFrame) -> list[str]:
+    """The difficulties that something was scored at, and `ALL` if there are several."""
+    names = set(table.loc[table["quality"].notna(), "difficulty_name"])
+    order: list[str] = [one.value for one in Difficulty if one.value in names]
+    return [*order, ALL] if len(order) > 1 else order or [""]
+
+
 def _group(side: str, name: str, table: pd.DataFrame, count: int) -> Group:
-    agents, kept = [], []
+    played, kept = {}, []
+    common = [_scored_at(table[table["test"] == place]) for place in range(count)]
     for policy, own in table.groupby("policy", sort=True):
         rows = [_of_difficulty(own[own["test"] == place], name) for place in range(count)]
-        agents.append(
-            Played(policy=str(policy), episodes=[one["quality"].to_numpy(float) for one in rows])
-        )
+        gaps = {
+            place: listed(sorted(missing))
+            for place in range(count)
+            if name == ALL and (missing := common[place] - _scored_at(rows[place]))
+        }
+        rows = [one.iloc[:0] if place in gaps else one for place, one in enumerate(rows)]
+        played[str(policy)] = (rows, gaps)
         kept += rows
     chosen = pd.concat(kept, ignore_index=True)
     if name and name != ALL:
         chosen["difficulty"] = name  # those of level 0 too
+    counts = {
+        str(policy): coverage_of(rows)
+        for (policy,), rows in groups(main_rows(chosen), ("policy",)).items()
+    }
+    agents = [
+        Played(
+            policy=policy,
+            episodes=[one["quality"].dropna().to_numpy(float) for one in rows],
+            gaps=gaps,
+            coverage=counts.get(policy),
+        )
+        for policy, (rows, gaps) in played.items()
+    ]
     return Group(side=side, difficulty=name, agents=agents, table=chosen)
+
+
+def _scored_at(rows: pd.DataFrame) -> set[str]:
+    """The difficulties that a test was scored at; level 0 has none."""
+    return set(rows.loc[rows["quality"].notna() & (rows["level"] != 0), "difficulty_name"])
 
 
 def _of_difficulty(rows: pd.DataFrame, name: str) -> pd.DataFrame:
     is_level_0 = bool(len(rows)) and rows["level"].iloc[0] == 0
     if name in ("", ALL):
-        # At level 0 one seed is one episode, whatever the difficulty it was played under.
-        is_repeat = rows["seed"].notna() & rows.duplicated("seed") & is_level_0
-        every: pd.DataFrame = rows.loc[~is_repeat]
-        return every
+        # At level 0 one seed is one episode, whatever the difficulty it was played under; of
+        # attempts at it the scored one counts.
+        every = rows.iloc[np.argsort(rows["quality"].isna(), kind="stable")]
+        is_repeat = every["seed"].notna() & every.duplicated("seed") & is_level_0
+        first: pd.DataFrame = every.loc[~is_repeat].sort_index()
+        return first
     own: pd.DataFrame = rows.loc[rows["difficulty_name"] == name]
-    if len(own) or not is_level_0:
+    if not is_level_0 or own["quality"].notna().any():
         return own
-    others = sorted(set(rows["difficulty_name"]))
-    first: pd.DataFrame = rows.loc[rows["difficulty_name"] == others[0]]
-    return first
+    others = sorted(set(rows.loc[rows["quality"].notna(), "difficulty_name"]))
+    return rows.loc[rows["difficulty_name"] == others[0]] if others else own
 
 
 def _table(tests: Sequence[Test], trial: TrialDirectory) -> pd.DataFrame:
-    """Scored episodes of the main arm that are of a test, with the place of that test."""
+    """Episodes of the main arm that are of a test, with the place of that test."""
     places = {_key_of(test): place for place, test in enumerate(tests)}
     table = scored_frame(trial)
-    table = table[(table["arm"] == Arm.MAIN.value) & table["quality"].notna()]
-    table = table.reset_index(drop=True)
+    table = table[table["arm"] == Arm.MAIN.value].reset_index(drop=True)
     tasks = _tasks_of(table, trial.plan)
     found: list[int | None] = []
     for task, level, profile in zip(tasks, table["level"], table["profile"], strict=True):
@@ -145,7 +212,7 @@ def _tasks_of(table: pd.DataFrame, plan: TrialPlan) -> list[TaskPlan | None]:
 
     def alike(index: int) -> Hashable:
         task = plan.tasks[index]
-        return task.env, task.profile, as_text(task.kwargs), task.quality_range
+        return task.env, task.profile, as_text(_keywords(task)), task.quality_range
 
     places = [lookup.index_of(row, alike) for row in rows_for_lookup(table)]
     return [None if place is None else plan.tasks[place] for place in places]
@@ -158,13 +225,19 @@ def _key(task: TaskPlan, level: Any, profile: Any) -> tuple[str, ...]:  # noqa: 
         task.env,
         str(int(level)) if is_leveled else "",
         own if is_leveled else "",
-        as_text(task.kwargs),
+        as_text(_keywords(task)),
     )
+
+
+def _keywords(task: TaskPlan) -> dict[str, Any]:
+    """Further keywords of `gymnasium.make`, a time limit among them."""
+    limit = {} if task.max_ticks is None else {"max_episode_steps": task.max_ticks}
+    return {**task.kwargs, **limit}
 
 
 def _key_of(test: Test) -> tuple[str, ...]:
     if not isinstance(test, TaskTest):
-        return ("set", test.name, "", "")
+        return (f"set {test.name}", "", "", "")
     kwargs = dict(test.kwargs)
     is_leveled = "level" in kwargs
     return (
@@ -197,17 +270,32 @@ def _check_names(trials: Sequence[TrialDirectory], tables: Sequence[pd.DataFrame
 
 
 def _nothing(tests: Sequence[Test], trials: Sequence[TrialDirectory]) -> str:
-    of_study = sorted({" ".join(filter(None, (key[0], key[2]))) for key in map(_key_of, tests)})
-    of_trials = sorted(
-        {
-            f"{task.env} {task.profile.value}" if task.levels is not None else task.env
-            for trial in trials
-            for task in trial.plan.tasks
-        }
-    )
+    played = {
+        (
+            task.env,
+            "" if level is None else str(level),
+            "" if level is None else task.profile.value,
+            as_text(_keywords(task)),
+        )
+        for trial in trials
+        for task in trial.plan.tasks
+        for level in (task.levels or (None,))
+    }
     return (
         f"{', '.join(str(trial.path) for trial in trials)}: no scored episode is of a test of the"
-        f" study; it is of {', '.join(of_study)}, played was {', '.join(of_trials)}"
+        f" study; it is of {_described(map(_key_of, tests))}; played was {_described(played)}"
+    )
+
+
+def _described(keys: Iterable[tuple[str, ...]]) -> str:
+    """Tests for people: `CartPole3D-v0 compat, level 0, 1 and 9`."""
+    levels: dict[str, set[int]] = {}
+    for env, level, profile, keywords in keys:
+        name = " ".join(filter(None, (env, profile, "" if keywords == "{}" else keywords)))
+        levels.setdefault(name, set()).update([int(level)] if level else [])
+    return "; ".join(
+        f"{name}, level {listed([str(one) for one in sorted(own)])}" if own else name
+        for name, own in sorted(levels.items())
     )
 
 

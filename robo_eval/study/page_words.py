@@ -195,6 +195,10 @@ def notes(ranking: Ranking) -> list[str]:
     if acc is not None:
         found += [f"{name} is {member}" for name, member in acc.panel_members.items()]
         found += [*acc.warnings, *acc.left_out, *acc.uncovered]
+    found += [*ranking.warnings, *(f"too few scored: {text}" for text in ranking.uncovered)]
+    found += [
+        f"{path}: the log does not verify: {why}" for path, why in ranking.log_problems.items()
+    ]
     return list(dict.fromkeys(found))
 
 

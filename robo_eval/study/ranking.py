@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Final
 
@@ -15,15 +15,18 @@ from robo_eval.analysis.acc.trial import AccRow, acc_of_table
 from robo_eval.analysis.aiq import Space, around, quotient, quotient_interval, quotients
 from robo_eval.analysis.arrays import resampled_means
 from robo_eval.analysis.coherence import auc, auc_interval
-from robo_eval.analysis.panel import item_difficulty
+from robo_eval.analysis.panel import item_difficulty, members_among
+from robo_eval.analysis.panel import warnings as panel_warnings
 from robo_eval.analysis.panel.items import TASK
-from robo_eval.core.errors import InputError
+from robo_eval.analysis.trial import log_problem
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.names import unknown_name
 from robo_eval.log.directory import TrialDirectory
+from robo_eval.metrics.coverage import Coverage
 from robo_eval.stats.resampling import stratified_mean_interval
+from robo_eval.study.causes import Disagreement, Measure, causes, listed
 from robo_eval.study.entries import TaskTest, Test
-from robo_eval.study.matched import Group, Played, matched
+from robo_eval.study.matched import Group, Played, matched, warnings_of
 from robo_eval.study.outcome import Outcome, resampled_spaces
 from robo_eval.study.run import Study
 
@@ -33,8 +36,6 @@ _RESAMPLES: Final = 1_000
 _HULLS: Final = 300
 """Draws of what takes longer: volumes, and areas under curves of means."""
 _SPACES: Final = 100
-_MOST_CAUSES: Final = 4
-"""Tests that are named as cause of a disagreement; more are no cause but the rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,7 +59,9 @@ class RankedAgent:
         capability: Difficulty up to which it gets, by the reference panel; see `analysis.acc`.
         normalised_generality: In [-1, 1].
         coherence: Area under the curve of generalised means over tests; see `analysis.coherence`.
-        characteristic: Its agent characteristic curve; None if the items have no difficulty.
+        characteristic: Its agent characteristic curve; None if the items have no difficulty, or it
+            is one of the panel that says how difficult they are.
+        coverage: Scored episodes out of those that were begun; None if that is not known.
     """
 
     policy: str
@@ -74,6 +77,7 @@ class RankedAgent:
     normalised_generality: Estimate
     coherence: Estimate
     characteristic: AccRow | None
+    coverage: Coverage | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON; NaN where a test was not played."""
@@ -85,33 +89,8 @@ class RankedAgent:
             "episodes": self.episodes.tolist(),
             **{name: getattr(self, name).as_dict() for name in named},
             "by_k": {str(k): value for k, value in self.by_k.items()},
+            "coverage": None if self.coverage is None else self.coverage.as_dict(),
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disagreement:
-    """Two agents that two measures rank differently.
-
-    Attributes:
-        first: The one with the higher mean performance.
-        second: The one that the other measure ranks higher.
-        by: The other measure: `aiq`, `coherence` or `capability`.
-        tests: Where the two differ so that it comes about: with these tests levelled, which is both
-            agents set to their common mean in them, the measures agree. The one that matters most
-            comes first. Empty if no few tests are the cause.
-    """
-
-    first: str
-    second: str
-    by: str
-    tests: tuple[str, ...]
-
-    def __str__(self) -> str:
-        measure = {"aiq": "AIQ"}.get(self.by, self.by)
-        cause = (
-            f"because of {_listed(self.tests)}" if self.tests else "without a few tests to blame"
-        )
-        return f"{self.first} has a higher mean than {self.second} and a lower {measure}, {cause}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -127,6 +106,9 @@ class Ranking:
         agents: Those with an episode in every test, best first, and then the others.
         disagreements: Where measures rank otherwise than the mean.
         acc: Of the group; None if the items have no difficulty.
+        warnings: What else to mind of the trials.
+        log_problems: Why the rows of a trial are not those that were logged, by trial directory;
+            empty if all are.
     """
 
     side: str
@@ -137,6 +119,18 @@ class Ranking:
     agents: list[RankedAgent]
     disagreements: list[Disagreement]
     acc: AccTable | None
+    warnings: tuple[str, ...] = ()
+    log_problems: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def uncovered(self) -> list[str]:
+        """Agents of which too few episodes have a score to compare them, each with its counts."""
+        return [
+            f"{one.policy} ({self.side}{f', {self.difficulty}' if self.difficulty else ''}):"
+            f" {one.coverage.text}"
+            for one in self.agents
+            if one.coverage is not None and not one.coverage.is_sufficient
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON; NaN where a test was not played."""
@@ -151,6 +145,9 @@ class Ranking:
                 {"first": one.first, "second": one.second, "by": one.by, "tests": list(one.tests)}
                 for one in self.disagreements
             ],
+            "warnings": [*self.warnings, *(self.acc.warnings if self.acc else ())],
+            "uncovered": self.uncovered,
+            "log_problems": dict(self.log_problems),
         }
 
 
@@ -163,7 +160,7 @@ def rank(
         study: A study that was run.
         trials: Played trials; see `study.matched.matched`.
         baseline: The policy that others are compared with by APTI; None takes `random` if it is
-            there, and else the one of the lowest mean.
+            there, and else the one of the lowest mean. Where it was not played there is no APTI.
         seed: Of the draws that intervals are made by.
 
     Returns:
@@ -180,9 +177,12 @@ def rank(
     if baseline is not None and baseline not in names:
         raise unknown_name("baseline", baseline, names)
     spaces = resampled_spaces(study.suite, outcome, draws=_SPACES, seed=seed)
-    return outcome, [
+    warnings = warnings_of(trials)
+    problems = {str(one.path): why for one in trials if (why := log_problem(one))}
+    found = [
         _ranking(group, study.tests, outcome.space, spaces, baseline, seed) for group in groups
     ]
+    return outcome, [replace(one, warnings=warnings, log_problems=problems) for one in found]
 
 
 def _ranking(
@@ -200,7 +200,7 @@ def _ranking(
     values = {name: quotient(suite, _means(_played(group, name))).aiq for name in drawn}
     best = max(values, key=lambda name: values[name]) if values else None
     agents = [
-        _agent(one, names, suite, _played(group, base), acc, seed, drawn, values, best)
+        _agent(one, names, suite, base, group, acc, seed, drawn, values, best)
         for one in group.agents
     ]
     agents.sort(key=lambda one: (one.aiq.value is None, -(one.aiq.value or 0.0), one.policy))
@@ -220,7 +220,8 @@ def _agent(
     own: Played,
     names: Sequence[str],
     suite: Space,
-    base: Played,
+    base: str,
+    group: Group,
     acc: AccTable | None,
     seed: int,
     drawn: Mapping[str, Numbers],
@@ -228,12 +229,22 @@ def _agent(
     best: str | None,
 ) -> RankedAgent:
     rows = own.episodes
-    lacking = [name for name, row in zip(names, rows, strict=True) if not len(row)]
+    lacking = [
+        f"{name} at {own.gaps[place]}" if place in own.gaps else name
+        for place, name in enumerate(names)
+        if not len(rows[place])
+    ]
     row = next((one for one in acc.rows if one.policy == own.policy), None) if acc else None
-    no_curve = Estimate.missing(reason="the tests have no known difficulty", unit="difficulty")
+    is_member = acc is not None and own.policy in acc.panel_members
+    no_curve = Estimate.missing(
+        reason="it is of the panel that says how difficult the tests are"
+        if is_member
+        else "the tests have no known difficulty",
+        unit="difficulty",
+    )
     found: dict[str, Estimate]
     if lacking:
-        reason = f"no episode of {_listed(lacking)}"
+        reason = f"no episode of {listed(lacking)}"
         found = {
             name: Estimate.missing(reason=reason, unit="ratio")
             for name in ("mean", "apti", "aiq", "aiq_of_suite", "behind", "coherence")
@@ -244,7 +255,7 @@ def _agent(
         difference = drawn[own.policy] - drawn[best]
         found = {
             "mean": _mean(rows, seed),
-            "apti": _apti(rows, base.episodes, seed),
+            "apti": _apti(own, base, group, seed),
             "aiq": quotient_interval(suite, rows, level=_LEVEL, resamples=_HULLS, seed=seed),
             "aiq_of_suite": of_suite,
             "behind": _spread(values[own.policy] - values[best], difference, is_basic=False),
@@ -259,6 +270,7 @@ def _agent(
         capability=row.capability if row else no_curve,
         normalised_generality=row.normalised_generality if row else no_curve,
         characteristic=row,
+        coverage=own.coverage,
     )
 
 
@@ -270,11 +282,14 @@ def _mean(rows: Sequence[Numbers], seed: int) -> Estimate:
     )  # fmt: skip
 
 
-def _apti(rows: Sequence[Numbers], base: Sequence[Numbers], seed: int) -> Estimate:
+def _apti(own: Played, baseline: str, group: Group, seed: int) -> Estimate:
+    rows = own.episodes
     n = sum(map(len, rows))
-    if not all(map(len, base)):
+    base = next((one.episodes for one in group.agents if one.policy == baseline), None)
+    if base is None or not all(map(len, base)):
+        where = "here" if base is None else "in every test"
         return Estimate.missing(
-            reason="the baseline was not played in every test", unit="ratio", n=n
+            reason=f"the baseline {baseline} was not played {where}", unit="ratio", n=n
         )
     value = _mean_apti(*(np.array([[row.mean() for row in one]]) for one in (rows, base)))[0]
     # The baseline beside itself is the same episodes: 0.5 in every draw.
@@ -316,7 +331,7 @@ def _drawn_quotients(group: Group, spaces: Sequence[Space]) -> dict[str, Numbers
 
 
 def _spread(value: float, drawn: Numbers, *, is_basic: bool) -> Estimate:
-    """An estimate with the interval of other trainings and pools."""
+    """An estimate with the interval of other trainings and pools, widened to hold the estimate."""
     low, high = np.quantile(drawn, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     if is_basic:
         # Noise makes tests less alike, and the draws with it: they lie to a side of the value.
@@ -334,16 +349,12 @@ def _spread(value: float, drawn: Numbers, *, is_basic: bool) -> Estimate:
 
 
 def _baseline(group: Group, wanted: str | None) -> str:
-    names = {one.policy: one for one in group.agents}
     if wanted is not None:
-        if wanted not in names:
-            raise InputError(
-                f"baseline {wanted!r} was not played on side {group.side} at {group.difficulty}"
-            )
         return wanted
-    complete = [one for one in group.agents if all(map(len, one.episodes))] or group.agents
-    if "random" in names:
+    if any(one.policy == "random" for one in group.agents):
         return "random"
+    known = [one for one in group.agents if any(map(len, one.episodes))]
+    complete = [one for one in known if all(map(len, one.episodes))] or known
     return min(complete, key=lambda one: float(np.nanmean(_means(one)))).policy
 
 
@@ -359,18 +370,27 @@ def _means(one: Played) -> Numbers:
 
 
 def _acc(group: Group, tests: Sequence[Test], seed: int) -> AccTable | None:
-    """Characteristic curves over the levels of a group; None where the panel knows none."""
+    """Characteristic curves over the levels of a group; None where the panel knows none.
+
+    Policies that are of the panel are left out, as `analysis.trial.acc_of` leaves them out.
+    """
     profile = _profile(tests)
     if profile is None:
         return None
+    policies = zip(group.table["policy"], group.table["policy_digest"].astype(str), strict=True)
+    digests = dict(policies)
+    known = members_among(digests.values())
+    members = {name: known[digest] for name, digest in digests.items() if digest in known}
     table = acc_of_table(
-        group.table,
+        group.table[~group.table["policy"].isin(list(members))],
         item_difficulty(profile),
         resamples=_RESAMPLES,
         level=_LEVEL,
         seed=seed,
     )
-    return table if table.rows else None
+    if not table.rows and not members:
+        return None
+    return replace(table, panel_members=members, warnings=panel_warnings())
 
 
 def _profile(tests: Sequence[Test]) -> str | None:
@@ -386,8 +406,6 @@ def _profile(tests: Sequence[Test]) -> str | None:
 
 
 # Disagreements ---------------------------------------------------------------------------------
-
-Measure = Callable[[Numbers], float]
 
 
 def _measures(suite: Space, group: Group, tests: Sequence[Test]) -> dict[str, Measure]:
@@ -419,6 +437,8 @@ def _disagreements(
         if first.performances.mean() == second.performances.mean():
             continue
         for name, measure in measures.items():
+            if name == "capability" and None in (first.capability.value, second.capability.value):
+                continue
             if measure(first.performances) < measure(second.performances):
                 tests = causes(first.performances, second.performances, measure)
                 found.append(
@@ -430,49 +450,3 @@ def _disagreements(
                     )
                 )
     return found
-
-
-def causes(first: Numbers, second: Numbers, measure: Measure) -> list[int]:
-    """Tests without which a measure would not rank the second agent above the first.
-
-    One test after the other is levelled, both agents set to their common mean in it: always the one
-    that brings the first agent farthest forward. The search ends as soon as the measure no longer
-    ranks the second agent higher.
-
-    Args:
-        first: Performances of the agent that the measure ranks lower, shape (tests,).
-        second: Those of the other one.
-        measure: What agents are ranked by.
-
-    Returns:
-        Places of the tests, that which moves most first; empty if four are not enough.
-    """
-    left, right = first.copy(), second.copy()
-    found: list[int] = []
-    while measure(left) < measure(right):
-        if len(found) == _MOST_CAUSES:
-            return []
-        ahead = {
-            place: _levelled(left, right, place, measure)
-            for place in range(len(left))
-            if left[place] != right[place]
-        }
-        if not ahead:
-            return []
-        place = max(ahead, key=lambda one: ahead[one])
-        left[place] = right[place] = (left[place] + right[place]) / 2.0
-        found.append(place)
-    return found
-
-
-def _levelled(first: Numbers, second: Numbers, place: int, measure: Measure) -> float:
-    """How far the first agent is ahead once a test is levelled."""
-    left, right = first.copy(), second.copy()
-    left[place] = right[place] = (left[place] + right[place]) / 2.0
-    return measure(left) - measure(right)
-
-
-def _listed(names: Sequence[str]) -> str:
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,15 @@ import pandas as pd
 import pytest
 import yaml
 
-from robo_eval.core.plan import TrialPlan
+from robo_eval.analysis.panel import plan_text
+from robo_eval.core.plan import TrialPlan, parse_plan
 from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.manifest import read_manifest, write_manifest
 from robo_eval.study.run import Study
 from robo_eval.study.suite import parse_suite
 from robo_eval_sim.runner import run_simulated
+
+pytestmark = pytest.mark.slow
 
 SUITE = """
 version: 1
@@ -80,9 +87,79 @@ def test_agents_are_ranked_for_each_difficulty_and_all_together(quick_cli, study
             assert agent["mean"]["value"] == pytest.approx(np.mean(wanted))
             assert 0.0 <= agent["aiq"]["low"] <= agent["aiq"]["value"] <= agent["aiq"]["high"] <= 1
             assert agent["capability"]["value"] is not None
+    assert json.loads((study / "ranking.json").read_text()) == result
     assert groups["medium"]["agents"][0]["episodes"] == [2, 2, 2]
     # Level 0 has no difficulty: its seeds are the same episodes, and count once.
     assert groups["all"]["agents"][0]["episodes"] == [2, 4, 4]
+
+
+def test_capability_and_generality_are_those_of_acc(quick_cli, study, trial, tmp_path):
+    told = quick_cli("aiq", "rank", study, trial, "--out", tmp_path / "page.html", "--json")
+    ranked = next(
+        one for one in json.loads(told.out)["rankings"] if one["difficulty"] == "all"
+    )  # fmt: skip
+    rows = {one["policy"]: one for one in json.loads(quick_cli("acc", trial, "--json").out)["rows"]}
+    for agent in ranked["agents"]:
+        for name in ("capability", "normalised_generality"):
+            assert agent[name]["value"] == pytest.approx(rows[agent["policy"]][name]["value"])
+
+
+def test_a_policy_of_the_panel_is_not_measured_by_itself(quick_cli, study, tmp_path):
+    member = parse_plan(plan_text(), source="panel").policies[0]
+    policy = {"name": "mine", "factory": member.factory, "kwargs": member.kwargs}
+    trial = played(tmp_path / "trial", policies=["random", policy], episodes=1)
+    told = quick_cli("aiq", "rank", study, trial, "--out", tmp_path / "page.html", "--json")
+    assert told.code == 0, told.err
+    agents = {one["policy"]: one for one in json.loads(told.out)["rankings"][0]["agents"]}
+    assert agents["mine"]["aiq"]["value"] is not None
+    assert agents["mine"]["capability"]["value"] is None
+    assert agents["mine"]["capability"]["reason"].startswith("it is of the panel")
+    assert agents["random"]["capability"]["value"] is not None
+
+
+def test_trials_of_other_difficulties_are_compared_where_both_were_played(
+    quick_cli, study, trial, tmp_path
+):
+    task = {**PLAN["tasks"][0], "difficulties": ["medium"]}
+    other = played(tmp_path / "other", tasks=[task], policies=["adaptive"], episodes=1)
+    told = quick_cli(
+        "aiq", "rank", study, trial, other, "--out", tmp_path / "page.html", "--json"
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    found = {
+        one["difficulty"]: next(own for own in one["agents"] if own["policy"] == "adaptive")
+        for one in json.loads(told.out)["rankings"]
+    }
+    assert found["medium"]["aiq"]["value"] is not None
+    assert found["easy"]["aiq"]["reason"] == "no episode of level 1 and level 9"
+    assert found["all"]["aiq"]["reason"] == "no episode of level 1 at easy and level 9 at easy"
+
+
+def test_a_changed_log_is_ranked_and_refused(quick_cli, study, trial, tmp_path):
+    copy = tmp_path / "trial"
+    shutil.copytree(trial, copy)
+    with closing(sqlite3.connect(copy / "episodes.db")) as connection:
+        connection.execute("UPDATE episodes SET quality = 0.5 WHERE sequence = 3")
+        connection.commit()
+    told = quick_cli("aiq", "rank", study, copy, "--out", tmp_path / "page.html")
+    assert told.code == 1
+    assert "agents in 2 dimensions" in told.out
+    assert "the log does not verify: row 3" in told.err
+    assert "the log does not verify: row 3" in (tmp_path / "page.html").read_text()
+
+
+def test_another_software_and_a_trial_under_way_are_told(quick_cli, study, trial, tmp_path):
+    copy = tmp_path / "trial"
+    shutil.copytree(trial, copy)
+    file = copy / "manifest.json"
+    manifest = read_manifest(file)
+    assert manifest is not None
+    write_manifest(file, replace(manifest, software="robo-eval 0.0.1", status="interrupted"))
+    told = quick_cli("aiq", "rank", study, copy, "--out", tmp_path / "page.html")
+    assert told.code == 0, told.err
+    text = " ".join(told.out.split())
+    assert f"warning: {copy}: played by robo-eval 0.0.1, and this is robo-eval" in text
+    assert f"warning: {copy}: the trial is not finished; 36 of 36" in text
 
 
 def means(episodes: pd.DataFrame, level: int, difficulty: str) -> float:
@@ -106,7 +183,8 @@ def test_another_profile_is_another_test(quick_cli, study, tmp_path):
     told = quick_cli("aiq", "rank", study, trial)
     assert told.code == 2
     assert "no scored episode is of a test of the study" in told.err
-    assert "v0 compat, played was RoboEval/CartPole3D-v0 paper" in told.err
+    assert "it is of RoboEval/CartPole3D-v0 compat, level 0, 1 and 9;" in told.err
+    assert "played was RoboEval/CartPole3D-v0 paper, level 0" in told.err
 
 
 @pytest.mark.parametrize(

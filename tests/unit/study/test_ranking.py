@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from robo_eval.analysis.aiq import quotient, space
 from robo_eval.analysis.coherence import auc
-from robo_eval.core.errors import InputError
+from robo_eval.study.causes import Disagreement, causes
 from robo_eval.study.matched import Group, Played
-from robo_eval.study.ranking import Disagreement, RankedAgent, Ranking, _ranking, causes
+from robo_eval.study.ranking import RankedAgent, Ranking, _ranking
 
 ORTHOGONAL = space(1.0 - np.eye(3), [1.0, 0.5, 0.8], k=3)
 TESTS: Any = [SimpleNamespace(name=name) for name in ("one", "two", "three")]
@@ -74,8 +74,14 @@ def test_a_baseline_may_be_named_and_is_the_worst_one_otherwise():
     agents = (even("a", 0.6, 0.6, 0.6), even("b", 0.3, 0.3, 0.3))
     assert ranking(*agents).baseline == "b"
     assert ranking(*agents, baseline="a").baseline == "a"
-    with pytest.raises(InputError, match="'c' was not played on side sim"):
-        ranking(*agents, baseline="c")
+
+
+def test_where_the_baseline_was_not_played_only_apti_is_missing():
+    """It may have been played on another side."""
+    own = found(ranking(even("a", 0.6, 0.6, 0.6), baseline="c"), "a")
+    assert own.apti.value is None
+    assert own.apti.reason == "the baseline c was not played here"
+    assert own.aiq.value == pytest.approx(0.6)
 
 
 def test_tests_in_which_nobody_does_anything_are_left_out_of_apti():
@@ -85,6 +91,11 @@ def test_tests_in_which_nobody_does_anything_are_left_out_of_apti():
     assert found(ranking(agent, base), "a").apti.value == pytest.approx((0.9 + 0.75) / 2)
     nothing = Played(policy="random", episodes=[zero] * 3)
     assert found(ranking(nothing), "random").apti.value is None
+
+
+def test_who_lacks_a_difficulty_is_listed_with_it():
+    part = Played(policy="a", episodes=[np.ones(2), np.zeros(0), np.ones(2)], gaps={1: "hard"})
+    assert found(ranking(part), "a").aiq.reason == "no episode of two at hard"
 
 
 def test_who_lacks_a_test_is_listed_last_with_the_reason():
@@ -138,6 +149,30 @@ def test_without_its_causes_a_disagreement_is_gone(pairs):
         first[place] = second[place] = (first[place] + second[place]) / 2.0
     if len(pairs) <= 4:
         assert measure(first) >= measure(second) - 1e-12
+
+
+def test_a_test_in_which_the_first_agent_is_better_is_never_a_cause():
+    """Levelling it may change nothing, when it lies within the hull; it is no cause for that."""
+    rng = np.random.default_rng(0)
+    named = 0
+    for _ in range(100):
+        apart = np.triu(rng.uniform(0.3, 1.0, (8, 8)), 1)
+        suite = space(apart + apart.T, rng.uniform(0.2, 1.0, 8), k=2)
+
+        def measure(values: Any, suite: Any = suite) -> float:
+            return quotient(suite, values).aiq
+
+        second, first = sorted(rng.uniform(0.1, 1.0, (2, 8)), key=np.mean)
+        if measure(first) >= measure(second):
+            continue
+        places = causes(first, second, measure)
+        named += len(places)
+        assert (first[places] < second[places]).all()
+        if places:
+            first[places] = second[places] = (first[places] + second[places]) / 2.0
+            assert measure(first) >= measure(second)
+            assert first.mean() >= second.mean()
+    assert named > 10
 
 
 def test_a_rank_that_many_tests_make_has_no_cause():
