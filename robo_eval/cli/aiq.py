@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from robo_eval.cli.aiq_handicap import handicap
+from robo_eval.cli.aiq_progress import duration, progress
 from robo_eval.cli.aiq_rank import rank
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 
@@ -25,11 +23,12 @@ app = typer.Typer(
 )
 
 app.command("rank", short_help="Rank the policies of trials in the space of a study.")(rank)
+app.command("handicap", short_help="Take nodes away from networks, and see what they cover.")(
+    handicap
+)
 
-_LINE_EVERY_S: Final = 10.0
 _LISTED: Final = 10
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")]
-Told = Callable[[float, float, str], None]
 
 
 @app.callback()
@@ -67,14 +66,14 @@ def run(
 
     count = cores() if workers is None else workers
     study = Study(read_suite(suite), out)
-    with _progress("experts", quiet=json) as told:
+    with progress("experts", quiet=json) as told:
         cost = study.prepare(workers=count, ray=ray, progress=told)
     if estimate:
         _print_cost(cost, count, ray, json=json)
         return
     if not json:
         say(_cost_text(cost, count, ray))
-    with _progress("study", quiet=json) as told:
+    with progress("study", quiet=json) as told:
         outcome = study.run(workers=count, ray=ray, progress=told)
     page = _page(study, outcome, out)
     _print(outcome, json=json)
@@ -105,7 +104,7 @@ def report(
 ) -> None:
     """Write one HTML file with pictures and tables of what a study found; it needs no network.
 
-    `aiq run` writes it as well, and `aiq rank` the same with agents.
+    `aiq run` writes it as well, and `aiq rank` one with agents.
 
     Example: robo-eval aiq report runs/small
     """
@@ -224,7 +223,7 @@ def _print_pairs(outcome: Outcome) -> None:
 def _cost_text(cost: Cost, workers: int, ray: str | None) -> str:
     if not cost.pieces:
         return f"everything is done already: {cost.known} pieces of work"
-    here = "" if ray is not None else f"; {_duration(cost.core_s / workers)} here"
+    here = "" if ray is not None else f"; {duration(cost.core_s / workers)} here"
     known = f", {cost.known} are done already" if cost.known else ""
     return f"about {cost.core_s / 3600:.1f} core-hours{here}: {cost.pieces} pieces of work{known}"
 
@@ -234,56 +233,3 @@ def _print_cost(cost: Cost, workers: int, ray: str | None, *, json: bool) -> Non
         print_json({"pieces": cost.pieces, "known": cost.known, "core_seconds": cost.core_s})
     else:
         say(_cost_text(cost, workers, ray))
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90.0 else f"{seconds / 60:.0f} minutes"
-
-
-@contextmanager
-def _progress(title: str, *, quiet: bool) -> Iterator[Told | None]:
-    """A bar with the time left on a terminal, a line now and then elsewhere."""
-    if quiet:
-        yield None
-    elif sys.stderr.isatty():
-        yield from _bar(title)
-    else:
-        yield _lines(title)
-
-
-def _bar(title: str) -> Iterator[Told]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
-        TextColumn("{task.fields[newest]}"),
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, newest="")
-
-        def told(done: float, total: float, newest: str) -> None:
-            bar.update(task, completed=done, total=total, newest=newest)
-
-        yield told
-
-
-def _lines(title: str) -> Told:
-    started = time.monotonic()
-    state = {"next": started + _LINE_EVERY_S}
-
-    def told(done: float, total: float, newest: str) -> None:
-        now = time.monotonic()
-        if now < state["next"]:
-            return
-        state["next"] = now + _LINE_EVERY_S
-        left = (now - started) / done * (total - done) if done else 0.0
-        typer.echo(f"{title}: {done / total:.0%}, {_duration(left)} left, {newest}", err=True)
-
-    return told

@@ -27,13 +27,12 @@ def check_names(plan: TrialPlan) -> None:
     from robo_eval.agents import load_policy
     from robo_eval.core.names import unknown_name
     from robo_eval_sim.novelty import levels
-    from robo_eval_sim.registration import ENVIRONMENTS
+    from robo_eval_sim.registration import ENVIRONMENTS, VARIED
 
     for index, task in enumerate(plan.tasks):
-        if task.env.startswith("RoboEval/") and task.env not in ENVIRONMENTS:
-            raise PlanError(
-                f"tasks.{index}.env: {unknown_name('environment', task.env, ENVIRONMENTS)}"
-            )
+        ours = [*ENVIRONMENTS, *VARIED]
+        if task.env.startswith("RoboEval/") and task.env not in ours:
+            raise PlanError(f"tasks.{index}.env: {unknown_name('environment', task.env, ours)}")
         if task.env not in ENVIRONMENTS and "quality_range" not in task.model_fields_set:
             raise PlanError(
                 f"tasks.{index}.quality_range: say which returns of {task.env} count as quality 0"

@@ -86,12 +86,14 @@ class SetTest:
         entry: Where in the suite it comes from.
         content: SHA-256 of what the set holds.
         seed: Of what is drawn from it.
+        outputs: Classes a network may name, if those are more than the set has.
     """
 
     name: str
     entry: SuiteSet
     content: str
     seed: int
+    outputs: int | None = None
 
     experts = ()
     expert_name = "labels"
@@ -100,7 +102,8 @@ class SetTest:
     def identity(self) -> dict[str, Any]:
         """Everything that results depend on, ready for JSON; its name and folder are not."""
         changes = self.entry.model_dump(mode="json", exclude={"name", "folder"})
-        return {**changes, "content": self.content, "seed": self.seed}
+        wider = {} if self.outputs is None else {"outputs": self.outputs}
+        return {**changes, "content": self.content, "seed": self.seed, **wider}
 
     def with_expert(self, _place: int | None) -> SetTest:
         """The same: there is nobody to choose."""
@@ -109,7 +112,7 @@ class SetTest:
     def build(self) -> Labelled:
         """The set."""
         entry = self.entry
-        return load_set(
+        found = load_set(
             entry.set,
             folder=entry.folder,
             classes=entry.classes,
@@ -118,6 +121,7 @@ class SetTest:
             most=entry.most,
             seed=self.seed,
         )
+        return replace(found, name=self.name, outputs=self.outputs or found.outputs)
 
 
 Test = TaskTest | SetTest
@@ -125,6 +129,9 @@ Test = TaskTest | SetTest
 
 def tests_of(suite: Suite) -> list[Test]:
     """The tests of a suite, each made once to see that it can be.
+
+    All networks of a suite have the same outputs, for one learns two tests at once: where a set has
+    fewer classes than another test has actions or classes, the outputs of the rest are never right.
 
     Raises:
         InputError: If an environment cannot be made or is none that a study can be made of, an
@@ -144,13 +151,23 @@ def tests_of(suite: Suite) -> list[Test]:
                 found.append(replace(test, content=environment_digest(env)))
             first = first or built
             check_alike(first, built)
-    for entry in suite.sets:
-        content = set_digest(entry.set, entry.folder)
-        own = SetTest(name=entry.name or entry.set, entry=entry, content=content, seed=suite.seed)
-        found.append(own)
-        labelled = own.build()
-        first = first or labelled
-        check_alike(first, labelled)
+    sets = [
+        SetTest(
+            name=entry.name or entry.set,
+            entry=entry,
+            content=set_digest(entry.set, entry.folder),
+            seed=suite.seed,
+        )
+        for entry in suite.sets
+    ]
+    labelled = [one.build() for one in sets]
+    widest = max([one.outputs for one in labelled] + ([first.outputs] if first else []), default=0)
+    for own, made in zip(sets, labelled, strict=True):
+        is_narrow = made.outputs < widest
+        wide = replace(made, outputs=widest) if is_narrow else made
+        first = first or wide
+        check_alike(first, wide)
+        found.append(replace(own, outputs=widest) if is_narrow else own)
     return found
 
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 from robo_eval.core.errors import InputError, InterruptedRunError, MissingExtraError
-from robo_eval.study.work import Job, do
+from robo_eval.study.work import do
 
+
+class _Piece(Protocol):
+    @property
+    def digest(self) -> str: ...
+
+
+Piece = TypeVar("Piece", bound=_Piece)
+"""A piece of work: anything with a digest of all that its result depends on."""
+Doer = Callable[[Any], dict[str, Any]]
 _TRIES: Final = 3
 """How often in a row workers may die without one result in between."""
 _CONNECT_S: Final = 10.0
@@ -20,8 +29,12 @@ _DIED: Final = (
 
 
 def done(
-    jobs: Sequence[Job], *, workers: int = 1, ray: str | None = None
-) -> Iterator[tuple[Job, dict[str, Any]]]:
+    jobs: Sequence[Piece],
+    *,
+    workers: int = 1,
+    ray: str | None = None,
+    doer: Doer | None = None,
+) -> Iterator[tuple[Piece, dict[str, Any]]]:
     """Do pieces of work, and give each result as soon as it is there.
 
     Whatever does the work, the results are the same; their order is not. A worker that dies costs
@@ -31,6 +44,7 @@ def done(
         jobs: What is to be done.
         workers: Processes; 1 works in this one.
         ray: Address of a Ray cluster, `auto` or `host:port`; None stays on this machine.
+        doer: Does a piece of work, a function of a module; None is `work.do`.
 
     Raises:
         InputError: If there are no workers, or the cluster cannot be reached.
@@ -39,12 +53,13 @@ def done(
     """
     if workers < 1:
         raise InputError(f"workers is {workers}; it must be 1 or more")
+    own: Doer = doer or do
     if ray is None and workers == 1:
         for job in jobs:
-            yield job, do(job)
+            yield job, own(job)
         return
     if ray is not None:
-        yield from _on_cluster(jobs, ray)
+        yield from _on_cluster(jobs, ray, own)
         return
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -52,7 +67,7 @@ def done(
     tries = 0
     while left:
         try:
-            for digest, found in _round(list(left.values()), workers):
+            for digest, found in _round(list(left.values()), workers, own):
                 tries = 0
                 yield left.pop(digest), found
         except TerminatedWorkerError as err:
@@ -61,25 +76,27 @@ def done(
                 raise InterruptedRunError(_DIED) from err
 
 
-def _round(jobs: Sequence[Job], workers: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _round(jobs: Sequence[Piece], workers: int, doer: Doer) -> Iterator[tuple[str, dict[str, Any]]]:
     from joblib import Parallel, delayed, parallel_config
 
     with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
         # One at a time: results are kept as they come, and a worker that dies loses no batch.
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
-        yield from parallel(delayed(_with_digest)(job) for job in jobs)
+        yield from parallel(delayed(_with_digest)(doer, job) for job in jobs)
 
 
-def _with_digest(job: Job) -> tuple[str, dict[str, Any]]:
-    return job.digest, do(job)
+def _with_digest(doer: Doer, job: _Piece) -> tuple[str, dict[str, Any]]:
+    return job.digest, doer(job)
 
 
-def _on_cluster(jobs: Sequence[Job], address: str) -> Iterator[tuple[Job, dict[str, Any]]]:
+def _on_cluster(
+    jobs: Sequence[Piece], address: str, doer: Doer
+) -> Iterator[tuple[Piece, dict[str, Any]]]:
     # Tasks of Ray itself and not joblib's backend for it: that one gives no result before the last
     # is there, so that a run that is stopped would lose them all. Ray does what a worker that died
     # was doing again by itself.
     ray = _connect(address)
-    remote = ray.remote(max_retries=_TRIES)(do)
+    remote = ray.remote(max_retries=_TRIES)(doer)
     waiting = {remote.remote(job): job for job in jobs}
     while waiting:
         ready, _ = ray.wait(list(waiting), num_returns=1)
