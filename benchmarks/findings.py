@@ -11,11 +11,11 @@ Whatever is not given is left out. `--again` names a study of the same tests as 
 another seed or budget. Prints a table in Markdown.
 
 Intervals are the 2.5 and 97.5 percentiles of 200 draws, tests as they are: for complexities of
-halves of the pool, drawn without replacement, for other numbers of spaces that other trainings would
-have made as well. Whether tests are ranked as claimed is asked of all their orders; a correlation of
-distances has the test of Mantel, for pairs that share a test are not independent. A claim is repeated
-where that is clear: as claimed, with p below 0.05; "not shown" where it is not. The rules for other
-claims are in the table.
+halves of the pool, drawn without replacement, for other numbers of spaces that other trainings
+would have made as well. Whether tests are ranked as claimed is asked of all their orders; a
+correlation of distances has the test of Mantel, for pairs that share a test are not independent.
+A claim is repeated where that is clear: as claimed, with p below 0.05; "not shown" where it is
+not. The rules for other claims are in the table.
 
 Source of the claims: Pereyda and Holder (2025), AI 6(12):313, doi 10.3390/ai6120313.
 """
