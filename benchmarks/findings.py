@@ -217,7 +217,7 @@ def apart(name: str, read: Read, values: Numbers, *, of: str = "") -> Finding:
     return Finding(
         claim=f"dissimilarity rises with the distance {of}of {name} (R about 0.7)",
         ours=f"R = {found.r:.2f} {interval} (n = {len(above[0])} pairs of {len(values)} tests,"
-        f" Mantel p = {found.p:.3f}); largest {read.table[above].max():.3f}, a test to itself"
+        f" Mantel p = {found.p:.4f}); largest {read.table[above].max():.3f}, a test to itself"
         f" {floor:.4f}",
         repeated=verdict(found.r, found.p),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.analysis.acc.curve import Scale
 
@@ -17,6 +17,8 @@ _NO_ROOM: Final = 1e-12
 """Share of the squared axis below which A (Q - A) counts as 0: no success, or nothing else."""
 _NEGATIVE: Final = 1e-9
 """Share of the squared axis by which rounding may push a squared spread below 0."""
+_STEP: Final = 1e-14
+"""Share of the squared axis below which a squared spread is rounding, and the curve a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,17 +58,14 @@ def measure(values: NDArray[np.float64], scale: Scale) -> Measures:
     if scale.width == 0.0:
         return _measure_point(values)
     # On an axis from 0 to 1, so that no tolerance depends on the unit of difficulty.
-    x = (scale.levels - scale.h0) / scale.width
-    knots_left = np.concatenate([[0.0], x])
-    knots_right = np.concatenate([x, [1.0]])
-    left, right = _segment_ends(values, scale)
-    width = knots_right - knots_left
-    area = (width * (left + right) / 2.0).sum(axis=-1)
-    moment = _moment(knots_left, knots_right, left, right)
+    knots = np.concatenate([[0.0], (scale.levels - scale.h0) / scale.width, [1.0]])
+    fills = (scale.left_fill, scale.right_fill)
+    area = _area_weights(knots).integral(values, *fills)
+    moment = _moment_weights(knots).integral(values, *fills)
     squared = 2.0 * moment - area * area
     if (squared < -_NEGATIVE).any():
         raise ArithmeticError(f"squared spread is {squared.min()} of the squared axis")
-    squared = np.maximum(squared, 0.0)
+    squared = np.where(squared < _STEP, 0.0, squared)
     room = area * (1.0 - area)
     has_room = room >= _NO_ROOM
     is_single = np.full(area.shape, len(scale.levels) == 1)
@@ -74,11 +73,9 @@ def measure(values: NDArray[np.float64], scale: Scale) -> Measures:
     gamma = np.full(area.shape, np.nan)
     # 1 - S^2 / (A (Q - A)) = -2 (first moment about the middle) / (A (Q - A)). The mid-range of
     # a curve has no such moment, so taking it off first makes a constant curve exactly 0.
-    drawn = width > 0.0
-    levelled = (left[..., drawn], right[..., drawn])
-    middle = (np.maximum(*levelled).max(axis=-1) + np.minimum(*levelled).min(axis=-1)) / 2.0
-    tilt = _moment(
-        knots_left - 0.5, knots_right - 0.5, left - middle[..., None], right - middle[..., None]
+    middle = _mid_range(values, knots, fills)
+    tilt = _moment_weights(knots - 0.5).integral(
+        values - middle[..., None], *(fill - middle for fill in fills)
     )
     np.divide(-2.0 * tilt, room, out=gamma, where=is_defined)
     expected = np.full(area.shape, np.nan)
@@ -94,28 +91,66 @@ def measure(values: NDArray[np.float64], scale: Scale) -> Measures:
     )
 
 
-def _segment_ends(
-    values: NDArray[np.float64], scale: Scale
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Curve at the left and right end of each segment, fills included, shape (..., L + 1)."""
-    fill_shape = (*values.shape[:-1], 1)
-    left_fill = np.full(fill_shape, scale.left_fill)
-    right_fill = np.full(fill_shape, scale.right_fill)
-    left = np.concatenate([left_fill, values[..., :-1], right_fill], axis=-1)
-    right = np.concatenate([left_fill, values[..., 1:], right_fill], axis=-1)
-    return left, right
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Weights:
+    """An integral over curves of straight segments, which is linear in the values at the knots.
+
+    Attributes:
+        levels: Weight of the value at each level, shape (L,).
+        left: Weight of the fill below the lowest level.
+        right: Weight of the fill above the highest level.
+    """
+
+    levels: NDArray[np.float64]
+    left: float
+    right: float
+
+    @classmethod
+    def of(cls, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> _Weights:
+        """Weights from those of the two ends of each segment, shape (L + 1,) each."""
+        levels = np.zeros(len(starts) - 1)
+        # The first and the last segment are fills, constant up to the level beside them.
+        levels[:-1] += starts[1:-1]
+        levels[1:] += ends[1:-1]
+        return cls(
+            levels=levels,
+            left=float(starts[0] + ends[0]),
+            right=float(starts[-1] + ends[-1]),
+        )
+
+    def integral(
+        self, values: NDArray[np.float64], left: ArrayLike, right: ArrayLike
+    ) -> NDArray[np.float64]:
+        """The integral of curves, shape (..., L) to (...), for fills at the left and the right."""
+        # Not a product of matrices: the sum must not hang on how many threads there are.
+        inner: NDArray[np.float64] = np.einsum("...l,l->...", values, self.levels)
+        return inner + self.left * np.asarray(left) + self.right * np.asarray(right)
 
 
-def _moment(
-    x_left: NDArray[np.float64],
-    x_right: NDArray[np.float64],
-    y_left: NDArray[np.float64],
-    y_right: NDArray[np.float64],
+def _area_weights(knots: NDArray[np.float64]) -> _Weights:
+    """Of the integral of y."""
+    half = np.diff(knots) / 2.0
+    return _Weights.of(half, half)
+
+
+def _moment_weights(knots: NDArray[np.float64]) -> _Weights:
+    """Of the integral of x y."""
+    left, right = knots[:-1], knots[1:]
+    sixth = (right - left) / 6.0
+    return _Weights.of(sixth * (2.0 * left + right), sixth * (left + 2.0 * right))
+
+
+def _mid_range(
+    values: NDArray[np.float64], knots: NDArray[np.float64], fills: tuple[float, float]
 ) -> NDArray[np.float64]:
-    """Integral of x y over straight segments, exact; summed over the last axis."""
-    pieces = x_left * (2.0 * y_left + y_right) + x_right * (y_left + 2.0 * y_right)
-    moment: NDArray[np.float64] = ((x_right - x_left) / 6.0 * pieces).sum(axis=-1)
-    return moment
+    """Middle between the highest and the lowest value that curves have anywhere, shape (...)."""
+    # A single level is a point between the fills; a fill of no width is nowhere.
+    drawn = np.diff(knots) > 0.0
+    ends = [fill for fill, is_drawn in zip(fills, drawn[[0, -1]], strict=True) if is_drawn]
+    counted = values if values.shape[-1] > 1 else values[..., :0]
+    highest = counted.max(axis=-1, initial=max(ends, default=-np.inf))
+    lowest = counted.min(axis=-1, initial=min(ends, default=np.inf))
+    return np.asarray((highest + lowest) / 2.0)
 
 
 def _measure_point(values: NDArray[np.float64]) -> Measures:

@@ -420,6 +420,9 @@ def _resampled_means(
         Shape (B, G).
     """
     n_groups, m, n = blocks.shape
+    if m == n == 1:
+        # The one result of a level is drawn every time.
+        return np.broadcast_to(blocks[:, 0, 0], (resamples, n_groups))
     group = np.arange(n_groups)[None, :, None]
     item = (
         rng.integers(0, m, (resamples, n_groups, m))

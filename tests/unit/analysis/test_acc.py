@@ -2,6 +2,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from robo_eval.analysis.acc import (
     analyse,
@@ -96,6 +98,38 @@ def test_fills_are_the_responses_assumed_beyond_the_levels():
     flat = analyse([0.5, 0.5], [2, 4], h0=0, q=10, left_fill=0.5, right_fill=0.5)
     assert (flat.area, flat.normalised_generality) == (5.0, 0.0)
     assert (flat.left_fill, flat.right_fill, flat.h0, flat.q) == (0.5, 0.5, 0.0, 10.0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_integrals_are_those_of_the_curve_drawn_finely(data):
+    """Area, centre and tilt against sums over thin slices of the curve itself."""
+    numbers = st.floats(0.0, 1.0)
+    levels = data.draw(st.lists(numbers, min_size=2, max_size=6, unique_by=lambda x: round(x, 2)))
+    values = data.draw(st.lists(numbers, min_size=len(levels), max_size=len(levels)))
+    fills = data.draw(st.tuples(numbers, numbers))
+    order = np.argsort(levels)
+    levels, values = np.array(levels)[order], np.array(values)[order]
+    h0, q = -0.5, 1.5
+    edges = np.linspace(h0, q, 40_001)
+    x = (edges[1:] + edges[:-1]) / 2.0
+    y = np.interp(x, levels, values, left=fills[0], right=fills[1])
+    area, moment = y.mean() * (q - h0), (x * y).mean() * (q - h0)
+
+    found = analyse(values, levels, h0=h0, q=q, left_fill=fills[0], right_fill=fills[1])
+
+    assert found.area == pytest.approx(area, abs=1e-3)
+    if area > 0.01:
+        assert found.expected_difficulty == pytest.approx(moment / area, abs=1e-2)
+    room = area * (q - h0 - area)
+    if room > 0.1:
+        tilt = ((x - (h0 + q) / 2.0) * y).mean() * (q - h0)
+        assert found.normalised_generality == pytest.approx(-2.0 * tilt / room, abs=2e-2)
+
+
+@given(st.floats(0.01, 0.99))
+def test_a_step_has_no_spread_wherever_it_falls(level):
+    assert analyse([0.5], [level], h0=0.0, q=1.0).spread == 0.0
 
 
 def test_missing_responses_can_be_dropped_agent_by_agent():
