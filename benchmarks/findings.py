@@ -39,7 +39,8 @@ from robo_eval.analysis.aiq import Space, around, mccp
 from robo_eval.analysis.aiq.complexity import Variant
 from robo_eval.core.errors import RoboEvalError
 from robo_eval.stats.mantel import mantel
-from robo_eval.study.outcome import Outcome, agreement, agreement_within, resampled_spaces
+from robo_eval.study.agreement import Agreement, agreement, agreement_within
+from robo_eval.study.outcome import Outcome, resampled_spaces
 from robo_eval.study.run import Study
 
 Numbers = NDArray[np.float64]
@@ -290,8 +291,7 @@ def of_levels(read: Read, again: Read | None) -> list[Finding]:
     found.append(
         Finding(
             claim="(not of the paper) halves of the study agree",
-            ours=f"Spearman of complexity {halves['complexity']:.2f}, of dissimilarity"
-            f" {halves['dissimilarity']:.2f} (means of 50 splits)",
+            ours=f"{correlations(halves)} (means of 50 splits)",
             repeated="no claim",
         )
     )
@@ -301,12 +301,19 @@ def of_levels(read: Read, again: Read | None) -> list[Finding]:
         found.append(
             Finding(
                 claim="(not of the paper) another study of the same tests agrees",
-                ours=f"Spearman of complexity {both['complexity']:.2f} (n = {len(levels)}), of"
-                f" dissimilarity {both['dissimilarity']:.2f} (Mantel p = {tables.p:.4f})",
+                ours=f"{correlations(both)} (Mantel p = {tables.p:.4f})",
                 repeated="no claim",
             )
         )
     return found
+
+
+def correlations(found: dict[str, Agreement]) -> str:
+    """Of complexity and dissimilarity, in words."""
+    return "; ".join(
+        f"{name}: Spearman {one.spearman:.2f}, Pearson {one.pearson:.2f} (n = {one.n})"
+        for name, one in found.items()
+    )
 
 
 def complex_levels(read: Read, at: dict[int, int]) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -128,15 +129,16 @@ def agree(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Print rank correlations of complexities and of dissimilarities of two studies.
+    """Print how complexities and dissimilarities of two studies correlate.
 
     Run a suite again with another seed, or with a larger budget, to see how far to trust it. Of one
     study the halves of its pool and of its trainings are compared, which costs nothing and agree
-    less than two whole studies would.
+    less than two whole studies would. Spearman's correlation is of ranks: of tests that hardly
+    differ it is low however well the others agree. Pearson's is of the numbers themselves.
 
     Example: robo-eval aiq agree runs/once runs/again
     """
-    from robo_eval.study.outcome import agreement, agreement_within
+    from robo_eval.study.agreement import agreement, agreement_within
     from robo_eval.study.run import Study
 
     outcome = Study.open(folder).known()
@@ -146,11 +148,19 @@ def agree(
         found, of_what = agreement(outcome, Study.open(other).known()), ""
     if json:
         # JSON has no NaN, which says that there is nothing to rank or to split.
-        print_json({name: None if math.isnan(one) else one for name, one in found.items()})
+        known = {
+            name: {key: None if math.isnan(value) else value for key, value in asdict(one).items()}
+            for name, one in found.items()
+        }
+        print_json(known)
         return
-    for name, value in found.items():
-        said = "not to be had" if math.isnan(value) else f"{value:.3f}"
-        say(f"{name}: rank correlation (Spearman){of_what} {said}")
+    for name, one in found.items():
+        said = (
+            "not to be had"
+            if math.isnan(one.spearman)
+            else f"Spearman {one.spearman:.3f}, Pearson {one.pearson:.3f} (n = {one.n})"
+        )
+        say(f"{name}: correlation{of_what} {said}")
 
 
 def _page(study: Study, outcome: Outcome, path: Path) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr
 
 from robo_eval.analysis.aiq import (
@@ -22,7 +22,6 @@ from robo_eval.analysis.aiq import (
     space,
 )
 from robo_eval.analysis.aiq.complexity import LEAST_POLICIES, Variant
-from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.study.entries import Test
 from robo_eval.study.measure import SHARES
@@ -61,7 +60,7 @@ class Measured:
 
     def observed(self, first: int, second: int) -> Numbers:
         """Performance in each mixture of two tests, ends included, shape (trainings, 11)."""
-        return _curve(self.mixtures[first, second], self.alone[first], self.alone[second])
+        return mixture_curve(self.mixtures[first, second], self.alone[first], self.alone[second])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,7 +101,9 @@ class Outcome:
     @property
     def rule_agreement(self) -> float:
         """Rank correlation (Spearman) of complexities by the two rules."""
-        return _rank_agreement([one.area for one in self.curves], [one.area for one in self.others])
+        return rank_correlation(
+            [one.area for one in self.curves], [one.area for one in self.others]
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
@@ -265,7 +266,7 @@ def resampled_spaces(
         table, itself = np.full((count, count), np.nan), np.zeros(count)
         for (i, j), mixed in sorted(measured.mixtures.items()):
             own = mixed[:, rng.integers(mixed.shape[1], size=mixed.shape[1])]
-            value = dissimilarity(_curve(own, alone[i], alone[j]))
+            value = dissimilarity(mixture_curve(own, alone[i], alone[j]))
             if i == j:
                 itself[i] = value
             else:
@@ -282,87 +283,17 @@ def _placed(
     return compared, space(compared.table, relative(areas), k=k, d_max=suite.d_max)
 
 
-def agreement(one: Outcome, other: Outcome) -> dict[str, float]:
-    """Rank correlations (Spearman) of two studies of the same tests.
-
-    Returns:
-        That of complexities and that of dissimilarities; NaN where one of them does not vary.
-
-    Raises:
-        InputError: If the tests differ.
-    """
-    if one.measured.tests != other.measured.tests:
-        raise InputError(f"{one.name} and {other.name} are not of the same tests, so cannot agree")
-    above = np.triu_indices(len(one.measured.tests), 1)
-    return {
-        "complexity": _rank_agreement(
-            [curve.area for curve in one.curves], [curve.area for curve in other.curves]
-        ),
-        "dissimilarity": _rank_agreement(
-            one.dissimilarities.table[above], other.dissimilarities.table[above]
-        ),
-    }
-
-
-def agreement_within(outcome: Outcome, *, splits: int = 50, seed: int = 0) -> dict[str, float]:
-    """Rank correlations (Spearman) of the two halves of a study.
-
-    The pool and the trainings are split in two at random, again and again, and complexities and
-    dissimilarities read off each half; of an odd number of trainings one is left out. A whole study
-    agrees better with another whole one.
+def mixture_curve(performances: Numbers, first: Numbers, second: Numbers) -> Numbers:
+    """Performances in mixtures, with the tests by themselves at the ends.
 
     Args:
-        outcome: What was found.
-        splits: How often.
-        seed: Of the splits; the same seed gives the same numbers.
+        performances: In the first and second test, shape (2, trainings, shares).
+        first: Performances of those who learned the first test alone.
+        second: The same of the second one.
 
     Returns:
-        Means over the splits; NaN where there is nothing to split or to rank.
+        Shape (trainings, shares + 2).
     """
-    measured = outcome.measured
-    rng = np.random.default_rng(np.random.SeedSequence([seed, 8]))
-    pairs = [key for key in sorted(measured.mixtures) if key[0] < key[1]]
-    policies = len(measured.sizes)
-    trainings = next(iter(measured.mixtures.values())).shape[1]
-    found: dict[str, list[float]] = {"complexity": [], "dissimilarity": []}
-    for _ in range(splits):
-        order = rng.permutation(policies)
-        halves = (order[: policies // 2], order[policies // 2 : policies // 2 * 2])
-        if len(halves[0]):
-            areas = [
-                [
-                    mccp(measured.sizes[half], row[half], variant=outcome.rule).area
-                    for row in measured.performances
-                ]
-                for half in halves
-            ]
-            found["complexity"].append(_rank_agreement(*areas))
-        order = rng.permutation(trainings)
-        halves = (order[: trainings // 2], order[trainings // 2 : trainings // 2 * 2])
-        if len(halves[0]):
-            apart = [
-                [
-                    dissimilarity(
-                        _curve(
-                            measured.mixtures[i, j][:, half],
-                            _half(measured.alone[i], place),
-                            _half(measured.alone[j], place),
-                        )
-                    )
-                    for i, j in pairs
-                ]
-                for place, half in enumerate(halves)
-            ]
-            found["dissimilarity"].append(_rank_agreement(*apart))
-    return {name: float(np.mean(one)) if one else float("nan") for name, one in found.items()}
-
-
-def _half(alone: Numbers, place: int) -> Numbers:
-    return alone[place::2] if len(alone) > 1 else alone
-
-
-def _curve(performances: Numbers, first: Numbers, second: Numbers) -> Numbers:
-    """Performances in mixtures, with the tests by themselves at the ends."""
     shares = np.array(SHARES)
     inner = shares * performances[0] + (1.0 - shares) * performances[1]
     ends = np.ones(len(inner))
@@ -376,7 +307,7 @@ def _itself(measured: Measured, place: int) -> float:
 def _pair(measured: Measured, i: int, j: int, *, seed: int) -> Estimate:
     """The dissimilarity of two tests, with a bootstrap of the trainings it rests on."""
     mixed, first, second = measured.mixtures[i, j], measured.alone[i], measured.alone[j]
-    value = dissimilarity(_curve(mixed, first, second))
+    value = dissimilarity(mixture_curve(mixed, first, second))
     trainings = mixed.shape[1]
     if trainings < 2:
         return Estimate(
@@ -386,7 +317,7 @@ def _pair(measured: Measured, i: int, j: int, *, seed: int) -> Estimate:
     rng = np.random.default_rng(np.random.SeedSequence([seed, i, j]))
     drawn = [
         dissimilarity(
-            _curve(
+            mixture_curve(
                 mixed[:, rng.integers(trainings, size=trainings)],
                 first[rng.integers(len(first), size=len(first))],
                 second[rng.integers(len(second), size=len(second))],
@@ -463,7 +394,9 @@ def _with_name(text: str, names: Sequence[str]) -> str:
     return f"{names[int(number)]}:{tail}" if word == "test" and number.isdigit() else text
 
 
-def _rank_agreement(one: Any, other: Any) -> float:  # noqa: ANN401 - numbers in any form
-    if np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
+def rank_correlation(one: ArrayLike, other: ArrayLike) -> float:
+    """Spearman's correlation of two lists; NaN where one of them does not vary."""
+    a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    if np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return float("nan")
-    return float(spearmanr(one, other).statistic)
+    return float(spearmanr(a, b).statistic)

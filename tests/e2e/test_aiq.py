@@ -47,9 +47,10 @@ def test_run_show_agree(cli, suite, tmp_path):
     page = cli("aiq", "report", out, "--out", tmp_path / "other.html", "--json")
     assert json.loads(page.out) == {"page": str(tmp_path / "other.html")}
     assert (tmp_path / "other.html").read_bytes() == (out / "report.html").read_bytes()
-    assert cli("aiq", "agree", out, out).out.count("Spearman") == 2
+    assert cli("aiq", "agree", out, out).out.count("correlation") == 2
     # With one pair there is nothing to rank, which is no number.
-    assert json.loads(cli("aiq", "agree", out, out, "--json").out)["dissimilarity"] is None
+    found = json.loads(cli("aiq", "agree", out, out, "--json").out)
+    assert found["dissimilarity"] == {"spearman": None, "pearson": None, "n": 1}
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ from robo_eval.core.errors import InputError
 from robo_eval.study.cloning import Examples
 from robo_eval.study.domain import Task
 from robo_eval.study.dqn import Learning, exported, make_model, train_dqn
+from robo_eval.study.entries import tests_of
 from robo_eval.study.network import Architecture, Network
 from robo_eval.study.played import read_network
-from robo_eval.study.suite import LearnerSection
+from robo_eval.study.suite import LearnerSection, read_suite
 from robo_eval.study.trainers import Mixture, trained
 
 pytest.importorskip("stable_baselines3", reason='needs pip install "robo-eval[train]"')
@@ -208,3 +209,11 @@ class Nobody:
 
     def act(self, observation: Any) -> Any:
         raise AssertionError("nobody is asked")
+
+
+def test_the_suite_of_the_examples_can_be_built() -> None:
+    path = Path(__file__).parents[2] / "examples/suites/trainers_dqn.yaml"
+    suite = read_suite(path)
+
+    assert (suite.pool.trainer, suite.learner.trainer) == ("dqn", "dqn")
+    assert len(tests_of(suite)) == 4

@@ -46,7 +46,11 @@ def test_a_set_beside_a_task_that_shows_something_else_is_refused_by_name() -> N
         entries_of(suite_of(tasks=[task], sets=[FEW]))
 
 
-@pytest.mark.parametrize("path", sorted(SUITES.glob("*.yaml")), ids=lambda path: path.stem)
+# Without the extra [train] the suite of deep Q-learning is refused; tests/train builds it.
+BUILT = sorted(path for path in SUITES.glob("*.yaml") if path.stem != "trainers_dqn")
+
+
+@pytest.mark.parametrize("path", BUILT, ids=lambda path: path.stem)
 def test_suites_of_the_examples_can_be_built(path: Path) -> None:
     suite = read_suite(path)
     tests = entries_of(suite)
@@ -54,7 +58,8 @@ def test_suites_of_the_examples_can_be_built(path: Path) -> None:
         suite.sets
     )
     assert len({one.build().outputs for one in tests}) == 1
-    assert suite.pool.policies >= 100 or path.stem == "small"
+    is_small = path.stem == "small" or path.stem.startswith("trainers_")
+    assert suite.pool.policies >= 100 or is_small
 
 
 @pytest.mark.parametrize("name", ["force", "gravity", "length"])

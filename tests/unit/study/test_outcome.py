@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from robo_eval.analysis.aiq import mccp
+from robo_eval.study.agreement import Agreement, agreement_within
 from robo_eval.study.measure import SHARES
 from robo_eval.study.outcome import (
     Measured,
     Outcome,
-    agreement_within,
     outcome_of,
     resampled_spaces,
 )
@@ -58,20 +58,34 @@ def made(noise: float = 0.01, **changes: Any) -> Outcome:
 
 def test_halves_of_a_clear_study_agree():
     found = agreement_within(made(), splits=10)
-    assert found["complexity"] > 0.9
-    assert found["dissimilarity"] > 0.9
+    assert found["complexity"].spearman > 0.9
+    assert found["dissimilarity"].spearman > 0.9
+
+
+def test_ranks_of_equals_may_differ_where_numbers_agree():
+    found = Agreement.of([1.0, 1.1, 1.2, 9.0], [1.2, 1.1, 1.0, 9.0])
+    assert found.spearman == pytest.approx(0.2)
+    assert found.pearson > 0.99
+    assert found.n == 4
+
+
+def test_what_does_not_vary_has_no_correlation():
+    found = Agreement.of([1.0, 1.0], [1.0, 2.0])
+    assert np.isnan(found.spearman)
+    assert np.isnan(found.pearson)
+    assert np.isnan(Agreement.mean([]).pearson)
 
 
 def test_halves_of_noise_do_not_agree():
     found = agreement_within(made(noise=5.0), splits=10)
-    assert abs(found["complexity"]) < 0.7
-    assert abs(found["dissimilarity"]) < 0.5
+    assert abs(found["complexity"].spearman) < 0.7
+    assert abs(found["dissimilarity"].spearman) < 0.5
 
 
 def test_one_training_cannot_be_split():
     found = agreement_within(made(trainings=1, alone=1), splits=2)
-    assert np.isnan(found["dissimilarity"])
-    assert np.isfinite(found["complexity"])
+    assert np.isnan(found["dissimilarity"].spearman)
+    assert np.isfinite(found["complexity"].spearman)
 
 
 @pytest.mark.parametrize("rule", ["default", "envelope"])
