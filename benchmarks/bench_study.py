@@ -125,7 +125,10 @@ def bench_pool() -> None:
 
 
 def by_dqn(steps: int) -> Network:
-    """The agent of the AIQ paper, trained for some ticks."""
+    """The agent of the AIQ paper, trained for some ticks in one thread, as pools are."""
+    import torch  # type: ignore[import-not-found]
+
+    torch.set_num_threads(1)
     return train_dqn(
         Architecture(inputs=BALL_COUNT, hidden=(512, 512), outputs=len(PUSHES)),
         lambda: gymnasium.make("RoboEval/CartPole3D-v0"),

@@ -27,7 +27,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,7 +49,11 @@ SPACES: Final = 200
 CLEAR: Final = 0.05
 CONSTANT: Final = 0.1
 """Complexities that differ by less than this share are called equal."""
+ALIKE: Final = 2.0
+"""Complexities within so many parameters do not rank."""
 NEAR_ONE: Final = 0.9
+NOTHING: Final = 0.01
+"""A largest dissimilarity below this says that a learner can do all tests at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +149,12 @@ def of_parameter(name: str, read: Read) -> list[Finding]:
         )
         for rule, areas in read.rules()
     ]
+    found = [
+        replace(one, repeated="not shown: all alike")
+        if one.repeated == "yes" and np.ptp(areas) < ALIKE
+        else one
+        for one, (_, areas) in zip(found, read.rules(), strict=True)
+    ]
     pool = trend(
         f"(not of the paper) mean failure of the pool rises with {name}",
         failed,
@@ -212,15 +222,16 @@ def apart(name: str, read: Read, values: Numbers, *, of: str = "") -> Finding:
     above = np.triu_indices(len(values), 1)
     found = mantel(read.table, far)
     floor = read.outcome.dissimilarities.floor
+    largest = float(read.table[above].max())
     interval = read.interval(
         lambda space: float(np.corrcoef(space.dissimilarities[above], far[above])[0, 1])
     )
     return Finding(
         claim=f"dissimilarity rises with the distance {of}of {name} (R about 0.7)",
         ours=f"R = {found.r:.2f} {interval} (n = {len(above[0])} pairs of {len(values)} tests,"
-        f" Mantel p = {found.p:.4f}); largest {read.table[above].max():.3f}, a test to itself"
+        f" Mantel p = {found.p:.4f}); largest {largest:.4f}, a test to itself"
         f" {floor:.4f}",
-        repeated=verdict(found.r, found.p),
+        repeated=verdict(found.r, found.p) if largest > NOTHING else "not shown: none to speak of",
     )
 
 

@@ -218,7 +218,8 @@ def outcome_of(suite: Suite, measured: Measured, *, seed: int = 0) -> Outcome:
         assert estimate.value is not None
         table[i, j] = estimate.value
     areas = [one.area for one in curves]
-    compared, placed = _placed(suite, table, itself, areas, suite.dimensions)
+    compared = dissimilarities(table, itself, debias=suite.debias)
+    placed = space(compared.table, relative(areas), k=suite.dimensions, d_max=suite.d_max)
     return Outcome(
         name=suite.name,
         measured=measured,
@@ -244,7 +245,8 @@ def resampled_spaces(
 
     Trainings are drawn with replacement, of the learner alone and of each mixture; of the pool a
     half is drawn without, because with replacement the smallest policies, which complexity is read
-    from, would be lost more often than there are fewer of them. The dimensions kept stay as many.
+    from, would be lost more often than there are fewer of them. The dimensions kept stay as many,
+    where there are as many: if no drawn training shows a difference, there is one dimension.
 
     Args:
         suite: The suite.
@@ -271,16 +273,12 @@ def resampled_spaces(
                 itself[i] = value
             else:
                 table[i, j] = value
-        found.append(_placed(suite, table, itself, areas, outcome.space.k)[1])
+        compared = dissimilarities(table, itself, debias=suite.debias)
+        sizes = relative(areas)
+        there = space(compared.table, sizes, d_max=suite.d_max, share=1.0)
+        kept = min(outcome.space.k, there.k)
+        found.append(space(compared.table, sizes, k=kept, d_max=suite.d_max))
     return found
-
-
-def _placed(
-    suite: Suite, table: Numbers, itself: Numbers, areas: Sequence[float], k: int | None
-) -> tuple[Dissimilarities, Space]:
-    """The space of tests from their dissimilarities, the upper triangle, and complexities."""
-    compared = dissimilarities(table, itself, debias=suite.debias)
-    return compared, space(compared.table, relative(areas), k=k, d_max=suite.d_max)
 
 
 def mixture_curve(performances: Numbers, first: Numbers, second: Numbers) -> Numbers:

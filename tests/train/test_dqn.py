@@ -216,4 +216,4 @@ def test_the_suite_of_the_examples_can_be_built() -> None:
     suite = read_suite(path)
 
     assert (suite.pool.trainer, suite.learner.trainer) == ("dqn", "dqn")
-    assert len(tests_of(suite)) == 4
+    assert len(tests_of(suite)) == 3

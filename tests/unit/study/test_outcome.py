@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,15 @@ def test_other_trainings_and_pools_would_have_found_nearby_spaces():
     np.testing.assert_array_equal(again[7].points, spaces[7].points)
     other = resampled_spaces(suite(), outcome, draws=20, seed=4)
     assert (other[7].points != spaces[7].points).any()
+
+
+def test_spaces_of_trainings_that_show_no_difference_have_one_dimension():
+    own = measured(noise=0.0)
+    flat = {key: np.full_like(one, 0.9) for key, one in own.mixtures.items()}
+    flat[0, 1][:, 0, 4] = 0.5
+    outcome = outcome_of(suite(), replace(own, mixtures=flat))
+    assert outcome.space.k == 2
+
+    spaces = resampled_spaces(suite(), outcome, draws=40)
+
+    assert {one.k for one in spaces} == {1, 2}
