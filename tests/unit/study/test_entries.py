@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from robo_eval.core.errors import InputError
-from robo_eval.study.entries import tests_of as entries_of
+from robo_eval.study.entries import tests_of
 from robo_eval.study.measure import lesson, policy
 from robo_eval.study.suite import PoolSection, Suite, parse_suite, read_suite
 
@@ -24,9 +24,9 @@ def suite_of(**parts: Any) -> Suite:
 
 
 def test_a_set_of_fewer_classes_has_outputs_that_are_never_right() -> None:
-    few, more, all_of_them = entries_of(suite_of(sets=[FEW, MORE, {"set": "digits"}]))
+    few, more, all_of_them = tests_of(suite_of(sets=[FEW, MORE, {"set": "digits"}]))
     assert [one.build().outputs for one in (few, more, all_of_them)] == [10, 10, 10]
-    alone, _ = entries_of(suite_of(sets=[FEW, {**FEW, "name": "again"}]))
+    alone, _ = tests_of(suite_of(sets=[FEW, {**FEW, "name": "again"}]))
     assert alone.build().outputs == 2
     # A network of more outputs is another network, and one of as many is the same.
     assert few.identity != alone.identity
@@ -43,7 +43,7 @@ def test_a_set_of_fewer_classes_has_outputs_that_are_never_right() -> None:
 def test_a_set_beside_a_task_that_shows_something_else_is_refused_by_name() -> None:
     task = {"env": "CartPole-v1", "experts": ["random"], "observed": [0, 4]}
     with pytest.raises(InputError, match="shows 4 numbers and takes 2 actions, few 64 and 2"):
-        entries_of(suite_of(tasks=[task], sets=[FEW]))
+        tests_of(suite_of(tasks=[task], sets=[FEW]))
 
 
 # Without the extra [train] the suite of deep Q-learning is refused; tests/train builds it.
@@ -53,7 +53,7 @@ BUILT = sorted(path for path in SUITES.glob("*.yaml") if path.stem != "trainers_
 @pytest.mark.parametrize("path", BUILT, ids=lambda path: path.stem)
 def test_suites_of_the_examples_can_be_built(path: Path) -> None:
     suite = read_suite(path)
-    tests = entries_of(suite)
+    tests = tests_of(suite)
     assert len(tests) == sum(1 for task in suite.tasks for _ in task.combinations()) + len(
         suite.sets
     )
@@ -64,7 +64,7 @@ def test_suites_of_the_examples_can_be_built(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["force", "gravity", "length"])
 def test_each_cartpole_has_the_regulator_that_knows_it(name: str) -> None:
-    tests = entries_of(read_suite(SUITES / f"cartpole_{name}.yaml"))
+    tests = tests_of(read_suite(SUITES / f"cartpole_{name}.yaml"))
     assert 5 <= len(tests) <= 7
     for test in tests:
         (expert,) = test.experts

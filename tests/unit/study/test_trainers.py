@@ -12,7 +12,7 @@ import pytest
 from robo_eval.core.errors import InputError, MissingExtraError, PlanError
 from robo_eval.study.cloning import Examples
 from robo_eval.study.domain import Domain, Labelled
-from robo_eval.study.entries import tests_of as entries_of
+from robo_eval.study.entries import tests_of
 from robo_eval.study.measure import alone, lesson
 from robo_eval.study.network import Architecture, Network
 from robo_eval.study.suite import LearnerSection, PoolSection, parse_suite
@@ -116,7 +116,7 @@ def test_sets_are_not_learned_by_deep_q_learning():
         SUITE.format(sets="sets: [{set: digits}]", pool="trainer: dqn"), source="made.yaml"
     )
     with pytest.raises(InputError, match="digits is a set of examples, which dqn cannot learn"):
-        entries_of(suite)
+        tests_of(suite)
 
 
 @pytest.mark.skipif(
@@ -125,4 +125,4 @@ def test_sets_are_not_learned_by_deep_q_learning():
 def test_what_is_missing_is_said_before_anything_is_done(tmp_path: Path):
     suite = parse_suite(SUITE.format(sets="", pool="trainer: dqn"), source="made.yaml")
     with pytest.raises(MissingExtraError, match=r"robo-eval\[train\]"):
-        entries_of(suite)
+        tests_of(suite)
