@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.core.errors import InputError
+
+FEWEST_SEEDS: Final = 3
+"""Shared seeds below which there is no interval."""
+RELIABLE_SEEDS: Final = 8
+"""Shared seeds from which on an interval covers about what it promises."""
 
 
 def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -49,19 +55,89 @@ def episode_rows(episodes: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
     return rows
 
 
+def episode_seeds(
+    seeds: Sequence[ArrayLike] | None, rows: Sequence[NDArray[np.float64]]
+) -> list[NDArray[np.int64]] | None:
+    """Seeds of the episodes in `rows`, checked.
+
+    Raises:
+        InputError: If there is not a seed for each episode.
+    """
+    if seeds is None:
+        return None
+    found = [np.asarray(row, dtype=np.int64) for row in seeds]
+    if [row.shape for row in found] != [row.shape for row in rows]:
+        raise InputError("seeds must have a seed for each episode")
+    return found
+
+
 def resampled_means(
-    rows: Sequence[NDArray[np.float64]], resamples: int, seed: int
+    rows: Sequence[NDArray[np.float64]],
+    resamples: int,
+    seed: int,
+    seeds: Sequence[NDArray[np.int64]] | None = None,
 ) -> NDArray[np.float64]:
-    """Means of rows whose episodes are drawn with replacement, each row by itself.
+    """Means of rows whose episodes are drawn with replacement.
 
     Args:
         rows: The episodes, one row for each domain or test.
         resamples: Draws.
         seed: Of the draws; the same seed gives the same means.
+        seeds: Seeds of the episodes where rows share them. Episodes of one seed start alike, so a
+            seed is drawn with its episodes in all rows, and one less than there are, without which
+            few seeds would look too certain. None draws each row by itself.
 
     Returns:
         A profile for each draw, shape (resamples, rows).
+
+    References:
+        Rao and Wu (1988), JASA 83:231-241 (drawing n - 1).
     """
     rng = np.random.default_rng(seed)
-    drawn = (row[rng.integers(len(row), size=(resamples, len(row)))] for row in rows)
-    return np.stack([row.mean(axis=1) for row in drawn], axis=1)
+    if seeds is None:
+        drawn = (row[rng.integers(len(row), size=(resamples, len(row)))] for row in rows)
+        return np.stack([row.mean(axis=1) for row in drawn], axis=1)
+    labels, places = np.unique(np.concatenate(seeds), return_inverse=True)
+    n = len(labels)
+    often = rng.multinomial(max(n - 1, 1), np.full(n, 1.0 / n), resamples).astype(np.float64)
+    found = np.empty((resamples, len(rows)))
+    ends = np.cumsum([len(row) for row in rows])
+    for index, (row, end) in enumerate(zip(rows, ends, strict=True)):
+        own = places[end - len(row) : end]
+        weight = np.bincount(own, minlength=n)
+        mass = often @ weight
+        np.divide(often @ np.bincount(own, row, minlength=n), mass, found[:, index], where=mass > 0)
+        # None of its few seeds was drawn: it draws one of its episodes.
+        lacking = np.flatnonzero(mass == 0.0)
+        found[lacking, index] = rng.choice(row, len(lacking))
+    return np.clip(found, 0.0, 1.0, out=found)
+
+
+def bootstrap_name(within: str, seeds: Sequence[NDArray[np.int64]] | None) -> str:
+    """Name of the method of an interval by `resampled_means`."""
+    drawn = f"episodes within {within}" if seeds is None else f"seeds that {within} share"
+    return f"bootstrap of {drawn}, percentiles"
+
+
+def percentiles(
+    drawn: NDArray[np.float64], level: float, seeds: Sequence[NDArray[np.int64]] | None = None
+) -> tuple[float | None, float | None]:
+    """Ends of an interval of draws, NaN left out; None where too few seeds were shared."""
+    if seeds is not None and _n_seeds(seeds) < FEWEST_SEEDS:
+        return None, None
+    low, high = np.nanquantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    return float(low), float(high)
+
+
+def why_few_seeds(seeds: Sequence[NDArray[np.int64]] | None) -> str | None:
+    """Why an interval of shared seeds is unreliable or missing; None if it is neither."""
+    if seeds is None or (n := _n_seeds(seeds)) >= RELIABLE_SEEDS:
+        return None
+    shared = f"{n} seed{'s' * (n != 1)}, shared by the tests"
+    if n < FEWEST_SEEDS:
+        return f"{shared}, cannot be resampled; {FEWEST_SEEDS} needed"
+    return f"{shared}; from {RELIABLE_SEEDS} on the interval is reliable"
+
+
+def _n_seeds(seeds: Sequence[NDArray[np.int64]]) -> int:
+    return len(np.unique(np.concatenate(seeds)))

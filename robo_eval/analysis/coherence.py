@@ -19,7 +19,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, logsumexp
 
-from robo_eval.analysis.arrays import as_numbers, check_shares, episode_rows, resampled_means
+from robo_eval.analysis.arrays import (
+    as_numbers,
+    bootstrap_name,
+    check_shares,
+    episode_rows,
+    episode_seeds,
+    percentiles,
+    resampled_means,
+    why_few_seeds,
+)
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.estimate import Estimate
 
@@ -276,13 +285,15 @@ def auc_interval(
     *,
     weights: ArrayLike | None = None,
     floor: float = FLOOR,
+    seeds: Sequence[ArrayLike] | None = None,
     level: float = 0.95,
     resamples: int = 1_000,
     seed: int = 0,
 ) -> Estimate:
     """The coherence score of domain means over episodes, with a bootstrap interval.
 
-    Episodes are drawn with replacement within each domain, and everything is computed anew. Where
+    Episodes are drawn with replacement within each domain, and everything is computed anew; where
+    domains share their seeds, a seed is drawn with its episodes in all of them. Where
     all episodes of a domain failed, every draw fails too, and the interval is too narrow; the
     reason says so, with the area that a plausible rate in its place gives (`plausible_rate`).
 
@@ -290,12 +301,14 @@ def auc_interval(
         episodes: Performances in [0, 1] of the episodes of each domain, one row each.
         weights: Weight of each domain; equal if none are given.
         floor: The least a score counts as.
+        seeds: Seeds of these episodes where domains share them; None if no two are alike.
         level: Coverage aimed at.
         resamples: Draws.
         seed: Of the draws; the same seed gives the same interval.
 
     Raises:
-        InputError: If a domain has no episode, or a number is missing or out of range.
+        InputError: If a domain has no episode, a number is missing or out of range, or there is not
+            a seed for each episode.
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"level is {level}; it must be between 0 and 1")
@@ -305,19 +318,19 @@ def auc_interval(
         raise InputError("episodes is empty; name at least one domain")
     rows = episode_rows(episodes)
     means = np.array([row.mean() for row in rows])
-    drawn = resampled_means(rows, resamples, seed)
-    low, high = np.quantile(
-        np.asarray(auc(drawn, weights=weights, floor=floor)), [(1 - level) / 2, (1 + level) / 2]
-    )
+    labels = episode_seeds(seeds, rows)
+    drawn = resampled_means(rows, resamples, seed, labels)
+    areas = np.asarray(auc(drawn, weights=weights, floor=floor))
+    low, high = percentiles(areas, level, labels)
     return Estimate(
         value=float(auc(means, weights=weights, floor=floor)),
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         level=level,
         n=sum(map(len, rows)),
-        method="bootstrap of episodes within domains, percentiles",
+        method=bootstrap_name("domains", labels),
         unit="ratio",
-        reason=_zeros(rows, means, weights, floor),
+        reason=why_few_seeds(labels) or _zeros(rows, means, weights, floor),
     )
 
 

@@ -38,11 +38,14 @@ class Played:
             empty.
         gaps: Of tests without episodes, at which difficulties they are lacking, by the place of the
             test; where that is not said, they are lacking altogether.
+        seeds: Seeds of these episodes where tests share them, as numbers that are the same for all
+            policies of a group; None where each episode is a draw by itself.
         coverage: Scored episodes out of those that were begun; None if that is not known.
     """
 
     policy: str
     episodes: list[NDArray[np.float64]]
+    seeds: list[NDArray[np.int64]] | None = None
     gaps: Mapping[int, str] = field(default_factory=dict)
     coverage: Coverage | None = None
 
@@ -134,6 +137,7 @@ def _wanted(table: pd.DataFrame) -> list[str]:
 
 def _group(side: str, name: str, table: pd.DataFrame, count: int) -> Group:
     played, kept = {}, []
+    table = table.assign(seed_number=pd.factorize(table["seed"], sort=True)[0])
     common = [_scored_at(table[table["test"] == place]) for place in range(count)]
     for policy, own in table.groupby("policy", sort=True):
         rows = [_of_difficulty(own[own["test"] == place], name) for place in range(count)]
@@ -156,12 +160,23 @@ def _group(side: str, name: str, table: pd.DataFrame, count: int) -> Group:
         Played(
             policy=policy,
             episodes=[one["quality"].dropna().to_numpy(float) for one in rows],
+            seeds=_shared_seeds([one[one["quality"].notna()] for one in rows]),
             gaps=gaps,
             coverage=counts.get(policy),
         )
         for policy, (rows, gaps) in played.items()
     ]
+    chosen = chosen.drop(columns="seed_number")
     return Group(side=side, difficulty=name, agents=agents, table=chosen)
+
+
+def _shared_seeds(rows: Sequence[pd.DataFrame]) -> list[NDArray[np.int64]] | None:
+    """Numbers of the seeds of episodes, where several episodes are of one seed; else None."""
+    found = [one["seed_number"].to_numpy(np.int64) for one in rows]
+    every = np.concatenate(found)
+    if not len(every) or (every < 0).any() or len(np.unique(every)) == len(every):
+        return None
+    return found
 
 
 def _scored_at(rows: pd.DataFrame) -> set[str]:

@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from robo_eval.analysis.acc import AccTable, analyse
 from robo_eval.analysis.acc.trial import AccRow, acc_of_table
 from robo_eval.analysis.aiq import Space, around, quotient, quotient_interval, quotients
-from robo_eval.analysis.arrays import resampled_means
+from robo_eval.analysis.arrays import (
+    bootstrap_name,
+    percentiles,
+    resampled_means,
+    why_few_seeds,
+)
 from robo_eval.analysis.coherence import auc, auc_interval
 from robo_eval.analysis.panel import item_difficulty, members_among
 from robo_eval.analysis.panel import warnings as panel_warnings
@@ -50,8 +55,8 @@ class RankedAgent:
         mean: Mean performance over tests.
         apti: Mean over tests of performance beside that of the baseline, of whole episodes: 0.5 is
             as good as it. Tests in which both are 0 are left out.
-        aiq: Share of the space of the study that it covers, as a root; the interval is of episodes,
-            with the space as it is.
+        aiq: Share of the space of the study that it covers, as a root; the interval is of episodes
+            or, where tests share them, seeds, with the space as it is.
         aiq_of_suite: The same with the interval that other trainings and pools would make.
         behind: Quotient less that of the agent which covers most, with such an interval; 0 for that
             agent itself.
@@ -254,13 +259,17 @@ def _agent(
         of_suite = _spread(values[own.policy], drawn[own.policy], is_basic=True)
         difference = drawn[own.policy] - drawn[best]
         found = {
-            "mean": _mean(rows, seed),
+            "mean": _mean(own, seed),
             "apti": _apti(own, base, group, seed),
-            "aiq": quotient_interval(suite, rows, level=_LEVEL, resamples=_HULLS, seed=seed),
+            "aiq": quotient_interval(
+                suite, rows, seeds=own.seeds, level=_LEVEL, resamples=_HULLS, seed=seed
+            ),
             "aiq_of_suite": of_suite,
             "behind": _spread(values[own.policy] - values[best], difference, is_basic=False),
-            "coherence": auc_interval(rows, level=_LEVEL, resamples=_HULLS, seed=seed),
-        }  # fmt: skip
+            "coherence": auc_interval(
+                rows, seeds=own.seeds, level=_LEVEL, resamples=_HULLS, seed=seed
+            ),
+        }
     return RankedAgent(
         policy=own.policy,
         performances=_means(own),
@@ -274,7 +283,22 @@ def _agent(
     )
 
 
-def _mean(rows: Sequence[Numbers], seed: int) -> Estimate:
+def _mean(own: Played, seed: int) -> Estimate:
+    rows = own.episodes
+    if own.seeds is not None:
+        drawn = resampled_means(rows, _RESAMPLES, seed, own.seeds).mean(axis=1)
+        low, high = percentiles(drawn, _LEVEL, own.seeds)
+        is_flat = np.ptp(drawn) == 0.0
+        return Estimate(
+            value=float(_means(own).mean()),
+            low=None if is_flat else low,
+            high=None if is_flat else high,
+            level=_LEVEL,
+            n=sum(map(len, rows)),
+            method=bootstrap_name("tests", own.seeds),
+            unit="ratio",
+            reason=why_few_seeds(own.seeds) or ("all seeds do alike" if is_flat else None),
+        )
     found = stratified_mean_interval(rows, over="these", level=_LEVEL, seed=seed)
     return Estimate(
         value=found.value, low=found.low, high=found.high, level=_LEVEL, n=found.n,
@@ -285,28 +309,36 @@ def _mean(rows: Sequence[Numbers], seed: int) -> Estimate:
 def _apti(own: Played, baseline: str, group: Group, seed: int) -> Estimate:
     rows = own.episodes
     n = sum(map(len, rows))
-    base = next((one.episodes for one in group.agents if one.policy == baseline), None)
-    if base is None or not all(map(len, base)):
-        where = "here" if base is None else "in every test"
+    other = next((one for one in group.agents if one.policy == baseline), None)
+    if other is None or not all(map(len, other.episodes)):
+        where = "here" if other is None else "in every test"
         return Estimate.missing(
             reason=f"the baseline {baseline} was not played {where}", unit="ratio", n=n
         )
-    value = _mean_apti(*(np.array([[row.mean() for row in one]]) for one in (rows, base)))[0]
-    # The baseline beside itself is the same episodes: 0.5 in every draw.
-    seeds = (seed, seed) if rows is base else (seed, seed + 1)
-    drawn = _mean_apti(
-        *(
-            resampled_means(one, _RESAMPLES, own)
-            for one, own in zip((rows, base), seeds, strict=True)
-        )
-    )
+    value = _mean_apti(_means(own)[None], _means(other)[None])[0]
+    labels = None if own.seeds is None or other.seeds is None else own.seeds + other.seeds
+    drawn = _mean_apti(*_drawn_beside(own, other, labels, seed))
     if not np.isfinite(value):
         return Estimate.missing(reason="it and the baseline are 0 everywhere", unit="ratio", n=n)
-    low, high = np.nanquantile(drawn, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+    low, high = percentiles(drawn, _LEVEL, labels)
     return Estimate(
-        value=float(value), low=float(low), high=float(high), level=_LEVEL, n=n,
-        method="bootstrap of episodes within tests, percentiles", unit="ratio",
+        value=float(value), low=low, high=high, level=_LEVEL, n=n,
+        method=bootstrap_name("tests", labels), unit="ratio", reason=why_few_seeds(labels),
     )  # fmt: skip
+
+
+def _drawn_beside(
+    own: Played, other: Played, labels: Sequence[NDArray[np.int64]] | None, seed: int
+) -> tuple[Numbers, Numbers]:
+    """Profiles of two agents, drawn together if they met the same seeds."""
+    if labels is not None:
+        both = resampled_means(own.episodes + other.episodes, _RESAMPLES, seed, labels)
+        first, second = np.split(both, 2, axis=1)
+        return first, second
+    drawn = resampled_means(own.episodes, _RESAMPLES, seed)
+    # An agent beside itself is the same episodes: 0.5 in every draw.
+    is_same = own.episodes is other.episodes
+    return drawn, drawn if is_same else resampled_means(other.episodes, _RESAMPLES, seed + 1)
 
 
 def _mean_apti(agent: Numbers, base: Numbers) -> Numbers:

@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.analysis.aiq.space import Space
 from robo_eval.analysis.aiq.volume import hull_volume
-from robo_eval.analysis.arrays import as_numbers, check_shares, episode_rows, resampled_means
+from robo_eval.analysis.arrays import (
+    as_numbers,
+    bootstrap_name,
+    check_shares,
+    episode_rows,
+    episode_seeds,
+    percentiles,
+    resampled_means,
+    why_few_seeds,
+)
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.estimate import Estimate
 
@@ -92,6 +101,7 @@ def quotient_interval(
     suite: Space,
     episodes: Sequence[ArrayLike],
     *,
+    seeds: Sequence[ArrayLike] | None = None,
     level: float = 0.95,
     resamples: int = 300,
     seed: int = 0,
@@ -99,17 +109,20 @@ def quotient_interval(
     """The quotient of an agent with a bootstrap interval; the space stays as it is.
 
     Episodes are drawn with replacement within each test. Nominal 95 % were found to cover 0.88 to
-    0.97 with 30 episodes a test, and less with fewer.
+    0.97 with 30 episodes a test, and less with fewer. Where tests share their seeds, seeds are
+    drawn instead, each with its episodes in all tests.
 
     Args:
         suite: The space of the suite.
         episodes: Performances in [0, 1] of the episodes of each test, one row for each.
+        seeds: Seeds of these episodes where tests share them; None if no two are alike.
         level: Coverage aimed at.
         resamples: Draws.
         seed: Of the draws; the same seed gives the same interval.
 
     Raises:
-        InputError: If a test has no episode, or a performance is missing or not in [0, 1].
+        InputError: If a test has no episode, a performance is missing or not in [0, 1], or there is
+            not a seed for each episode.
         ShapeError: If there is not a row for each test.
     """
     if len(episodes) != len(suite.points):
@@ -118,20 +131,21 @@ def quotient_interval(
     if not 0.0 < level < 1.0 or resamples < 1:
         raise InputError("level must be between 0 and 1, and resamples 1 or more")
     full = hull_volume(suite.points).volume
-    drawn = resampled_means(rows, resamples, seed)
+    labels = episode_seeds(seeds, rows)
+    drawn = resampled_means(rows, resamples, seed, labels)
     values = [_quotient(suite, one, full).aiq for one in drawn]
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    low, high = percentiles(np.array(values), level, labels)
     fewest = min(map(len, rows))
     means = np.array([row.mean() for row in rows])
     return Estimate(
         value=_quotient(suite, means, full).aiq,
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         level=level,
         n=sum(map(len, rows)),
-        method="bootstrap of episodes within tests, percentiles",
+        method=bootstrap_name("tests", labels),
         unit="ratio",
-        reason=None if fewest >= LEAST_EPISODES else _few(fewest),
+        reason=why_few_seeds(labels) or (None if fewest >= LEAST_EPISODES else _few(fewest)),
     )
 
 

@@ -298,6 +298,19 @@ def test_an_interval_of_the_quotient():
     assert few.reason == "a test has 5 episodes only; from 30 on the interval is reliable"
 
 
+def test_seeds_that_some_tests_lack_are_drawn_from_what_is_there():
+    suite = space(TABLE, [1, 0.5, 0.8], k=2, d_max=1)
+    episodes = [np.linspace(0.2, 0.8, 40), np.linspace(0.1, 0.9, 40), np.array([0.25, 0.75])]
+    seeds = [np.arange(40), np.arange(40), np.array([3, 31])]
+    found = quotient_interval(suite, episodes, seeds=seeds)
+    assert found.low < found.value < found.high
+    assert found.method == "bootstrap of seeds that tests share, percentiles"
+    with pytest.raises(InputError, match="a seed for each episode"):
+        quotient_interval(suite, episodes, seeds=seeds[:2])
+    with pytest.raises(InputError, match="a seed for each episode"):
+        quotient_interval(suite, episodes, seeds=[seeds[0], seeds[1], [3]])
+
+
 def test_apti():
     assert apti(0.8, 0.4) == pytest.approx(0.6666667, abs=1e-7)
     assert apti(0.3, 0.3) == 0.5

@@ -116,3 +116,19 @@ def test_tests_are_described_by_environment_profile_level_and_keywords():
         ("F-v0", "", "", "{'a': 1}"),
     ]
     assert _described(keys) == "E-v0 compat, level 0 and 9; F-v0 {'a': 1}"
+
+
+def test_seeds_are_known_where_several_episodes_are_of_one():
+    rows = table(
+        ("a", 0, "easy", 0.2), ("a", 0, "easy", 0.3), ("a", 3, "easy", 0.4), ("a", 3, "easy", None)
+    )
+    rows["seed"] = pd.array([7, 2**62, 7, 9], dtype="Int64")
+    group = _group("sim", "easy", rows, 2)
+    assert [one.tolist() for one in played(group, "a").seeds or []] == [[0, 2], [0]]
+    assert "seed_number" not in group.table
+    rows["seed"] = pd.array([7, 8, 9, 10], dtype="Int64")
+    assert played(_group("sim", "easy", rows, 2), "a").seeds is None
+    rows["seed"] = pd.array([7, 7, 7, None], dtype="Int64")
+    assert played(_group("sim", "easy", rows, 2), "a").seeds is not None
+    rows["seed"] = pd.array([7, 7, None, 7], dtype="Int64")
+    assert played(_group("sim", "easy", rows, 2), "a").seeds is None

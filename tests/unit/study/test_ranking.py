@@ -190,3 +190,62 @@ def test_measures_agree_with_those_of_one_agent():
     assert own.coherence.value == pytest.approx(float(auc(own.performances)))
     assert own.capability.value is None
     assert own.capability.reason == "the tests have no known difficulty"
+
+
+def alike(policy: str, *means: float, seeds: int) -> Played:
+    """An agent that meets the same seeds in every test, and does as well by each in all of them."""
+    about = np.linspace(-0.1, 0.1, seeds)
+    return Played(
+        policy=policy,
+        episodes=[mean + about for mean in means],
+        seeds=[np.arange(seeds)] * len(means),
+    )
+
+
+def test_a_seed_in_all_tests_is_one_observation():
+    """Three tests that move together say as much as one: the error is not a root of 3 smaller."""
+    shared = alike("a", 0.5, 0.6, 0.7, seeds=30)
+    apart = Played(policy="a", episodes=shared.episodes)
+    base = alike("random", 0.2, 0.3, 0.4, seeds=30)
+    together, single = (found(ranking(one, base), "a") for one in (shared, apart))
+
+    def width(one: Any) -> float:
+        return float(one.high - one.low)
+
+    deviation = np.std(shared.episodes[0], ddof=1) / 30**0.5
+    assert width(together.mean) == pytest.approx(2 * 1.96 * deviation, rel=0.1)
+    for name in ("mean", "aiq", "coherence"):
+        assert width(getattr(together, name)) > 1.4 * width(getattr(single, name))
+        assert getattr(together, name).value == pytest.approx(getattr(single, name).value)
+        assert getattr(together, name).method.startswith("bootstrap of seeds that ")
+    assert together.apti.method == "bootstrap of seeds that tests share, percentiles"
+    assert single.apti.method == "bootstrap of episodes within tests, percentiles"
+
+
+def test_the_baseline_meets_the_same_seeds():
+    """Whoever is twice as good as the baseline at each seed is so in every draw."""
+    base = alike("random", 0.3, 0.3, 0.3, seeds=12)
+    agent = Played(policy="a", episodes=[2 * row for row in base.episodes], seeds=base.seeds)
+    own = found(ranking(agent, base), "a").apti
+    assert own.value == pytest.approx(2 / 3)
+    assert own.high - own.low == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "reason"),
+    [
+        (2, "2 seeds, shared by the tests, cannot be resampled; 3 needed"),
+        (5, "5 seeds, shared by the tests; from 8 on the interval is reliable"),
+    ],
+)
+def test_few_seeds_are_told(seeds: int, reason: str):
+    own = found(ranking(alike("a", 0.5, 0.6, 0.7, seeds=seeds)), "a")
+    for one in (own.mean, own.aiq, own.coherence):
+        assert one.reason == reason
+        assert (one.low is None) == (seeds == 2)
+
+
+def test_an_agent_that_does_alike_at_every_seed_has_a_mean_without_interval():
+    flat = [np.full(9, 0.5)] * 3
+    own = found(ranking(Played(policy="a", episodes=flat, seeds=[np.arange(9)] * 3)), "a")
+    assert (own.mean.value, own.mean.low, own.mean.reason) == (0.5, None, "all seeds do alike")
