@@ -141,11 +141,15 @@ def agree(
     from robo_eval.study.agreement import agreement, agreement_within
     from robo_eval.study.run import Study
 
-    outcome = Study.open(folder).known()
+    study = Study.open(folder)
+    outcome, of_what = study.known(), " of its halves" if other is None else ""
+    is_one_seed = False
     if other is None:
-        found, of_what = agreement_within(outcome), " of its halves"
+        found = agreement_within(outcome)
     else:
-        found, of_what = agreement(outcome, Study.open(other).known()), ""
+        second = Study.open(other)
+        found = agreement(outcome, second.known())
+        is_one_seed = study.suite.seed == second.suite.seed
     if json:
         # JSON has no NaN, which says that there is nothing to rank or to split.
         known = {
@@ -156,11 +160,16 @@ def agree(
         return
     for name, one in found.items():
         said = (
-            "not to be had"
+            "not to be had: there is nothing to split, or all are alike"
             if math.isnan(one.spearman)
             else f"Spearman {one.spearman:.3f}, Pearson {one.pearson:.3f} (n = {one.n})"
         )
         say(f"{name}: correlation{of_what} {said}")
+    if is_one_seed:
+        say(
+            f"warning: both are of seed {study.suite.seed}; they share examples, episodes and maybe"
+            " networks, and agree better than studies of two seeds would"
+        )
 
 
 def _page(study: Study, outcome: Outcome, path: Path) -> Path:
@@ -199,7 +208,11 @@ def _print(outcome: Outcome, *, json: bool) -> None:
     )  # fmt: skip
     title = f"{outcome.name}: complexity by the rule {outcome.rule}"
     print_table(title, columns, rows, right=(1, 2, 3, 4, 5, 7))
-    say(f"the two rules rank the tests alike by {outcome.rule_agreement:.2f} (Spearman)")
+    say(
+        "the two rules cannot be compared: by one all complexities are equal"
+        if math.isnan(outcome.rule_agreement)
+        else f"the two rules rank the tests alike by {outcome.rule_agreement:.2f} (Spearman)"
+    )
     _print_pairs(outcome)
     floor = "" if table.floor is None else f"; a test to itself {table.floor:.4f}"
     share = outcome.space.eigenvalues.clip(min=0.0)

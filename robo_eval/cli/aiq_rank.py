@@ -116,6 +116,19 @@ def _print(ranking: Ranking) -> None:
     for disagreement in ranking.disagreements:
         say(f"{disagreement}")
     say(f"APTI is beside {ranking.baseline}")
+    for reason, policies in _doubts(ranking).items():
+        say(f"warning: {', '.join(policies)}: {reason}")
+
+
+def _doubts(ranking: Ranking) -> dict[str, list[str]]:
+    """Why numbers of policies have no interval, or one not to be relied on."""
+    found: dict[str, list[str]] = {}
+    for agent in ranking.agents:
+        numbers = (agent.aiq, agent.mean, agent.apti, agent.capability, agent.coherence)
+        for reason in dict.fromkeys(one.reason for one in numbers if one.value is not None):
+            if reason is not None:
+                found.setdefault(reason, []).append(agent.policy)
+    return found
 
 
 def _about(agent: RankedAgent) -> str:

@@ -36,7 +36,8 @@ class Agreement:
     def of(cls, one: ArrayLike, other: ArrayLike) -> Agreement:
         """Compare two lists, shape (n,) each."""
         a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
-        if len(a) < 2 or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
+        # Numbers that differ by rounding only do not differ.
+        if len(a) < 2 or any(np.ptp(one) <= 1e-9 * np.abs(one).max() for one in (a, b)):
             return cls(spearman=NAN, pearson=NAN, n=len(a))
         return cls(
             spearman=rank_correlation(a, b),

@@ -13,7 +13,7 @@ from gymnasium.spaces import Discrete
 from gymnasium.spaces.utils import flatdim, flatten
 from numpy.typing import NDArray
 
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, RoboEvalError
 from robo_eval.core.policy import Policy
 from robo_eval.study.cloning import Examples
 from robo_eval.study.network import Array, Network
@@ -106,17 +106,16 @@ class Task:
         with self.made() as env:
             first = first_action(env)
             while len(done) < count:
-                self.expert.reset(seed=int(rng.integers(2**31)))
-                observation, _ = env.reset(seed=int(rng.integers(2**31)))
+                self._reset_expert(int(rng.integers(2**31)))
+                observation = self._reset(env, int(rng.integers(2**31)))
                 is_over = False
                 while not is_over and len(done) < count:
-                    action = int(np.asarray(self.expert.act(observation)))
-                    self._check_action(action, first)
+                    action = self._asked(observation, first)
                     seen.append(self.look(env, observation).copy())
                     done.append(action - first)
                     if rng.random() < self.wander:
                         action = first + int(rng.integers(self.outputs))
-                    observation, _, terminated, truncated, _ = env.step(action)
+                    observation, _, terminated, truncated, _ = self._step(env, action)
                     is_over = terminated or truncated
         return Examples.of(np.stack(seen), np.array(done))
 
@@ -135,11 +134,10 @@ class Task:
         starts = _starts(count, seed)
         found = np.empty(count)
         with self.made() as env:
+            first = first_action(env)
             for episode, start in enumerate(starts):
-                self.expert.reset(seed=start)
-                found[episode] = self._return(
-                    env, start, lambda seen: int(np.asarray(self.expert.act(seen)))
-                )
+                self._reset_expert(start)
+                found[episode] = self._return(env, start, lambda seen: self._asked(seen, first))
         return self._shares(found)
 
     def observations(self, network: Network, count: int, *, seed: int) -> Array:
@@ -165,16 +163,16 @@ class Task:
                 )
         return self._shares(found)
 
-    @staticmethod
     def _return(
+        self,
         env: gymnasium.Env[Any, Any],
         start: int,
         act: Callable[[Any], int],
     ) -> float:
-        observation, _ = env.reset(seed=start)
+        observation = self._reset(env, start)
         total = 0.0
         for _ in range(_TICK_CAP):
-            observation, reward, terminated, truncated, _ = env.step(act(observation))
+            observation, reward, terminated, truncated, _ = self._step(env, act(observation))
             total += float(reward)
             if terminated or truncated:
                 break
@@ -200,12 +198,45 @@ class Task:
         flat = _flat(env, observation)
         return flat if self.observed is None else flat[slice(*self.observed)]
 
-    def _check_action(self, action: int, first: int) -> None:
-        if not first <= action < first + self.outputs:
+    # Environments and experts may be anybody's: what they raise is told by name.
+
+    def _reset(self, env: gymnasium.Env[Any, Any], seed: int) -> Any:  # noqa: ANN401
+        try:
+            return env.reset(seed=seed)[0]
+        except Exception as err:
+            raise self._failed(self.env, err) from err
+
+    def _step(self, env: gymnasium.Env[Any, Any], action: int) -> tuple[Any, ...]:
+        try:
+            return env.step(action)
+        except Exception as err:
+            raise self._failed(self.env, err) from err
+
+    def _reset_expert(self, seed: int) -> None:
+        try:
+            self.expert.reset(seed=seed)
+        except Exception as err:
+            raise self._failed(f"expert {self.expert.name}", err) from err
+
+    def _asked(self, observation: Any, first: int) -> int:  # noqa: ANN401
+        """What the expert does, one of the actions from `first` on."""
+        name = self.expert.name
+        try:
+            answer = self.expert.act(observation)
+            action = int(np.asarray(answer).item())
+        except Exception as err:
+            raise self._failed(f"expert {name}", err) from err
+        if action != answer or not first <= action < first + self.outputs:
             raise InputError(
-                f"{self.name}: the expert took action {action}; there are {self.outputs} from"
-                f" {first} on"
+                f"{self.name}: expert {name} took action {answer}; {self.env} takes whole numbers"
+                f" from {first} to {first + self.outputs - 1}; an agent made for it is needed"
             )
+        return action
+
+    def _failed(self, who: str, err: Exception) -> InputError:
+        # Errors of ours are sentences already.
+        kind = "" if isinstance(err, RoboEvalError) else f"{type(err).__name__}: "
+        return InputError(f"{self.name}: {who} failed: {kind}{' '.join(str(err).split())}")
 
     @contextmanager
     def made(self) -> Iterator[gymnasium.Env[Any, Any]]:

@@ -369,6 +369,14 @@ def _warnings(
             f"{len(measured.sizes)} policies: complexities of fewer than {LEAST_POLICIES} say"
             " little"
         )
+    for name, expert, played in zip(
+        measured.tests, measured.experts, measured.expert_performances, strict=True
+    ):
+        if len(played) and played.max() == 0.0:
+            found.append(
+                f"{name}: performance of {expert}, who is learned from, is 0 in all"
+                f" {len(played)} episodes: another expert is needed, or other `returns`"
+            )
     for name, curve in zip(measured.tests, curves, strict=True):
         if curve.extrapolated_share > 0.5:
             found.append(

@@ -89,7 +89,9 @@ class Study:
             InputError: If the folder cannot be used.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.folder / SUITE_NAME, _text(self.suite).encode())
+        if not (self.folder / SUITE_NAME).exists():
+            # Who only asks for the cost must not make another study's folder this one's.
+            self._write_suite()
         jobs = self._first_jobs()
         found = self._done(jobs, workers=workers, ray=ray, progress=progress)
         self._choose_experts(found[job.digest] for job in jobs)
@@ -113,6 +115,7 @@ class Study:
         what has changed since.
         """
         self.prepare(workers=workers, ray=ray, progress=progress)
+        self._write_suite()
         jobs = [*self._first_jobs(), *self._jobs()]
         found = self._done(jobs, workers=workers, ray=ray, progress=progress)
         outcome = outcome_of(self.suite, measured_of(self.suite, self.tests, found, jobs))
@@ -139,6 +142,9 @@ class Study:
                 f" `robo-eval aiq run {self.folder / SUITE_NAME} --out {self.folder}` goes on"
             )
         return outcome_of(self.suite, measured_of(self.suite, self.tests, found, jobs))
+
+    def _write_suite(self) -> None:
+        write_atomically(self.folder / SUITE_NAME, _text(self.suite).encode())
 
     def _choose_experts(self, found: Iterable[dict[str, Any]]) -> None:
         self.tests = [

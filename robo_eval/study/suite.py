@@ -35,7 +35,7 @@ class SuiteTask(Section):
     """Whom networks may learn from; in each test the first one that is not clearly worse there than
     the best one."""
     returns: tuple[float, float] = (0.0, 1.0)
-    """Episode returns that are performance 0 and 1."""
+    """Episode returns that are performance 0 and 1; to be given for environments of others."""
     wander: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
     """How often something else is done than the expert says while it is watched."""
     observed: tuple[Count, Count] | None = None
@@ -50,6 +50,11 @@ class SuiteTask(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if "returns" not in self.model_fields_set and not self.env.startswith("RoboEval/"):
+            raise ValueError(
+                f"returns: say which returns of {self.env} count as performance 0 and 1, such as"
+                " [0, 500]"
+            )
         if not self.returns[0] < self.returns[1]:
             raise ValueError(f"returns: {self.returns[0]} must be below {self.returns[1]}")
         both = sorted(self.kwargs.keys() & self.each.keys())

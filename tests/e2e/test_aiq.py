@@ -47,7 +47,9 @@ def test_run_show_agree(cli, suite, tmp_path):
     page = cli("aiq", "report", out, "--out", tmp_path / "other.html", "--json")
     assert json.loads(page.out) == {"page": str(tmp_path / "other.html")}
     assert (tmp_path / "other.html").read_bytes() == (out / "report.html").read_bytes()
-    assert cli("aiq", "agree", out, out).out.count("correlation") == 2
+    agreed = cli("aiq", "agree", out, out).out
+    assert agreed.count("correlation") == 2
+    assert "warning: both are of seed" in agreed
     # With one pair there is nothing to rank, which is no number.
     found = json.loads(cli("aiq", "agree", out, out, "--json").out)
     assert found["dissimilarity"] == {"spearman": None, "pearson": None, "n": 1}

@@ -134,13 +134,44 @@ def test_what_is_no_task_is_refused(fields, message):
         cart(**fields)
 
 
-def test_an_expert_of_something_else_is_refused():
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (4, "cart: expert balance took action 4; CartPole-v1 takes whole numbers from 0 to 1;"),
+        (0.5, "cart: expert balance took action 0.5; CartPole-v1 takes whole numbers from 0 to 1;"),
+        (np.zeros(2), "cart: expert balance failed: ValueError: "),
+        (None, "cart: expert balance failed: TypeError: "),
+    ],
+)
+def test_an_expert_of_something_else_is_refused_by_name(answer: Any, said: str):
     class Other(Balance):
-        def act(self, observation: Any) -> int:
-            return 4
+        def act(self, observation: Any) -> Any:
+            return answer
 
-    with pytest.raises(InputError, match="the expert took action 4; there are 2 from 0 on"):
-        cart(expert=Other()).examples(5, seed=0)
+    for use in ("examples", "expert_performances"):
+        with pytest.raises(InputError) as caught:
+            getattr(cart(expert=Other()), use)(5, seed=0)
+        assert str(caught.value).startswith(said)
+
+
+def test_an_expert_that_says_why_it_cannot_is_quoted():
+    class Picky(Balance):
+        def reset(self, *, seed: int | None = None) -> None:
+            raise InputError("a whole robot is needed")
+
+    with pytest.raises(InputError, match=r"^cart: expert balance failed: a whole robot is needed$"):
+        cart(expert=Picky()).examples(5, seed=0)
+
+
+@pytest.mark.parametrize("where", ["reset", "step"])
+def test_an_environment_that_fails_is_told_by_name(monkeypatch, where):
+    def fail(*given: Any, **named: Any) -> Any:
+        raise ZeroDivisionError("no\nmass")
+
+    task = cart()
+    monkeypatch.setattr(f"gymnasium.envs.classic_control.CartPoleEnv.{where}", fail)
+    with pytest.raises(InputError, match=r"^cart: CartPole-v1 failed: ZeroDivisionError: no mass$"):
+        task.examples(5, seed=0)
 
 
 # Labelled examples

@@ -23,7 +23,10 @@ COUNT = 6
 
 
 def suite(**changes: Any) -> Suite:
-    tasks = [{"env": "CartPole-v1", "name": str(i), "experts": ["balancer"]} for i in range(COUNT)]
+    tasks = [
+        {"env": "CartPole-v1", "name": str(i), "experts": ["balancer"], "returns": [0, 500]}
+        for i in range(COUNT)
+    ]
     return Suite.model_validate({"name": "made", "tasks": tasks, **changes})
 
 
@@ -75,6 +78,14 @@ def test_what_does_not_vary_has_no_correlation():
     assert np.isnan(found.spearman)
     assert np.isnan(found.pearson)
     assert np.isnan(Agreement.mean([]).pearson)
+    # What differs by rounding does not vary either.
+    assert np.isnan(Agreement.of([0.3, 0.1 + 0.2, 0.3], [1.0, 2.0, 3.0]).pearson)
+
+
+def test_an_expert_that_never_does_anything_is_told():
+    found = replace(measured(noise=0.01), expert_performances=[np.zeros(7), *[np.ones(7)] * 5])
+    (warning,) = [one for one in outcome_of(suite(), found).warnings if "learned from" in one]
+    assert warning.startswith("0: performance of balancer, who is learned from, is 0 in all 7 ep")
 
 
 def test_halves_of_noise_do_not_agree():

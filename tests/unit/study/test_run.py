@@ -254,7 +254,16 @@ def test_tests_that_cannot_be_made_are_refused_before_anything_is(tiny, tmp_path
     for changes, said in (
         ({"each": {"level": [0, 99]}}, "unknown level 99"),
         ({"env": "RoboEval/CartPoll3D-v0"}, "cannot be made"),
-        ({"env": "Pendulum-v1", "each": {"g": [9, 10]}, "kwargs": {}, "name": "{g}"}, "discrete"),
+        (
+            {
+                "env": "Pendulum-v1",
+                "each": {"g": [9, 10]},
+                "kwargs": {},
+                "name": "{g}",
+                "returns": [0, 1],
+            },
+            "discrete",
+        ),
         ({"experts": ["balancr"]}, "did you mean 'balancer'"),
         ({"observed": [0, 999]}, "an observation of RoboEval/CartPole3D-v0 has 320 numbers"),
     ):
@@ -276,6 +285,13 @@ def test_a_study_with_missing_parts_says_how_to_go_on(tiny, tmp_path):
     study_of(tiny, tmp_path).prepare()
     with pytest.raises(InputError, match="16 pieces of work of the study are missing"):
         Study.open(tmp_path).known()
+
+
+def test_asking_for_the_cost_leaves_the_study_of_a_folder_as_it_is(tiny, done_already):
+    before = (done_already / "suite.yaml").read_bytes()
+    study_of(tiny | {"name": "another", "seed": 99}, done_already).prepare()
+    assert (done_already / "suite.yaml").read_bytes() == before
+    assert Study.open(done_already).known().name != "another"
 
 
 def test_a_file_that_is_no_results_is_not_written_over(tiny, tmp_path):

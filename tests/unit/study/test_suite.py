@@ -11,7 +11,13 @@ from robo_eval.study.suite import parse_suite, read_suite
 
 def test_every_combination_is_a_test_with_a_name_of_its_own(tiny):
     each = {"gravity": [9.8, 20.0], "length": [1, 2]}
-    tiny["tasks"][0] |= {"name": "", "env": "Swing/Pole-v1", "each": each, "kwargs": {"g": 1}}
+    tiny["tasks"][0] |= {
+        "name": "",
+        "env": "Swing/Pole-v1",
+        "each": each,
+        "kwargs": {"g": 1},
+        "returns": [0, 9],
+    }
     suite = parse_suite(yaml.safe_dump(tiny), source="s.yaml")
     found = list(suite.tasks[0].combinations())
     assert [name for name, _ in found] == [
@@ -36,6 +42,7 @@ def test_a_name_alone_stands_for_an_agent(tiny):
         ({"tasks": [{"kwargs": {"level": 3}}]}, "level is in kwargs as well"),
         ({"tasks": [{"each": {"level": []}}]}, "level must name at least one value"),
         ({"tasks": [{"returns": [1, 0]}]}, "returns: 1.0 must be below 0.0"),
+        ({"tasks": [{"env": "CartPole-v1"}]}, "say which returns of CartPole-v1 count as"),
         ({"tasks": [{"wander": 1.5}]}, "wander"),
         ({"tasks": [{"expert": ["up"]}]}, "did you mean 'experts'?"),
         ({"tasks": [{"experts": []}]}, "experts: must name at least one"),

@@ -91,8 +91,8 @@ version: 1
 name: sides
 {sets}
 tasks:
-- {{env: CartPole-v1, name: one, experts: [balancer]}}
-- {{env: CartPole-v1, name: two, experts: [balancer]}}
+- {{env: CartPole-v1, name: one, experts: [balancer], returns: [0, 500]}}
+- {{env: CartPole-v1, name: two, experts: [balancer], returns: [0, 500]}}
 pool: {{{pool}}}
 """
 
