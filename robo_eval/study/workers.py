@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import os
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -22,6 +26,7 @@ Doer = Callable[[Any], dict[str, Any]]
 _TRIES: Final = 3
 """How often in a row workers may die without one result in between."""
 _CONNECT_S: Final = 10.0
+_WATCH_S: Final = 1.0
 _DIED: Final = (
     f"workers died {_TRIES} times in a row; give fewer of them if memory is short. What was done is"
     " kept: the same command goes on"
@@ -82,11 +87,28 @@ def _round(jobs: Sequence[Piece], workers: int, doer: Doer) -> Iterator[tuple[st
     with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
         # One at a time: results are kept as they come, and a worker that dies loses no batch.
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
-        yield from parallel(delayed(_with_digest)(doer, job) for job in jobs)
+        yield from parallel(delayed(_with_digest)(doer, job, os.getpid()) for job in jobs)
 
 
-def _with_digest(doer: Doer, job: _Piece) -> tuple[str, dict[str, Any]]:
+def _with_digest(doer: Doer, job: _Piece, parent: int) -> tuple[str, dict[str, Any]]:
+    _end_with(parent)
     return job.digest, doer(job)
+
+
+@functools.cache  # one watch in a process
+def _end_with(parent: int) -> None:
+    """End this worker once the process that started it is gone.
+
+    After `kill -9` of that one, workers would wait for minutes for work that never comes, and hold
+    open the pipes they inherited.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()
 
 
 def _on_cluster(

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -75,3 +81,47 @@ def test_bad_input(quick_cli, suite, tmp_path, arguments, said):
     assert done.err.startswith("robo-eval: ")
     assert done.err.count("\n") == 1
     assert not (tmp_path / "o" / "study.json").exists()
+
+
+def group_of(leader: int) -> list[int]:
+    """Live processes of a process group."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        if int(fields[2]) == leader and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 90.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def test_workers_end_with_a_run_that_is_killed(tmp_path):
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE.replace("steps: 20", "steps: 20000"))
+    command = [sys.executable, "-m", "robo_eval", "aiq", "run", path, "--out", tmp_path / "out"]
+    run = subprocess.Popen(
+        [*map(str, command), "--workers", "2"],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        # The run, two workers, and loky's trackers of their resources; and work has been done.
+        wait_for(lambda: len(group_of(run.pid)) >= 3 and (tmp_path / "out/suite.yaml").exists())
+        time.sleep(5.0)
+        assert run.poll() is None
+        run.kill()
+        run.wait()
+        wait_for(lambda: not group_of(run.pid), 30.0)
+    finally:
+        if left := group_of(run.pid):
+            os.killpg(run.pid, signal.SIGKILL)
+        assert not left
