@@ -203,10 +203,11 @@ def _print(outcome: Outcome, *, json: bool) -> None:
         for place in order
     ]
     columns = (
-        "test", "complexity", "parameters, 95 % interval", "extrapolated", outcome.other_rule,
-        "learner", "expert", "its performance",
+        "test", "of largest", "parameters, 95 % interval", "extrapolated",
+        f"by {outcome.other_rule}", "learner", "expert", "its performance",
     )  # fmt: skip
-    title = f"{outcome.name}: complexity by the rule {outcome.rule}"
+    n = len(measured.sizes)
+    title = f"{outcome.name}: complexity by the rule {outcome.rule} ({n} policies)"
     print_table(title, columns, rows, right=(1, 2, 3, 4, 5, 7))
     say(
         "the two rules cannot be compared: by one all complexities are equal"
@@ -248,7 +249,8 @@ def _cost_text(cost: Cost, workers: int, ray: str | None) -> str:
         return f"everything is done already: {cost.known} pieces of work"
     here = "" if ray is not None else f"; {duration(cost.core_s / workers)} here"
     known = f", {cost.known} are done already" if cost.known else ""
-    return f"about {cost.core_s / 3600:.1f} core-hours{here}: {cost.pieces} pieces of work{known}"
+    hours = f"{cost.core_s / 3600:.{1 if cost.core_s >= 360.0 else 3}f}"
+    return f"about {hours} core-hours{here}: {cost.pieces} pieces of work{known}"
 
 
 def _print_cost(cost: Cost, workers: int, ray: str | None, *, json: bool) -> None:

@@ -72,7 +72,9 @@ def _print(found: Handicapped) -> None:
         for curve in found.curves
         for step, nodes in enumerate(curve.nodes)
     ]
-    title = f"{found.name}: performance and AIQ in {found.k} dimensions [lowest, highest training]"
+    trainings = len(found.curves[0].means)
+    of = f"of {trainings} trainings [lowest, highest]" if trainings > 1 else "of one training"
+    title = f"{found.name}: performance and AIQ in {found.k} dimensions, {of}"
     print_table(title, ("layers", "nodes", "mean", "AIQ"), rows, right=(0, 1))
     columns = (
         "layers", "mean: line", "parabola", "rank", "AIQ: line", "parabola", "rank",
@@ -83,7 +85,8 @@ def _print(found: Handicapped) -> None:
 
 
 def _spread(values: NDArray) -> str:  # type: ignore[type-arg]
-    return f"{values.mean():.3f} [{values.min():.3f}, {values.max():.3f}]"
+    spread = f" [{values.min():.3f}, {values.max():.3f}]" if len(values) > 1 else ""
+    return f"{values.mean():.3f}{spread}"
 
 
 def _explained(curve: Curve) -> list[str]:

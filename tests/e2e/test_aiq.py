@@ -40,7 +40,7 @@ def test_run_show_agree(cli, suite, tmp_path):
     out = tmp_path / "study"
     run = cli("aiq", "run", suite, "--out", out, "--workers", 1)
     assert run.code == 0, run.err
-    assert "two levels: complexity by the rule default" in run.out
+    assert "two levels: complexity by the rule default (10 policies)" in run.out
     assert "warning: 10 policies" in run.out
     assert f"results: {out / 'study.json'}" in run.out
     assert f"page: {out / 'report.html'}" in run.out
