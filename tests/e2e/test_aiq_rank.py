@@ -45,7 +45,7 @@ PLAN: dict[str, Any] = {
     "name": "agents",
     "tasks": [{"levels": [0, 1, 9], "difficulties": ["easy", "medium"], "profile": "compat"}],
     "policies": ["random", "nothing", "balancer"],
-    "episodes": 2,
+    "episodes": 4,
     "traces": "none",
 }
 
@@ -88,9 +88,9 @@ def test_agents_are_ranked_for_each_difficulty_and_all_together(quick_cli, study
             assert 0.0 <= agent["aiq"]["low"] <= agent["aiq"]["value"] <= agent["aiq"]["high"] <= 1
             assert agent["capability"]["value"] is not None
     assert json.loads((study / "ranking.json").read_text()) == result
-    assert groups["medium"]["agents"][0]["episodes"] == [2, 2, 2]
+    assert groups["medium"]["agents"][0]["episodes"] == [4, 4, 4]
     # Level 0 has no difficulty: its seeds are the same episodes, and count once.
-    assert groups["all"]["agents"][0]["episodes"] == [2, 4, 4]
+    assert groups["all"]["agents"][0]["episodes"] == [4, 8, 8]
 
 
 def test_capability_and_generality_are_those_of_acc(quick_cli, study, trial, tmp_path):
@@ -159,7 +159,7 @@ def test_another_software_and_a_trial_under_way_are_told(quick_cli, study, trial
     assert told.code == 0, told.err
     text = " ".join(told.out.split())
     assert f"warning: {copy}: played by robo-eval 0.0.1, and this is robo-eval" in text
-    assert f"warning: {copy}: the trial is not finished; 36 of 36" in text
+    assert f"warning: {copy}: the trial is not finished; 72 of 72" in text
 
 
 def means(episodes: pd.DataFrame, level: int, difficulty: str) -> float:
