@@ -145,13 +145,21 @@ def _find(factory: str, where: str) -> Callable[..., Any]:
     found: Any = module
     for part in attribute.split("."):
         if not hasattr(found, part):
-            public = [n for n in dir(found) if not n.startswith("_")]
-            raise unknown_name(f"attribute of {module_name} in {where}", part, public)
+            raise unknown_name(f"attribute of {module_name} in {where}", part, _own(found))
         found = getattr(found, part)
     if not callable(found):
         raise InputError(f"{where}: is a {type(found).__name__}, not a callable")
     called: Callable[..., Any] = found
     return called
+
+
+def _own(holder: Any) -> list[str]:  # noqa: ANN401 - a module or a class
+    """What a module or class offers to be called, without what a module only imports."""
+    public = [name for name in dir(holder) if not name.startswith("_")]
+    named = [name for name in public if callable(getattr(holder, name))]
+    home = getattr(holder, "__name__", None)
+    own = [name for name in named if getattr(getattr(holder, name), "__module__", None) == home]
+    return own or named or public
 
 
 def _import(module_name: str, where: str) -> Any:  # noqa: ANN401 - a module

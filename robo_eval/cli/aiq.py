@@ -63,10 +63,9 @@ def run(
     """
     from robo_eval.log.provenance import cores
     from robo_eval.study.run import Study
-    from robo_eval.study.suite import read_suite
 
     count = cores() if workers is None else workers
-    study = Study(read_suite(suite), out)
+    study = Study.of(suite, out)
     with progress("experts", quiet=json) as told:
         cost = study.prepare(workers=count, ray=ray, progress=told)
     if estimate:

@@ -11,6 +11,7 @@ import yaml
 from pydantic import Field, Strict, model_validator
 
 from robo_eval.core import defaults
+from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Count, Section, mapping_of, text_of, validated
@@ -384,6 +385,8 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
         PlanError: If the text is not YAML, or holds an unknown key or a wrong value.
     """
     data = mapping_of(text, source, "a plan is", "docs/plan.md")
+    if {"pool", "learner"} & data.keys():
+        raise PlanError(f"{source}: this is a suite of tests; `robo-eval aiq run` measures it")
     return validated(data, TrialPlan, source)
 
 

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from robo_eval.analysis.aiq import Space, quotients
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
+from robo_eval.log.lock import RunLock
 from robo_eval.report.embed import plain
 from robo_eval.study import measure, results
 from robo_eval.study.entries import Test
@@ -207,13 +208,14 @@ def handicapped(
     with Results(study.folder / results.NAME) as kept:
         found = {piece.digest: kept.get(piece.digest) for piece in pieces}
         left = [piece for piece in pieces if found[piece.digest] is None]
-        for count, (piece, value) in enumerate(
-            done(left, workers=workers, ray=ray, doer=do), start=1
-        ):
-            kept.put(piece.digest, piece.label, value)
-            found[piece.digest] = value
-            if progress is not None:
-                progress(count, len(left), piece.label)
+        with RunLock(study.folder):
+            for count, (piece, value) in enumerate(
+                done(left, workers=workers, ray=ray, doer=do), start=1
+            ):
+                kept.put(piece.digest, piece.label, value)
+                found[piece.digest] = value
+                if progress is not None:
+                    progress(count, len(left), piece.label)
     return Handicapped(
         name=outcome.name,
         tests=outcome.measured.tests,

@@ -83,6 +83,11 @@ class Results:
         try:
             yield
         except sqlite3.Error as err:
+            if err.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise InputError(
+                    f"{self.path}: the disk is full; what is in it is kept. Make room, and run the"
+                    " same command again"
+                ) from err
             raise InputError(
                 f"{self.path}: cannot be used as results of a study: {err}; move it away to begin"
                 " anew, or name another folder"

@@ -11,7 +11,8 @@ from typing import Any, Final
 import yaml
 
 from robo_eval.core.errors import InputError
-from robo_eval.log.files import write_atomically
+from robo_eval.log.files import explained, write_atomically
+from robo_eval.log.lock import RunLock
 from robo_eval.log.provenance import software, versions
 from robo_eval.report.embed import plain
 from robo_eval.study import results, work
@@ -58,6 +59,20 @@ class Study:
         self.tests: list[Test] = tests_of(suite)
 
     @classmethod
+    def of(cls, path: Path, folder: Path) -> Study:
+        """The suite of a file, in the folder it is run in.
+
+        Raises:
+            PlanError: If the file is no suite.
+            InputError: If a test of the suite cannot be built; the message names the file.
+        """
+        suite = read_suite(path)
+        try:
+            return cls(suite, folder)
+        except InputError as err:
+            raise type(err)(f"{path}: {err}") from err
+
+    @classmethod
     def open(cls, folder: Path) -> Study:
         """The study that was run in a folder.
 
@@ -68,7 +83,7 @@ class Study:
             raise InputError(
                 f"{folder}: no study; `robo-eval aiq run SUITE.yaml --out {folder}` makes one"
             )
-        return cls(read_suite(folder / SUITE_NAME), folder)
+        return cls.of(folder / SUITE_NAME, folder)
 
     def prepare(
         self,
@@ -88,7 +103,8 @@ class Study:
         Raises:
             InputError: If the folder cannot be used.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with explained(self.folder, "cannot be the folder of a study"):
+            self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder / SUITE_NAME).exists():
             # Who only asks for the cost must not make another study's folder this one's.
             self._write_suite()
@@ -170,15 +186,19 @@ class Study:
         with Results(self.folder / results.NAME) as kept:
             found = {job.digest: kept.get(job.digest) for job in jobs}
             left = [job for job in jobs if found[job.digest] is None]
+            if not left:
+                return found
             costs = work.Costs(kept.get(job.digest) for job in self._first_jobs())
             weights = {job.digest: costs.of(job) for job in left}
             total, so_far = sum(weights.values()), 0.0
-            for job, value in done(left, workers=workers, ray=ray):
-                kept.put(job.digest, job.label, value)
-                found[job.digest] = value
-                so_far += weights[job.digest]
-                if progress is not None:
-                    progress(so_far, total, job.label)
+            # Two at once would do the same work twice.
+            with RunLock(self.folder):
+                for job, value in done(left, workers=workers, ray=ray):
+                    kept.put(job.digest, job.label, value)
+                    found[job.digest] = value
+                    so_far += weights[job.digest]
+                    if progress is not None:
+                        progress(so_far, total, job.label)
         return found
 
     def _first_jobs(self) -> list[Job]:

@@ -78,9 +78,10 @@ class SuiteTask(Section):
         try:
             return self.name.format(**own)
         except (KeyError, IndexError, ValueError, AttributeError) as err:
-            raise PlanError(
-                f"tasks: name {self.name!r} cannot be filled in from"
-                f" {', '.join(own) or 'an empty `each`'}: {err!r}"
+            missing = f" {{{err.args[0]}}} is not among" if isinstance(err, KeyError) else ""
+            raise ValueError(
+                f"tasks: name {self.name!r} cannot be filled in;{missing} the keys of `each`:"
+                f" {', '.join(own) or 'there are none'}"
             ) from err
 
 
@@ -245,4 +246,6 @@ def parse_suite(text: str, *, source: str) -> Suite:
         PlanError: If the text is not YAML, or holds an unknown key or a wrong value.
     """
     data = mapping_of(text, source, "a suite is", _PAGE)
+    if "policies" in data:
+        raise PlanError(f"{source}: this is the plan of a trial; `robo-eval run` plays it")
     return validated(data, Suite, source)

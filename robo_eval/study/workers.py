@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -87,7 +88,10 @@ def _round(jobs: Sequence[Piece], workers: int, doer: Doer) -> Iterator[tuple[st
     with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
         # One at a time: results are kept as they come, and a worker that dies loses no batch.
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
-        yield from parallel(delayed(_with_digest)(doer, job, os.getpid()) for job in jobs)
+        with warnings.catch_warnings():
+            # Where keeping a result fails, the rest is let go, which is told by what failed.
+            warnings.filterwarnings("ignore", message=".* tasks which were still being processed")
+            yield from parallel(delayed(_with_digest)(doer, job, os.getpid()) for job in jobs)
 
 
 def _with_digest(doer: Doer, job: _Piece, parent: int) -> tuple[str, dict[str, Any]]:

@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from robo_eval.analysis.aiq import dissimilarity, mccp, relative, space
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, UnknownNameError
+from robo_eval.log.lock import RunLock
 from robo_eval.study import entries, work
 from robo_eval.study.agreement import agreement
 from robo_eval.study.results import Results
@@ -330,6 +331,44 @@ def test_a_set_that_is_not_there_is_refused(tiny, tmp_path):
 def test_workers_must_be_there(tiny, tmp_path):
     with pytest.raises(InputError, match="workers is 0"):
         study_of(tiny, tmp_path).run(workers=0)
+
+
+def test_two_runs_in_one_folder_do_not_do_the_same_twice(tiny, tmp_path, done_already):
+    with RunLock(tmp_path), pytest.raises(InputError, match=f"process {os.getpid()} on .* writing"):
+        study_of(tiny, tmp_path).prepare()
+    with RunLock(done_already):  # nothing is left to do
+        study_of(tiny, done_already).run()
+
+
+def test_errors_name_the_file_of_the_suite(tiny, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump({**tiny, "tasks": [{**tiny["tasks"][0], "experts": ["up"]}]}))
+    with pytest.raises(UnknownNameError, match=f"^{file}: unknown agent 'up'"):
+        Study.of(file, tmp_path / "out")
+
+
+def test_what_is_no_folder_is_refused(tiny, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file: cannot be the folder of a study: File exists"):
+        study_of(tiny, tmp_path / "file").prepare()
+
+
+def test_no_example_of_a_set_is_judged_by_twice(tiny, tmp_path):
+    tiny |= {"tasks": [], "sets": [{"set": "digits"}, {"set": "digits", "name": "b"}]}
+    for section in ("pool", "learner"):
+        bad = tiny | {section: {**tiny[section], "episodes": 360}}
+        with pytest.raises(InputError, match=f"{section}: episodes is 360; digits has 359 ex"):
+            study_of(bad, tmp_path)
+
+
+def test_a_full_disk_loses_nothing_that_was_kept(tmp_path):
+    with Results(tmp_path / "r.db") as results:
+        results.put("first", "what", {"seconds": 1.0})
+        results._connection.execute("PRAGMA max_page_count = 8")
+        with pytest.raises(InputError, match=r"r\.db: the disk is full; what is in it is kept"):
+            results.put("second", "what" * 100_000, {"seconds": 1.0})
+    with Results(tmp_path / "r.db") as results:
+        assert results.get("first") == {"seconds": 1.0}
 
 
 def test_results_are_kept_one_by_one(tmp_path):
