@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -60,14 +61,16 @@ def run(suite: Path, out: Path, *more: str) -> subprocess.Popen[str]:
 
 def workers() -> list[psutil.Process]:
     """Processes of the cluster that are doing a piece of work right now."""
-    return [one for one in psutil.process_iter() if one.name().startswith("ray::do")]
+    seen = psutil.process_iter(["name"])  # leaves out those that end while it looks
+    return [one for one in seen if (one.info["name"] or "").startswith("ray::do")]
 
 
 def killed_one() -> bool:
-    found = workers()
-    if found:
-        found[0].kill()
-    return bool(found)
+    for worker in workers():
+        with suppress(psutil.NoSuchProcess):
+            worker.kill()
+            return True
+    return False
 
 
 def test_the_numbers_are_those_of_one_process_even_if_a_worker_is_killed(address, tmp_path):
