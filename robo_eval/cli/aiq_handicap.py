@@ -80,7 +80,8 @@ def _print(found: Handicapped) -> None:
         "layers", "mean: line", "parabola", "rank", "AIQ: line", "parabola", "rank",
     )  # fmt: skip
     explained = [(curve.layers, *_explained(curve)) for curve in found.curves]
-    title = "share of the change that nodes explain (R squared), and rank correlation (Spearman)"
+    steps = len(found.curves[0].nodes)
+    title = f"explained by nodes (R squared), and rank correlation (Spearman), n = {steps}"
     print_table(title, columns, explained, right=range(len(columns)))
 
 

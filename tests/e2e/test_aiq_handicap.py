@@ -47,7 +47,7 @@ def test_networks_are_taken_apart_and_kept(cli, quick_cli, study):
     for place, nodes in enumerate(first["nodes"]):
         mean = sum(first["performances"][0][test][place] for test in (0, 1)) / 2
         assert first["mean"]["by_training"][0][place] == pytest.approx(mean)
-        assert f"{nodes}   {mean:.3f} [" in told.out
+        assert f"{nodes}   {mean:.3f}  " in told.out
 
 
 @pytest.mark.parametrize(
