@@ -121,12 +121,24 @@ def bootstrap_name(within: str, seeds: Sequence[NDArray[np.int64]] | None) -> st
 
 def percentiles(
     drawn: NDArray[np.float64], level: float, seeds: Sequence[NDArray[np.int64]] | None = None
-) -> tuple[float | None, float | None]:
-    """Ends of an interval of draws, NaN left out; None where too few seeds were shared."""
+) -> tuple[float | None, float | None, str | None]:
+    """Ends of an interval of draws, and why they are missing or unreliable.
+
+    There are none where too few seeds were shared, or all draws are the same: episodes that are all
+    alike do not say how unlike others would be.
+
+    Args:
+        drawn: The draws; NaN are left out.
+        level: Coverage aimed at.
+        seeds: As for `resampled_means`.
+    """
+    reason = why_few_seeds(seeds)
     if seeds is not None and _n_seeds(seeds) < FEWEST_SEEDS:
-        return None, None
+        return None, None, reason
     low, high = np.nanquantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return float(low), float(high)
+    if np.nanmax(drawn) == np.nanmin(drawn):
+        return None, None, "all draws are alike; resampling shows no spread"
+    return float(low), float(high), reason
 
 
 def why_few_seeds(seeds: Sequence[NDArray[np.int64]] | None) -> str | None:

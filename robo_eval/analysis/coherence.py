@@ -27,7 +27,6 @@ from robo_eval.analysis.arrays import (
     episode_seeds,
     percentiles,
     resampled_means,
-    why_few_seeds,
 )
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.estimate import Estimate
@@ -321,7 +320,7 @@ def auc_interval(
     labels = episode_seeds(seeds, rows)
     drawn = resampled_means(rows, resamples, seed, labels)
     areas = np.asarray(auc(drawn, weights=weights, floor=floor))
-    low, high = percentiles(areas, level, labels)
+    low, high, reason = percentiles(areas, level, labels)
     return Estimate(
         value=float(auc(means, weights=weights, floor=floor)),
         low=low,
@@ -330,7 +329,7 @@ def auc_interval(
         n=sum(map(len, rows)),
         method=bootstrap_name("domains", labels),
         unit="ratio",
-        reason=why_few_seeds(labels) or _zeros(rows, means, weights, floor),
+        reason=reason or _zeros(rows, means, weights, floor),
     )
 
 

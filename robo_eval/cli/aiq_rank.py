@@ -12,6 +12,7 @@ from robo_eval.cli.output import JsonOption, print_json, print_table, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from robo_eval.core.estimate import Estimate
     from robo_eval.study.ranking import RankedAgent, Ranking
 
 
@@ -72,6 +73,7 @@ def rank(
     else:
         for ranking in rankings:
             _print(ranking)
+        _print_sides(rankings)
         for warning in dict.fromkeys(text for one in rankings for text in _warnings(one)):
             say(f"warning: {warning}")
         say(f"page: {page}")
@@ -97,17 +99,14 @@ def _print(ranking: Ranking) -> None:
         (
             agent.policy,
             *(
-                interval(one)
-                for one in (agent.aiq, agent.mean, agent.apti, agent.capability,
-                            agent.normalised_generality, agent.coherence)
+                "-" if one.value is None else interval(one)
+                for one in _measures(agent).values()
             ),
             int(agent.episodes.sum()),
         )
         for agent in ranking.agents
     ]  # fmt: skip
-    columns = (
-        "policy", "AIQ", "mean", "APTI", "capability", "generality", "coherence", "episodes"
-    )  # fmt: skip
+    columns = ("policy", *_measures(ranking.agents[0]), "episodes")
     where = f"{ranking.side}, {ranking.difficulty}" if ranking.difficulty else ranking.side
     title = f"agents in {ranking.k} dimensions ({where}) [95 % interval]"
     print_table(title, columns, rows, right=(7,))
@@ -121,14 +120,60 @@ def _print(ranking: Ranking) -> None:
 
 
 def _doubts(ranking: Ranking) -> dict[str, list[str]]:
-    """Why numbers of policies have no interval, or one not to be relied on."""
+    """Why numbers of policies are missing, have no interval, or one not to be relied on."""
+    from robo_eval.core.names import listing
+
     found: dict[str, list[str]] = {}
     for agent in ranking.agents:
-        numbers = (agent.aiq, agent.mean, agent.apti, agent.capability, agent.coherence)
-        for reason in dict.fromkeys(one.reason for one in numbers if one.value is not None):
+        numbers = _measures(agent)
+        lacking: dict[str | None, list[str]] = {}  # by reason; why there is no AIQ stands above
+        for name, one in numbers.items():
+            if one.value is None and name != "AIQ":
+                lacking.setdefault(one.reason, []).append(name)
+        said = [one.reason for one in numbers.values() if one.value is not None]
+        said += [f"no {listing(names)}: {reason}" for reason, names in lacking.items()]
+        for reason in dict.fromkeys(said):
             if reason is not None:
                 found.setdefault(reason, []).append(agent.policy)
     return found
+
+
+def _measures(agent: RankedAgent) -> dict[str, Estimate]:
+    return {
+        "AIQ": agent.aiq,
+        "mean": agent.mean,
+        "APTI": agent.apti,
+        "capability": agent.capability,
+        "generality": agent.normalised_generality,
+        "coherence": agent.coherence,
+    }
+
+
+def _print_sides(rankings: Sequence[Ranking]) -> None:
+    """AIQ and mean of each side beside each other, where agents were played on several."""
+    from robo_eval.cli.summary import interval
+
+    for difficulty in dict.fromkeys(one.difficulty for one in rankings):
+        sides = {one.side: one for one in rankings if one.difficulty == difficulty}
+        if len(sides) < 2:
+            continue
+        of = {(side, a.policy): a for side, one in sides.items() for a in one.agents}
+        shown = [(what, side) for what in ("AIQ", "mean") for side in sides]
+        rows = [
+            (
+                policy,
+                *(
+                    "-" if agent is None or (one := _measures(agent)[what]).value is None
+                    else interval(one)
+                    for what, side in shown
+                    for agent in [of.get((side, policy))]
+                ),
+            )
+            for policy in dict.fromkeys(policy for _, policy in of)
+        ]  # fmt: skip
+        where = f" ({difficulty})" if difficulty else ""
+        columns = ("policy", *(f"{what}, {side}" for what, side in shown))
+        print_table(f"sides beside each other{where} [95 % interval]", columns, rows)
 
 
 def _about(agent: RankedAgent) -> str:

@@ -161,8 +161,6 @@ def tests_of(suite: Suite) -> list[Test]:
         for entry in suite.sets
     ]
     labelled = [one.build() for one in sets]
-    for made in labelled:
-        _check_enough(suite, made)
     widest = max([one.outputs for one in labelled] + ([first.outputs] if first else []), default=0)
     for own, made in zip(sets, labelled, strict=True):
         is_narrow = made.outputs < widest
@@ -182,15 +180,6 @@ def _check_trainers(suite: Suite) -> None:
             " cannot learn; use trainer cloning or es"
         )
     check_library()
-
-
-def _check_enough(suite: Suite, made: Labelled) -> None:
-    for section, wanted in (("pool", suite.pool.episodes), ("learner", suite.learner.episodes)):
-        if wanted > len(made.test):
-            raise InputError(
-                f"{section}: episodes is {wanted}; {made.name} has {len(made.test)} examples to"
-                " judge by, and none counts twice"
-            )
 
 
 _POLICIES: dict[str, Policy] = {}

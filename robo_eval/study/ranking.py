@@ -17,7 +17,6 @@ from robo_eval.analysis.arrays import (
     bootstrap_name,
     percentiles,
     resampled_means,
-    why_few_seeds,
 )
 from robo_eval.analysis.coherence import auc, auc_interval
 from robo_eval.analysis.panel import item_difficulty, members_among
@@ -287,17 +286,16 @@ def _mean(own: Played, seed: int) -> Estimate:
     rows = own.episodes
     if own.seeds is not None:
         drawn = resampled_means(rows, _RESAMPLES, seed, own.seeds).mean(axis=1)
-        low, high = percentiles(drawn, _LEVEL, own.seeds)
-        is_flat = np.ptp(drawn) == 0.0
+        low, high, reason = percentiles(drawn, _LEVEL, own.seeds)
         return Estimate(
             value=float(_means(own).mean()),
-            low=None if is_flat else low,
-            high=None if is_flat else high,
+            low=low,
+            high=high,
             level=_LEVEL,
             n=sum(map(len, rows)),
             method=bootstrap_name("tests", own.seeds),
             unit="ratio",
-            reason=why_few_seeds(own.seeds) or ("all seeds do alike" if is_flat else None),
+            reason=reason,
         )
     found = stratified_mean_interval(rows, over="these", level=_LEVEL, seed=seed)
     return Estimate(
@@ -316,14 +314,18 @@ def _apti(own: Played, baseline: str, group: Group, seed: int) -> Estimate:
             reason=f"the baseline {baseline} was not played {where}", unit="ratio", n=n
         )
     value = _mean_apti(_means(own)[None], _means(other)[None])[0]
+    if other is own and np.isfinite(value):
+        return Estimate(
+            value=0.5, low=0.5, high=0.5, level=_LEVEL, n=n, method="exact", unit="ratio"
+        )
     labels = None if own.seeds is None or other.seeds is None else own.seeds + other.seeds
     drawn = _mean_apti(*_drawn_beside(own, other, labels, seed))
     if not np.isfinite(value):
         return Estimate.missing(reason="it and the baseline are 0 everywhere", unit="ratio", n=n)
-    low, high = percentiles(drawn, _LEVEL, labels)
+    low, high, reason = percentiles(drawn, _LEVEL, labels)
     return Estimate(
         value=float(value), low=low, high=high, level=_LEVEL, n=n,
-        method=bootstrap_name("tests", labels), unit="ratio", reason=why_few_seeds(labels),
+        method=bootstrap_name("tests", labels), unit="ratio", reason=reason,
     )  # fmt: skip
 
 

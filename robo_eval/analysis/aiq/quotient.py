@@ -19,7 +19,6 @@ from robo_eval.analysis.arrays import (
     episode_seeds,
     percentiles,
     resampled_means,
-    why_few_seeds,
 )
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.estimate import Estimate
@@ -134,7 +133,7 @@ def quotient_interval(
     labels = episode_seeds(seeds, rows)
     drawn = resampled_means(rows, resamples, seed, labels)
     values = [_quotient(suite, one, full).aiq for one in drawn]
-    low, high = percentiles(np.array(values), level, labels)
+    low, high, reason = percentiles(np.array(values), level, labels)
     fewest = min(map(len, rows))
     means = np.array([row.mean() for row in rows])
     return Estimate(
@@ -145,7 +144,7 @@ def quotient_interval(
         n=sum(map(len, rows)),
         method=bootstrap_name("tests", labels),
         unit="ratio",
-        reason=why_few_seeds(labels) or (None if fewest >= LEAST_EPISODES else _few(fewest)),
+        reason=reason or (None if fewest >= LEAST_EPISODES else _few(fewest)),
     )
 
 

@@ -353,14 +353,6 @@ def test_what_is_no_folder_is_refused(tiny, tmp_path):
         study_of(tiny, tmp_path / "file").prepare()
 
 
-def test_no_example_of_a_set_is_judged_by_twice(tiny, tmp_path):
-    tiny |= {"tasks": [], "sets": [{"set": "digits"}, {"set": "digits", "name": "b"}]}
-    for section in ("pool", "learner"):
-        bad = tiny | {section: {**tiny[section], "episodes": 360}}
-        with pytest.raises(InputError, match=f"{section}: episodes is 360; digits has 359 ex"):
-            study_of(bad, tmp_path)
-
-
 def test_a_full_disk_loses_nothing_that_was_kept(tmp_path):
     with Results(tmp_path / "r.db") as results:
         results.put("first", "what", {"seconds": 1.0})
