@@ -14,7 +14,7 @@ from robo_eval.study.content import environment_digest
 from robo_eval.study.domain import Domain, Labelled, Task
 from robo_eval.study.dqn import check_library
 from robo_eval.study.measure import check_alike
-from robo_eval.study.sets import load_set, set_digest
+from robo_eval.study.sets import as_labelled, load_set, set_digest
 from robo_eval.study.suite import Suite, SuiteSet, SuiteTask
 
 
@@ -28,6 +28,7 @@ class TaskTest:
         kwargs: All keywords of `gymnasium.make`.
         content: SHA-256 of what the environment is.
         expert: Whom networks learn from; None while it is not known.
+        seed: Of the examples, if the task is made a set of labelled ones.
     """
 
     name: str
@@ -35,11 +36,13 @@ class TaskTest:
     kwargs: Mapping[str, Any]
     content: str
     expert: PolicyPlan | None = None
+    seed: int = 0
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that results depend on, ready for JSON; its name is not among it."""
-        return {
+        count = self.task.labelled
+        return ({} if count is None else {"labelled": count, "seed": self.seed}) | {
             "env": self.task.env,
             "kwargs": dict(self.kwargs),
             "content": self.content,
@@ -62,6 +65,16 @@ class TaskTest:
     def with_expert(self, place: int | None) -> TaskTest:
         """The same with the expert of this place among those it may have; None is none yet."""
         return replace(self, expert=None if place is None else self.experts[place])
+
+    @property
+    def is_played(self) -> bool:
+        """Whether networks play it, and do not label what an expert saw."""
+        return self.task.labelled is None
+
+    def domain(self) -> Domain:
+        """What networks learn and are judged by."""
+        count = self.task.labelled
+        return self.build() if count is None else as_labelled(self.build(), count, seed=self.seed)
 
     def build(self, expert: PolicyPlan | None = None) -> Task:
         """The test with an expert: the one given, else its own, else the first one."""
@@ -97,6 +110,7 @@ class SetTest:
 
     experts = ()
     expert_name = "labels"
+    is_played = False
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -108,6 +122,10 @@ class SetTest:
     def with_expert(self, _place: int | None) -> SetTest:
         """The same: there is nobody to choose."""
         return self
+
+    def domain(self) -> Domain:
+        """What networks learn and are judged by."""
+        return self.build()
 
     def build(self) -> Labelled:
         """The set."""
@@ -143,7 +161,7 @@ def tests_of(suite: Suite) -> list[Test]:
     first: Domain | None = None
     for task in suite.tasks:
         for name, kwargs in task.combinations():
-            test = TaskTest(name=name, task=task, kwargs=kwargs, content="")
+            test = TaskTest(name=name, task=task, kwargs=kwargs, content="", seed=suite.seed)
             for expert in task.experts:
                 loaded(expert)
             built = test.build()
@@ -174,6 +192,12 @@ def tests_of(suite: Suite) -> list[Test]:
 def _check_trainers(suite: Suite) -> None:
     if "dqn" not in (suite.pool.trainer, suite.learner.trainer):
         return
+    for task in suite.tasks:
+        if task.labelled is not None:
+            raise InputError(
+                f"tasks: {task.env} is labelled, which makes it a set of examples, which dqn cannot"
+                " learn; use trainer cloning or es"
+            )
     if suite.sets:
         raise InputError(
             f"sets: {suite.sets[0].name or suite.sets[0].set} is a set of examples, which dqn"

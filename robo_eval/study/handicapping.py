@@ -287,7 +287,7 @@ def _lesson(test: Test, count: int, seed: int) -> Lesson:
     key = f"{digest(test.identity)} {count} {seed}"
     if key not in _LESSONS:
         _LESSONS.clear()
-        _LESSONS[key] = lesson(test.build(), count, seed=seed)
+        _LESSONS[key] = lesson(test.domain(), count, seed=seed)
     return _LESSONS[key]
 
 

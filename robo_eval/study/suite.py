@@ -38,6 +38,9 @@ class SuiteTask(Section):
     """Episode returns that are performance 0 and 1; to be given for environments of others."""
     wander: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
     """How often something else is done than the expert says while it is watched."""
+    labelled: Positive | None = None
+    """So many examples of what the expert does become a set of labelled ones, and networks are
+    judged by the share of others that they label as the expert does. None lets them play."""
     observed: tuple[Count, Count] | None = None
     """First number of the observation that networks see, and the one after the last."""
 

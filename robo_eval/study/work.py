@@ -15,8 +15,9 @@ from robo_eval.analysis.aiq import observation_entropy
 from robo_eval.core.canonical import digest
 from robo_eval.study import measure
 from robo_eval.study.domain import Domain, Task
-from robo_eval.study.entries import SetTest, TaskTest, Test, loaded
+from robo_eval.study.entries import TaskTest, Test, loaded
 from robo_eval.study.measure import Lesson
+from robo_eval.study.sets import as_labelled
 from robo_eval.study.suite import LearnerSection, PoolSection, Suite, Training
 
 Kind = Literal["expert", "entropy", "pool", "alone", "mixture"]
@@ -80,7 +81,7 @@ def main_jobs(suite: Suite, tests: list[Test]) -> Iterator[Job]:
     pool, learner = suite.pool, suite.learner
     watched = learner.model_copy(update={"episodes": suite.entropy_episodes})
     for test in tests:
-        if isinstance(test, TaskTest):
+        if test.is_played:
             yield _job("entropy", suite, watched, test)
         for chunk in range(-(-pool.policies // CHUNK)):
             yield _job("pool", suite, pool, test, number=chunk)
@@ -129,19 +130,21 @@ def _expert(job: Job) -> dict[str, Any]:
     plan = LearnerSection(examples=_TRIED, steps=_TRIED)
     network = measure.learner(few, few, plan, 1.0, 0, seed=job.seed)
     step_s = (time.perf_counter() - started) / _TRIED
-    if isinstance(test, SetTest):
-        started = time.perf_counter()
-        measure.performance(domain, network, episodes, seed=job.seed)
-        durations = [(time.perf_counter() - started) / episodes]
-        # The labels are the expert, which is never wrong.
-        played = [np.ones(1)]
-    else:
-        played, durations = [], []
+    # The labels of a set are its expert, which is never wrong.
+    played, durations = [np.ones(1)], []
+    if isinstance(test, TaskTest):
+        played = []
         for one in test.task.experts:
             started = time.perf_counter()
             seed = measure.played_seed(job.seed)
             played.append(test.build(one).expert_performances(episodes, seed=seed))
             durations.append((time.perf_counter() - started) / episodes)
+    if not test.is_played:
+        if isinstance(domain, Task):
+            domain = as_labelled(domain, _TRIED, seed=job.seed)
+        started = time.perf_counter()
+        measure.performance(domain, network, episodes, seed=job.seed)
+        durations = [(time.perf_counter() - started) / episodes]
     return {
         "performances": [one.tolist() for one in played],
         "best": best_expert(played),
@@ -270,7 +273,7 @@ def _lesson(test: Test, count: int, seed: int, *, stream: int = 0) -> Lesson:
     identity = digest(test.identity)
     key = f"{identity} {count} {seed} {stream}"
     if identity not in _DOMAINS:
-        _DOMAINS[identity] = test.build()
+        _DOMAINS[identity] = test.domain()
     if key not in _LESSONS:
         _LESSONS[key] = measure.lesson(_DOMAINS[identity], count, seed=seed, stream=stream)
     return _LESSONS[key]

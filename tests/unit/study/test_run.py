@@ -247,6 +247,32 @@ def test_sets_and_their_changes_are_tests_as_well(tiny, tmp_path):
     assert json.loads((tmp_path / "study.json").read_text())["tests"][0]["entropy_bits"] is None
 
 
+def test_a_task_may_be_made_a_set_of_what_its_expert_does(tiny, tmp_path):
+    played = study_of(tiny, tmp_path / "played")
+    tiny["tasks"][0]["labelled"] = 300
+    tiny["pool"] |= {"episodes": 100}
+    tiny["learner"] |= {"episodes": 100}
+    study = study_of(tiny, tmp_path / "labelled")
+    outcome = study.run()
+    assert {job.kind for job in jobs_of(study)} == {"pool", "alone", "mixture"}
+    assert np.isnan(outcome.measured.entropies).all()
+    # Of 100 examples.
+    shares = 100 * outcome.measured.performances
+    assert np.allclose(shares, np.round(shares))
+    assert outcome.measured.experts == ["balancer", "balancer"]
+    # What a task is made of is the same; what is judged is not.
+    one, other = played.tests[0].identity, study.tests[0].identity
+    assert other == one | {"labelled": 300, "seed": tiny["seed"], "expert": other["expert"]}
+
+
+def test_labels_follow_from_the_seed(tiny, tmp_path):
+    tiny["tasks"][0]["labelled"] = 200
+    first, again = (study_of(tiny, tmp_path).tests[0].domain() for _ in range(2))
+    other = study_of(tiny | {"seed": 9}, tmp_path).tests[0].domain()
+    assert np.array_equal(first.train.observations, again.train.observations)
+    assert not np.array_equal(first.train.observations, other.train.observations)
+
+
 # Bad input -------------------------------------------------------------------------------------
 
 

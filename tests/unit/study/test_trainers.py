@@ -117,6 +117,9 @@ def test_sets_are_not_learned_by_deep_q_learning():
     )
     with pytest.raises(InputError, match="digits is a set of examples, which dqn cannot learn"):
         tests_of(suite)
+    task = suite.tasks[0].model_copy(update={"labelled": 100})
+    with pytest.raises(InputError, match="is labelled, which makes it a set of examples, which dq"):
+        tests_of(suite.model_copy(update={"tasks": (task,), "sets": ()}))
 
 
 @pytest.mark.skipif(
