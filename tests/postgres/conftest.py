@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import tempfile
 import time
 import uuid
@@ -36,7 +34,7 @@ class Server:
         family = [postmaster, *postmaster.children(recursive=True)]
         for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):
-                os.kill(process.pid, signal.SIGKILL)
+                process.kill()
         psutil.wait_procs(family, timeout=20)
 
     def start(self) -> None:
