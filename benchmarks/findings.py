@@ -404,6 +404,12 @@ def dimensions(read: Read) -> Finding:
 
 def entropies(read: Read) -> Finding:
     """Entropy beside complexity."""
+    if np.isnan(read.outcome.measured.entropies).any():
+        return Finding(
+            claim="entropy falls while complexity rises",
+            ours="not measured: of sets of examples nobody sees anything by acting",
+            repeated="not shown",
+        )
     rho = spearmanr(read.outcome.measured.entropies, [one.area for one in read.outcome.curves])
     return Finding(
         claim="entropy falls while complexity rises",
