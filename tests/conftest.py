@@ -124,6 +124,7 @@ def _invented_ranking(outcome: Any, side: str, rng: Any) -> Any:
 
     from robo_eval.analysis.acc import AccTable
     from robo_eval.analysis.acc.trial import AccRow
+    from robo_eval.analysis.coherence import coherence
     from robo_eval.core.estimate import Estimate
     from robo_eval.study.ranking import Disagreement, RankedAgent, Ranking
 
@@ -153,6 +154,7 @@ def _invented_ranking(outcome: Any, side: str, rng: Any) -> Any:
                 by_k={2: 0.5, 3: 0.4} if is_whole else {},
                 capability=known(0.4) if side == "sim" else missing,
                 normalised_generality=known(0.3) if side == "sim" else missing, coherence=value,
+                evenness=coherence(performances, domains=tests) if is_whole else None,
                 characteristic=row if side == "sim" else None,
             )
         )  # fmt: skip

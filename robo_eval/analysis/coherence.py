@@ -12,8 +12,8 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -89,6 +89,19 @@ class Coherence:
     weakest: str
     step: float
     bottlenecks: tuple[Bottleneck, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the curve as plain data for JSON."""
+        return {
+            "area": self.area,
+            "means": {f"{p:g}": value for p, value in self.means.items()},
+            "floor": self.floor,
+            "n_floored": self.n_floored,
+            "contrast_area": self.contrast_area,
+            "weakest": self.weakest,
+            "step": self.step,
+            "bottlenecks": [asdict(one) for one in self.bottlenecks],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

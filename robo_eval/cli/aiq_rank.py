@@ -110,6 +110,7 @@ def _print(ranking: Ranking) -> None:
     where = f"{ranking.side}, {ranking.difficulty}" if ranking.difficulty else ranking.side
     title = f"agents in {ranking.k} dimensions ({where}) [95 % interval]"
     print_table(title, columns, rows, right=(7,))
+    _print_evenness(ranking)
     for agent in ranking.agents:
         say(_about(agent))
     for disagreement in ranking.disagreements:
@@ -147,6 +148,25 @@ def _measures(agent: RankedAgent) -> dict[str, Estimate]:
         "generality": agent.normalised_generality,
         "coherence": agent.coherence,
     }
+
+
+def _print_evenness(ranking: Ranking) -> None:
+    """Generalised means over tests, and which test holds each agent back."""
+    known = [(agent.policy, agent.evenness) for agent in ranking.agents if agent.evenness]
+    if not known:
+        return
+    first = known[0][1]
+    rows = []
+    for policy, one in known:
+        most = one.bottlenecks[0]
+        means = [f"{value:.2f}" for value in one.means.values()]
+        rows.append((policy, *means, one.weakest, f"{most.domain} +{most.gain:.3f}"))
+    columns = (
+        "policy", *(f"p = {p:g}" for p in first.means), "weakest",
+        f"{100 * first.step:.0f} points more add most in",
+    )  # fmt: skip
+    title = f"coherence: means over tests by exponent p, scores of at least {first.floor:g}"
+    print_table(title, columns, rows, right=range(1, 1 + len(first.means)))
 
 
 def _print_sides(rankings: Sequence[Ranking]) -> None:

@@ -18,7 +18,7 @@ from robo_eval.analysis.arrays import (
     percentiles,
     resampled_means,
 )
-from robo_eval.analysis.coherence import auc, auc_interval
+from robo_eval.analysis.coherence import Coherence, auc, auc_interval, coherence
 from robo_eval.analysis.panel import item_difficulty, members_among
 from robo_eval.analysis.panel import warnings as panel_warnings
 from robo_eval.analysis.panel.items import TASK
@@ -63,6 +63,8 @@ class RankedAgent:
         capability: Difficulty up to which it gets, by the reference panel; see `analysis.acc`.
         normalised_generality: In [-1, 1].
         coherence: Area under the curve of generalised means over tests; see `analysis.coherence`.
+        evenness: The curve that `coherence` is the area of, and which tests hold it back; None if a
+            test has no episode.
         characteristic: Its agent characteristic curve; None if the items have no difficulty, or it
             is one of the panel that says how difficult they are.
         coverage: Scored episodes out of those that were begun; None if that is not known.
@@ -80,6 +82,7 @@ class RankedAgent:
     capability: Estimate
     normalised_generality: Estimate
     coherence: Estimate
+    evenness: Coherence | None
     characteristic: AccRow | None
     coverage: Coverage | None = None
 
@@ -93,6 +96,7 @@ class RankedAgent:
             "episodes": self.episodes.tolist(),
             **{name: getattr(self, name).as_dict() for name in named},
             "by_k": {str(k): value for k, value in self.by_k.items()},
+            "evenness": None if self.evenness is None else self.evenness.as_dict(),
             "coverage": None if self.coverage is None else self.coverage.as_dict(),
         }
 
@@ -274,6 +278,7 @@ def _agent(
         performances=_means(own),
         episodes=np.array([len(one) for one in rows]),
         **found,
+        evenness=None if lacking else coherence(_means(own), domains=names),
         by_k={} if lacking else {k: one.aiq for k, one in around(suite, _means(own)).items()},
         capability=row.capability if row else no_curve,
         normalised_generality=row.normalised_generality if row else no_curve,

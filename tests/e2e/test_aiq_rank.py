@@ -73,6 +73,7 @@ def test_agents_are_ranked_for_each_difficulty_and_all_together(quick_cli, study
     assert told.code == 0, told.err
     assert told.out.count("agents in 2 dimensions (sim, ") == 3
     assert "APTI is beside random" in told.out
+    assert told.out.count("coherence: means over tests by exponent p") == 3
     assert "balancer" in page.read_text()
     result = json.loads(quick_cli("aiq", "rank", study, trial, "--out", page, "--json").out)
     groups = {one["difficulty"]: one for one in result["rankings"]}
@@ -87,6 +88,8 @@ def test_agents_are_ranked_for_each_difficulty_and_all_together(quick_cli, study
             assert agent["mean"]["value"] == pytest.approx(np.mean(wanted))
             assert 0.0 <= agent["aiq"]["low"] <= agent["aiq"]["value"] <= agent["aiq"]["high"] <= 1
             assert agent["capability"]["value"] is not None
+            weakest = int(np.argmin(agent["performances"]))
+            assert agent["evenness"]["weakest"] == f"level {(0, 1, 9)[weakest]}"
     assert json.loads((study / "ranking.json").read_text()) == result
     assert groups["medium"]["agents"][0]["episodes"] == [4, 4, 4]
     # Level 0 has no difficulty: its seeds are the same episodes, and count once.

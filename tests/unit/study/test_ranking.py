@@ -62,6 +62,21 @@ def test_intervals_hold_the_value_and_narrow_with_episodes():
         assert (few.n, many.n) == (12, 1200)
 
 
+def test_what_holds_an_agent_back_is_named():
+    """facts: scores 0.8, 0.8 and 0.2."""
+    agent = Played(policy="a", episodes=[np.full(4, 0.8), np.full(4, 0.8), np.full(4, 0.2)])
+    found_evenness = found(ranking(agent), "a").as_dict()["evenness"]
+    assert found_evenness["area"] == pytest.approx(0.50250934, abs=1e-6)
+    wanted = {"1": 0.6, "0.5": 0.55555556, "0": 0.50396842, "-0.5": 0.45, "-1": 0.4}
+    assert found_evenness["means"] == pytest.approx(wanted, abs=1e-6)
+    assert found_evenness["weakest"] == "three"
+    first, *others = found_evenness["bottlenecks"]
+    assert (first["domain"], first["score"]) == ("three", 0.2)
+    assert all(first["gain"] > one["gain"] > 0.0 for one in others)
+    lacking = Played(policy="b", episodes=[np.ones(4), np.ones(4), np.zeros(0)])
+    assert found(ranking(agent, lacking), "b").as_dict()["evenness"] is None
+
+
 def test_the_baseline_scores_one_half_without_any_width():
     result = ranking(even("random", 0.2, 0.3, 0.4), even("a", 0.6, 0.9, 0.4))
     assert result.baseline == "random"
