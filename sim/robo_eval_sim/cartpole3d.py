@@ -32,9 +32,10 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.pole import has_fallen
 from robo_eval.core.sources import sources
 from robo_eval.core.trajectory import Trajectory
+from robo_eval_sim.draws import Drawn, Starts
 from robo_eval_sim.novelty import Effect, Novelty, load_level
 from robo_eval_sim.physics import LEVEL_0, Physics
-from robo_eval_sim.start import Row, Start, Starts, Vector3
+from robo_eval_sim.start import Row, Start, Vector3
 from robo_eval_sim.state import GivenState, physical_fields, read_state, write_history
 from robo_eval_sim.world import World, give_back, take_world
 
@@ -123,6 +124,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         self.action_space = spaces.Discrete(len(PUSHES))
         self._blanks = _blank_observations(self._profile)
         self._no_novelty = self._novelty({})
+        self._is_level_0 = self._level.number == 0
         self._world: World | None = None
         self._tick = 0
         self._is_running = False
@@ -170,7 +172,13 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         if given is not None and given.actions is not None:
             row = self._restore(given)
         else:
-            row = self._begin(*self._draw(given, is_fresh=seed is not None))
+            # Drawn in any case, so that what follows does not depend on a given state.
+            drawn = self._starts.take(self.np_random, seed is not None)
+            if self._is_level_0 and given is None:
+                begin, force, _, frame = drawn
+                row = self._begin((begin, force, 0), self._no_novelty, frame)
+            else:
+                row = self._begin(*self._adapt(drawn, given))
         x, y = row[4], row[5]
         self._is_running = self._tick < EPISODE_TICKS and (
             x * x + y * y < _SURELY_UP or not has_fallen(x, y, row[6], row[7])
@@ -301,29 +309,25 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         state = options.get("state")
         return None if state is None else read_state(state, self._profile)
 
-    def _draw(
-        self, given: GivenState | None, *, is_fresh: bool
-    ) -> tuple[_Origin, Novelty, _Frame | None]:
-        """The start of an episode, its novelty, and what is known of the pole."""
-        # Drawn in any case, so that what follows does not depend on a given state.
-        row, force, level_seed, drawn_frame = self._starts.take(self.np_random, is_fresh=is_fresh)
+    def _adapt(self, drawn: Drawn, given: GivenState | None) -> tuple[_Origin, Novelty]:
+        """What an episode that was drawn at level 0 is at this level or from a given state."""
+        row, force, level_seed, _ = drawn
         origin: _Origin = (row, force, 0)
-        frame: _Frame | None = drawn_frame
         if given is not None:
-            frame, origin = None, (given.start.row, None, given.start.tick)
+            origin = given.start.row, None, given.start.tick
             if given.novelty is not None:
-                return origin, self._read_novelty(given), None
-        if self._level.number == 0:
-            return origin, self._no_novelty, frame
+                return origin, self._read_novelty(given)
+            if self._is_level_0:
+                return origin, self._no_novelty
         # A generator of its own, so that a level that draws more does not shift the starts.
         rng = np.random.default_rng(level_seed)
         start = Start.from_row(*origin)
-        drawn = self._novelty(
+        novelty = self._novelty(
             self._level.sample(self._difficulty, self._profile, rng, balls=len(start.balls))
         )
         if given is None:
-            self._level.arrange(start, drawn, rng, balls=self._balls)
-        return (start.row, start.cart_force, start.tick), drawn, None
+            self._level.arrange(start, novelty, rng, balls=self._balls)
+        return (start.row, start.cart_force, start.tick), novelty
 
     def _novelty(self, parameters: Mapping[str, Any]) -> Novelty:
         return Novelty(
@@ -351,8 +355,9 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         row, force, self._tick = origin
         self._actions = []
         self._is_forced = False
-        physics, capacity = self._physics(drawn), int(row[BALL_COUNT])
+        physics, capacity = LEVEL_0, int(row[BALL_COUNT])
         if drawn is not self._no_novelty:
+            physics = self._level.physics(drawn)
             capacity = min(capacity + physics.pool - LEVEL_0.pool, self._slots)
         world.prepare(physics, capacity, self._is_visible, row[BALL_COUNT] > _CROWD)
         world.place(row, frame)
@@ -360,7 +365,7 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         if force is None:
             return world.row
         # The reference lets one tick pass before the first observation.
-        world.push_cart((*force, 0.0))
+        world.push_cart((force[0], force[1], 0.0))
         if effect is not None:
             effect.push(-1)
         return world.tick()

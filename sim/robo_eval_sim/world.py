@@ -50,6 +50,7 @@ _LINKS: Final = (_CART, _POLE)
 _UPRIGHT: Final = (0.0, 0.0, 0.0, 1.0)
 _STILL: Final = (0.0, 0.0, 0.0)
 _FRAME: Final = bullet.WORLD_FRAME
+_restore: Final = bullet.restoreState
 _push: Final = bullet.applyExternalForce
 _put: Final = bullet.resetBasePositionAndOrientation
 _throw: Final = bullet.resetBaseVelocity
@@ -142,7 +143,7 @@ class World:
             # A number that is not finite would survive in the engine's caches.
             and math.isfinite(sum(self.row))
         ):
-            bullet.restoreState(self._snapshot, physicsClientId=self._client)
+            _restore(self._snapshot, physicsClientId=self._client)
         else:
             self._build(physics, max(balls, physics.pool), is_visible=is_visible)
         if physics is not self.physics:

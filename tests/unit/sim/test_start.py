@@ -12,7 +12,8 @@ from scipy import stats
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Profile
-from robo_eval_sim.start import Start, Starts, draw_starts, pole_frame
+from robo_eval_sim.draws import Starts, draw_start
+from robo_eval_sim.start import Start, pole_frame
 from robo_eval_sim.state import read_state, write_history
 
 DRAWS = 3000
@@ -135,14 +136,27 @@ def test_first_observation_comes_after_one_hidden_tick(make: Callable) -> None:
     assert env.unwrapped.get_state()["tick"] == 0
 
 
-def test_later_starts_are_what_the_generator_gives() -> None:
+@pytest.mark.parametrize("balls", [None, 0, 1, 4, 20])
+@pytest.mark.parametrize("profile", list(Profile))
+def test_starts_drawn_together_are_those_drawn_alone(profile: Profile, balls: int | None) -> None:
+    """Bit for bit, and those whose balls must be drawn again as well."""
     rng, same = np.random.default_rng(1), np.random.default_rng(1)
-    draws = Starts(0)
-    count = 1 + 2 + 4 + 8 + 16 + 32 + 64 + 64  # as they are drawn
-    taken = [draws.take(rng, is_fresh=index == 0) for index in range(count)]
-    given = draw_starts(same, same.random((len(taken), 11)), balls=0)
-    assert sorted(taken) == sorted(given)
-    assert len(set(taken)) == len(taken)
+    draws = Starts(balls, profile)
+    clearance = 1.0 if profile is Profile.PAPER else 0.0
+    size = 11 + 9 * (4 if balls is None else balls)
+    first = draws.take(rng, is_fresh=True)
+    assert first == draw_start(same, same.random(size).tolist(), balls=balls, clearance=clearance)
+    drawn = {first}
+    for count in (16, 32, 64, 128, 256, 256):
+        u = same.random((size, count))
+        alone = [
+            draw_start(same, column.tolist(), balls=balls, clearance=clearance) for column in u.T
+        ]
+        taken = [draws.take(rng, is_fresh=False) for _ in range(count)]
+        assert taken == alone[::-1]
+        drawn.update(taken)
+    assert len(drawn) == 753
+    assert rng.random() == same.random()
 
 
 def test_another_generator_or_seed_leaves_nothing_of_the_last() -> None:
@@ -152,7 +166,7 @@ def test_another_generator_or_seed_leaves_nothing_of_the_last() -> None:
     for _ in range(4):
         draws.take(one, is_fresh=False)
     other = draws.take(two, is_fresh=False)
-    assert [other] == draw_starts(two, np.random.default_rng(2).random((1, 11)), balls=0)
+    assert other == Starts(0).take(np.random.default_rng(2))
     assert draws.take(np.random.default_rng(1)) == first
 
 
