@@ -29,7 +29,6 @@ from robo_eval_sim.start import (
     POLE_RATE_RAD_S,
     Row,
     Vector3,
-    ball_position,
     pole_frame,
 )
 
@@ -37,7 +36,7 @@ _HEAD: Final = 11
 _PER_BALL: Final = 9
 _ROW: Final = 9
 """Where a start's row begins among what is drawn together."""
-_FEWEST, _MOST = 16, 256
+_FEWEST, _MOST = 64, 512
 """Starts drawn at a time."""
 _TRIES: Final = 1000
 
@@ -90,7 +89,7 @@ class Starts:
         if not self._left:
             u = rng.random((_HEAD + _PER_BALL * self._most, self._at_once))
             self._table = _draw_starts(rng, u, self._balls, self._clearance)
-            self._left, self._at_once = self._at_once, min(2 * self._at_once, _MOST)
+            self._left, self._at_once = self._at_once, min(4 * self._at_once, _MOST)
         self._left -= 1
         force_x, force_y, seed, a, b, c, p, q, r, *row = self._table[self._left].tolist()
         del row[FIRST_BALL + BALL_WIDTH * int(row[BALL_COUNT]) :]
@@ -153,27 +152,40 @@ def _draw_starts(
     balls_drawn = parts[:, :BALL_WIDTH].reshape(-1, u.shape[1])
     drawn = np.concatenate([head, balls_drawn])
     table = np.ascontiguousarray(drawn.T)
-    for start in np.flatnonzero(~_are_clear(drawn[_ROW:], clearance)).tolist():
+    is_bad = _are_bad(drawn[_ROW:], clearance)
+    n, starts = is_bad.nonzero()
+    # Balls come in order: from the end, the first of each start is the one that stays.
+    first = dict(zip(starts[::-1].tolist(), n[::-1].tolist(), strict=True))
+    for start, n in sorted(first.items()):
         placed = table[start, _ROW:].tolist()
         del placed[FIRST_BALL + BALL_WIDTH * int(placed[BALL_COUNT]) :]
-        for i in _clear(rng, placed, clearance):
+        for i in _clear(rng, placed, clearance, FIRST_BALL + BALL_WIDTH * n):
             table[start, _ROW + i : _ROW + i + 3] = placed[i : i + 3]
     return table
 
 
-def _clear(rng: np.random.Generator, row: list[float], clearance: float) -> list[int]:
+def _clear(
+    rng: np.random.Generator, row: list[float], clearance: float, first: int = FIRST_BALL
+) -> list[int]:
     """Draw balls of a row again until they are as `is_clear` wants them.
+
+    Args:
+        rng: Where further numbers come from.
+        row: Numbers of a start; positions in it are changed.
+        clearance: Least distance between the centres of two balls, metres.
+        first: Where in the row the first ball begins that may have to move.
 
     Returns:
         Where the balls that moved are in the row.
     """
     moved = []
-    for i in range(FIRST_BALL, len(row), BALL_WIDTH):
+    for i in range(first, len(row), BALL_WIDTH):
         if _is_clear(row, i, clearance):
             continue
         moved.append(i)
         for _ in range(_TRIES):
-            row[i : i + 3] = ball_position(rng.random(3).tolist())
+            a, b, c = rng.random(3).tolist()
+            row[i : i + 3] = a * _XY[0] + _XY[1], b * _XY[0] + _XY[1], c * _Z[0] + _Z[1]
             if _is_clear(row, i, clearance):
                 break
         else:
@@ -196,8 +208,8 @@ def _is_clear(row: list[float], i: int, clearance: float) -> bool:
     return True
 
 
-def _are_clear(rows: NDArray[np.float64], clearance: float) -> NDArray[np.bool_]:
-    """Whether all balls are as `_is_clear` wants them, for each column of `rows`, shape (N,)."""
+def _are_bad(rows: NDArray[np.float64], clearance: float) -> NDArray[np.bool_]:
+    """Which balls are not as `_is_clear` wants them, shape (B, N) for N columns of `rows`."""
     at = rows[FIRST_BALL:].reshape(-1, BALL_WIDTH, rows.shape[1])[:, :3]
     n = len(at)
     a, b = at[:, 0] - rows[0], at[:, 1] - rows[1]
@@ -205,8 +217,7 @@ def _are_clear(rows: NDArray[np.float64], clearance: float) -> NDArray[np.bool_]
     for j in range(1, n):
         a, b, c = (at[j] - at[:j]).swapaxes(0, 1)
         is_bad[j] |= (a * a + b * b + c * c < clearance * clearance).any(axis=0)
-    is_there = np.arange(n)[:, None] < rows[BALL_COUNT]
-    result: NDArray[np.bool_] = ~(is_bad & is_there).any(axis=0)
+    result: NDArray[np.bool_] = is_bad & (np.arange(n)[:, None] < rows[BALL_COUNT])
     return result
 
 
