@@ -241,7 +241,7 @@ def main() -> None:
     print(f"environment / bare            {best['bare'] / tick:.2f} (goal: at least 0.80)")
     print(f"environment / lean bare       {best['lean'] / tick:.2f}")
     for seeded in (False, True):
-        runs = [reset_in_ticks(20_000, seeded=seeded) for _ in range(3)]
+        runs = [reset_in_ticks(60_000, seeded=seeded) for _ in range(3)]
         median, mean, seconds = (min(run[part] for run in runs) for part in range(3))
         name = "seeded reset" if seeded else "reset, hidden tick included"
         goal = "" if seeded else " (goal: at most 2)"

@@ -36,7 +36,9 @@ _HEAD: Final = 11
 _PER_BALL: Final = 9
 _ROW: Final = 9
 """Where a start's row begins among what is drawn together."""
-_FEWEST, _MOST = 64, 512
+_COUNTED: Final = _ROW + BALL_COUNT
+_BALLS: Final = _ROW + FIRST_BALL
+_FEWEST, _MOST = 64, 1024
 """Starts drawn at a time."""
 _TRIES: Final = 1000
 
@@ -89,11 +91,12 @@ class Starts:
         if not self._left:
             u = rng.random((_HEAD + _PER_BALL * self._most, self._at_once))
             self._table = _draw_starts(rng, u, self._balls, self._clearance)
-            self._left, self._at_once = self._at_once, min(4 * self._at_once, _MOST)
+            self._left, self._at_once = self._at_once, min(2 * self._at_once, _MOST)
         self._left -= 1
-        force_x, force_y, seed, a, b, c, p, q, r, *row = self._table[self._left].tolist()
-        del row[FIRST_BALL + BALL_WIDTH * int(row[BALL_COUNT]) :]
-        return tuple(row), (force_x, force_y), int(seed), ((a, b, c), (p, q, r))
+        drawn = self._table[self._left].tolist()
+        row = drawn[_ROW : _BALLS + BALL_WIDTH * int(drawn[_COUNTED])]
+        up, turning = drawn[3:6], drawn[6:9]
+        return tuple(row), (drawn[0], drawn[1]), int(drawn[2]), (tuple(up), tuple(turning))
 
 
 def draw_start(

@@ -147,7 +147,7 @@ def test_starts_drawn_together_are_those_drawn_alone(profile: Profile, balls: in
     first = draws.take(rng, is_fresh=True)
     assert first == draw_start(same, same.random(size).tolist(), balls=balls, clearance=clearance)
     drawn = {first}
-    for count in (64, 256, 512, 512):
+    for count in (64, 128, 256, 512, 1024, 1024):
         u = same.random((size, count))
         alone = [
             draw_start(same, column.tolist(), balls=balls, clearance=clearance) for column in u.T
@@ -155,7 +155,7 @@ def test_starts_drawn_together_are_those_drawn_alone(profile: Profile, balls: in
         taken = [draws.take(rng, is_fresh=False) for _ in range(count)]
         assert taken == alone[::-1]
         drawn.update(taken)
-    assert len(drawn) == 1345
+    assert len(drawn) == 3009
     assert rng.random() == same.random()
 
 
