@@ -206,12 +206,12 @@ def _products(
 
 def _dimensions(positive: NDArray[np.float64], k: int | None, share: float) -> int:
     if k is not None:
-        if not 1 <= k <= len(positive):
+        if k % 1 != 0 or not 1 <= k <= len(positive):
             raise InputError(
-                f"k is {k}; the dissimilarities have {len(positive)} dimensions, so it must be from"
-                f" 1 to {len(positive)}"
+                f"k is {k}; the dissimilarities have {len(positive)} dimensions, so it must be a"
+                f" whole number from 1 to {len(positive)}"
             )
-        return k
+        return int(k)
     if not 0.0 < share <= 1.0:
         raise InputError(f"share is {share}; it must be in (0, 1]")
     held = np.cumsum(positive) / positive.sum()

@@ -346,6 +346,7 @@ def test_apti():
         (lambda: space(TABLE, [1, 0, 1]), r"complexities\[1\] is 0.0"),
         (lambda: space(TABLE, [1, 1, 1], k=4), "k is 4; the dissimilarities have 3 dimensions"),
         (lambda: space(TABLE, [1, 1, 1], k=0), "k is 0"),
+        (lambda: space(TABLE, [1, 1, 1], k=2.5), "k is 2.5"),
         (lambda: space(TABLE, [1, 1, 1], d_max=0.5), "d_max is 0.5, and the largest"),
         (lambda: space(TABLE, [1, 1, 1], d_max=0.0), "d_max is 0.0; it must be positive"),
         (lambda: space(TABLE, [1, 1, 1], model="flat"), "model is 'flat'; valid"),
