@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import Arm, EndReason, Side
+from robo_eval.core.kinds import Arm, EndReason, FaultBy, Side
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 def _column(doc: str, *, unit: str = "") -> dict[str, str]:
@@ -66,6 +66,9 @@ class Episode:
     end_detail: str | None = field(
         default=None, metadata=_column("error text, void reason or what was exceeded")
     )
+    fault_by: FaultBy | None = field(
+        default=None, metadata=_column("who a fault was by: policy, setup or time")
+    )
     void_by: str | None = field(default=None, metadata=_column("who declared it void"))
     recovered: bool = field(default=False, metadata=_column("rebuilt after a crash"))
     interventions: int = field(default=0, metadata=_column("human interventions"))
@@ -92,6 +95,19 @@ class Episode:
         default="seed", metadata=_column("seed, state, topic, fixture, operator or unknown")
     )
     operator: str | None = field(default=None, metadata=_column("who ran it; none if automatic"))
+    task_version: str | None = field(
+        default=None, metadata=_column("version its task declares; none if it declares none")
+    )
+    behaviour: str | None = field(
+        default=None,
+        metadata=_column("SHA-256 of how the level behaves in short seeded episodes"),
+    )
+    engine: str | None = field(
+        default=None, metadata=_column("name and version of the physics engine")
+    )
+    numerics: str | None = field(
+        default=None, metadata=_column("name and version of the library of numbers")
+    )
     software: str = field(metadata=_column("robo-eval version and git revision"))
     trace_uri: str | None = field(
         default=None, metadata=_column("trace file, relative to the trial directory")

@@ -71,4 +71,12 @@ class EndReason(StrEnum):
         return self.is_scored or self is EndReason.NO_VERDICT
 
 
+class FaultBy(StrEnum):
+    """Who a fault was by: the policy, the set-up around it, or a limit of time it exceeded."""
+
+    POLICY = "policy"
+    SETUP = "setup"
+    TIME = "time"
+
+
 _UNSCORED = frozenset({EndReason.FAULT, EndReason.VOID, EndReason.LOST, EndReason.NO_VERDICT})

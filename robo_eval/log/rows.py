@@ -20,7 +20,11 @@ from robo_eval.core.names import unknown_name
 GENESIS: Final = "0" * 64
 """What the first row names as the digest of the row before it."""
 
-SINCE: Final[dict[str, int]] = {"profile": 2, "stated_success_probability": 2}
+SINCE: Final[dict[str, int]] = {
+    "profile": 2,
+    "stated_success_probability": 2,
+    **dict.fromkeys(("fault_by", "task_version", "behaviour", "engine", "numerics"), 4),
+}
 """Schema version that added a column; all others are there since version 1."""
 
 CHAIN: Final = ("sequence", "row_form", "previous_sha256", "row_sha256")

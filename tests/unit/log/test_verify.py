@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.manifest import read_manifest, write_manifest
-from robo_eval.log.rows import GENESIS, cells_of, row_digest
+from robo_eval.log.rows import CHAIN, GENESIS, cells_of, row_digest
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.verify import _Check, verify_trial
 
@@ -98,7 +99,7 @@ def cells(trial: TrialDirectory) -> list[tuple[str, int]]:
 def test_every_changed_cell_is_found(finished):
     original = (finished.path / "episodes.db").read_bytes()
     checked = cells(finished)
-    assert len(checked) == 3 * 47
+    assert len(checked) == 3 * (len(COLUMNS) + len(CHAIN))
     for name, row in checked:
         with closing(sqlite3.connect(finished.path / "episodes.db")) as raw:
             (value,) = raw.execute(
