@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from robo_eval.core.episode import COLUMNS
+from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION
 from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason
 from robo_eval.log.export import export_episodes, read_episodes
@@ -60,7 +60,7 @@ def test_other_tools_read_the_exports(mixed, tmp_path):
     types = {name: str(table.schema.field(name).type) for name in ("ticks", "quality", "success")}
     assert types == {"ticks": "int64", "quality": "double", "success": "bool"}
     assert table["start_ns"].to_pylist()[2] == 2**62 + 1
-    assert table.schema.metadata[b"robo_eval.schema_version"] == b"3"
+    assert table.schema.metadata[b"robo_eval.schema_version"] == str(SCHEMA_VERSION).encode()
     assert len(pd.read_csv(tmp_path / "rows.csv")) == 4
 
 
