@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import select
 
+from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval.log.files import explained, write_atomically
@@ -233,7 +234,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     with explained(path, "cannot be read"):
         if path.stat().st_size > _MOST_BYTES:
             raise InputError(f"{path}: is no checkpoint of an incident log: it is too long")
-        data = path.read_bytes()
+        data = door.written(path)
     try:
         values = json.loads(data)
         content, signature = values["checkpoint"], values["signature"]

@@ -17,6 +17,7 @@ from mcap.reader import McapReader, make_reader
 from mcap.records import Channel, Message, Schema
 from mcap.writer import CompressionType, Writer
 
+from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.log.bag_find import find_bags
@@ -155,7 +156,7 @@ def opened(path: Path) -> IO[bytes]:
         TrialDirectoryError: If it cannot be read.
     """
     with explained(path, "cannot be read"):
-        return path.open("rb")
+        return door.opened(path)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from sqlalchemy import select
 
+from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json, file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.log.files import appearing, explained
@@ -176,7 +177,7 @@ def _contents(
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    with explained(path, "cannot be read"), path.open("rb") as file:
+    with explained(path, "cannot be read"), door.opened(path) as file:
         number = 0
         while line := file.readline(MOST_BYTES + 2):
             number += 1

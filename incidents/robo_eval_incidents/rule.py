@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.yaml_form import Section, first_problem
@@ -167,10 +167,10 @@ def read_file(path: Path) -> RuleFile:
         InputError: If it is broken; the message names file and field.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = door.toml_of(door.written(path).decode())
     except (OSError, UnicodeDecodeError) as err:
         raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
-    except (tomllib.TOMLDecodeError, RecursionError) as err:
+    except ValueError as err:
         raise InputError(f"{path}: is no TOML: {' '.join(str(err).split())}") from err
     try:
         return RuleFile.model_validate(data)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
@@ -282,7 +283,7 @@ def _renamed(one: Reported, source_id: str, where: str) -> Reported:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return door.bytes_of(path).decode("utf-8-sig")
     except FileNotFoundError as err:
         raise InputError(f"{path}: no such file of incidents") from err
     except UnicodeDecodeError as err:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from robo_eval.core.canonical import digest
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, foreign
 from robo_eval.core.names import unknown_name
 from robo_eval.core.policy import Policy
 from robo_eval.core.sources import source_of, sources
@@ -120,20 +120,22 @@ def load_policy(
     if not factory:
         return make_agent(name, **keywords)
     where = f"policy {name!r}: factory {factory!r}"
-    made = _call(_find(factory, where), keywords, where)
-    missing = [part for part in ("act", "reset", "digest") if not hasattr(made, part)]
-    if missing:
-        raise InputError(
-            f"{where}: returned a {type(made).__name__} without {', '.join(missing)}; a policy"
-            " has act(observation), reset(seed=...), name and digest"
-        )
-    try:
-        made.name = name
-    except AttributeError as err:
-        raise InputError(f"{where}: the policy's name cannot be set to {name!r}") from err
-    if not isinstance(made, Policy):
-        raise InputError(f"{where}: returned a {type(made).__name__}, which is not a policy")
-    return made
+    with foreign(where, "calling it"):
+        made = _call(_find(factory, where), keywords, where)
+        missing = [part for part in ("act", "reset", "digest") if not hasattr(made, part)]
+        if missing:
+            raise InputError(
+                f"{where}: returned a {type(made).__name__} without {', '.join(missing)}; a policy"
+                " has act(observation), reset(seed=...), name and digest"
+            )
+        try:
+            made.name = name
+        except AttributeError as err:
+            raise InputError(f"{where}: the policy's name cannot be set to {name!r}") from err
+        if not isinstance(made, Policy):
+            raise InputError(f"{where}: returned a {type(made).__name__}, which is not a policy")
+        policy: Policy = made
+    return policy
 
 
 def _find(factory: str, where: str) -> Callable[..., Any]:
@@ -167,16 +169,17 @@ def _import(module_name: str, where: str) -> Any:  # noqa: ANN401 - a module
     if not {"", folder} & set(sys.path):
         # Last, so that a file of the current folder never hides an installed package.
         sys.path.append(folder)
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as err:
-        if err.name and (module_name == err.name or module_name.startswith(f"{err.name}.")):
+    with foreign(where, "importing it"):
+        try:
+            return importlib.import_module(module_name)
+        except ModuleNotFoundError as err:
+            if err.name and (module_name == err.name or module_name.startswith(f"{err.name}.")):
+                raise InputError(
+                    f"{where}: there is no module {err.name!r} on the Python path or in {folder}"
+                ) from err
             raise InputError(
-                f"{where}: there is no module {err.name!r} on the Python path or in {folder}"
+                f"{where}: importing it needs a module that is missing: {err}"
             ) from err
-        raise InputError(f"{where}: importing it needs a module that is missing: {err}") from err
-    except Exception as err:
-        raise InputError(f"{where}: importing it fails: {type(err).__name__}: {err}") from err
 
 
 def _call(factory: Callable[..., Any], keywords: dict[str, Any], where: str) -> Any:  # noqa: ANN401

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from robo_eval.analysis.steadiness import (
     order_deviations,
     start_deviations,
 )
+from robo_eval.core import door
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedIds, planned_ids
@@ -71,14 +71,12 @@ def read_beside(folder: Path, evidence: Evidence) -> Beside:
 
 def _mapping(file: Path) -> dict[str, Any]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = door.bytes_of(file).decode()
     except (OSError, ValueError):
         return {}
-    import yaml
-
     try:
-        found = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
-    except (ValueError, RecursionError, yaml.YAMLError):
+        found = door.json_of(text) if file.suffix == ".json" else door.yaml_of(text, file)
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

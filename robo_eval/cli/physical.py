@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from robo_eval.core import door
 from robo_eval.log.directory import ROBOT_FILE
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def keep_robot_file(trial: Path, robot: Path) -> None:
     """Copy the robot file into a trial, so that it says what it was played on."""
     from robo_eval.log.files import write_atomically
 
-    write_atomically(trial / ROBOT_FILE, robot.read_bytes())
+    write_atomically(trial / ROBOT_FILE, door.written(robot))
 
 
 def play_physical(
@@ -123,7 +124,7 @@ def play_physical(
         if robot is None:
             raise InputError(f"{kept}: is missing; name the robot file by --robot")
         keep_robot_file(trial.path, robot)
-    elif robot is not None and robot.read_bytes() != kept.read_bytes():
+    elif robot is not None and door.written(robot) != kept.read_bytes():
         raise InputError(
             f"{robot}: differs from {kept}, which the trial began with; start a new trial"
         )

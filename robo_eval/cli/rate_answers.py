@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 
@@ -77,7 +77,7 @@ def _text_of(source: str, name: str) -> str:
     try:
         if source == "-":
             return sys.stdin.read()
-        return Path(source).read_text(encoding="utf-8-sig")
+        return door.bytes_of(Path(source)).decode("utf-8-sig")
     except FileNotFoundError as err:
         raise InputError(f"{name}: no such file of answers") from err
     except OSError as err:
@@ -88,8 +88,8 @@ def _text_of(source: str, name: str) -> str:
 
 def _json_rows(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as err:
+        found = door.json_of(text)
+    except ValueError as err:
         raise InputError(f"{name}: is no JSON: {err}") from err
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise InputError(f"{name}: must be a list of objects with {', '.join(KEYS[:3])}")
@@ -150,8 +150,8 @@ def _truth(place: str, key: str, value: object) -> bool | None:
 
 def _steps(place: str, value: object, milestones: Sequence[str]) -> dict[str, bool | None]:
     try:
-        found = json.loads(value or "{}") if isinstance(value, str) else value or {}
-    except (ValueError, RecursionError):
+        found = door.json_of(value or "{}") if isinstance(value, str) else value or {}
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise InputError(f'{place}, milestones: must be an object such as {{"grasped": true}}')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated, Any
 
@@ -80,10 +79,11 @@ def serve_policy(
 
 
 def _keywords(text: str) -> dict[str, Any]:
+    from robo_eval.core.door import json_of
     from robo_eval.core.errors import InputError
 
     try:
-        keywords = json.loads(text)
+        keywords = json_of(text)
     except ValueError as err:
         raise InputError(f"--kwargs is not JSON: {err}") from err
     if not isinstance(keywords, dict):

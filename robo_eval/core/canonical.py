@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 
 # Made once: every logged row is encoded, and making an encoder costs as much as a small value.
@@ -33,5 +34,5 @@ def digest(value: object) -> str:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
-    with path.open("rb") as file:
+    with door.opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

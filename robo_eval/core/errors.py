@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -48,3 +50,31 @@ class InterruptedRunError(RoboEvalError):
     """A run stopped before its plan was done; `robo-eval resume` goes on from there."""
 
     exit_code: ClassVar[int] = 3
+
+
+def said(err: BaseException) -> str:
+    """An error of somebody else's code in one line: its kind, and what it says."""
+    try:
+        text = " ".join(str(err).split())
+    except Exception:  # noqa: BLE001 - an error that cannot even say what it is
+        text = ""
+    return f"{type(err).__name__}: {text:.300}" if text else type(err).__name__
+
+
+@contextmanager
+def foreign(where: str, what: str) -> Iterator[None]:
+    """Turn whatever somebody else's code raises into one line; ours and Ctrl-C stay as they are.
+
+    Args:
+        where: What the line begins with.
+        what: What fails then, such as `importing it`.
+
+    Raises:
+        InputError: In place of any other error of the body, an end of the program included.
+    """
+    try:
+        yield
+    except (RoboEvalError, KeyboardInterrupt):
+        raise
+    except BaseException as err:
+        raise InputError(f"{where}: {what} fails: {said(err)}") from err

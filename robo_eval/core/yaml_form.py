@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Strict, ValidationError
 
+from robo_eval.core import door
 from robo_eval.core.errors import PlanError
 from robo_eval.core.names import unknown_name
 
@@ -28,23 +28,6 @@ class Section(BaseModel):
 Form = TypeVar("Form", bound=BaseModel)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as usual, but for a key that is there twice, which is an error."""
-
-    def compose_mapping_node(self, anchor: Any) -> Any:  # noqa: ANN401 - PyYAML's signature
-        # Here and not where values are made: merging (`<<`) has added keys by then.
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"key {key.value!r} is there twice", key.start_mark
-                    )
-                seen.add(key.value)
-        return node
-
-
 def text_of(path: Path, kind: str) -> str:
     """The text of a file.
 
@@ -56,7 +39,7 @@ def text_of(path: Path, kind: str) -> str:
         PlanError: If it is missing or no UTF-8 text.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return door.written(path).decode()
     except FileNotFoundError as err:
         raise PlanError(f"{path}: no such {kind} file") from err
     except (OSError, UnicodeDecodeError) as err:
@@ -75,13 +58,7 @@ def mapping_of(text: str, source: str, what: str, page: str) -> dict[Any, Any]:
     Raises:
         PlanError: If it is no YAML, holds a key twice, or something else than a mapping.
     """
-    try:
-        data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as err:
-        mark = getattr(err, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(err, "problem", None) or type(err).__name__
-        raise PlanError(f"{source}: not valid YAML{where}: {problem}") from err
+    data = door.yaml_of(text, source)
     if not isinstance(data, dict):
         raise PlanError(f"{source}: {what} a mapping of keys to values, see {page}")
     return data
@@ -102,8 +79,6 @@ def validated(data: dict[Any, Any], model: type[Form], source: str) -> Form:
         return model.model_validate(data)
     except ValidationError as err:
         raise PlanError(f"{source}: {first_problem(err, model)}") from err
-    except RecursionError as err:
-        raise PlanError(f"{source}: an alias refers to what it is part of") from err
 
 
 _WANTED: Final = {

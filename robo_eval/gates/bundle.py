@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from robo_eval.core import door
 from robo_eval.gates.profile import source_of
 from robo_eval.log import incident_log
 from robo_eval.log.directory import PLAN, PREFLIGHT
@@ -57,7 +58,7 @@ def write_assessment(
         {
             _RESULT: json.dumps(found.as_dict(), indent=2, allow_nan=False).encode() + b"\n",
             _CHECKLIST: found.checklist.as_text().encode(),
-            _PROFILE: source_of(profile).read_bytes(),
+            _PROFILE: door.written(source_of(profile)),
         },
         key=private,
         rests_on=there,

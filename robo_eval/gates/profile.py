@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -25,6 +24,7 @@ from robo_eval.axes.settings import (
     Number,
     ProgressSettings,
 )
+from robo_eval.core import door
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
@@ -405,8 +405,8 @@ def load_profile(name: str | Path) -> Profile:
     path = source_of(name)
     text = _text(path)
     try:
-        found: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError) as err:  # beside its own errors: huge numbers, deep nesting
+        found: dict[str, Any] = door.toml_of(text)
+    except ValueError as err:
         raise InputError(f"{path}: is no TOML: {err}") from err
     try:
         return Profile.model_validate(found)
@@ -417,7 +417,7 @@ def load_profile(name: str | Path) -> Profile:
 def _text(path: Path) -> str:
     """The text of a file, whose byte order mark some editors write."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return door.written(path).decode("utf-8-sig")
     except FileNotFoundError as err:
         raise InputError(f"{path}: no such profile file") from err
     except OSError as err:

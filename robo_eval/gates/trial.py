@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.axes.frontier import Frontier, Shift, frontier_of, shift
+from robo_eval.core import door
 from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
 from robo_eval.core.kinds import Arm, EndReason, Side, strongest_side
 from robo_eval.core.names import unknown_name
@@ -363,7 +363,7 @@ def _limits(trial: TrialDirectory) -> Audit:
     """Whether the run showed beforehand that the robot's limits and stops were in force."""
     name, title = "limits_in_force", "safety limits in force"
     try:
-        found: Any = json.loads((trial.path / PREFLIGHT).read_text(encoding="utf-8"))
+        found: Any = door.json_of(door.bytes_of(trial.path / PREFLIGHT))
     except FileNotFoundError:
         return Audit(
             id=name, title=title, status="missing",

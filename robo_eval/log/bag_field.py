@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 
@@ -152,6 +152,6 @@ def _step_text(step: str | int) -> str:
 
 def _from_json(text: str) -> Any:  # noqa: ANN401 - any JSON
     try:
-        return json.loads(text)
+        return door.json_of(text)
     except ValueError:
         return None

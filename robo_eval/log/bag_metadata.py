@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import yaml
 
+from robo_eval.core import door
+
 METADATA_FILE: Final = "metadata.yaml"
 QOS_KEY: Final = "offered_qos_profiles"
 """Key of a channel's metadata: how its publishers offered it, as YAML."""
@@ -107,9 +109,9 @@ def described(path: Path) -> tuple[list[str], int] | None:
         None if there is no such file, or it says something else.
     """
     try:
-        content = yaml.safe_load(path.read_bytes())[_ROOT]
+        content = door.yaml_of(door.written(path).decode(), path)[_ROOT]
         return [str(name) for name in content["relative_file_paths"]], int(content["message_count"])
-    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError):
+    except (OSError, KeyError, TypeError, ValueError):
         return None
 
 

@@ -13,6 +13,7 @@ from mcap.records import Channel, Header, McapRecord, Message, Metadata, Schema
 from mcap.stream_reader import StreamReader
 from mcap.writer import CompressionType, Writer
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.log.files import explained
 from robo_eval.log.mcap_file import CHUNK_BYTES, MAGIC
@@ -33,7 +34,7 @@ def is_cut_short(path: Path) -> bool:
         InputError: If it is no MCAP file, or is empty.
         TrialDirectoryError: If it cannot be read.
     """
-    with explained(path, "cannot be read"), path.open("rb") as file:
+    with explained(path, "cannot be read"), door.opened(path) as file:
         head = file.read(len(MAGIC))
         size = file.seek(0, 2)
         file.seek(max(0, size - len(MAGIC)))
@@ -73,7 +74,7 @@ def _copy(source: Path, target: Path) -> int:
     count = 0
     schemas: dict[int, int] = {0: 0}
     channels: dict[int, int] = {}
-    with source.open("rb") as stream, target.open("wb") as out:
+    with door.opened(source) as stream, target.open("wb") as out:
         writer = Writer(out, chunk_size=CHUNK_BYTES, compression=CompressionType.ZSTD)
         is_started = False
         for record in _records(StreamReader(stream, validate_crcs=True)):

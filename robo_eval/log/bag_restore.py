@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import os
 from collections.abc import Iterator
@@ -12,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from mcap.reader import McapReader, make_reader
 from mcap.records import Schema
 from mcap.summary import Summary
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.log.bag_metadata import (
     HASH_KEY,
@@ -116,6 +115,7 @@ def _storage_of(folder: Path) -> Path:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with explained(path, "cannot be read"):
+        door.check_plain(path)
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         try:
@@ -149,7 +149,7 @@ def _rewrite(path: Path) -> None:
 
 def _content_of(path: Path) -> _Content | None:
     """What a file says of itself; None if it is damaged."""
-    with explained(path, "cannot be read"), path.open("rb") as file:
+    with explained(path, "cannot be read"), door.opened(path) as file:
         try:
             reader = make_reader(file)
             summary = reader.get_summary()
@@ -164,7 +164,7 @@ def _events_of(reader: McapReader) -> dict[str, dict[str, Any]]:
     events: dict[str, dict[str, Any]] = {}
     for record in reader.iter_metadata():
         if record.name in (START_RECORD, END_RECORD) and EVENT_JSON in record.metadata:
-            event = json.loads(record.metadata[EVENT_JSON])
+            event = door.json_of(record.metadata[EVENT_JSON])
             if isinstance(event, dict):
                 events[record.name] = event
     return events
@@ -195,8 +195,8 @@ def _write_metadata(folder: Path, path: Path, content: _Content, *, is_recovered
 
 def _profiles(text: str) -> tuple[dict[str, Any], ...]:
     try:
-        profiles = yaml.safe_load(text)
-    except yaml.YAMLError:
+        profiles = door.yaml_of(text, QOS_KEY)
+    except InputError:
         return ()
     if not isinstance(profiles, list):
         return ()

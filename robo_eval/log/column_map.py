@@ -10,8 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from robo_eval.core import door
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
@@ -116,17 +115,13 @@ def read_texts(path: Path, what: str) -> dict[str, Any]:
         InputError: If it is missing, no YAML in UTF-8, or no mapping.
     """
     with explained(path, f"the {what} cannot be read"):
-        raw = path.read_bytes()
+        raw = door.written(path)
     try:
-        # Every scalar stays text: YAML would turn `yes`, which labs write for success, into true.
-        data = yaml.load(raw.decode(), Loader=yaml.BaseLoader)  # noqa: S506 - makes only texts
+        text = raw.decode()
     except UnicodeDecodeError as err:
         raise InputError(f"{path}: not valid YAML in UTF-8; save it as UTF-8") from err
-    except (yaml.YAMLError, ValueError, RecursionError) as err:
-        problem = getattr(err, "problem", None) or type(err).__name__
-        mark = getattr(err, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark is not None else ""
-        raise InputError(f"{path}: not valid YAML{where}: {problem}") from err
+    # Every scalar stays text: YAML would turn `yes`, which labs write for success, into true.
+    data = door.yaml_of(text, path, as_texts=True)
     return mapping_of(path, what, data)
 
 

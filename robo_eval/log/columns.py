@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from robo_eval.core import door
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.kinds import EndReason
 from robo_eval.log.rows import KINDS, OPTIONAL, Kind, words_of
@@ -183,7 +183,7 @@ def _mappings(texts: NDArray[Any]) -> list[dict[str, Any]]:
 
 
 def _mapping(text: str) -> dict[str, Any]:
-    value = json.loads(text)
+    value = door.json_of(text)
     if not isinstance(value, dict):
         raise ValueError(f"{text!r:.60} is not a JSON object")
     return value

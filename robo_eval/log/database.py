@@ -18,6 +18,7 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
+from robo_eval.core import door
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.log.files import explained, part_of, sync_folder
@@ -91,7 +92,7 @@ def check_file(path: Path) -> None:
         raise TrialDirectoryError(f"{path}: is missing; {_COPY}")
     if not path.is_file():
         raise TrialDirectoryError(f"{path}: is not a file; {_COPY}")
-    with explained(path, "cannot be read"), path.open("rb") as file:
+    with explained(path, "cannot be read"), door.opened(path) as file:
         head = file.read(100)
         size = os.fstat(file.fileno()).st_size
     # SQLite would take an empty file for a new database.

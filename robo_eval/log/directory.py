@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from robo_eval.core import door
 from robo_eval.core.errors import PlanError, TrialDirectoryError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.files import PART_SUFFIX, explained, write_atomically
@@ -62,7 +63,7 @@ def is_trial(path: StrPath) -> bool:
 
 def _is_locked_plan(file: Path) -> bool:
     try:
-        with file.open("rb") as plan:
+        with door.opened(file) as plan:
             return plan.read(len(_LOCKED)) == _LOCKED
     except OSError:
         return False
@@ -161,7 +162,7 @@ class TrialDirectory:
         from robo_eval.core.plan import parse_plan, text_digest
 
         with explained(file, "cannot be read"):
-            data = file.read_bytes()
+            data = door.bytes_of(file)
         try:
             text = data.decode()
             plan = parse_plan(text, source=str(file))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
@@ -126,8 +126,8 @@ class Line:
         """Steps with true, false or null, as a JSON object."""
         text = self.cells.get(column, "")
         try:
-            found: Any = json.loads(text or "{}")
-        except (ValueError, RecursionError):
+            found: Any = door.json_of(text or "{}")
+        except ValueError:
             found = None
         if not isinstance(found, dict) or not all(
             answer is None or isinstance(answer, bool) for answer in found.values()

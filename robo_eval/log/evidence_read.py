@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.evidence import NAMES, Checkpoint, Evidence
@@ -71,7 +72,7 @@ def _beside(folder: Path | None, name: str) -> Path | None:
 
 def _bytes_of(path: Path, name: str) -> bytes:
     try:
-        return path.read_bytes()
+        return door.bytes_of(path)
     except FileNotFoundError as err:
         raise InputError(f"{path}: no such file of {name}") from err
     except OSError as err:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from robo_eval.core import door
 from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
@@ -210,7 +211,7 @@ def _parquet_table(path: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
     with explained(path, "cannot be read"):
-        data = path.read_bytes()
+        data = door.bytes_of(path)
     try:
         table = pq.read_table(io.BytesIO(data))
     except (pa.ArrowException, OSError, ValueError) as err:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
@@ -100,7 +101,7 @@ class _Reader:
 
     def _not_utf8(self) -> InputError:
         # Read again: the error counts from the start of some buffer.
-        data = self._path.read_bytes()
+        data = door.bytes_of(self._path)
         try:
             data.decode()
         except UnicodeDecodeError as err:

@@ -12,6 +12,7 @@ from mcap.exceptions import McapError
 from mcap.reader import make_reader
 from numpy.typing import NDArray
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
@@ -89,7 +90,7 @@ def _messages(
     file: Path, joint_topic: str, imu_topic: str | None
 ) -> Iterator[tuple[str, str, bytes]]:
     topics = [joint_topic, *([imu_topic] if imu_topic else [])]
-    with explained(file, "cannot be read"), file.open("rb") as stream:
+    with explained(file, "cannot be read"), door.opened(file) as stream:
         try:
             for schema, channel, message in make_reader(stream).iter_messages(topics=topics):
                 yield channel.topic, schema.name if schema else "", message.data

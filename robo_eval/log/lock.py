@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from robo_eval.core import door
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.log.files import explained
 
@@ -99,7 +100,7 @@ def _signature() -> bytes:
 
 def _holder(path: Path) -> str:
     try:
-        data = json.loads(path.read_bytes())
+        data = door.json_of(door.bytes_of(path))
         return f"process {int(data['pid'])} on {str(data['host'])[:80]}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from robo_eval.core import door
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.log.files import explained, write_atomically
@@ -78,12 +79,12 @@ def read_manifest(path: Path) -> Manifest | None:
     """
     try:
         with explained(path, "cannot be read"):
-            data = json.loads(path.read_bytes())
+            data = door.json_of(door.bytes_of(path))
     except TrialDirectoryError as err:
         if isinstance(err.__cause__, FileNotFoundError):
             return None
         raise
-    except (ValueError, RecursionError) as err:
+    except ValueError as err:
         raise TrialDirectoryError(f"{path}: is not valid JSON ({err}); {_REMEDY}") from err
     if not isinstance(data, dict):
         raise TrialDirectoryError(f"{path}: is not a JSON object; {_REMEDY}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.log.files import explained
 from robo_eval.log.ros_schemas import SEPARATOR
@@ -66,7 +66,7 @@ class MessageTexts:
         if path is None:
             return ""
         try:
-            hashes = json.loads(path.read_text("utf-8"))["type_hashes"]
+            hashes = door.json_of(path.read_bytes())["type_hashes"]
             return next(str(h["hash_string"]) for h in hashes if h["type_name"] == kind)
         except (OSError, ValueError, KeyError, TypeError, StopIteration):
             return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from functools import partial
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
+from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode
 from robo_eval.core.errors import InputError, UnknownNameError
@@ -252,7 +252,7 @@ def _read_truth(cell: Any) -> bool:  # noqa: ANN401
 
 
 def _read_mapping(cell: Any) -> dict[str, Any]:  # noqa: ANN401
-    value = json.loads(_read_text(cell))
+    value = door.json_of(_read_text(cell))
     if not isinstance(value, dict):
         raise TypeError("is not a JSON object")
     return value

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.log import incident_log
@@ -68,7 +69,7 @@ def open_key(path: Path) -> tuple[Ed25519PrivateKey, bool]:
     if not path.exists():
         return _new_key(path), True
     with explained(path, "cannot be read"):
-        data = path.read_bytes()
+        data = door.written(path)
     try:
         key = load_pem_private_key(data, password=None)
     except (ValueError, TypeError) as err:
@@ -171,9 +172,9 @@ def check_bundle(folder: Path, heads: Mapping[int, str]) -> Iterator[tuple[str, 
     """
     place = f"{folder.name}/{STATEMENT}"
     try:
-        text = (folder / STATEMENT).read_bytes()
-        signature = base64.b64decode((folder / SIGNATURE).read_bytes())
-        statement = json.loads(text)
+        text = door.bytes_of(folder / STATEMENT)
+        signature = base64.b64decode(door.bytes_of(folder / SIGNATURE))
+        statement = door.json_of(text)
         public = base64.b64decode(statement["public_key"])
         files, absent = dict(statement["files"]), list(statement["absent"])
         rows, head = int(statement["rows"]), str(statement["head"])
@@ -220,7 +221,7 @@ def _check_file(trial: Path, name: str, sha256: str) -> Iterator[tuple[str, str]
 def signer_of(folder: Path) -> str | None:
     """Fingerprint of the key a bundle names; None if it cannot be read."""
     try:
-        statement = json.loads((folder / STATEMENT).read_bytes())
+        statement = door.json_of(door.bytes_of(folder / STATEMENT))
         return fingerprint(base64.b64decode(statement["public_key"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from robo_eval.core import door
 from robo_eval.core.canonical import digest, file_digest
 
 _BLOCK: Final = 1 << 20
@@ -40,7 +41,7 @@ def copy_files(files: Iterable[Path], target: Path) -> str:
 
 def _copy(source: Path, target: Path) -> str:
     sha256 = hashlib.sha256()
-    with source.open("rb") as read, target.open("xb") as write:
+    with door.opened(source) as read, target.open("xb") as write:
         while block := read.read(_BLOCK):
             sha256.update(block)
             write.write(block)

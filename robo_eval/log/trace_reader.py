@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import struct
 import zlib
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from mcap.reader import make_reader
 from mcap.records import Message
 from numpy.typing import NDArray
 
+from robo_eval.core import door
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
@@ -36,7 +36,7 @@ _DAMAGE: Final = (
 def read(path: Path) -> Trace:
     """Read a trace; see `log.trace.read_trace`."""
     with explained(path, "cannot be read"):
-        data = path.read_bytes()
+        data = door.bytes_of(path)
     if not data.startswith(MAGIC):
         raise TrialDirectoryError(f"{path}: is not an MCAP file; {_REMEDY}")
     try:
@@ -59,7 +59,7 @@ def _read(path: Path, data: bytes) -> Trace:
             f"{path}: is an MCAP file of another program (without check sums or the record"
             f" {LAYOUT_RECORD!r})"
         )
-    layout = {name: json.loads(text) for name, text in records[LAYOUT_RECORD].items()}
+    layout = {name: door.json_of(text) for name, text in records[LAYOUT_RECORD].items()}
     if layout["form"] > FORM:
         raise TrialDirectoryError(
             f"{path}: has form {layout['form']}, which is newer than this program's {FORM};"
@@ -195,7 +195,7 @@ class _Content:
         self._description = cursor.string()
 
     def _event(self, message: Message, cursor: Cursor) -> None:
-        self._events.append((message.log_time, json.loads(cursor.string())))
+        self._events.append((message.log_time, door.json_of(cursor.string())))
 
 
 def _array(cursor: Cursor) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
 from robo_eval.core.plan import parse_plan, text_digest
 from robo_eval.log import database, signing
@@ -189,7 +190,7 @@ class _Check:
     def _check_plan(self) -> str | None:
         file = self.folder / PLAN
         try:
-            text = file.read_bytes().decode()
+            text = door.bytes_of(file).decode()
         except FileNotFoundError:
             self._problem(PLAN, "is missing")
             return None

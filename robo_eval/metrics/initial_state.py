@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any, Final
+
+from robo_eval.core import door
 
 TOLERANCE: Final = 1e-6
 """States this close (absolute for numbers below 1, else relative) are the same state: the
@@ -40,7 +41,7 @@ def _mapping(state: object) -> Mapping[str, Any]:
         return state
     if isinstance(state, str):
         try:
-            read = json.loads(state)
+            read = door.json_of(state)
         except ValueError:
             return {}
         return read if isinstance(read, dict) else {}

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 
 NAME: Final = "results.db"
@@ -58,7 +59,7 @@ class Results:
         if row is None:
             return None
         try:
-            value = json.loads(row[0])
+            value = door.json_of(row[0])
         except ValueError:
             return None  # done again, and replaced
         return value if isinstance(value, dict) else None

@@ -21,6 +21,7 @@ from mcap.stream_reader import StreamReader, breakup_chunk
 from mcap.summary import Summary
 from numpy.typing import NDArray
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
@@ -149,7 +150,7 @@ def read_excerpt(path: Path, happened_ns: int, *, window_s: float = WINDOW_S) ->
     """
     first, last = happened_ns - round(window_s / _NS), happened_ns + round(window_s / _NS)
     reader = _Reader()
-    with explained(path, "cannot be read"), path.open("rb") as stream:
+    with explained(path, "cannot be read"), door.opened(path) as stream:
         if stream.read(len(MAGIC)) != MAGIC:
             raise InputError(f"{path}: is no MCAP file")
         is_whole = reader.read(stream, first, last)

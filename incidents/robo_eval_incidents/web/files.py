@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.bodies import Evidence
 from robo_eval_incidents.given import section_of
@@ -62,7 +63,7 @@ def open_evidence(folder: Path | None, evidence: Evidence) -> tuple[BinaryIO, in
     """
     path = find_evidence(folder, evidence.uri)
     try:
-        file = path.open("rb")
+        file = door.opened(path)
     except OSError as err:
         raise NotFoundError(f"{evidence.uri}: cannot be read") from err
     found = digest_of(file) if evidence.sha256 is not None else None
@@ -86,7 +87,7 @@ def recorded_evidence(folder: Path | None, uri: str) -> Evidence:
     named = section_of(Evidence, {"uri": uri})
     path = find_evidence(folder, named.uri)
     try:
-        with path.open("rb") as file:
+        with door.opened(path) as file:
             digest = digest_of(file)
     except OSError as err:
         raise NotFoundError(f"{named.uri}: cannot be read") from err

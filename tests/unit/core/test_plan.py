@@ -45,7 +45,7 @@ def test_locked_text_reads_back_as_the_same_plan_and_keeps_its_digest():
 BAD = {
     "empty": ("", "mapping of keys"),
     "a list": ("- 1\n- 2\n", "mapping of keys"),
-    "broken yaml": ("name: [1, 2", "not valid YAML at line 1"),
+    "broken yaml": ("name: [1, 2", "not valid YAML at line 2"),
     "tab": ("name: x\n\ttasks: 1", "not valid YAML at line 2"),
     "bomb of braces": ("{" * 5000, "not valid YAML"),
     "unknown key": (

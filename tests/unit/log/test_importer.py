@@ -352,12 +352,6 @@ BAD_TABLES = {
         TICKS,
         "line 2, column 'n': '9223372036854775808' does not fit into 64 bits",
     ),
-    "text without bytes": (
-        "p,s\na,1\n",
-        'columns: {policy: p, success: s, operator: {column: p, values: {a: "\\ud800"}}}\n'
-        + SIMPLE.split("\n")[1],
-        "line 2 .*, column 'operator': .* has no bytes in UTF-8",
-    ),
     "underscore": ("p,s,d\na,1,1_000\n", DURATION, "column 'd': '1_000' is not a number"),
     "underscores and no end": ("p,s,d\na,1,1_0e999\n", DURATION, "'1_0e999' is not a number"),
     "underscore in a count": ("p,s,n\na,1,1_2\n", TICKS, "column 'n': '1_2' is not a number"),

@@ -21,6 +21,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header, String
 from std_srvs.srv import SetBool, Trigger
 
+from robo_eval.core import door
 from robo_eval.core.errors import CheckFailedError, InputError
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
@@ -267,7 +268,7 @@ class RobotLink:
 
     def _on_event(self, message: String) -> None:
         try:
-            event = json.loads(message.data)
+            event = door.json_of(message.data)
         except ValueError:
             return
         if isinstance(event, dict):
@@ -315,7 +316,7 @@ class RobotLink:
 
     def _on_recorder(self, message: String) -> None:
         try:
-            status = json.loads(message.data)
+            status = door.json_of(message.data)
         except ValueError:
             return
         if isinstance(status, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import sys
@@ -20,6 +19,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray, String
 
+from robo_eval.core import door
 from robo_eval.core.blinding import Blinding, blinding_of
 from robo_eval.core.errors import MissingExtraError
 from robo_eval.log.directory import TrialDirectory
@@ -138,7 +138,7 @@ class Listener:
 
     def _on_event(self, message: String, now_ns: int) -> None:
         try:
-            event = json.loads(message.data)
+            event = door.json_of(message.data)
         except ValueError:
             return
         if not isinstance(event, dict):

@@ -20,6 +20,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray, Header, String
 
+from robo_eval.core import door
 from robo_eval.core.cartpole3d import TICK_S
 from robo_eval.core.errors import InputError
 from robo_eval_robot import topics
@@ -95,7 +96,7 @@ class TwinNode:
 
     def _on_event(self, message: String) -> None:
         try:
-            event = json.loads(message.data)
+            event = door.json_of(message.data)
         except ValueError:
             return
         if not isinstance(event, dict):

@@ -1,0 +1,251 @@
+"""How a file that somebody gives is read: a plain file, of a size and depth that can be handled."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from robo_eval.core.errors import PlanError
+
+if TYPE_CHECKING:
+    import yaml
+
+LARGEST: Final = 2_000_000
+"""Characters of a text that people write, aliases written out; each value counts ten more."""
+_OF_A_VALUE: Final = 10
+_DEEPEST: Final = 100
+"""How deep such a text may be nested."""
+_LONGEST_NUMBER: Final = 100
+_DIGITS: Final = re.compile(r"[-+]?[.\d][\da-fA-FxXob_:.]*")
+_KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
+    (stat.S_ISDIR, "is a folder, not a file"),
+    (stat.S_ISFIFO, "is a named pipe, not a file; save what comes out of it in a file"),
+    (stat.S_ISSOCK, "is a socket, not a file"),
+    (lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode), "is a device, not a file"),
+)
+# What PyYAML's constructors raise when a tag does not fit its value.
+_BROKEN: Final = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
+
+
+def check_plain(path: Path) -> None:
+    """Refuse what is there and no plain file, before something waits for it to end.
+
+    Raises:
+        OSError: If it is missing, or a folder, pipe, socket or device.
+    """
+    _check_mode(path, path.stat().st_mode)
+
+
+def _check_mode(path: Path, mode: int) -> None:
+    for is_kind, what in _KINDS:
+        if is_kind(mode):
+            raise OSError(errno.EINVAL, what, str(path))
+
+
+def opened(path: Path) -> BinaryIO:
+    """A file somebody names, open for reading; never waits.
+
+    Raises:
+        OSError: If it cannot be opened, or is a folder, pipe, socket or device.
+    """
+    check_plain(path)
+    # A pipe that took its place meanwhile would wait for a writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    file = os.fdopen(descriptor, "rb")
+    try:
+        _check_mode(path, os.fstat(descriptor).st_mode)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def bytes_of(path: Path, *, most: int | None = None) -> bytes:
+    """The bytes of a file somebody names.
+
+    Args:
+        path: The file.
+        most: Size beyond which it is not read.
+
+    Raises:
+        OSError: If it cannot be read, is no plain file, or is larger.
+    """
+    with opened(path) as file:
+        if most is None:
+            return file.read()
+        data = file.read(most + 1)
+    if len(data) > most:
+        what = f"is too large: such a file has at most {most / 1e6:g} MB"
+        raise OSError(errno.EFBIG, what, str(path))
+    return data
+
+
+def written(path: Path) -> bytes:
+    """The bytes of a file that people write: a plan, a map, a profile.
+
+    Raises:
+        OSError: If it cannot be read, is no plain file, or is larger than anybody writes.
+    """
+    return bytes_of(path, most=LARGEST)
+
+
+def json_of(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
+    """What a JSON text holds.
+
+    Raises:
+        ValueError: If it is no JSON, or nested too deep to be read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+
+
+def toml_of(text: str) -> dict[str, Any]:
+    """What a TOML text holds.
+
+    Raises:
+        ValueError: If it is no TOML, or nested too deep to be read.
+    """
+    import tomllib
+
+    if len(text) > LARGEST:
+        raise ValueError(f"is too large: more than {LARGEST:,} characters")
+    # The reader copies the names before each dot of a key: many dots would take it hours.
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.split("=", 1)[0].count(".") > _DEEPEST:
+            raise ValueError(f"line {number}: is nested more than {_DEEPEST} deep")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+
+
+def yaml_of(text: str, source: object, *, as_texts: bool = False) -> Any:  # noqa: ANN401
+    """What a YAML text holds.
+
+    Args:
+        text: YAML.
+        source: What error messages call it.
+        as_texts: Every scalar stays the text that was written.
+
+    Raises:
+        PlanError: If it is no YAML, holds a key twice, refers to itself, is nested too deep or,
+            with its aliases written out, too large.
+    """
+    import yaml
+
+    # libyaml, where PyYAML was built with it, reads ten times as fast.
+    name = "BaseLoader" if as_texts else "SafeLoader"
+    loader = getattr(yaml, f"C{name}", None) or getattr(yaml, name)
+    try:
+        outline = _Outline(loader(text))
+        outline.check()
+        return yaml.load(text, Loader=loader)  # noqa: S506 - one of the safe ones
+    except (yaml.YAMLError, RecursionError, *_BROKEN) as err:
+        mark = getattr(err, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(err, "problem", None) or getattr(err, "reason", None)
+        problem = problem or "a value does not fit its tag"
+        raise PlanError(f"{source}: not valid YAML{where}: {problem}") from err
+
+
+class _Open:
+    """A list or mapping that has not ended yet."""
+
+    def __init__(self, anchor: str | None, *, has_keys: bool) -> None:
+        self.anchor: Final = anchor
+        self.keys: Final[set[str] | None] = set() if has_keys else None
+        self.parts = 0
+        self.size = _OF_A_VALUE
+
+
+class _Outline:
+    """One pass over a YAML text that makes nothing of it, so that nothing in it can grow."""
+
+    def __init__(self, loader: Any) -> None:  # noqa: ANN401 - libyaml's have no stubs
+        self._loader = loader
+        self._inside = [_Open(None, has_keys=False)]
+        self._sizes: dict[str, int | None] = {}
+        """What each anchor stands for is so large; None while it has not ended."""
+
+    def check(self) -> None:
+        """Read it to its end.
+
+        Raises:
+            yaml.YAMLError: If it should not be loaded.
+        """
+        import yaml
+
+        take: dict[type[yaml.Event], Callable[[Any], None]] = {
+            yaml.SequenceStartEvent: self._begin,
+            yaml.MappingStartEvent: self._begin,
+            yaml.SequenceEndEvent: self._end,
+            yaml.MappingEndEvent: self._end,
+            yaml.ScalarEvent: self._scalar,
+            yaml.AliasEvent: self._alias,
+        }
+        try:
+            while self._loader.check_event():
+                event = self._loader.get_event()
+                if type(event) in take:
+                    take[type(event)](event)
+        finally:
+            self._loader.dispose()
+
+    def _begin(self, event: yaml.CollectionStartEvent) -> None:
+        self._inside[-1].parts += 1
+        if len(self._inside) > _DEEPEST:
+            raise _refused(event, f"is nested more than {_DEEPEST} deep")
+        if event.anchor:
+            self._sizes[event.anchor] = None
+        has_keys = type(event).__name__ == "MappingStartEvent"
+        self._inside.append(_Open(event.anchor, has_keys=has_keys))
+
+    def _end(self, event: yaml.Event) -> None:
+        ended = self._inside.pop()
+        self._add(event, ended.anchor, ended.size)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        import yaml
+
+        text, within = event.value, self._inside[-1]
+        if len(text) > _LONGEST_NUMBER and _DIGITS.fullmatch(text):
+            tag = event.tag or self._loader.resolve(yaml.ScalarNode, text, event.implicit)
+            if tag.endswith((":int", ":float")):
+                raise _refused(event, f"a number of {len(text)} digits")
+        # Every other part of a mapping is a key.
+        if within.keys is not None and within.parts % 2 == 0:
+            if text in within.keys:
+                raise _refused(event, f"key {text!r:.60} is there twice")
+            within.keys.add(text)
+        within.parts += 1
+        self._add(event, event.anchor, _OF_A_VALUE + len(text))
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        # Of an anchor that is not there the loader speaks.
+        size = self._sizes.get(event.anchor, 0)
+        if size is None:
+            raise _refused(event, f"an alias refers to what it is part of")
+        self._inside[-1].parts += 1
+        self._add(event, None, _OF_A_VALUE + size)
+
+    def _add(self, event: yaml.Event, anchor: str | None, size: int) -> None:
+        if anchor:
+            self._sizes[anchor] = size
+        within = self._inside[-1]
+        within.size += size
+        if within.size > LARGEST:
+            raise _refused(event, "is too large, with its aliases written out")
+
+
+def _refused(event: yaml.Event, problem: str) -> yaml.YAMLError:
+    import yaml
+
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
