@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import sys
-from typing import Annotated
+import traceback
+from io import TextIOWrapper
+from typing import Annotated, Final
 
 import typer
 
@@ -33,10 +37,16 @@ from robo_eval.cli import (
     serve_policy,
     verify,
 )
-from robo_eval.core.errors import InterruptedRunError, RoboEvalError
+from robo_eval.core.errors import InputError, InterruptedRunError, RoboEvalError, said
 
-_ABORTED = 130
-_STOPPED = "stopped by Ctrl-C; the same command may be given again"
+_ABORTED: Final = 130
+"""Typer's way of saying that Ctrl-C was pressed."""
+_UNREAD: Final = 141
+"""How programs end whose output nobody reads any more: 128 and the number of SIGPIPE."""
+_TRACEBACK: Final = "ROBO_EVAL_TRACEBACK"
+"""Environment variable that also shows where an error comes from."""
+_LONG: Final = re.compile(r"\S{1000,}")
+_STOPPED: Final = "stopped by Ctrl-C; the same command may be given again"
 
 app = typer.Typer(
     name="robo-eval",
@@ -58,6 +68,7 @@ def _version(value: bool) -> None:  # noqa: FBT001 - the signature typer calls
 
 @app.callback(
     epilog="Exit codes: 0 done, 1 a check failed, 2 bad input, 3 interrupted (go on with resume)."
+    " ROBO_EVAL_TRACEBACK=1 shows where an error comes from."
 )
 def root(
     *,
@@ -103,31 +114,80 @@ app.command("migrate", short_help="Upgrade the episode database of a trial.")(mi
 
 
 def main() -> None:
-    """Run the command line; every error raised on purpose becomes one line and an exit code."""
+    """Run the command line; whatever goes wrong becomes one line and an exit code."""
     # Looking for plugins of pydantic, of which we use none, is a tenth of a refusal's time.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    _prepare_streams()
     try:
         app(prog_name="robo-eval")
-    except RoboEvalError as err:
-        sys.exit(_fail(str(err), err.exit_code))
-    except KeyboardInterrupt:
-        sys.exit(_fail(_STOPPED, InterruptedRunError.exit_code))
-    except SystemExit as end:
-        if end.code == _ABORTED:  # typer's way of saying that Ctrl-C was pressed
-            sys.exit(_fail(_STOPPED, InterruptedRunError.exit_code))
-        raise
-    except BrokenPipeError:
-        # The reader, `head` say, has seen enough.
-        sys.stderr.close()
-        sys.exit(0)
-    except OSError as err:
-        where = f"{err.filename}: " if err.filename else ""
-        sys.exit(_fail(f"{where}{err.strerror or err}", 2))
+        code = 0
+    except BaseException as err:  # noqa: BLE001 - the edge of the process
+        code = _ended(err)
+    sys.exit(_flushed(code))
 
 
-def _fail(message: str, code: int) -> int:
-    sys.stdout.flush()
+def _prepare_streams() -> None:
+    """Stand in for streams that are closed, and let any name be printed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # Else the next file that is opened, a database say, would take what is printed.
+            while os.open(os.devnull, os.O_RDWR) < number:
+                pass
+            setattr(sys, name, open(number, "r+" if number else "r", closefd=False))  # noqa: SIM115
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Names of files may hold bytes that are no text.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _ended(err: BaseException) -> int:
+    """Say in one line why the command did not get to its end; its exit code."""
+    if isinstance(err, SystemExit):
+        if err.code is None or err.code == 0:
+            return 0
+        if isinstance(err.__context__, (OSError, EOFError)):  # typer says what it made of them
+            err = err.__context__
+        elif err.code in (1, 2, 3) and not isinstance(err.__context__, typer.Abort):
+            return int(err.code)
+    if os.environ.get(_TRACEBACK):
+        traceback.print_exception(err)
+    if isinstance(err, BrokenPipeError):
+        return _UNREAD
+    message, code = _meaning_of(err)
     # Names of files may hold line breaks, and letters that change the order of what is shown.
     line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
-    print(f"robo-eval: {line}", file=sys.stderr)  # noqa: T201 - the command line speaks here
+    line = _LONG.sub(lambda word: f"{word[0][:80]}...{word[0][-80:]}", line)
+    code = _flushed(code)
+    with contextlib.suppress(OSError):
+        print(f"robo-eval: {line}", file=sys.stderr, flush=True)  # noqa: T201 - the command line
+    return code
+
+
+def _meaning_of(err: BaseException) -> tuple[str, int]:
+    """What an error says to whoever gave the command, and the exit code it means."""
+    if isinstance(err, RoboEvalError):
+        return str(err), err.exit_code
+    if isinstance(err, (KeyboardInterrupt, typer.Abort)) or getattr(err, "code", 0) == _ABORTED:
+        return _STOPPED, InterruptedRunError.exit_code
+    if isinstance(err, EOFError):
+        return "standard input ended before everything was answered", InputError.exit_code
+    if isinstance(err, OSError) and err.strerror:
+        where = f"{os.fsdecode(err.filename)}: " if isinstance(err.filename, str | bytes) else ""
+        return f"{where}{err.strerror}", InputError.exit_code
+    if isinstance(err, MemoryError):
+        return "there is not enough memory for this", InputError.exit_code
+    return f"{said(err)} ({_TRACEBACK}=1 shows where)", InputError.exit_code
+
+
+def _flushed(code: int) -> int:
+    """The exit code, or another one if not all that was printed could be written."""
+    try:
+        sys.stdout.flush()
+    except OSError as err:
+        # Python would try once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(err, BrokenPipeError):
+            return _UNREAD
+        with contextlib.suppress(OSError):
+            print(f"robo-eval: standard output: {err.strerror}", file=sys.stderr, flush=True)  # noqa: T201
+        return InputError.exit_code
     return code

@@ -17,7 +17,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 def print_json(data: object) -> None:
     """One JSON document on standard output, without NaN or infinity."""
-    json.dump(data, sys.stdout, indent=2, allow_nan=False, ensure_ascii=False)
+    is_unicode = str(sys.stdout.encoding).lower().startswith("utf")
+    json.dump(data, sys.stdout, indent=2, allow_nan=False, ensure_ascii=not is_unicode)
     sys.stdout.write("\n")
 
 

@@ -232,7 +232,7 @@ class _Outline:
         # Of an anchor that is not there the loader speaks.
         size = self._sizes.get(event.anchor, 0)
         if size is None:
-            raise _refused(event, f"an alias refers to what it is part of")
+            raise _refused(event, "an alias refers to what it is part of")
         self._inside[-1].parts += 1
         self._add(event, None, _OF_A_VALUE + size)
 
