@@ -147,8 +147,9 @@ def readable(log: str | None) -> IncidentLog:
 
 def _is_protected(file: Path) -> bool:
     """Whether a log cannot be written: it, or its folder, where SQLite puts files beside it."""
-    places = (file, file.resolve().parent)
-    return file.exists() and not all(os.access(place, os.W_OK) for place in places)
+    return file.exists() and not all(
+        os.access(place, os.W_OK) for place in (file, file.resolve().parent)
+    )
 
 
 def is_there(log: str | None) -> bool:

@@ -36,12 +36,14 @@ def verify(
 ) -> None:
     """Check plan, rows, traces, incidents and signatures; exit code 1 if anything differs.
 
+    Exit code 2 if the database cannot be read: nothing is known of its rows then.
+
     A signature proves that nothing changed since; whose it is you know by the fingerprint, which
     assess and incidents checkpoint printed: give it with --signed-by.
 
     Examples: robo-eval verify runs/demo/sim; robo-eval verify lab/incidents.db --checkpoint FILE
     """
-    from robo_eval.core.errors import CheckFailedError
+    from robo_eval.core.errors import CheckFailedError, TrialDirectoryError
 
     rows, incidents = _reports(trial, checkpoint or [], signed_by)
     if json:
@@ -50,6 +52,8 @@ def verify(
         for report in (rows, incidents):
             for line in report.lines() if report is not None else ():
                 say(line)
+    if rows is not None and rows.unreadable is not None:
+        raise TrialDirectoryError(f"{rows.unreadable}; nothing is known of its rows")
     problems = sum(len(report.problems) for report in (rows, incidents) if report is not None)
     if problems:
         name = trial if incidents is None or rows is not None else incidents.log

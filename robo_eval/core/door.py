@@ -16,6 +16,8 @@ from robo_eval.core.errors import PlanError
 if TYPE_CHECKING:
     import yaml
 
+LARGEST_FILE: Final = 10**9
+"""Bytes of a file that is read as a whole."""
 LARGEST: Final = 2_000_000
 """Characters of a text that people write, aliases written out; each value counts ten more."""
 _OF_A_VALUE: Final = 10
@@ -23,6 +25,7 @@ _DEEPEST: Final = 100
 """How deep such a text may be nested."""
 _LONGEST_NUMBER: Final = 100
 _DIGITS: Final = re.compile(r"[-+]?[.\d][\da-fA-FxXob_:.]*")
+_MANY_DOTS: Final = re.compile(rf"(?:\.[^.,=\n]*){{{_DEEPEST}}}")
 _KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
     (stat.S_ISDIR, "is a folder, not a file"),
     (stat.S_ISFIFO, "is a named pipe, not a file; save what comes out of it in a file"),
@@ -66,7 +69,7 @@ def opened(path: Path) -> BinaryIO:
     return file
 
 
-def bytes_of(path: Path, *, most: int | None = None) -> bytes:
+def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
     """The bytes of a file somebody names.
 
     Args:
@@ -77,13 +80,10 @@ def bytes_of(path: Path, *, most: int | None = None) -> bytes:
         OSError: If it cannot be read, is no plain file, or is larger.
     """
     with opened(path) as file:
-        if most is None:
-            return file.read()
-        data = file.read(most + 1)
-    if len(data) > most:
-        what = f"is too large: such a file has at most {most / 1e6:g} MB"
-        raise OSError(errno.EFBIG, what, str(path))
-    return data
+        if os.fstat(file.fileno()).st_size > most:
+            what = f"is too large: such a file has at most {most / 1e6:g} MB"
+            raise OSError(errno.EFBIG, what, str(path))
+        return file.read()
 
 
 def written(path: Path) -> bytes:
@@ -118,9 +118,8 @@ def toml_of(text: str) -> dict[str, Any]:
     if len(text) > LARGEST:
         raise ValueError(f"is too large: more than {LARGEST:,} characters")
     # The reader copies the names before each dot of a key: many dots would take it hours.
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.split("=", 1)[0].count(".") > _DEEPEST:
-            raise ValueError(f"line {number}: is nested more than {_DEEPEST} deep")
+    if _MANY_DOTS.search(text):
+        raise ValueError(f"a key is nested more than {_DEEPEST} deep")
     try:
         return tomllib.loads(text)
     except RecursionError:

@@ -117,6 +117,10 @@ class Episode:
     def __post_init__(self) -> None:
         if not self.episode_id:
             raise InputError("episode_id is empty")
+        if self.trace_uri is not None and not is_below(self.trace_uri):
+            raise InputError(
+                f"{self.episode_id:.80}: trace_uri {self.trace_uri!r:.80} leads out of the trial"
+            )
         if self.quality is not None and not 0.0 <= self.quality <= 1.0:
             raise InputError(f"{self.episode_id}: quality {self.quality} is outside [0, 1]")
         if self.success is not None and self.success != (self.end_reason is EndReason.SUCCESS):
@@ -136,6 +140,11 @@ class Episode:
                 raise InputError(
                     f"{self.episode_id}: column {name!r} is {amount}; it cannot be negative"
                 )
+
+
+def is_below(uri: str) -> bool:
+    """Whether a relative path can only lead to what lies below a folder."""
+    return not (uri.startswith("/") or "\0" in uri or ".." in uri.split("/"))
 
 
 COLUMNS: tuple[str, ...] = tuple(column.name for column in fields(Episode))

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from robo_eval.core import door
-from robo_eval.core.episode import COLUMNS
+from robo_eval.core.episode import COLUMNS, is_below
 from robo_eval.core.kinds import EndReason
 from robo_eval.log.rows import KINDS, OPTIONAL, Kind, words_of
 
@@ -153,6 +153,8 @@ def _are_episodes(columns: Mapping[str, Column]) -> bool:
     for name, column in columns.items():
         if column.kind is Kind.WORD and not set(column.cells) - {None} <= words_of(name):
             return False
+    if not all(map(is_below, set(columns["trace_uri"].cells) - {None})):
+        return False
     quality, success, end = (columns[name] for name in ("quality", "success", "end_reason"))
     unscored = [reason.value for reason in EndReason if not reason.is_scored]
     has_score, is_success = ~success.empty, np.asarray(end.cells == EndReason.SUCCESS.value)

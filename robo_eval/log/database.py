@@ -37,6 +37,10 @@ _COPIES: Final = 5
 """How often copying a database that somebody else writes to is tried."""
 _COPY: Final = "restore it from a copy"
 
+_UNREADABLE: Final = (
+    "disk i/o error", "database is locked", "not a database", "unable to open",
+)  # fmt: skip
+"""Errors of SQLite that say nothing about what a database holds."""
 _MEANINGS: Final = (
     ("database or disk is full", "the disk is full; free some space, nothing logged is lost"),
     ("disk i/o error", "the disk is full or failing; nothing logged before is lost"),
@@ -57,6 +61,10 @@ _connections: Final[Counter[_File]] = Counter()
 """How many connections this process has to each file."""
 
 
+class UnreadableError(TrialDirectoryError):
+    """The database cannot be read, which says nothing about the rows in it."""
+
+
 class SchemaVersionError(TrialDirectoryError):
     """The database is fine, but of another schema version than this program's."""
 
@@ -73,7 +81,9 @@ def translated(path: Path) -> Iterator[None]:
     except (SQLAlchemyError, sqlite3.Error) as err:
         # SQLAlchemy's own errors have several lines.
         cause = err.orig if isinstance(err, DBAPIError) else err
-        raise TrialDirectoryError(f"{path}: {meaning_of(cause)}") from err
+        is_unread = any(words in str(cause).lower() for words in _UNREADABLE)
+        kind = UnreadableError if is_unread else TrialDirectoryError
+        raise kind(f"{path}: {meaning_of(cause)}") from err
 
 
 def meaning_of(err: BaseException | None) -> str:
@@ -86,25 +96,27 @@ def check_file(path: Path) -> None:
     """Refuse what cannot be such a database, before SQLite touches it.
 
     Raises:
-        TrialDirectoryError: If the file is missing, empty, cut short or something else.
+        UnreadableError: If the file is empty, cut short or something else.
+        TrialDirectoryError: If it is missing.
     """
-    if not path.exists():
-        raise TrialDirectoryError(f"{path}: is missing; {_COPY}")
-    if not path.is_file():
-        raise TrialDirectoryError(f"{path}: is not a file; {_COPY}")
-    with explained(path, "cannot be read"), door.opened(path) as file:
-        head = file.read(100)
-        size = os.fstat(file.fileno()).st_size
+    try:
+        with door.opened(path) as file:
+            head = file.read(100)
+            size = os.fstat(file.fileno()).st_size
+    except FileNotFoundError as err:
+        raise TrialDirectoryError(f"{path}: is missing; {_COPY}") from err
+    except OSError as err:
+        raise UnreadableError(f"{path}: cannot be read: {err.strerror or err}") from err
     # SQLite would take an empty file for a new database.
     if size == 0:
-        raise TrialDirectoryError(f"{path}: is empty (0 bytes); {_COPY}")
+        raise UnreadableError(f"{path}: is empty (0 bytes); {_COPY}")
     if head[:16] != _MAGIC:
-        raise TrialDirectoryError(f"{path}: is not an SQLite database; {_COPY}")
+        raise UnreadableError(f"{path}: is not an SQLite database; {_COPY}")
     page = int.from_bytes(head[16:18], "big")
     expected = (65536 if page == 1 else page) * int.from_bytes(head[28:32], "big")
     # While the write-ahead log holds pages, the file may rightly be shorter than its header says.
     if size < expected and not _has_content(_wal_of(path)):
-        raise TrialDirectoryError(f"{path}: is cut short: {size} of {expected} bytes; {_COPY}")
+        raise UnreadableError(f"{path}: is cut short: {size} of {expected} bytes; {_COPY}")
 
 
 def connect(
@@ -277,7 +289,12 @@ def schema_version(connection: Connection, path: Path) -> str:
 
 
 def stored_rows(connection: Connection) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Every row as it is stored, in order: the columns that chain it, and its cells."""
+    """Every row as it is stored, in order: the columns that chain it, and its cells.
+
+    Bytes that are no UTF-8 are kept in the way of file names, so that a row can be named by them.
+    """
+    driver: Any = connection.connection.driver_connection
+    driver.text_factory = lambda data: data.decode(errors="surrogateescape")
     rows = connection.exec_driver_sql(
         f"SELECT {', '.join((*CHAIN, *COLUMNS))} FROM episodes ORDER BY sequence"  # noqa: S608
     )

@@ -240,9 +240,13 @@ def _read_integer(cell: Any) -> int:  # noqa: ANN401
 
 
 def _read_text(cell: Any) -> str:  # noqa: ANN401
-    if isinstance(cell, str):
-        return cell
-    raise TypeError("is not a text")
+    if not isinstance(cell, str):
+        raise TypeError("is not a text")
+    try:
+        cell.encode()
+    except UnicodeEncodeError:
+        raise ValueError("is no text in UTF-8") from None
+    return cell
 
 
 def _read_truth(cell: Any) -> bool:  # noqa: ANN401

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from robo_eval.core import door
+from robo_eval.core.episode import is_below
 from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
 from robo_eval.core.plan import parse_plan, text_digest
 from robo_eval.log import database, signing
-from robo_eval.log.database import DATABASE, SchemaVersionError
+from robo_eval.log.database import DATABASE, SchemaVersionError, UnreadableError
 from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, is_trial
 from robo_eval.log.files import PART_SUFFIX
 from robo_eval.log.lock import is_locked
@@ -58,6 +59,7 @@ class VerificationReport:
         traces: Traces that were checked.
         head: SHA-256 of the newest row. Kept elsewhere, it also proves that nothing was
             replaced as a whole.
+        unreadable: Why nothing is known of the rows; None if they could be read.
     """
 
     trial: Path
@@ -66,6 +68,7 @@ class VerificationReport:
     rows: int
     traces: int
     head: str
+    unreadable: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -125,6 +128,7 @@ def verify_trial(
         rows=len(check.digests),
         traces=check.traces,
         head=check.digests[max(check.digests)] if check.digests else GENESIS,
+        unreadable=check.unreadable,
     )
 
 
@@ -138,6 +142,7 @@ class _Check:
         self.notes: list[str] = []
         self.digests: dict[int, str] = {}
         self.traces = 0
+        self.unreadable: str | None = None
         self._ids: dict[str, int] = {}
         self._trace_of: dict[str, tuple[int, str | None]] = {}
         self._plan_digest: str | None = None
@@ -157,6 +162,7 @@ class _Check:
             raise
         except InputError as err:
             self._problem(DATABASE, self._short(err))
+            self.unreadable = str(err) if isinstance(err, UnreadableError) else None
             return
         self._check_manifest()
         self._check_traces()
@@ -301,8 +307,7 @@ class _Check:
     def _check_traces(self) -> None:
         for uri, (row, sha256) in self._trace_of.items():
             file = self.folder / uri
-            if Path(uri).is_absolute() or ".." in Path(uri).parts:
-                self._problem(DATABASE, f"trace_uri {uri!r:.80} leads out of the trial", row)
+            if not is_below(uri):  # which the row was said to be wrong for
                 continue
             try:
                 found = trace_digest(file)
@@ -310,7 +315,8 @@ class _Check:
                 self._problem(uri, f"is missing; row {row} of {DATABASE} names it")
                 continue
             except OSError as err:
-                self._problem(uri, f"cannot be read: {err.strerror or err}")
+                what = f"cannot be read: {err.strerror or err}; row {row} of {DATABASE} names it"
+                self._problem(f"{uri:.200}", what)
                 continue
             self.traces += 1
             if found != sha256:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
 from typing import Any
 
@@ -48,6 +49,8 @@ def become(job: dict[str, Any]) -> None:
     os.environ.update(job["environment"])
     if job.get("most_bytes"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["most_bytes"],) * 2)
+    # Ends a command that hangs, by a signal nobody handles.
+    signal.alarm(job.get("limit_s", 0))
     if job.get("as_nobody") and os.getuid() == 0:
         os.setuid(NOBODY)
     sys.argv = ["robo-eval", *job["arguments"]]

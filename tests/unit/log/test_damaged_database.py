@@ -40,7 +40,7 @@ def scramble(file: Path) -> None:
 
 DAMAGE = {
     "gone": (lambda file: file.unlink(), "is missing"),
-    "a folder": (lambda file: (file.unlink(), file.mkdir()), "is not a file"),
+    "a folder": (lambda file: (file.unlink(), file.mkdir()), "is a folder, not a file"),
     "zero bytes": (lambda file: file.write_bytes(b""), "is empty"),
     "text": (lambda file: file.write_text("not a database" * 99), "not an SQLite database"),
     "header only": (lambda file: os.truncate(file, 100), "cut short"),

@@ -246,18 +246,54 @@ def test_swapped_traces_are_found(finished):
     assert "traces/e1.mcap: was changed" in text
 
 
-def test_a_trace_outside_the_trial_is_not_opened(trial, make_episode, tmp_path):
+@pytest.mark.parametrize(
+    "uri", ["../outside.mcap", "{tmp}/outside.mcap", "traces/../../outside.mcap", "traces/a\0b"]
+)
+def test_a_trace_outside_the_trial_is_not_opened(finished, tmp_path, uri):
     (tmp_path / "outside.mcap").write_bytes(b"x")
-    with EpisodeStore(trial.path, durable=False) as store:
-        store.append(
-            [
-                make_episode(i, plan_digest=trial.plan_digest, trace_uri=uri, trace_sha256="0" * 64)
-                for i, uri in enumerate(["../outside.mcap", str(tmp_path / "outside.mcap")])
-            ]
-        )
-    report = verify_trial(trial.path)
-    assert [problem.row for problem in report.problems] == [1, 2]
-    assert all("leads out of the trial" in problem.what for problem in report.problems)
+    named = uri.format(tmp=tmp_path)
+    with closing(sqlite3.connect(finished.path / "episodes.db")) as raw:
+        raw.execute("update episodes set trace_uri = ? where sequence = 2", (named,))
+        raw.commit()
+    assert "episodes.db: row 2: e1: trace_uri" in found(finished)
+    assert "leads out of the trial" in found(finished)
+    assert not [problem for problem in verify_trial(finished.path).problems if "\0" in problem.file]
+    # Nobody else follows it either, whether rows are read at once or one by one.
+    for read in (EpisodeStore.frame, lambda store: list(store.episodes())):
+        with (
+            EpisodeStore(finished.path, durable=False, read_only=True) as store,
+            pytest.raises(InputError, match=r"row 2: e1: trace_uri .* leads out of the trial"),
+        ):
+            read(store)
+
+
+DEEP = '{"a": ' + "[" * 6000 + "]" * 6000 + "}"
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("costs", DEEP, "is nested too deep"),
+        ("initial_state", DEEP, "is nested too deep"),
+        ("costs", b"\xff{}", "is no text in UTF-8"),
+        ("task", b"caf\xe9", "is no text in UTF-8"),
+        ("operator", b"\xc3", "is no text in UTF-8"),
+        ("trace_uri", b"traces/\xe9.mcap", "is no text in UTF-8"),
+        ("end_reason", b"succ\xff", "unknown end_reason"),
+        ("episode_id", b"\xff", "is no text in UTF-8"),
+        ("plan_digest", b"\xff", "is no text in UTF-8"),
+    ],
+)
+def test_a_cell_nobody_could_have_written_is_named_by_row_and_column(
+    finished, column, value, reason
+):
+    with closing(sqlite3.connect(finished.path / "episodes.db")) as raw:
+        # As text, whatever its bytes are.
+        raw.execute(f"update episodes set {column} = cast(? as text) where sequence = 2", (value,))
+        raw.commit()
+    assert f"episodes.db: row 2: column {column!r}" in found(finished)
+    assert reason in found(finished)
+    assert "row 2: was changed" in found(finished)
 
 
 def test_what_a_lost_attempt_left_is_a_note(finished):
