@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
-from robo_eval.core.yaml_form import Section, first_problem
+from robo_eval.core.yaml_form import Section, validated
 from robo_eval_incidents.taxonomy import Category, Severity
 from robo_eval_incidents.text import Line, Name, Prose
 
@@ -172,7 +172,4 @@ def read_file(path: Path) -> RuleFile:
         raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
     except ValueError as err:
         raise InputError(f"{path}: is no TOML: {' '.join(str(err).split())}") from err
-    try:
-        return RuleFile.model_validate(data)
-    except ValidationError as err:
-        raise InputError(f"{path}: {first_problem(err, RuleFile)}") from err
+    return validated(data, RuleFile, str(path))

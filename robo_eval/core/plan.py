@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -57,7 +58,7 @@ class TaskPlan(Section):
             values = getattr(self, name)
             if values is None:
                 continue
-            twice = [str(value) for value in values if values.count(value) > 1]
+            twice = [value for value, count in Counter(values).items() if count > 1]
             if twice or not values:
                 found = f", given {twice[0]} twice" if twice else ""
                 raise ValueError(f"{name}: must name at least one value and none twice{found}")
@@ -137,7 +138,7 @@ class SeedPlan(Section):
 class MetricPlan(Section):
     """Settings of the metrics, fixed with the plan; docs/metrics.md says which are our choice."""
 
-    level: Annotated[float, Field(gt=0.0, lt=1.0)] = defaults.LEVEL
+    level: Annotated[float, Field(ge=1e-6, le=1.0 - 1e-6)] = defaults.LEVEL
     """Coverage intervals aim at."""
     resamples: Annotated[Count, Field(ge=100, le=1_000_000)] = defaults.RESAMPLES
     """Bootstrap resamples."""
@@ -277,7 +278,7 @@ class TrialPlan(Section):
     def _check(self) -> Self:
         names = [policy.name for policy in self.policies]
         if len(set(names)) != len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+            twice = next(name for name, count in Counter(names).items() if count > 1)
             raise ValueError(
                 f"policies: two policies share a name, {twice!r}; give each its own `name`"
             )

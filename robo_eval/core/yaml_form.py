@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args
 
@@ -25,6 +26,9 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+_LEAST: Final = 1e-100
+_MOST: Final = 1e100
+"""Numbers beyond these have no meaning here, and squares and quotients of them no value."""
 Form = TypeVar("Form", bound=BaseModel)
 
 
@@ -76,9 +80,32 @@ def validated(data: dict[Any, Any], model: type[Form], source: str) -> Form:
         PlanError: If a key is unknown, or a value wrong.
     """
     try:
-        return model.model_validate(data)
+        checked = model.model_validate(data)
     except ValidationError as err:
         raise PlanError(f"{source}: {first_problem(err, model)}") from err
+    for field, number in _numbers(checked, ()):
+        if number and not _LEAST <= abs(number) <= _MOST:
+            raise PlanError(
+                f"{source}: {field}: its size must be 0 or from {_LEAST:g} to {_MOST:g},"
+                f" given {number!r:.40}"
+            )
+    return checked
+
+
+def _numbers(value: object, place: tuple[object, ...]) -> Iterator[tuple[str, float]]:
+    """Every number in a checked form with its field; what goes to other code is left out."""
+    if isinstance(value, BaseModel):
+        for name, field in type(value).model_fields.items():
+            if "Any" not in str(field.annotation):
+                yield from _numbers(getattr(value, name), (*place, name))
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _numbers(part, (*place, key))
+    elif isinstance(value, tuple | list):
+        for number, part in enumerate(value):
+            yield from _numbers(part, (*place, number))
+    elif isinstance(value, int | float):
+        yield ".".join(map(str, place)), value
 
 
 _WANTED: Final = {

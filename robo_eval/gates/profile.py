@@ -12,7 +12,6 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    ValidationError,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -28,7 +27,7 @@ from robo_eval.core import door
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.core.yaml_form import Count, Section, first_problem
+from robo_eval.core.yaml_form import Count, Section, validated
 from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES
 
 FOLDER: Final = Path(__file__).parent / "profiles"
@@ -408,10 +407,7 @@ def load_profile(name: str | Path) -> Profile:
         found: dict[str, Any] = door.toml_of(text)
     except ValueError as err:
         raise InputError(f"{path}: is no TOML: {err}") from err
-    try:
-        return Profile.model_validate(found)
-    except ValidationError as err:
-        raise InputError(f"{path}: {first_problem(err, Profile)}") from err
+    return validated(found, Profile, str(path))
 
 
 def _text(path: Path) -> str:
