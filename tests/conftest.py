@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -168,3 +173,76 @@ def _invented_ranking(outcome: Any, side: str, rng: Any) -> Any:
             left_out=(), reason=None, configuration={},
         ),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Commands:
+    """Runs `robo-eval` in processes that part from one that has imported most of it before.
+
+    Args:
+        **environment: Variables of the process they part from.
+    """
+
+    def __init__(self, **environment: str) -> None:
+        self._streams = tempfile.TemporaryDirectory()
+        self._numbers = itertools.count()
+        self._process = subprocess.Popen(
+            [sys.executable, Path(__file__).parent / "e2e/run_prepared.py"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment,
+        )
+
+    def __call__(self, *arguments: object, folder: Path, limit_s: int = 30) -> Ended:
+        """Run a command in a folder; beyond the limit it is killed, code -14."""
+        # What an earlier command left running may still write into its own.
+        place = Path(self._streams.name) / str(next(self._numbers))
+        streams = {name: Path(f"{place}.{name}") for name in ("stdin", "stdout", "stderr")}
+        for path in streams.values():
+            path.write_text("")
+        job = {
+            "arguments": [str(argument) for argument in arguments],
+            "folder": str(folder),
+            "environment": {**os.environ, "NO_COLOR": "1", "TERM": "dumb"},
+            "limit_s": limit_s,
+            **{name: str(path) for name, path in streams.items()},
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        code = int(self._process.stdout.readline())
+        out, err = (
+            streams[name].read_text(encoding="utf-8", errors="replace")
+            for name in ("stdout", "stderr")
+        )
+        return Ended(code, out, err)
+
+    def close(self) -> None:
+        """End the process they part from."""
+        with self._process as process, self._streams:
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def commands_with() -> type[Commands]:
+    """For tests that need an environment of their own."""
+    return Commands
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Commands]:
+    """Run a command: `commands("verify", "trial", folder=tmp_path)`."""
+    made = Commands()
+    yield made
+    made.close()

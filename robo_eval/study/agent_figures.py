@@ -61,7 +61,9 @@ def measures(rankings: Sequence[Ranking], *, narrow: bool = False) -> go.Figure:
         narrow: Whether it is for a phone.
     """
     names = agents_of(rankings)
-    shown = [key for key in MEASURES if any(_known(one, key) for one in rankings)]
+    # Where no measure has a value, as with too few episodes, each panel is there and empty.
+    known = [key for key in MEASURES if any(_known(one, key) for one in rankings)]
+    shown = known or list(MEASURES)
     row = max(22, _ROW * (len(rankings) if len(rankings) < 3 else 0.6 * len(rankings)))
     panels = Panels(
         count=len(shown), columns=1 if narrow else min(3, len(shown)),
