@@ -36,19 +36,26 @@ _KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
 _BROKEN: Final = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
 
 
-def check_plain(path: Path) -> None:
+def check_plain(path: Path, *, most: int | None = None) -> None:
     """Refuse what is there and no plain file, before something waits for it to end.
 
+    Args:
+        path: The file.
+        most: Bytes it may have; None sets no limit.
+
     Raises:
-        OSError: If it is missing, or a folder, pipe, socket or device.
+        OSError: If it is missing, larger, or a folder, pipe, socket or device.
     """
-    _check_mode(path, path.stat().st_mode)
+    _check(path, path.stat(), most)
 
 
-def _check_mode(path: Path, mode: int) -> None:
+def _check(path: Path, found: os.stat_result, most: int | None = None) -> None:
     for is_kind, what in _KINDS:
-        if is_kind(mode):
+        if is_kind(found.st_mode):
             raise OSError(errno.EINVAL, what, str(path))
+    if most is not None and found.st_size > most:
+        what = f"is too large: such a file has at most {most / 1e6:g} MB"
+        raise OSError(errno.EFBIG, what, str(path))
 
 
 def opened(path: Path) -> BinaryIO:
@@ -62,7 +69,7 @@ def opened(path: Path) -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     file = os.fdopen(descriptor, "rb")
     try:
-        _check_mode(path, os.fstat(descriptor).st_mode)
+        _check(path, os.fstat(descriptor))
     except OSError:
         file.close()
         raise
@@ -80,9 +87,7 @@ def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
         OSError: If it cannot be read, is no plain file, or is larger.
     """
     with opened(path) as file:
-        if os.fstat(file.fileno()).st_size > most:
-            what = f"is too large: such a file has at most {most / 1e6:g} MB"
-            raise OSError(errno.EFBIG, what, str(path))
+        _check(path, os.fstat(file.fileno()), most)
         return file.read()
 
 

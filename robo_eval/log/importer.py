@@ -51,6 +51,7 @@ def import_csv(
     check_new(folder)
     mapping = read_column_map(Path(column_map))
     with explained(source, "cannot be read"):
+        door.check_plain(source, most=door.LARGEST_FILE)
         sha256 = file_digest(source)
     reader = _Reader(source, mapping, sha256)
     values = list(reader.rows())

@@ -74,7 +74,7 @@ plan-size difference --first 0.5 --second 0.6
 plan-size hours --per-100-h 1
 incidents init --log log.db --station a
 incidents add bumped -r arm -s minor --side real -w 2026-01-01T00:00:00Z --by me --log log.db
-incidents nil --since 2026-01-01T00:00:00Z --until 2026-01-02T00:00:00Z -r arm --side real --by me --log log.db
+incidents nil --since 2026-01-01T00:00:00Z --until now -r arm --side real --by me --log log.db
 incidents list --log log.db
 incidents list --log postgresql://h/db
 incidents show a/2 --log log.db
