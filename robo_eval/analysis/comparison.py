@@ -11,6 +11,8 @@ from robo_eval.core.errors import InputError
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from robo_eval.log.directory import TrialDirectory
@@ -76,8 +78,8 @@ def compare_trials(
         config: Settings; those of the first plan if none are given.
 
     Raises:
-        InputError: If a trial is named twice, there is one policy only, or two policies did not
-            meet the same test; the message names every field that differs.
+        InputError: If a trial is named twice or beside its copy, there is one policy only, or two
+            policies did not meet the same test; the message names every field that differs.
         TrialDirectoryError: If a log cannot be read.
     """
     _check_plans(trials, has_config=config is not None)
@@ -91,6 +93,7 @@ def compare_trials(
     )
     from robo_eval.metrics.stopped import plan_as_played
 
+    check_copies(trials)
     settings = config or MetricConfig.of(trials[0].plan.metrics)
     problems = {str(trial.path): log_problem(trial) for trial in trials}
     tables = [scored_frame(trial) for trial in trials]
@@ -114,6 +117,31 @@ def compare_trials(
         log_problems={path: problem for path, problem in problems.items() if problem},
         warnings=_warnings(trials, tables),
     )
+
+
+def check_copies(trials: Sequence[TrialDirectory]) -> None:
+    """Refuse a trial beside a copy of it, or of its beginning.
+
+    Raises:
+        InputError: If two trials begin with the same row; the message names both.
+        TrialDirectoryError: If a log cannot be read.
+    """
+    from robo_eval.log import database
+
+    begun: dict[str, Path] = {}
+    for trial in trials:
+        file = trial.path / database.DATABASE
+        with database.opened(file, read_only=True) as connection, database.translated(file):
+            # A row's digest covers its plan, when it was played, and everything before it.
+            first = connection.exec_driver_sql(
+                "SELECT row_sha256 FROM episodes ORDER BY sequence LIMIT 1"
+            ).scalar()
+        other = begun.setdefault(str(first), trial.path)
+        if first is not None and other is not trial.path:
+            raise InputError(
+                f"{trial.path}: holds the rows of {other}, one is a copy of the other; name trials"
+                " that were played apart"
+            )
 
 
 def _check_plans(trials: Sequence[TrialDirectory], *, has_config: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 import traceback
 from io import TextIOWrapper
@@ -45,7 +44,8 @@ _UNREAD: Final = 141
 """How programs end whose output nobody reads any more: 128 and the number of SIGPIPE."""
 _TRACEBACK: Final = "ROBO_EVAL_TRACEBACK"
 """Environment variable that also shows where an error comes from."""
-_LONG: Final = re.compile(r"\S{1000,}")
+_LONGEST: Final = 1600
+"""Letters of an error; what was given may be as long as it likes."""
 _STOPPED: Final = "stopped by Ctrl-C; the same command may be given again"
 
 app = typer.Typer(
@@ -118,12 +118,26 @@ def main() -> None:
     # Looking for plugins of pydantic, of which we use none, is a tenth of a refusal's time.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _prepare_streams()
+    message, code = None, 0
     try:
         app(prog_name="robo-eval")
-        code = 0
     except BaseException as err:  # noqa: BLE001 - the edge of the process
-        code = _ended(err)
-    sys.exit(_flushed(code))
+        message, code = _outcome(err)
+    try:
+        sys.stdout.flush()
+    except OSError as err:
+        _silence(1)
+        if isinstance(err, BrokenPipeError):
+            message, code = None, _UNREAD
+        elif message is None:
+            message, code = f"standard output: {err.strerror}", InputError.exit_code
+    try:
+        if message is not None:
+            print(f"robo-eval: {_line(message)}", file=sys.stderr)  # noqa: T201 - its edge as well
+        sys.stderr.flush()
+    except OSError:
+        _silence(2)
+    sys.exit(code)
 
 
 def _prepare_streams() -> None:
@@ -139,27 +153,33 @@ def _prepare_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _ended(err: BaseException) -> int:
-    """Say in one line why the command did not get to its end; its exit code."""
+def _silence(stream: int) -> None:
+    """Let what is left for a stream go nowhere; Python would try once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+
+
+def _outcome(err: BaseException) -> tuple[str | None, int]:
+    """Why the command did not get to its end, if there is something to say, and its exit code."""
     if isinstance(err, SystemExit):
         if err.code is None or err.code == 0:
-            return 0
+            return None, 0
         if isinstance(err.__context__, (OSError, EOFError)):  # typer says what it made of them
             err = err.__context__
         elif err.code in (1, 2, 3) and not isinstance(err.__context__, typer.Abort):
-            return int(err.code)
+            return None, int(err.code)
     if os.environ.get(_TRACEBACK):
-        traceback.print_exception(err)
-    if isinstance(err, BrokenPipeError):
-        return _UNREAD
-    message, code = _meaning_of(err)
+        with contextlib.suppress(OSError):
+            traceback.print_exception(err)
+    return (None, _UNREAD) if isinstance(err, BrokenPipeError) else _meaning_of(err)
+
+
+def _line(message: str) -> str:
+    """A message as one line that has an end."""
     # Names of files may hold line breaks, and letters that change the order of what is shown.
     line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
-    line = _LONG.sub(lambda word: f"{word[0][:80]}...{word[0][-80:]}", line)
-    code = _flushed(code)
-    with contextlib.suppress(OSError):
-        print(f"robo-eval: {line}", file=sys.stderr, flush=True)  # noqa: T201 - the command line
-    return code
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]}...{line[-_LONGEST // 2 :]}"
+    return line
 
 
 def _meaning_of(err: BaseException) -> tuple[str, int]:
@@ -176,18 +196,3 @@ def _meaning_of(err: BaseException) -> tuple[str, int]:
     if isinstance(err, MemoryError):
         return "there is not enough memory for this", InputError.exit_code
     return f"{said(err)} ({_TRACEBACK}=1 shows where)", InputError.exit_code
-
-
-def _flushed(code: int) -> int:
-    """The exit code, or another one if not all that was printed could be written."""
-    try:
-        sys.stdout.flush()
-    except OSError as err:
-        # Python would try once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if isinstance(err, BrokenPipeError):
-            return _UNREAD
-        with contextlib.suppress(OSError):
-            print(f"robo-eval: standard output: {err.strerror}", file=sys.stderr, flush=True)  # noqa: T201
-        return InputError.exit_code
-    return code

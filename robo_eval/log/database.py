@@ -178,14 +178,14 @@ def _file_at(path: Path) -> _File | None:
 
 def _connect(path: Path, *, durable: bool, read_only: bool, busy_s: float) -> Connection:
     copied: tempfile.TemporaryDirectory[str] | None = None
-    uri = f"file:{quote(str(path.absolute()))}?mode=rw"
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=rw"
     if read_only and not _can_write(path):
         if _has_content(_wal_of(path)):
             # SQLite merges the newest rows only where it can write.
             copied = tempfile.TemporaryDirectory(prefix="robo-eval-")
-            uri = f"file:{quote(str(_copy_of(path, Path(copied.name))))}?mode=rw"
+            uri = f"file:{quote(os.fsencode(_copy_of(path, Path(copied.name))))}?mode=rw"
         else:
-            uri = f"file:{quote(str(path.absolute()))}?immutable=1"
+            uri = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1"
 
     def open_file() -> sqlite3.Connection:
         return sqlite3.connect(

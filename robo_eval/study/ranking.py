@@ -19,6 +19,7 @@ from robo_eval.analysis.arrays import (
     resampled_means,
 )
 from robo_eval.analysis.coherence import Coherence, auc, auc_interval, coherence
+from robo_eval.analysis.comparison import check_copies
 from robo_eval.analysis.panel import item_difficulty, members_among
 from robo_eval.analysis.panel import warnings as panel_warnings
 from robo_eval.analysis.panel.items import TASK
@@ -180,6 +181,7 @@ def rank(
         TrialDirectoryError: If a log cannot be read.
     """
     outcome = study.known()
+    check_copies(trials)
     groups = matched(study.tests, trials)
     names = sorted({agent.policy for group in groups for agent in group.agents})
     if baseline is not None and baseline not in names:

@@ -11,35 +11,38 @@ from pathlib import Path
 import pytest
 
 TOKENS = (
-    b"&a ", b"*a", b"<<: *a", b"!!int ", b"!!timestamp ", b"!!bool ", b"? ", b"- ", b": ", b"[", b"}",
-    b"{", b"]", b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\r", b"\t", b"'", b'"', b",", b";",
-    b".nan", b"1.0e-320", b"1.0e+308", b"-1", b"9" * 400, b"9" * 5000, b"0x" + b"f" * 3000, b"~", b"#",
-    b"true", b"null", b"2026-13-99", b"---\n", b"%YAML 9\n", b"[" * 6000, b"{a: " * 6000, b"a" * 400_000,
-    b"=", b"\n", b"\n\n", "\u202e".encode(), "é".encode(), b"1:" * 300, b"a." * 3000,
+    b"&a ", b"*a", b"<<: *a", b"!!int ", b"!!timestamp ", b"!!bool ", b"? ", b"- ", b": ", b"[",
+    b"}", b"{", b"]", b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\r", b"\t", b"'", b'"',
+    b",", b";", b".nan", b"1.0e-320", b"1.0e+308", b"-1", b"9" * 400, b"9" * 5000,
+    b"0x" + b"f" * 3000, b"~", b"#", b"true", b"null", b"2026-13-99", b"---\n", b"%YAML 9\n",
+    b"[" * 6000, b"{a: " * 6000, b"a" * 400_000, b"=", b"\n", b"\n\n", "\u202e".encode(),
+    "é".encode(), b"1:" * 300, b"a." * 3000,
 )  # fmt: skip
 CELLS = (
-    None, "", "\0", "a\0b", "../x", "/etc/passwd", "x" * 400_000, "[" * 6000 + "]" * 6000, "{", "{}",
-    '{"a": ' * 6000, '{"a": NaN}', '{"a": 1e999}', '{"": {}}', '{"a": ' + "9" * 5000 + "}", b"\xff",
-    b"", 0, 1, -1, 2**62, -(2**63), 1e308, -1e308, 1e-320, float("inf"), 0.5, "nan", "success", "sim",
-    "\u202e", "a\nb",
+    None, "", "\0", "a\0b", "../x", "/etc/passwd", "x" * 400_000, "[" * 6000 + "]" * 6000, "{",
+    "{}", '{"a": ' * 6000, '{"a": NaN}', '{"a": 1e999}', '{"": {}}', '{"a": ' + "9" * 5000 + "}",
+    b"\xff", b"", 0, 1, -1, 2**62, -(2**63), 1e308, -1e308, 1e-320, float("inf"), 0.5, "nan",
+    "success", "sim", "\u202e", "a\nb",
 )  # fmt: skip
 WORDS = (
-    "", " ", "-", "--", "x", "trial", "log.db", "plan.yaml", "map.yaml", "table.csv", ".", "/", "..",
-    "nan", "inf", "-inf", "1e999", "1e-320", "-1", "0", "1", "0.5", "1.0", "9" * 400, "9" * 5000, "٣",
-    "x" * 100_000, "a\nb", "\udcff", "\udcff/x", "é", "\u202e", "=", "~", "$HOME", "*", "a" * 300, "a/2",
-    "2026-01-01T00:00:00Z", "now", "--json", "--out", "--log", "--by", "--level", "--rate", "--to",
-    "postgresql://h:99999/d", "sqlite://", "ws://x", "/dev/full/x", "/proc/x",
+    "", " ", "-", "--", "x", "trial", "log.db", "plan.yaml", "map.yaml", "table.csv", ".", "/",
+    "..", "nan", "inf", "-inf", "1e999", "1e-320", "-1", "0", "1", "0.5", "1.0", "9" * 400,
+    "9" * 5000, "٣", "x" * 100_000, "a\nb", "\udcff", "\udcff/x", "é", "\u202e", "=", "~", "$HOME",
+    "*", "a" * 300, "a/2", "2026-01-01T00:00:00Z", "now", "--json", "--out", "--log", "--by",
+    "--level", "--rate", "--to", "postgresql://h:99999/d", "sqlite://", "ws://x", "/dev/full/x",
+    "/proc/x",
 )  # fmt: skip
 VERBS = (
-    "run", "resume", "doctor", "partner", "pause", "recover", "rate", "replay", "metrics", "assess",
-    "acc", "compare", "report", "verify", "levels", "agents", "export", "migrate", "aiq rank",
-    "aiq run", "aiq show", "aiq report", "aiq agree", "import csv", "import bag", "plan-size width",
-    "plan-size at-least", "plan-size difference", "plan-size hours", "incidents add", "incidents nil",
-    "incidents list", "incidents show", "incidents todo", "incidents correct", "incidents reclassify",
-    "incidents attach", "incidents review", "incidents act", "incidents check", "incidents close",
-    "incidents capture", "incidents exposure", "incidents withdraw", "incidents rates",
-    "incidents checkpoint", "incidents merge", "incidents import", "incidents export",
-    "incidents schema", "incidents init", "incidents migrate", "incidents user list", "nothing", "",
+    "run", "resume", "doctor", "partner", "pause", "recover", "rate", "replay", "metrics",
+    "assess", "acc", "compare", "report", "verify", "levels", "agents", "export", "migrate",
+    "aiq rank", "aiq run", "aiq show", "aiq report", "aiq agree", "import csv", "import bag",
+    "plan-size width", "plan-size at-least", "plan-size difference", "plan-size hours",
+    "incidents add", "incidents nil", "incidents list", "incidents show", "incidents todo",
+    "incidents correct", "incidents reclassify", "incidents attach", "incidents review",
+    "incidents act", "incidents check", "incidents close", "incidents capture",
+    "incidents exposure", "incidents withdraw", "incidents rates", "incidents checkpoint",
+    "incidents merge", "incidents import", "incidents export", "incidents schema",
+    "incidents init", "incidents migrate", "incidents user list", "nothing", "",
 )  # fmt: skip
 TOPICS = """
 constants: {task: t, family: f, policy: p, side: real, robot: r}
@@ -78,8 +81,8 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     "export of incidents": ("log.jsonl", ("incidents merge log.jsonl --log other.db",)),
     "incidents": ("log.json", ("incidents import log.json --by me --log other.db",)),
     "table of incidents": ("log.csv", ("incidents import log.csv --by me --log other.db",)),
-    "log": ("log.db", ("verify log.db", "incidents list --log log.db", "incidents rates --log log.db")),
-    "database": ("trial/episodes.db", ("verify trial", "metrics trial", "export trial --out o.csv")),
+    "log": ("log.db", ("verify log.db", "incidents list --log log.db")),
+    "database": ("trial/episodes.db", ("verify trial", "metrics trial", "acc trial")),
     "manifest": ("trial/manifest.json", ("verify trial", "metrics trial")),
     "locked plan": ("trial/plan.yaml", ("verify trial", "metrics trial")),
     "trace": ("trace", ("verify trial", "incidents capture trial --log other.db")),
