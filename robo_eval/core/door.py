@@ -8,8 +8,9 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.errors import PlanError
 
@@ -58,7 +59,7 @@ def _check(path: Path, found: os.stat_result, most: int | None = None) -> None:
         raise OSError(errno.EFBIG, what, str(path))
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BufferedReader:
     """A file somebody names, open for reading; never waits.
 
     Raises:
@@ -234,7 +235,7 @@ class _Outline:
 
     def _alias(self, event: yaml.AliasEvent) -> None:
         # Of an anchor that is not there the loader speaks.
-        size = self._sizes.get(event.anchor, 0)
+        size = self._sizes.get(str(event.anchor), 0)
         if size is None:
             raise _refused(event, "an alias refers to what it is part of")
         self._inside[-1].parts += 1
@@ -249,7 +250,7 @@ class _Outline:
             raise _refused(event, "is too large, with its aliases written out")
 
 
-def _refused(event: yaml.Event, problem: str) -> yaml.YAMLError:
+def _refused(event: Any, problem: str) -> yaml.YAMLError:  # noqa: ANN401 - libyaml's marks
     import yaml
 
     return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
