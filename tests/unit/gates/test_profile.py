@@ -182,7 +182,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.toml: no such profile file"):
         load_profile(tmp_path / "nowhere.toml")
     (tmp_path / "folder.toml").mkdir()
-    with pytest.raises(InputError, match=r"folder\.toml: cannot be read: Is a directory"):
+    with pytest.raises(InputError, match=r"folder\.toml: cannot be read: is a folder, not a file"):
         load_profile(tmp_path / "folder.toml")
 
 
