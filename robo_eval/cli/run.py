@@ -338,7 +338,12 @@ def _play_simulated(trial: TrialDirectory, jobs: int | None, *, quiet: bool) -> 
     jobs = jobs or default_jobs()
     label = _partner_label(trial) if set(trial.plan.sides) - {Side.SIM} else None
     with episode_progress(trial.path.name, quiet=quiet, label=label) as on_progress:
-        result = run_simulated(trial, jobs=jobs, on_progress=on_progress)
+        result = run_simulated(
+            trial,
+            jobs=jobs,
+            on_progress=on_progress,
+            say=lambda line: typer.echo(line, err=True),
+        )
     return Played(
         planned=result.planned,
         unscored=result.unscored,

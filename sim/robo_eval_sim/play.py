@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import robo_eval
 from robo_eval.agents import load_policy
+from robo_eval.agents.confined import fault_of, line_of
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import (
@@ -28,7 +29,7 @@ from robo_eval.core.errors import (
     RoboEvalError,
     TrialDirectoryError,
 )
-from robo_eval.core.kinds import EndReason
+from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import TaskPlan, TrialPlan
 from robo_eval.core.policy import Policy, aside
 from robo_eval.core.schedule import (
@@ -42,6 +43,7 @@ from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
 from robo_eval.log.trace import write_trace
 from robo_eval.metrics.scoring import SCORE_VERSION, score_played
+from robo_eval_sim.beat import Asked, Beat
 
 _KEPT_ENVIRONMENTS: Final = 4
 _OURS: Final = Path(__file__).parent
@@ -62,6 +64,16 @@ class _Recording:
     terminated: bool = False
     truncated: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
+    in_step: tuple[Any] | None = None
+
+    def is_bad_action(self, space: gymnasium.Space[Any]) -> bool:
+        """Whether the world refused a step, and its action was none of the space."""
+        if self.in_step is None:
+            return False
+        try:
+            return not space.contains(self.in_step[0])
+        except Exception:  # noqa: BLE001 - nothing of a kind the space expects
+            return True
 
     def forget_what_no_row_can_hold(self) -> None:
         """Drop a start state or novelty that has no JSON form."""
@@ -81,6 +93,11 @@ class _Outcome:
     success: bool | None = None
     episode_return: float | None = None
     detail: str | None = None
+    fault_by: FaultBy | None = None
+
+
+Begun = Callable[[dict[str, Any]], None]
+"""Told what the row of an episode will say, as soon as its world is set up."""
 
 
 class Stage:
@@ -90,12 +107,24 @@ class Stage:
         plan: The locked plan.
         plan_digest: Its SHA-256.
         trial: The trial directory; traces go to `traces/` in it.
+        beat: Counts the calls of the policies, for who watches them.
+        on_begun: Called when an episode's world is set up.
     """
 
-    def __init__(self, plan: TrialPlan, plan_digest: str, trial: Path) -> None:
+    def __init__(
+        self,
+        plan: TrialPlan,
+        plan_digest: str,
+        trial: Path,
+        *,
+        beat: Beat | None = None,
+        on_begun: Begun | None = None,
+    ) -> None:
         self._plan = plan
         self._plan_digest = plan_digest
         self._trial = trial
+        self._beat = beat or Beat()
+        self._on_begun = on_begun
         self._policies: dict[int, Policy] = {}
         self._environments: OrderedDict[tuple[object, ...], gymnasium.Env[Any, Any]] = OrderedDict()
         self._software = software()
@@ -110,7 +139,13 @@ class Stage:
         if index not in self._policies:
             entry = self._plan.policies[index]
             with aside():
-                self._policies[index] = load_policy(entry.name, entry.factory, entry.kwargs)
+                self._policies[index] = self._beat.ask(
+                    Asked.MAKE,
+                    load_policy,
+                    name=entry.name,
+                    factory=entry.factory,
+                    kwargs=entry.kwargs,
+                )
         return self._policies[index]
 
     def environment(self, planned: PlannedEpisode) -> gymnasium.Env[Any, Any]:
@@ -160,28 +195,46 @@ class Stage:
         start_ns = time.time_ns()
         recording = _Recording()
         env = self.environment(planned)
+        policy = self.policy(planned.policy)
         tick_s = _tick_s(env)
         trace: dict[str, Any] = {}
+
+        def begun() -> None:
+            if self._on_begun is not None:
+                self._on_begun(
+                    {
+                        "start_ns": start_ns,
+                        "tick_s": tick_s,
+                        "policy_digest": policy.digest,
+                        "novelty": recording.novelty,
+                        "initial_state": recording.initial_state,
+                    }
+                )
+
         try:
             keeps = self._may_want_trace(planned)
             with aside():
-                _record(env, self.policy(planned.policy), planned, recording, keeps=keeps)
+                _record(env, policy, planned, recording, self._beat, begun, keeps=keeps)
             outcome = _score(self._plan.tasks[planned.condition.task], recording)
             if self._wants_trace(planned, outcome.end_reason):
                 trace = self._write_trace(env, planned, recording, outcome.end_reason)
-        except (OSError, TrialDirectoryError):
-            raise  # the disk, not the episode
-        except (Exception, SystemExit) as err:  # noqa: BLE001 - whatever broke, it is logged
+        except BaseException as err:
+            fault_by = self._fault_by(err, env, recording)
+            if fault_by is None:
+                raise
             recording.forget_what_no_row_can_hold()
-            outcome = _Outcome(EndReason.FAULT, detail=_detail(err, len(recording.rewards)))
+            detail = _detail(err, len(recording.rewards))
+            outcome = _Outcome(EndReason.FAULT, detail=detail, fault_by=fault_by)
             self._discard(env)
+        finally:
+            self._beat.rest()
         ticks = len(recording.rewards)
         duration_s = (time.time_ns() - start_ns) / 1e9 if tick_s is None else ticks * tick_s
         return row_for(
             planned,
             self._plan,
             self._plan_digest,
-            policy_digest=self.policy(planned.policy).digest,
+            policy_digest=policy.digest,
             start_ns=start_ns,
             duration_s=duration_s,
             ticks=ticks,
@@ -191,12 +244,28 @@ class Stage:
             success=outcome.success,
             end_reason=outcome.end_reason,
             end_detail=outcome.detail,
+            fault_by=outcome.fault_by,
             uninterrupted_actions=ticks,
             novelty=recording.novelty,
             initial_state=recording.initial_state,
             software=self._software,
             **trace,
         )
+
+    def _fault_by(
+        self, err: BaseException, env: gymnasium.Env[Any, Any], recording: _Recording
+    ) -> FaultBy | None:
+        """Who an error inside an episode is by; None if it is none of the episode's."""
+        if self._beat.asked is not None:
+            return fault_of(err)
+        if isinstance(err, TimeoutError):
+            return FaultBy.TIME
+        is_of_the_run = isinstance(err, OSError | TrialDirectoryError)  # the disk
+        if not isinstance(err, Exception | SystemExit) or (
+            is_of_the_run and not isinstance(err, ConnectionError)
+        ):
+            return None
+        return FaultBy.POLICY if recording.is_bad_action(env.action_space) else FaultBy.SETUP
 
     def _may_want_trace(self, planned: PlannedEpisode) -> bool:
         wanted = self._plan.traces
@@ -246,6 +315,8 @@ def _record(
     policy: Policy,
     planned: PlannedEpisode,
     recording: _Recording,
+    beat: Beat,
+    begun: Callable[[], None],
     *,
     keeps: bool,
 ) -> None:
@@ -254,21 +325,26 @@ def _record(
         env.unwrapped.records_motion = keeps
     options = None if planned.start is None else {"state": dict(planned.start)}
     observation, recording.info = env.reset(seed=planned.seed, options=options)
-    policy.reset(seed=policy_seed(planned.seed))
     recording.initial_state = _physical_state(env)
     recording.novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
     for value in (recording.initial_state, recording.novelty):
         if not _is_plain(value):
             canonical_json(value)  # raises if a row cannot hold it
+    begun()
+    beat.ask(Asked.RESET, policy.reset, seed=policy_seed(planned.seed))
     rewards = recording.rewards
-    act: Callable[[Any], Any] = policy.act
+    act = beat.acting(policy.act)
     keep, keep_action = _copier(env.observation_space), _copier(env.action_space)
     terminated = truncated = False
     if keeps:
         recording.observations.append(keep(observation))
     while not (terminated or truncated):
         action = act(observation)
-        observation, reward, terminated, truncated, recording.info = env.step(action)
+        try:
+            observation, reward, terminated, truncated, recording.info = env.step(action)
+        except BaseException:
+            recording.in_step = (action,)
+            raise
         if keeps:
             recording.observations.append(keep(observation))
             recording.actions.append(keep_action(action))
@@ -303,8 +379,7 @@ def _detail(err: BaseException, tick: int) -> str:
         if not Path(frame.filename).is_relative_to(_OURS)
         and not Path(frame.filename).is_relative_to(_CORE)
     ]
-    text = " ".join(f"{type(err).__name__}: {err}"[:500].split())
-    text += f" ({places[-1] if places else ''}tick {tick})"
+    text = line_of(err) + f" ({places[-1] if places else ''}tick {tick})"
     return text.encode("utf-8", "replace").decode()
 
 

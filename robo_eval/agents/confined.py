@@ -1,0 +1,195 @@
+"""How what a policy's author wrote is run in a process of its own, which ends if it hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.agents.registry import load_policy
+from robo_eval.core.errors import InputError, RoboEvalError
+from robo_eval.core.kinds import FaultBy
+from robo_eval.core.plan import PolicyPlan
+
+_UNFORKABLE: Final = ("torch", "tensorflow", "jax")
+"""Libraries whose threads do not survive a fork: beside them a process starts anew."""
+_END_S: Final = 5.0
+_POLL_S: Final = 0.05
+_MAKING: Final = (60.0, 10.0)
+"""Making a policy may take so many seconds, or so many times as long as a decision."""
+
+
+def making_limit_s(decision_timeout_s: float) -> float:
+    """How long making a policy may take: networks load, libraries compile."""
+    return max(_MAKING[0], _MAKING[1] * decision_timeout_s)
+
+
+# Processes -------------------------------------------------------------------------------------
+
+
+def can_fork() -> bool:
+    """Whether a copy of this process works."""
+    return sys.platform == "linux" and not any(name in sys.modules for name in _UNFORKABLE)
+
+
+class Confined:
+    """A process that dies with this one, and can be ended whatever it does.
+
+    Args:
+        work: A function of a module; its first argument is a connection to this process.
+        *given: The further ones.
+        forks: Whether the process is a copy of this one, which takes no time; else it starts anew.
+
+    Attributes:
+        pipe: Our end of the connection.
+    """
+
+    def __init__(self, work: Callable[..., None], *given: object, forks: bool) -> None:
+        context = multiprocessing.get_context("fork" if forks else "spawn")
+        self.pipe, theirs = context.Pipe()
+        arguments = (work, theirs, os.getpid(), *given)
+        self._process: Any = context.Process(target=_begin, args=arguments)  # type: ignore[attr-defined]
+        # Ctrl-C reaches the whole process group; only the parent decides what it means. The mask
+        # is inherited from the first moment.
+        previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+            theirs.close()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        alive: bool = self._process.is_alive()
+        return alive
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a debugger or a signal has stopped it, so that it cannot be said to hang."""
+        with contextlib.suppress(OSError):
+            state = Path(f"/proc/{self._process.pid}/stat").read_bytes().rpartition(b")")[2]
+            return state.split()[0] in b"Tt"
+        return False
+
+    def end(self) -> None:
+        """Kill it and what it has started; may be called again."""
+        for pid in [*_descendants(self._process.pid), self._process.pid]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.join(_END_S)
+        self.pipe.close()
+
+
+def _descendants(pid: int) -> list[int]:
+    """Processes that a process has started, and those these have started (Linux)."""
+    found = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *_descendants(child)]
+    return found
+
+
+def _begin(work: Callable[..., None], pipe: Connection, parent: int, *given: object) -> None:
+    if sys.platform == "linux":
+        # Die when the parent dies, even by SIGKILL.
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the kernel was asked
+            os._exit(1)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    # A copy of our parent has a copy of its progress bar, whose locks nobody would release.
+    out = open(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stderr = out
+    with contextlib.suppress(BrokenPipeError, EOFError):
+        work(pipe, *given)
+
+
+def wait_for(process: Confined, limit_s: float, check: Callable[[], None] | None = None) -> bool:
+    """Wait until a process has said something; False if it did not within the limit.
+
+    Time in which this process, or that one, was stopped does not count.
+
+    Args:
+        process: Which.
+        limit_s: The limit.
+        check: Called many times a second; what it raises ends the waiting.
+
+    Raises:
+        EOFError: If the process has died.
+    """
+    waited_s, last_s = 0.0, time.monotonic()
+    while not process.pipe.poll(min(_POLL_S, limit_s)):
+        if not process.is_alive and not process.pipe.poll():
+            raise EOFError
+        if check is not None:
+            check()
+        now_s = time.monotonic()
+        if not process.is_stopped:
+            waited_s += min(now_s - last_s, 4 * _POLL_S)
+        last_s = now_s
+        if waited_s >= limit_s:
+            return process.pipe.poll()
+    return True
+
+
+# What is done there ----------------------------------------------------------------------------
+
+
+def digest_of(policy: PolicyPlan, decision_timeout_s: float) -> str:
+    """The digest of a policy, made once; one by import path where it can do no harm.
+
+    Raises:
+        RoboEvalError: If it cannot be made, or not in time.
+    """
+    if policy.factory is None:
+        return load_policy(policy.name, None, policy.kwargs).digest
+    where = f"policy {policy.name!r}: factory {policy.factory!r}"
+    limit_s = making_limit_s(decision_timeout_s)
+    process = Confined(_make, policy, forks=can_fork())
+    try:
+        if not wait_for(process, limit_s):
+            raise InputError(
+                f"{where}: did not return within {limit_s:g} s; if it needs longer, raise"
+                " decision_timeout_s, of which that is ten times, and a minute at least"
+            )
+        found: str | RoboEvalError = process.pipe.recv()
+    except EOFError as err:
+        raise InputError(f"{where}: the process that called it died") from err
+    finally:
+        process.end()
+    if isinstance(found, RoboEvalError):
+        raise found
+    return found
+
+
+def _make(pipe: Connection, policy: PolicyPlan) -> None:
+    try:
+        pipe.send(load_policy(policy.name, policy.factory, policy.kwargs).digest)
+    except RoboEvalError as err:
+        pipe.send(err)
+    except BaseException as err:  # noqa: BLE001 - whatever it raises is told in one line
+        where = f"policy {policy.name!r}: factory {policy.factory!r}"
+        pipe.send(InputError(f"{where}: raised {line_of(err)}"))
+
+
+def line_of(err: BaseException) -> str:
+    """An error in one line."""
+    return " ".join(f"{type(err).__name__}: {err}"[:500].split())
+
+
+def fault_of(err: BaseException) -> FaultBy:
+    """Who is to blame for what a policy raised: itself, unless the way to it broke."""
+    from robo_eval.agents.remote import LinkLostError
+
+    return FaultBy.SETUP if isinstance(err, LinkLostError) else FaultBy.POLICY
