@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
@@ -44,19 +45,23 @@ class Confined:
     """A process that dies with this one, and can be ended whatever it does.
 
     Args:
-        work: A function of a module; its first argument is a connection to this process.
+        work: A function of a module; its first arguments are where it hears and where it speaks.
         *given: The further ones.
         forks: Whether the process is a copy of this one, which takes no time; else it starts anew.
 
     Attributes:
-        pipe: Our end of the connection.
+        pipe: Where it is heard.
     """
 
     def __init__(self, work: Callable[..., None], *given: object, forks: bool) -> None:
         context = multiprocessing.get_context("fork" if forks else "spawn")
-        self.pipe, theirs = context.Pipe()
-        arguments = (work, theirs, os.getpid(), *given)
+        # Two pipes and no pair of sockets, which forget what a process said before it died.
+        hears, self._tell = context.Pipe(duplex=False)
+        self.pipe, speaks = context.Pipe(duplex=False)
+        arguments = (work, hears, speaks, os.getpid(), *given)
         self._process: Any = context.Process(target=_begin, args=arguments)  # type: ignore[attr-defined]
+        if not forks:
+            resource_tracker.ensure_running()  # its start would end the mask below
         # Ctrl-C reaches the whole process group; only the parent decides what it means. The mask
         # is inherited from the first moment.
         previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -64,7 +69,13 @@ class Confined:
             self._process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-            theirs.close()
+            hears.close()
+            speaks.close()
+
+    def tell(self, what: object) -> None:
+        """Send it something; a dead one is found out by listening."""
+        with contextlib.suppress(BrokenPipeError):
+            self._tell.send(what)
 
     @property
     def is_alive(self) -> bool:
@@ -82,11 +93,18 @@ class Confined:
 
     def end(self) -> None:
         """Kill it and what it has started; may be called again."""
-        for pid in [*_descendants(self._process.pid), self._process.pid]:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        if self.is_alive:
+            _kill(self._process.pid, signal.SIGSTOP)  # it starts no more from here on
+            for pid in [*_descendants(self._process.pid), self._process.pid]:
+                _kill(pid, signal.SIGKILL)
         self._process.join(_END_S)
         self.pipe.close()
+        self._tell.close()
+
+
+def _kill(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
 
 
 def _descendants(pid: int) -> list[int]:
@@ -99,7 +117,9 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
-def _begin(work: Callable[..., None], pipe: Connection, parent: int, *given: object) -> None:
+def _begin(
+    work: Callable[..., None], hears: Connection, speaks: Connection, parent: int, *given: object
+) -> None:
     if sys.platform == "linux":
         # Die when the parent dies, even by SIGKILL.
         pr_set_pdeathsig = 1
@@ -112,7 +132,7 @@ def _begin(work: Callable[..., None], pipe: Connection, parent: int, *given: obj
     out = open(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stderr = out
     with contextlib.suppress(BrokenPipeError, EOFError):
-        work(pipe, *given)
+        work(hears, speaks, *given)
 
 
 def wait_for(process: Confined, limit_s: float, check: Callable[[], None] | None = None) -> bool:
@@ -173,7 +193,7 @@ def digest_of(policy: PolicyPlan, decision_timeout_s: float) -> str:
     return found
 
 
-def _make(pipe: Connection, policy: PolicyPlan) -> None:
+def _make(_hears: Connection, pipe: Connection, policy: PolicyPlan) -> None:
     try:
         pipe.send(load_policy(policy.name, policy.factory, policy.kwargs).digest)
     except RoboEvalError as err:

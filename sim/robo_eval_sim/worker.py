@@ -70,7 +70,7 @@ class Worker:
     def give(self, chunk: Sequence[PlannedEpisode]) -> None:
         """Have it play episodes."""
         self.todo.extend(chunk)
-        self.pipe.send(list(chunk))
+        self._process.tell(list(chunk))
 
     def rows(self) -> Iterator[Episode]:
         """The rows of the episodes that have ended since.
@@ -124,6 +124,7 @@ class Worker:
 
 
 def _work(
+    hears: Connection,
     pipe: Connection,
     cells: Any,  # noqa: ANN401
     plan: TrialPlan,
@@ -134,7 +135,7 @@ def _work(
     stage = Stage(plan, plan_digest, trial, beat=beat, on_begun=pipe.send)
     pipe.send(_READY)
     while True:
-        for planned in pipe.recv():
+        for planned in hears.recv():
             if beat.stops:
                 pipe.send(_STOPPED)
                 break
