@@ -286,7 +286,7 @@ class Stage:
     ) -> dict[str, Any]:
         trajectory = _trajectory(env, recording)
         task, policy = task_and_policy(self._plan, planned)
-        uri = f"traces/{planned.episode_id}.mcap"
+        uri = trace_uri(planned.episode_id)
         end_ns = int(trajectory.stamp_ns[-1])
         events: list[tuple[int, dict[str, Any]]] = [
             (0, {"event": "start", "episode_id": planned.episode_id, "seed": planned.seed}),
@@ -308,6 +308,11 @@ class Stage:
             if kept is env:
                 del self._environments[key]
         env.close()
+
+
+def trace_uri(episode_id: str) -> str:
+    """Where the trace of an episode is, in the trial directory."""
+    return f"traces/{episode_id}.mcap"
 
 
 def _record(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -26,12 +27,13 @@ from robo_eval.core.schedule import (
 )
 from robo_eval.core.series import next_block, series_of, shortened
 from robo_eval.core.stop_signals import StopFlag, stop_signals
-from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import cores, software
 from robo_eval.log.store import EpisodeStore
+from robo_eval.log.trace_folder import trace_digest
 from robo_eval.metrics.scoring import SCORE_VERSION
-from robo_eval_sim.play import Stage
+from robo_eval_sim.play import Stage, trace_uri
 from robo_eval_sim.worker import Worker
 
 CHUNK: Final = 8
@@ -105,7 +107,9 @@ def run_simulated(
     there: each starts from the state its physical episode really started in.
 
     Rows are committed as episodes end; a killed run is continued by calling this again, and
-    ends with the log of an undisturbed one. Policies play in processes of their own. One that does
+    ends with the log of an undisturbed one. A simulated episode whose trace is gone or damaged is
+    played again from its seed; its row stays, and the trace is put back if it is the one that the
+    row names. Policies play in processes of their own. One that does
     not answer within the plan's `decision_timeout_s` is ended with its process, and its episode is
     a fault by the policy.
 
@@ -113,7 +117,7 @@ def run_simulated(
         trial: The trial directory; it is locked while the run lasts.
         jobs: Worker processes; none means one per core.
         on_progress: Called after each commit.
-        say: Told in one line what a signal does.
+        say: Told in one line what a signal does, and what became of damaged traces.
 
     Raises:
         InputError: If the trial was imported, or a policy is not the one logged so far.
@@ -131,7 +135,9 @@ def run_simulated(
         is_matched = bool(set(trial.plan.sides) & _PHYSICAL)
         planned = partners(trial.plan, store) if is_matched else schedule(trial.plan, Side.SIM)
         _check_policies(trial, store)
-        run = _Run(trial, store, jobs or default_jobs(), stop, on_progress, len(planned), say)
+        jobs = jobs or default_jobs()
+        _restore_traces(trial, store, planned, jobs, stop, say)
+        run = _Run(trial, store, jobs, stop, on_progress, len(planned), say)
         run.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
         try:
             while todo := run.due(planned):
@@ -210,6 +216,8 @@ class _Run:
         on_progress: Progress | None,
         planned: int,
         say: Callable[[str], None] | None,
+        *,
+        folder: Path | None = None,
     ) -> None:
         self._trial = trial
         self._store = store
@@ -223,6 +231,7 @@ class _Run:
         self._ended: list[Episode] = []
         self._due_s = 0.0
         self._is_stopping = False
+        self._folder = folder or trial.path
         self.attempts = attempts_of(store.episodes(), Side.SIM)
         self.played = 0
 
@@ -279,7 +288,7 @@ class _Run:
         # One thread per worker: numpy's own threads would fight over the same cores.
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")
-        return Worker(self._trial, forks=forks)
+        return Worker(self._trial, self._folder, forks=forks)
 
     def _look_at(self, worker: Worker) -> list[list[PlannedEpisode]]:
         """Take what a worker has done; the episodes it leaves unplayed where it is to be ended."""
@@ -359,6 +368,85 @@ class _Run:
             f"stopped by {self._stop.signal_name} after {len(self._store) - self._others} of"
             f" {self._planned} episodes; go on with: robo-eval resume {self._trial.path}"
         )
+
+
+class _Again(_Run):
+    """Plays episodes once more for the sake of their traces, and adds no row."""
+
+    def restore(self, rows: Mapping[str, Episode], todo: Sequence[PlannedEpisode]) -> list[str]:
+        """Put traces back that are those their rows name; returns the ids of the others."""
+        self._rows = rows
+        self._different: list[str] = []
+        try:
+            self.play(todo)
+        finally:
+            self.end()
+        return self._different
+
+    def _commit(self) -> None:
+        episodes, self._ended = self._ended, []
+        for episode in episodes:
+            row = self._rows[episode.episode_id]
+            if episode.trace_uri is None or episode.trace_sha256 != row.trace_sha256:
+                self._different.append(episode.episode_id)
+                continue
+            (self._folder / episode.trace_uri).replace(self._trial.path / episode.trace_uri)
+
+
+def _restore_traces(
+    trial: TrialDirectory,
+    store: EpisodeStore,
+    planned: Sequence[PlannedEpisode],
+    jobs: int,
+    stop: StopFlag,
+    say: Callable[[str], None] | None,
+) -> None:
+    """Play simulated episodes again whose trace is missing, empty or not the one of its row.
+
+    The log only grows: a row stays as it is, and only the trace it names is put back.
+    """
+    damaged = {row.episode_id: row for row in store.episodes() if _lacks_trace(trial.path, row)}
+    simulated = {p.base_id: p for p in planned}
+    todo = []
+    for row in damaged.values():
+        match = simulated.get(base_id_of(row.episode_id, row.attempt))
+        if row.side is Side.SIM and match is not None:
+            todo.append(replace(match, attempt=row.attempt))
+    tell = say or (lambda _line: None)
+    if todo:
+        with tempfile.TemporaryDirectory(prefix=".again-", dir=trial.path) as folder:
+            again = _Again(trial, store, jobs, stop, None, len(planned), say, folder=Path(folder))
+            again.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
+            (Path(folder) / TRACES).mkdir()
+            different = again.restore(damaged, todo)
+        if n := len(todo) - len(different):
+            tell(
+                f"traces that were missing or damaged: {n}, made again from the seeds, as they were"
+            )
+        for episode_id in different:
+            tell(
+                f"{damaged[episode_id].trace_uri}: is missing or damaged and stays so: its episode"
+                " plays differently now"
+            )
+    played = {p.episode_id for p in todo}
+    for row in damaged.values():
+        if row.episode_id not in played:
+            tell(
+                f"{row.trace_uri}: is missing or damaged and stays so: only simulated episodes of"
+                " the plan are played again"
+            )
+
+
+def _lacks_trace(trial: Path, row: Episode) -> bool:
+    """Whether the trace a row names is missing, empty or another one."""
+    if row.trace_uri is None:
+        return False
+    if row.side is Side.SIM and row.trace_uri != trace_uri(row.episode_id):
+        return False  # not written by a run; `verify` says more
+    try:
+        return trace_digest(trial / row.trace_uri) != row.trace_sha256
+    except OSError:
+        return True
 
 
 def _chunks(todo: Sequence[PlannedEpisode], jobs: int) -> Iterator[list[PlannedEpisode]]:

@@ -39,6 +39,7 @@ class Worker:
 
     Args:
         trial: The trial.
+        folder: Where traces go, in `traces/`.
         forks: Whether the process may be a copy of this one; see `Confined`.
 
     Attributes:
@@ -46,7 +47,7 @@ class Worker:
         is_ready: Whether it has said a word.
     """
 
-    def __init__(self, trial: TrialDirectory, *, forks: bool) -> None:
+    def __init__(self, trial: TrialDirectory, folder: Path, *, forks: bool) -> None:
         forks = forks and can_fork()
         cells = get_context("fork" if forks else "spawn").RawArray(c_uint64, CELLS)
         self.beat = Beat(cells)
@@ -62,9 +63,7 @@ class Worker:
             Asked.ACT: limit_s,
             None: max(WORLD_LIMIT_S, making_s),
         }
-        self._process = Confined(
-            _work, cells, trial.plan, trial.plan_digest, trial.path, forks=forks
-        )
+        self._process = Confined(_work, cells, trial.plan, trial.plan_digest, folder, forks=forks)
         self.pipe = self._process.pipe
 
     def give(self, chunk: Sequence[PlannedEpisode]) -> None:
