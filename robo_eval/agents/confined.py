@@ -9,11 +9,13 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from robo_eval.agents.registry import load_policy
 from robo_eval.core.errors import InputError, RoboEvalError
@@ -67,6 +69,10 @@ class Confined:
         previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._process.start()
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+        except BaseException:
+            self.end()
+            raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, previous)
             hears.close()
@@ -93,11 +99,11 @@ class Confined:
 
     def end(self) -> None:
         """Kill it and what it has started; may be called again."""
-        if self.is_alive:
+        if self._process.pid is not None and self.is_alive:
             _kill(self._process.pid, signal.SIGSTOP)  # it starts no more from here on
             for pid in [*_descendants(self._process.pid), self._process.pid]:
                 _kill(pid, signal.SIGKILL)
-        self._process.join(_END_S)
+            self._process.join(_END_S)
         self.pipe.close()
         self._tell.close()
 
@@ -213,3 +219,150 @@ def fault_of(err: BaseException) -> FaultBy:
     from robo_eval.agents.remote import LinkLostError
 
     return FaultBy.SETUP if isinstance(err, LinkLostError) else FaultBy.POLICY
+
+
+# One policy, asked over a pipe: for a robot, whose ticks are long -------------------------------
+
+
+class PolicyError(RoboEvalError):
+    """A policy raised an error, took too long or answered with no action.
+
+    Args:
+        line: What went wrong, in one line.
+        place: Where in whose code; may be empty.
+        fault_by: Who that is by.
+    """
+
+    def __init__(self, line: str, place: str = "", fault_by: FaultBy = FaultBy.POLICY) -> None:
+        super().__init__(line)
+        self.place = place
+        self.fault_by = fault_by
+
+
+class ConfinedPolicy:
+    """A policy in a process of its own, which is ended when an answer takes too long.
+
+    The next `reset` makes the policy anew, in a fresh process.
+
+    Args:
+        policy: What the plan says of it.
+        decision_timeout_s: How long a reset or an action may take, seconds.
+        check: Called many times a second while it is waited for; what it raises ends the waiting.
+
+    Attributes:
+        name: Its name in the plan.
+        digest: Its digest.
+
+    Raises:
+        InputError: If it cannot be made, or not in time.
+    """
+
+    def __init__(
+        self,
+        policy: PolicyPlan,
+        decision_timeout_s: float,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        self.name = policy.name
+        self.check = check
+        self._policy = policy
+        self._limit_s = decision_timeout_s
+        self._process: Confined | None = None
+        try:
+            self.digest: str = self._made()
+        except PolicyError as err:
+            raise InputError(f"policy {self.name!r}: {err}") from err
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Forget the last episode; a process that was ended is started again.
+
+        Raises:
+            PolicyError: If the policy raises an error or takes too long.
+        """
+        if self._process is None:
+            self._made()
+        self._ask("the policy was not reset", self._limit_s, "reset", seed)
+
+    def act(self, observation: Any) -> Any:  # noqa: ANN401 - any Gymnasium space is allowed
+        """The action for this observation.
+
+        Raises:
+            PolicyError: If the policy raises an error or takes too long.
+        """
+        return self._ask("the policy gave no action", self._limit_s, "act", observation)
+
+    def measures(self) -> dict[str, float]:
+        """What the policy measured of itself since `reset`."""
+        if self._process is None:
+            return {}
+        found: dict[str, float] = self._ask("no measures came", self._limit_s, "measures", None)
+        return found
+
+    def _made(self) -> str:
+        self._process = Confined(_serve, self._policy, forks=False)
+        limit_s = making_limit_s(self._limit_s)
+        digest: str = self._ask("the policy was not made", limit_s, "digest", None)
+        return digest
+
+    def _ask(self, problem: str, limit_s: float, what: str, given: object) -> Any:  # noqa: ANN401
+        if self._process is None:
+            raise PolicyError("the policy's process has ended; the next reset starts it again")
+        self._process.tell((what, given))
+        is_done = False
+        try:
+            if not wait_for(self._process, limit_s, self.check):
+                raise PolicyError(f"{problem} within {limit_s:g} s")
+            found = self._process.pipe.recv()
+            is_done = True
+        except EOFError as err:
+            raise PolicyError("the policy's process died") from err
+        finally:
+            if not is_done:  # an answer may be under way that nobody awaits
+                self._end()
+        if isinstance(found, _Raised):
+            raise PolicyError(found.line, found.place, found.fault_by)
+        return found
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """An error on its way from the process of a policy."""
+
+    line: str
+    place: str
+    fault_by: FaultBy
+
+
+def _serve(hears: Connection, speaks: Connection, plan: PolicyPlan) -> None:
+    policy: Any = None
+    while True:
+        what, given = hears.recv()
+        answer: object = None
+        try:
+            if what == "digest":
+                policy = load_policy(plan.name, plan.factory, plan.kwargs)
+                answer = policy.digest
+            elif what == "reset":
+                policy.reset(seed=given)
+            elif what == "act":
+                answer = policy.act(given)
+            elif callable(getattr(policy, "measures", None)):
+                answer = {str(name): float(value) for name, value in policy.measures().items()}
+            else:
+                answer = {}
+            speaks.send(answer)
+        except BaseException as err:  # noqa: BLE001 - whatever it raises is told
+            frames = traceback.extract_tb(err.__traceback__)
+            place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, " if frames else ""
+            speaks.send(_Raised(line_of(err), place, fault_of(err)))

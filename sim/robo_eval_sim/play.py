@@ -31,7 +31,7 @@ from robo_eval.core.errors import (
 )
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import TaskPlan, TrialPlan
-from robo_eval.core.policy import Policy, aside
+from robo_eval.core.policy import Policy, aside, is_action
 from robo_eval.core.schedule import (
     PlannedEpisode,
     environment_keywords,
@@ -68,12 +68,7 @@ class _Recording:
 
     def is_bad_action(self, space: gymnasium.Space[Any]) -> bool:
         """Whether the world refused a step, and its action was none of the space."""
-        if self.in_step is None:
-            return False
-        try:
-            return not space.contains(self.in_step[0])
-        except Exception:  # noqa: BLE001 - nothing of a kind the space expects
-            return True
+        return self.in_step is not None and not is_action(space, self.in_step[0])
 
     def forget_what_no_row_can_hold(self) -> None:
         """Drop a start state or novelty that has no JSON form."""
