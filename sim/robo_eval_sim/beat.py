@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final
 
-CELLS: Final = 4
-_COUNT, _KIND, _FIRST, _STOP = range(CELLS)
+CELLS: Final = 6
+_COUNT, _KIND, _FIRST, _STOP, _START_NS, _TICK_NS = range(CELLS)
 
 
 class Asked(IntEnum):
@@ -49,6 +50,23 @@ class Beat:
         ticks: int = (self.count - self._cells[_FIRST] - 1) // 2
         return max(0, ticks)
 
+    def begin(self, start_ns: int, tick_s: float | None) -> None:
+        """An episode begins.
+
+        Args:
+            start_ns: When, UTC.
+            tick_s: How long a tick is; None if the world does not say.
+        """
+        self._cells[_START_NS] = start_ns
+        self._cells[_TICK_NS] = round((tick_s or 0.0) * 1e9)
+
+    def so_far(self) -> dict[str, float]:
+        """Start, ticks and duration of the episode under way, as a row says them."""
+        start_ns: int = self._cells[_START_NS] or time.time_ns()
+        tick_ns: int = self._cells[_TICK_NS]
+        lasted_ns = self.ticks * tick_ns if tick_ns else time.time_ns() - start_ns
+        return {"start_ns": start_ns, "ticks": self.ticks, "duration_s": max(0, lasted_ns) / 1e9}
+
     @property
     def stops(self) -> bool:
         """Whether no further episode is to begin."""
@@ -85,4 +103,5 @@ class Beat:
     def rest(self) -> None:
         """The policy is not being asked any more, whatever it did."""
         self._cells[_KIND] = Asked.MAKE
+        self._cells[_START_NS] = 0
         self._cells[_COUNT] += self.count % 2

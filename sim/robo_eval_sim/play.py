@@ -91,10 +91,6 @@ class _Outcome:
     fault_by: FaultBy | None = None
 
 
-Begun = Callable[[dict[str, Any]], None]
-"""Told what the row of an episode will say, as soon as its world is set up."""
-
-
 class Stage:
     """Plays the episodes of one plan, keeping environments and policies between them.
 
@@ -103,7 +99,6 @@ class Stage:
         plan_digest: Its SHA-256.
         trial: The trial directory; traces go to `traces/` in it.
         beat: Counts the calls of the policies, for who watches them.
-        on_begun: Called when an episode's world is set up.
     """
 
     def __init__(
@@ -113,13 +108,11 @@ class Stage:
         trial: Path,
         *,
         beat: Beat | None = None,
-        on_begun: Begun | None = None,
     ) -> None:
         self._plan = plan
         self._plan_digest = plan_digest
         self._trial = trial
         self._beat = beat or Beat()
-        self._on_begun = on_begun
         self._policies: dict[int, Policy] = {}
         self._environments: OrderedDict[tuple[object, ...], gymnasium.Env[Any, Any]] = OrderedDict()
         self._software = software()
@@ -194,22 +187,11 @@ class Stage:
         tick_s = _tick_s(env)
         trace: dict[str, Any] = {}
 
-        def begun() -> None:
-            if self._on_begun is not None:
-                self._on_begun(
-                    {
-                        "start_ns": start_ns,
-                        "tick_s": tick_s,
-                        "policy_digest": policy.digest,
-                        "novelty": recording.novelty,
-                        "initial_state": recording.initial_state,
-                    }
-                )
-
+        self._beat.begin(start_ns, tick_s)
         try:
             keeps = self._may_want_trace(planned)
             with aside():
-                _record(env, policy, planned, recording, self._beat, begun, keeps=keeps)
+                _record(env, policy, planned, recording, self._beat, keeps=keeps)
             outcome = _score(self._plan.tasks[planned.condition.task], recording)
             if self._wants_trace(planned, outcome.end_reason):
                 trace = self._write_trace(env, planned, recording, outcome.end_reason)
@@ -316,7 +298,6 @@ def _record(
     planned: PlannedEpisode,
     recording: _Recording,
     beat: Beat,
-    begun: Callable[[], None],
     *,
     keeps: bool,
 ) -> None:
@@ -330,7 +311,6 @@ def _record(
     for value in (recording.initial_state, recording.novelty):
         if not _is_plain(value):
             canonical_json(value)  # raises if a row cannot hold it
-    begun()
     beat.ask(Asked.RESET, policy.reset, seed=policy_seed(planned.seed))
     rewards = recording.rewards
     act = beat.acting(policy.act)

@@ -43,7 +43,9 @@ _POOL_FROM: Final = 12
 """From how many episodes on starting worker processes (about a second) pays."""
 _COMMIT_EVERY_S: Final = 0.1
 """How long an episode that ended may wait for its commit when nobody else is waiting."""
-_AHEAD: Final = 4
+_GATHER_S: Final = 0.003
+"""Rows that come shortly after one another are taken together: waking up costs more than a row."""
+_AHEAD: Final = 8
 """With fewer episodes left a worker is given more, so that it need not wait for them."""
 
 Progress = Callable[[int, int, Episode], None]
@@ -231,6 +233,7 @@ class _Run:
         self._ended: list[Episode] = []
         self._due_s = 0.0
         self._is_stopping = False
+        self._digests: dict[str, str] = {}
         self._folder = folder or trial.path
         self.attempts = attempts_of(store.episodes(), Side.SIM)
         self.played = 0
@@ -261,6 +264,7 @@ class _Run:
                         worker.give(chunks.popleft())
                 # The time-out lets the main thread notice a signal.
                 wait([worker.pipe for worker in self._crew], timeout=self._look_s)
+                time.sleep(_GATHER_S)
                 for worker in list(self._crew):
                     chunks.extendleft(self._look_at(worker))
                 if len(self._ended) >= CHUNK or time.monotonic() >= self._due_s:
@@ -316,15 +320,16 @@ class _Run:
         self, worker: Worker, planned: PlannedEpisode, problem: tuple[FaultBy, str] | None
     ) -> Episode:
         """The row of an episode whose process was ended, or died."""
-        told = worker.of_the_unfinished()
-        if "policy_digest" not in told:
-            entry = self._trial.plan.policies[planned.policy]
-            told["policy_digest"] = digest_of(entry, self._trial.plan.decision_timeout_s)
+        told = worker.beat.so_far()
+        entry = self._trial.plan.policies[planned.policy]
+        if entry.name not in self._digests:
+            self._digests[entry.name] = digest_of(entry, self._trial.plan.decision_timeout_s)
         by, detail = problem or (None, "the process playing it died")
         return row_for(
             planned,
             self._trial.plan,
             self._trial.plan_digest,
+            policy_digest=self._digests[entry.name],
             episode_return=None,
             quality=None,
             success=None,
@@ -345,6 +350,7 @@ class _Run:
         self._store.append(episodes)
         self.played += len(episodes)
         for episode in episodes:
+            self._digests[episode.policy] = episode.policy_digest
             self.attempts[base_id_of(episode.episode_id, episode.attempt)].append(
                 episode.end_reason
             )

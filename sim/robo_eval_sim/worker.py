@@ -53,7 +53,6 @@ class Worker:
         self.beat = Beat(cells)
         self.todo: deque[PlannedEpisode] = deque()
         self.is_ready = False
-        self._begun: dict[str, Any] = {}
         self._seen, self._unchanged_s, self._looked_s = -1, 0.0, time.monotonic()
         limit_s = trial.plan.decision_timeout_s
         making_s = making_limit_s(limit_s)
@@ -87,10 +86,7 @@ class Worker:
                 raise found
             if isinstance(found, Episode):
                 self.todo.popleft()
-                self._begun = {}
                 yield found
-            elif isinstance(found, dict):
-                self._begun = found
         if not self._process.is_alive and not self.pipe.poll():
             raise EOFError
 
@@ -109,14 +105,6 @@ class Worker:
         by = FaultBy.TIME if asked is None else FaultBy.POLICY
         return by, f"{_WORDS[asked]} within {limit_s:g} s (tick {self.beat.ticks})"
 
-    def of_the_unfinished(self) -> dict[str, Any]:
-        """What the row of the episode under way says, but for how it ends."""
-        told = dict(self._begun)
-        ticks, tick_s = self.beat.ticks, told.pop("tick_s", None)
-        start_ns = told.setdefault("start_ns", time.time_ns())
-        seconds = (time.time_ns() - start_ns) / 1e9 if tick_s is None else ticks * tick_s
-        return {"ticks": ticks, "duration_s": max(0.0, seconds), **told}
-
     def end(self) -> None:
         """Kill it, and what its policies have started."""
         self._process.end()
@@ -131,7 +119,7 @@ def _work(
     trial: Path,
 ) -> None:
     beat = Beat(cells)
-    stage = Stage(plan, plan_digest, trial, beat=beat, on_begun=pipe.send)
+    stage = Stage(plan, plan_digest, trial, beat=beat)
     pipe.send(_READY)
     while True:
         for planned in hears.recv():

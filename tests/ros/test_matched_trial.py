@@ -63,6 +63,16 @@ class Breaks(Hangs):
     def act(self, observation):
         self.ticks += 1
         return 1 / 0 if self.ticks == 20 else super(Hangs, self).act(observation)
+
+class Never(Hangs):
+    def act(self, observation):
+        self.ticks += 1
+        while self.ticks == 20:
+            try:
+                time.sleep(1000)
+            except BaseException:
+                pass
+        return super(Hangs, self).act(observation)
 """
 
 
@@ -319,14 +329,15 @@ def test_a_conductor_that_is_killed_leaves_nothing_running(
 
 
 @pytest.mark.slow
-def test_a_policy_that_hangs_is_stopped_by_the_guard_and_one_that_breaks_is_a_fault(
+def test_the_guard_stops_a_robot_whose_policy_hangs_and_one_that_never_answers_is_a_fault(
     cli, plan, robot, tmp_path
 ):
     (tmp_path / "policies.py").write_text(HANGS)
     trial = tmp_path / "trial"
     text = SHORT.replace("episodes: 2", "episodes: 1").replace(
         "[balancer]",
-        "[{name: hangs, factory: 'policies:Hangs'}, {name: breaks, factory: 'policies:Breaks'}]",
+        "[{name: hangs, factory: 'policies:Hangs'}, {name: breaks, factory: 'policies:Breaks'},"
+        " {name: never, factory: 'policies:Never'}]\ndecision_timeout_s: 3",
     )
     done = cli("run", plan(text), "-o", trial, "--sides", "twin", "--robot", robot(), "--json")
     assert done.code == 1
@@ -335,6 +346,13 @@ def test_a_policy_that_hangs_is_stopped_by_the_guard_and_one_that_breaks_is_a_fa
     assert "command_age" in ended["hangs"]["end_detail"]
     assert ended["breaks"]["end_reason"] == "fault"
     assert "ZeroDivisionError" in ended["breaks"]["end_detail"]
+    assert ended["never"]["end_reason"] == "fault"
+    assert ended["never"]["end_detail"].startswith("the policy gave no action within 3 s")
+    assert [ended[name]["fault_by"] for name in ("hangs", "breaks", "never")] == [
+        None,
+        "policy",
+        "policy",
+    ]
 
 
 @pytest.mark.slow
