@@ -20,6 +20,10 @@ def root() -> None:
     """Bring in episodes logged elsewhere."""
 
 
+def _note(text: str) -> None:
+    typer.echo(f"robo-eval: {text}", err=True)
+
+
 @app.command("csv")
 def csv(
     table: Annotated[Path, typer.Argument(metavar="FILE", help="CSV file with a header line.")],
@@ -36,7 +40,7 @@ def csv(
     """
     from robo_eval.log.importer import import_csv
 
-    trial = import_csv(table, columns, out)
+    trial = import_csv(table, columns, out, warn=_note)
     rows = len(trial.frame())
     if json:
         print_json({"trial": str(trial.path), "rows": rows})
