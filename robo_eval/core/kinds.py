@@ -46,7 +46,8 @@ class EndReason(StrEnum):
 
     `fault` is an error of policy, simulator or robot inside the episode, `lost` an episode whose
     process died, `void` an attempt a person declared invalid, `no_verdict` one that has no
-    score: a person was to judge it and did not, or an imported table says none. None of the four is scored.
+    score: a person was to judge it and did not, or an imported table says none. None of the four
+    is scored.
     """
 
     SUCCESS = "success"

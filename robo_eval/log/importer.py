@@ -28,7 +28,6 @@ from robo_eval.log.import_row import (
     write_trial,
 )
 
-
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _SEPARATOR: Final = re.compile(r'"?sep=(?P<sign>.)"?', re.IGNORECASE)
 """What Excel reads in a first line: the delimiter."""
@@ -94,8 +93,8 @@ class _Lines:
 
     def skip(self, n: int) -> None:
         """Leave out the next lines."""
-        for self.first, _ in islice(self._lines, n):
-            pass
+        for number, _ in islice(self._lines, n):
+            self.first = number
 
     def put_back(self, text: str) -> None:
         """Give the line that was read last again."""
