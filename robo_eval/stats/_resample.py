@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level
-from robo_eval.stats.arrays import unmasked
+from robo_eval.stats.arrays import is_absent, unmasked
 from robo_eval.stats.statistic import Statistic, without_interval
 
 RESAMPLES: Final = 2000
@@ -215,7 +215,7 @@ def groups_by(labels: ArrayLike, table: NDArray[np.float64]) -> list[NDArray[np.
         ValueError: If there is not one label a row.
     """
     names = unmasked("clusters", labels)
-    if names.dtype.kind == "O" and any(name is None or name != name for name in names.ravel()):
+    if names.dtype.kind in "Of" and any(map(is_absent, names.ravel())):
         raise ValueError("clusters must name the cluster of each row; one is missing")
     if names.shape != (len(table),):
         raise ValueError(

@@ -77,8 +77,13 @@ def unmasked(name: str, values: ArrayLike) -> NDArray[Any]:
         raise ValueError(f"{name} must hold rows of equal length") from err
 
 
+def is_absent(value: object) -> bool:
+    """Whether a value of an array says that there is none."""
+    return value is None or type(value).__name__ in _ABSENT or (value != value)
+
+
 def _float(name: str, value: Any) -> float:  # noqa: ANN401 - anything an array can hold
-    if value is None or type(value).__name__ in _ABSENT:
+    if is_absent(value):
         return float("nan")
     if not isinstance(value, str | bytes | complex | np.complexfloating):
         try:

@@ -223,7 +223,8 @@ def test_a_missing_score_is_missing(lab):
 
 
 def test_words_of_an_end_may_leave_it_to_the_score(lab):
-    ends = ", end_reason: {column: end, values: {ok: by the score, crash: fault, late: timeout, -: ''}}"
+    words = "ok: by the score, crash: fault, late: timeout, -: ''"
+    ends = f", end_reason: {{column: end, values: {{{words}}}}}"
     table = "p,q,end\na,0.9,ok\na,0.2,ok\na,,ok\na,,crash\na,0.5,late\na,0.9,\na,0.9,-\na,,-\n"
     trial = lab(table, MISSING % ends + SIMPLE.split("\n")[1])
     assert [row.end_reason.value for row in rows(trial)] == [
