@@ -341,8 +341,9 @@ def _filled(table: NDArray[np.float64], nan: Missing) -> NDArray[np.float64]:
 
 def _totals(results: NDArray[np.float64]) -> NDArray[np.float64]:
     """Total score of each player over all games, a game left out at the mean of the others."""
-    found = np.nanmean(results, axis=1) * len(results)
-    return np.where(np.isnan(results).any(axis=1), found, np.nansum(results, axis=1))
+    means = np.nanmean(results, axis=1) * len(results)
+    sums = np.nansum(results, axis=1)
+    return np.asarray(np.where(np.isnan(results).any(axis=1), means, sums), dtype=np.float64)
 
 
 def _with_scores(table: NDArray[np.float64]) -> NDArray[np.intp]:
