@@ -209,13 +209,19 @@ class _Reader:
                 self._delimiter = sign["sign"]
             if sign:
                 continue
+            if "\0" in text:
+                raise InputError(
+                    f"{self._path}: line {lines.first}: holds NUL bytes; save the table as UTF-8"
+                )
             header = self._names(text, lines)
             if text.startswith(_REMARKS) and not wanted <= set(header):
                 self.remarks += 1
                 continue
             self._check_header(header, lines)
             return header
-        raise InputError(f"{self._path}: is empty; it needs a header line")
+        left_out = self._map.skip or self._map.comment or self.remarks
+        problem = "only holds lines that are left out" if left_out else "is empty"
+        raise InputError(f"{self._path}: {problem}; it needs a header line")
 
     def _names(self, text: str, lines: _Lines) -> list[str]:
         lines.put_back(text)

@@ -566,6 +566,12 @@ BAD_TABLES = {
         "line 2, column 's': '85%' is not a number; give unit: '%'",
     ),
     "a unit of another kind in the cell": ("p,s,d\na,1,5ms\n", DURATION_S, "'5ms' is not a number"),
+    "UTF-16 without its mark": (
+        "p,s\na,1\n".encode("utf-16-le"),
+        SIMPLE,
+        "line 1: holds NUL bytes",
+    ),
+    "skip beyond the end": ("p,s\n", SIMPLE + "skip: 9\n", "only holds lines that are left out"),
     "quote in the middle": ('p,s\na,1\nb,"a"b"\nc,0\n', SIMPLE, "line 3: is no CSV"),
     "quote in a record of several lines": (
         'p,s\n"a\n\nb",1\n"c\nd"x,0\n',
