@@ -42,11 +42,11 @@ _OURS: Final = "topic map"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A control measure that an episode has not.
+    """A control measure that an episode has not, or messages that its measures go without.
 
     Attributes:
         episode_id: Which episode.
-        measure: Which measure.
+        measure: Which measure, or which messages.
         reason: Why.
     """
 
@@ -299,11 +299,12 @@ class _Reader:
             values["exposure_s"] = content.motion_s(place, window)
         if self._measure is None:
             return
-        measured, left_out = self._measure(content.signals(window))
+        signals = content.signals(window)
+        measured, left_out = self._measure(signals)
         values["control_quality"] = {**measured, **values.get("control_quality", {})}
         self.left_out += [
             LeftOut(episode_id=values["episode_id"], measure=name, reason=reason)
-            for name, reason in left_out.items()
+            for name, reason in {**left_out, **signals.skipped}.items()
         ]
 
     # Traces ------------------------------------------------------------------------------------

@@ -41,13 +41,16 @@ STOPS: Final = (
     EndReason.TIMEOUT,
 )
 """Ends that a topic can report; where several did, the first of these counts."""
-_SIGNAL_KEYS: Final = ("joint_state", "command", "wrench", "joints", "joint_unit", "clock")
+_SIGNAL_KEYS: Final = (
+    "joint_state", "command", "wrench", "joints", "joint_unit", "continuous", "clock",
+)  # fmt: skip
 _MEASURE_KEYS: Final = ("jerk_window_s", "settling_band", "invalid")
-_EXPOSURE_KEYS: Final = ("field", "above")
+_EXPOSURE_KEYS: Final = ("field", "above", "joints")
+_SPEEDS: Final = ("linear", "angular")
 _EPISODE_KEYS: Final = ("field", "start", "end")
 _CLOCKS: Final = ("received", "header")
 _JOINT_UNITS: Final = ("rad", "m")
-_INVALID: Final = ("refuse", "leave_out")
+_INVALID: Final = ("refuse", "leave_out", "skip")
 NUMERIC_TAKES: Final = ("mean", "min", "max", "sum")
 TAKES: Final = ("last", "first", *NUMERIC_TAKES, "count", "rises")
 """What becomes of the many values of a field in one episode."""
@@ -72,10 +75,17 @@ class FieldSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exposure:
-    """When a robot moves: while a field is true, or its greatest magnitude above a number."""
+    """When a robot moves: while a field is true, or a speed in it above a number.
+
+    Attributes:
+        field: Topic and field.
+        above: The number for each speed, under '' for all; empty if the field is a truth.
+        joints: The joints that count, where the messages name joints; all if empty.
+    """
 
     field: FieldPath
-    above: float | None = None
+    above: Mapping[str, float]
+    joints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +112,15 @@ class SignalMap:
         command: Topic, or field, with commanded positions.
         wrench: Topic, or field, with a contact force.
         joints: The joints that count, in the order of commands without names; all if empty.
-        joint_unit: `rad` or `m`.
+        joint_unit: Unit of the joints that `units` does not name, `rad` or `m`.
+        units: Unit of joints by name.
+        continuous: Joints that turn without end.
         clock: Which time a message has: when it was `received`, or that of its `header`.
         jerk_window_s: Length of the fit that jerk is taken from; None for the usual one.
-        settling_band: Greatest distance from the last command that counts as settled.
-        invalid: Whether NaN in a joint state is refused, or leaves the measures out.
+        settling_band: Greatest distance from the last command that counts as settled, by unit;
+            under '' for all.
+        invalid: Whether signals that cannot be used are refused, leave the measures out, or, where
+            they hold NaN, are used without these messages.
     """
 
     joint_state: FieldPath | None = None
@@ -114,10 +128,16 @@ class SignalMap:
     wrench: FieldPath | None = None
     joints: tuple[str, ...] = ()
     joint_unit: str = "rad"
+    units: Mapping[str, str] = field(default_factory=dict)
+    continuous: frozenset[str] = frozenset()
     clock: Literal["received", "header"] = "received"
     jerk_window_s: float | None = None
-    settling_band: float | None = None
-    invalid: Literal["refuse", "leave_out"] = "refuse"
+    settling_band: Mapping[str, float] = field(default_factory=dict)
+    invalid: str = "refuse"
+
+    def unit_of(self, joint: str) -> str:
+        """Unit of the positions of a joint."""
+        return self.units.get(joint, self.joint_unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,28 +378,57 @@ def _signals(path: Path, entry: object, measures: object) -> SignalMap:
     }
     if "joint_state" in topics and topics["joint_state"].steps:
         raise InputError(f"{path}: signals.joint_state: name a topic without a field")
-    joints = _texts(path, "signals.joints", data.get("joints", []))
-    for name in joints:
-        if joints.count(name) > 1:
-            raise InputError(f"{path}: signals.joints: {name!r} is named twice")
+    joints = _names(path, "signals.joints", data)
+    continuous = _names(path, "signals.continuous", data)
+    units = data.get("joint_unit", _JOINT_UNITS[0])
+    by_joint = units if isinstance(units, dict) else {}
+    for place, names in (("continuous", continuous), ("joint_unit", by_joint)):
+        for name in names if joints else ():
+            if name not in joints:
+                raise InputError(f"{path}: signals.{place}: {unknown_name('joint', name, joints)}")
+    for name, unit in by_joint.items():
+        _word(path, f"signals.joint_unit.{name}", unit, _JOINT_UNITS)
     clock = _word(path, "signals.clock", data.get("clock", _CLOCKS[0]), _CLOCKS)
-    invalid = _word(path, "measures.invalid", settings.get("invalid", _INVALID[0]), _INVALID)
-    numbers = {
-        name: _positive(path, f"measures.{name}", settings[name])
-        for name in ("jerk_window_s", "settling_band")
-        if name in settings
-    }
-    return SignalMap(
+    window = settings.get("jerk_window_s")
+    found = SignalMap(
         **topics,
         joints=tuple(joints),
-        joint_unit=_word(
-            path, "signals.joint_unit", data.get("joint_unit", _JOINT_UNITS[0]), _JOINT_UNITS
-        ),
+        joint_unit=_JOINT_UNITS[0]
+        if by_joint
+        else _word(path, "signals.joint_unit", units, _JOINT_UNITS),
+        units={str(name): str(unit) for name, unit in by_joint.items()},
+        continuous=frozenset(continuous),
         clock="header" if clock == "header" else "received",
-        jerk_window_s=numbers.get("jerk_window_s"),
-        settling_band=numbers.get("settling_band"),
-        invalid="leave_out" if invalid == "leave_out" else "refuse",
+        jerk_window_s=(
+            None if window is None else _positive(path, "measures.jerk_window_s", window)
+        ),
+        settling_band=_positives(path, "measures.settling_band", settings, _JOINT_UNITS),
+        invalid=_word(path, "measures.invalid", settings.get("invalid", _INVALID[0]), _INVALID),
     )
+    for name in continuous:
+        if found.unit_of(name) != "rad":
+            raise InputError(f"{path}: signals.continuous: {name!r} is in m; only angles turn")
+    return found
+
+
+def _names(path: Path, place: str, data: Mapping[str, object]) -> list[str]:
+    names = _texts(path, place, data.get(place.rpartition(".")[2], []))
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{path}: {place}: {name!r} is named twice")
+    return names
+
+
+def _positives(
+    path: Path, place: str, data: Mapping[str, object], words: tuple[str, ...]
+) -> dict[str, float]:
+    """One positive number for all, under '', or one for each of these words."""
+    name = place.rpartition(".")[2]
+    given = data.get(name, {})
+    if not isinstance(given, dict):
+        return {"": _positive(path, place, given)}
+    _known(path, place, given, words)
+    return {word: _positive(path, f"{place}.{word}", text) for word, text in given.items()}
 
 
 def _exposure(path: Path, entry: object) -> Exposure | None:
@@ -393,10 +442,11 @@ def _exposure(path: Path, entry: object) -> Exposure | None:
     data = {"field": entry} if isinstance(entry, str) else mapping_of(path, "exposure", entry)
     _known(path, "exposure", data, _EXPOSURE_KEYS)
     found = parse_field(f"{path}: exposure.field", data.get("field"))
-    above = None
-    if "above" in data:
-        above = _positive(path, "exposure.above", data["above"])
-    return Exposure(field=found, above=above)
+    above = _positives(path, "exposure.above", data, _SPEEDS)
+    joints = _names(path, "exposure.joints", data)
+    if joints and not above:
+        raise InputError(f"{path}: exposure.joints: say above which speed they move, with above")
+    return Exposure(field=found, above=above, joints=tuple(joints))
 
 
 def _episodes(path: Path, entry: object) -> Markers | None:

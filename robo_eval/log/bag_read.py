@@ -14,6 +14,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.bag_field import FieldPath, Message, check_field
 from robo_eval.log.bag_map import NUMERIC_TAKES, FieldSource, TopicMap
+from robo_eval.log.bag_motion import MotionReader
 from robo_eval.log.bag_open import OpenBag
 from robo_eval.log.bag_signals import (
     ControlSignals,
@@ -21,11 +22,14 @@ from robo_eval.log.bag_signals import (
     SignalReader,
     command_reader,
     force_reader,
+    is_whole_turn,
     joint_reader,
+    whole,
 )
 
 _NS: Final = 1e-9
-_NO_POSITIONS: Final = "holds NaN or infinity"
+_CLOCK_WITHIN_S: Final = 1.0
+"""A simulator's time that begins at 0 reaches the next message within this, seconds."""
 
 
 @dataclass(slots=True)
@@ -78,8 +82,9 @@ class BagContent:
         self._map = mapping
         self._where = str(bag.bag.path)
         self._series: dict[FieldPath, Series] = {}
-        self._joint_names = list(mapping.signals.joints)
         self._absent: set[str] = set()
+        self._motion: MotionReader | None = None
+        self._start_ns, self._unclocked = _start_of(bag)
         self._check_fields()
         self._readers = self._signal_readers()
         self._read()
@@ -108,20 +113,22 @@ class BagContent:
                     f"{where}: the bag carries no definition of {kind}; convert it to MCAP with"
                     " ros2 bag convert where that type is installed"
                 )
-            if place not in signals:
+            if place == "exposure" and self._map.exposure and self._map.exposure.above:
+                self._motion = MotionReader(where, self._map.exposure, kind, self.bag.definitions)
+            elif place not in signals:
                 check_field(where, path, kind, self.bag.definitions)
                 self._series[path] = Series()
 
     def _signal_readers(self) -> dict[str, SignalReader]:
         signals, types, known = self._map.signals, self.bag.topics, self.bag.definitions
         readers: dict[str, SignalReader] = {}
-        where, order = self._where, self._joint_names
+        where = self._where
         if signals.joint_state is not None and signals.joint_state.topic in types:
             kind = types[signals.joint_state.topic]
-            readers["joints"] = joint_reader(where, signals, kind, order)
+            readers["joints"] = joint_reader(where, signals, kind)
         if signals.command is not None and signals.command.topic in types:
             kind = types[signals.command.topic]
-            readers["command"] = command_reader(where, signals, kind, known, order)
+            readers["command"] = command_reader(where, signals, kind, known)
         if signals.wrench is not None and signals.wrench.topic in types:
             kind = types[signals.wrench.topic]
             readers["force"] = force_reader(where, signals, kind, known)
@@ -131,15 +138,18 @@ class BagContent:
         by_topic: dict[str, list[tuple[FieldPath, Series]]] = {}
         for path, series in self._series.items():
             by_topic.setdefault(path.topic, []).append((path, series))
-        takers: dict[str, list[SignalReader]] = {}
-        for reader in self._readers.values():
+        takers: dict[str, list[SignalReader | MotionReader]] = {}
+        readers: list[SignalReader | MotionReader] = [*self._readers.values()]
+        if self._motion is not None:
+            readers.append(self._motion)
+        for reader in readers:
             takers.setdefault(reader.topic, []).append(reader)
         for topic, stamp, message in self.bag.messages({*by_topic, *takers}):
             for path, series in by_topic.get(topic, ()):
                 self._take(path, series, stamp, message)
             for taker in takers.get(topic, ()):
                 taker.take(stamp, message)
-        for reader in self._readers.values():
+        for reader in readers:
             reader.check()
 
     @staticmethod
@@ -160,7 +170,7 @@ class BagContent:
         """
         markers = self._map.episodes
         if markers is None:
-            return [Window(number=0, first_ns=self.bag.start_ns, last_ns=self.bag.end_ns)]
+            return [Window(number=0, first_ns=self._start_ns, last_ns=self.bag.end_ns)]
         series = self._series.get(markers.field, Series())
         cuts: list[tuple[int, int]] = []
         begun: int | None = None
@@ -223,7 +233,7 @@ class BagContent:
         reader = self._readers.get("command")
         if reader is None:
             return None
-        stamps = reader.samples.received_ns
+        stamps = reader.received_ns
         return bisect_right(stamps, window.last_ns) - bisect_left(stamps, window.first_ns)
 
     def motion_s(self, place: str, window: Window) -> float:
@@ -235,6 +245,8 @@ class BagContent:
             InputError: If the field cannot be compared.
         """
         exposure = self._map.exposure
+        if self._motion is not None:
+            return self._motion.seconds(window.first_ns, window.last_ns)
         if exposure is None:
             return (window.last_ns - window.first_ns) * _NS
         series = self._series.get(exposure.field, Series())
@@ -244,7 +256,7 @@ class BagContent:
         stamps, values = series.stamps[low:high], series.values[low:high]
         for start, end, value in zip(stamps, [*stamps[1:], window.last_ns], values, strict=True):
             first, last = max(start, window.first_ns), min(end, window.last_ns)
-            if last > first and _moves(place, value, exposure.above):
+            if last > first and _truth(place, value):
                 total += last - first
         return total * _NS
 
@@ -252,25 +264,33 @@ class BagContent:
         """The signals of an episode.
 
         Raises:
-            InputError: If one holds NaN or infinity and the map says to refuse that.
+            InputError: If one cannot be used and the map says to refuse that.
         """
         settings = self._map.signals
         reasons: dict[str, str] = {}
-        found: dict[str, Signal | None] = dict.fromkeys(("joints", "command", "force"))
-        origin = self._origin(window)
+        skipped = dict(self._unclocked)
+        found: dict[str, dict[str, Signal] | None] = {}
         for name, reader in self._readers.items():
-            signal = reader.signal(
-                window.first_ns,
-                window.last_ns,
-                origin_ns=origin,
-                is_finite=settings.invalid == "refuse",
-            )
-            if signal is None:
-                reasons[name] = f"{reader.topic} is silent"
-            elif not np.isfinite(signal.values).all():
-                reasons[name] = f"{reader.topic} {_NO_POSITIONS}"
-            else:
-                found[name] = signal
+            try:
+                signal = reader.signal(
+                    window.first_ns, window.last_ns, self._origin(window), skipped
+                )
+                missing = [one for one in reader.names if one not in signal]
+                if not signal:
+                    reasons[name] = f"{reader.topic} is silent"
+                elif missing:
+                    reasons[name] = f"{reader.topic} is silent about joint {missing[0]!r}"
+                else:
+                    found[name] = signal
+                is_stamped = settings.clock == "header"
+                if name == "command" and is_stamped and "joints" in self._readers:
+                    reader.check_clock(self._readers["joints"])
+                if name == "joints" and (bursts := reader.bursts(window.first_ns, window.last_ns)):
+                    reasons[name] = bursts
+            except InputError as err:
+                if settings.invalid != "leave_out":
+                    raise
+                reasons[name] = str(err).removeprefix(f"{self._where}: ").partition(";")[0]
         for name, path in (
             ("joints", settings.joint_state),
             ("command", settings.command),
@@ -278,21 +298,66 @@ class BagContent:
         ):
             if path is not None and name not in self._readers:
                 reasons[name] = f"{path.topic} is not in what was recovered"
+        joints, command, force = (found.get(name) for name in ("joints", "command", "force"))
+        self._check_commanded(joints, command, reasons)
+        named = settings.joints or joints or command or ("",)
         return ControlSignals(
-            joint_unit=settings.joint_unit,
-            joints=found["joints"],
-            command=found["command"],
-            force=found["force"],
+            units={name: settings.unit_of(name) for name in named},
+            joints=joints,
+            command=command,
+            force=whole(force) if force else None,
+            continuous=settings.continuous,
             jerk_window_s=settings.jerk_window_s,
             settling_band=settings.settling_band,
             reasons=reasons,
+            skipped=skipped,
         )
+
+    def _check_commanded(
+        self,
+        joints: dict[str, Signal] | None,
+        command: dict[str, Signal] | None,
+        reasons: dict[str, str],
+    ) -> None:
+        """Refuse commands of other joints than were measured, and angles a whole turn apart."""
+        settings = self._map.signals
+        if not joints or not command:
+            return
+        path = self._readers["command"].topic
+        for name in joints:
+            if name not in command:
+                raise InputError(
+                    f"{self._where}: topic {path} (signals.command of the topic map): joint"
+                    f" {name!r} is missing, which joint states have; list the joints that count"
+                    " under signals.joints"
+                )
+            is_angle = settings.unit_of(name) == "rad" and name not in settings.continuous
+            if is_angle and is_whole_turn(joints[name], command[name]):
+                reasons.setdefault(
+                    "command",
+                    f"commands of joint {name!r} are a whole turn from its positions; set"
+                    f" signals.continuous: [{name}] if it turns without end",
+                )
 
     def _origin(self, window: Window) -> int:
         if self._map.signals.clock == "received":
             return window.first_ns
-        starts = [r.samples.stamp_ns[0] for r in self._readers.values() if r.samples.stamp_ns]
-        return min(starts, default=0)
+        starts = [reader.origin_ns() for reader in self._readers.values()]
+        return min((start for start in starts if start is not None), default=0)
+
+
+def _start_of(bag: OpenBag) -> tuple[int, dict[str, str]]:
+    """When a bag begins; what came before the first time of a simulator has time 0."""
+    if bag.start_ns != 0 or bag.end_ns == 0:
+        return bag.start_ns, {}
+    count = sum(1 for _ in bag.raw_messages(0, 0))
+    _, first_ns, _ = next(iter(bag.raw_messages(1, bag.end_ns)))
+    if first_ns * _NS <= _CLOCK_WITHIN_S:
+        return 0, {}
+    messages = "1 message" if count == 1 else f"{count} messages"
+    return first_ns, {
+        "what was recorded at time 0": f"{messages} came before the simulator's clock"
+    }
 
 
 # Values ----------------------------------------------------------------------------------------
@@ -350,10 +415,3 @@ def _reduced(place: str, take: str, values: Sequence[object]) -> float:
     if take == "sum":
         return math.fsum(numbers)
     return min(numbers) if take == "min" else max(numbers)
-
-
-def _moves(place: str, value: object, above: float | None) -> bool:
-    if above is None:
-        return _truth(place, value)
-    parts = list(value) if isinstance(value, np.ndarray | list | tuple) else [value]
-    return any([abs(_number(place, part)) > above for part in parts])  # noqa: C419

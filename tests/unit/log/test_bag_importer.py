@@ -593,7 +593,7 @@ def test_nan_in_a_joint_state_is_refused_or_leaves_the_measure_out(bag, bring):
         bring(source, topics=JOINT_MAP)
     done = bring(source, topics=JOINT_MAP + "measures: {invalid: leave_out}\n")
     assert only(done).control_quality == {}
-    assert done.left_out[0].reason == "/joint_states holds NaN or infinity"
+    assert done.left_out[0].reason.endswith("1 of 100 messages, first in message 51, at 0.500 s")
 
 
 def refused_topics() -> dict[str, tuple[list[Topic], str, str]]:
@@ -652,7 +652,7 @@ def refused_topics() -> dict[str, tuple[list[Topic], str, str]]:
         "backwards": (
             joint_topics(back),
             on_header,
-            r"/joint_states.*backwards at message 2.*clock: received",
+            r"/joint_states.*99 of 100 messages go back in time, first message 2;.*clock: received",
         ),
         "names": (
             joint_topics(changing),
