@@ -497,7 +497,7 @@ def command_reader(
             )
 
     def named(message: Message) -> Named:
-        given = names.value(message) if names is not None else ()
+        given: Sequence[str] = names.value(message) if names is not None else ()
         numbers = value(message)
         # A message may leave its list of names empty.
         return given or signals.joints, () if numbers is None else numbers
