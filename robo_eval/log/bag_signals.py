@@ -150,6 +150,7 @@ class SignalReader:
         self.topic: Final = path.topic
         self.received_ns: Final[list[int]] = []
         self._where = f"{where}: topic {path.topic} ({place} of the topic map)"
+        self._path = path
         self._named = named
         self._signals = signals
         self._what = what
@@ -368,6 +369,9 @@ class SignalReader:
                 )
 
     def _check_publishers(self, name: str, column: _Column) -> None:
+        # A command and a force may jump to and fro, and a joint may not.
+        if self._path != self._signals.joint_state:
+            return
         at = conflict(column.received, column.values, column.groups, _APART)
         if at is None:
             return
@@ -398,8 +402,8 @@ def conflict(times: Integers, values: Floats, groups: Integers, apart: float) ->
     """The first place where two publishers say different things of one joint; None if none does.
 
     Between two messages of one list of names, a message of another list must say something that
-    lies between theirs, give or take what they differ by. Where all have one list, no more than
-    half of the messages may leave and come back at once.
+    lies between theirs, give or take what they differ by. Where all have one list, messages must
+    not leave and come back at once: half of them, or some by far more than messages usually differ.
     """
     if len(values) <= 2:
         return None
@@ -424,8 +428,9 @@ def conflict(times: Integers, values: Floats, groups: Integers, apart: float) ->
     out = np.minimum(steps[:-1], steps[1:])
     back = np.abs(values[2:] - values[:-2])
     spikes = np.flatnonzero((out > apart) & (back < 0.1 * out)) + 1
-    if len(spikes) > len(values) / 2.0 and len(spikes) > 2:
-        found += spikes.tolist()
+    far = spikes[out[spikes - 1] > apart + 10.0 * np.median(steps)]
+    for wrong, least in ((spikes, len(values) / 2.0), (far, 0.0)):
+        found += wrong.tolist() if len(wrong) > max(least, 2.0) else []
     return min(found, default=None)
 
 

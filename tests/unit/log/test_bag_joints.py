@@ -287,6 +287,14 @@ CASES: dict[str, tuple[Rows, str, str]] = {
     "zeros in the same order": (
         followed(says(9.0)), "", "two publishers say where joint 'j' is.*record one",
     ),
+    "zeros now and then": (
+        followed(lambda k, t: says(9.0)(k, t) if k % 10 == 5 else None), "",
+        "two publishers say where joint 'j' is.*record one",
+    ),
+    "zeros now and then in another order": (
+        followed(lambda k, t: says(9.0, ("k", "j"))(k, t) if k == 50 else None), "",
+        "two publishers say where joint 'j' is: message 51 says 0.5, message 52 9",
+    ),
     "twice in a message": (
         followed(says(0.0, ("j", "j"))), "", "message 2: names joint 'j' twice",
     ),
