@@ -172,6 +172,10 @@ class SignalReader:
             given, numbers = self._named(message)
             names = tuple(given)
             values = np.asarray(numbers, dtype=np.float64).reshape(-1)
+            if not names and len(values):
+                raise InputError(
+                    f"names no joints for its {len(values)} numbers; list them under signals.joints"
+                )
             if len(values) != len(names):
                 raise InputError(
                     f"has {len(values)} positions for {len(names)} joints; name a topic with"
@@ -217,7 +221,8 @@ class SignalReader:
             if missing and not self._wanted:
                 raise InputError(
                     f"{self._where}: message {group.numbers[0]}: {self._what} {min(missing)!r} is"
-                    " missing, which others have; list the joints that count under signals.joints"
+                    " missing, which others have; list the joints that count under signals.joints,"
+                    " and under joint_unit those that are not in rad"
                 )
 
     def signal(
@@ -466,7 +471,7 @@ def joint_reader(where: str, signals: SignalMap, type_name: str) -> SignalReader
         where,
         "signals.joint_state",
         path,
-        lambda message: (message.name, message.position),
+        lambda message: (message.name or signals.joints, message.position),
         signals,
         signals.joints,
     )
@@ -503,9 +508,8 @@ def command_reader(
 
     def named(message: Message) -> Named:
         given: Sequence[str] = names.value(message) if names is not None else ()
-        numbers = value(message)
         # A message may leave its list of names empty.
-        return given or signals.joints, () if numbers is None else numbers
+        return given or signals.joints, value(message)
 
     return SignalReader(where, place, path, named, signals, signals.joints)
 

@@ -1,4 +1,4 @@
-"""Joints, commands and clocks as robots have them give the numbers that numpy gives, or are refused."""
+"""Joints, commands and clocks as robots have them: the numbers of numpy, or a refusal."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ def bring(tmp_path: Path) -> Callable[..., Any]:
                 stamp = max(0, START + round(seconds * S))
                 writer.write(connections[topic], stamp, STORE.serialize_cdr(message, kind))
         (tmp_path / "map.yaml").write_text(
-            f"constants: {{task: t, side: {side}, policy: p, robot: r}}\ncolumns: {{success: /success}}\n{text}"
+            f"constants: {{task: t, side: {side}, policy: p, robot: r}}\n"
+            f"columns: {{success: /success}}\n{text}"
         )
         return import_bags([path], tmp_path / "map.yaml", tmp_path / "out", measure=measure)
 
@@ -259,6 +260,10 @@ def followed(change: Callable[[int, float], Rows | None], stamp: Any = lambda t:
     return rows
 
 
+def at(t: float, position: float) -> Rows:
+    return [("/joint_states", t, state(t, ["j"], [position]))]
+
+
 def says(position: float, names: tuple[str, ...] = ("j",), stamp: float | None = None) -> Any:
     def make(tick: int, t: float) -> Rows:
         message = state(t if stamp is None else stamp, list(names), [position] * len(names))
@@ -272,12 +277,12 @@ def says(position: float, names: tuple[str, ...] = ("j",), stamp: float | None =
 
 CASES: dict[str, tuple[Rows, str, str]] = {
     "NaN later": (
-        followed(lambda k, t: [("/joint_states", t, state(t, ["j"], [math.nan]))] * (k in (7, 9)) or None),
+        followed(lambda k, t: at(t, math.nan) if k in (7, 9) else None),
         "",
         r"'j' is NaN or infinite in 2 of 100 messages, first in message 8, at 0\.139 s.*skip",
     ),
     "NaN always": (
-        followed(lambda _, t: [("/joint_states", t, state(t, ["j"], [math.nan]))]),
+        followed(lambda _, t: at(t, math.nan)),
         "",
         r"in 100 of 100 messages.*list the joints that count without it",
     ),
@@ -323,11 +328,11 @@ CASES: dict[str, tuple[Rows, str, str]] = {
         r"stamps of its 100 messages are 3599\.999 s behind those of /joint_states",
     ),
     "later point": (
-        [("/command", 0.0, trajectory(0.0, ["j"], [1.0], 0.5)), *followed(lambda *_: None)[1::2]], "",
+        [("/command", 0.0, trajectory(0.0, ["j"], [1.0], 0.5)), *at(0.1, 0.5)], "",
         r"message 1: asks for its point 0\.5 s later \(time_from_start\).*reference",
     ),
     "whole turn": (
-        followed(lambda _, t: [("/joint_states", t, state(t, ["j"], [math.remainder(9 * t, 2 * math.pi)]))]),
+        followed(lambda _, t: at(t, math.remainder(9 * t, 2 * math.pi))),
         "", r"'j' steps by a whole turn \d times; set signals.continuous: \[j\]",
     ),
 }  # fmt: skip
@@ -367,33 +372,50 @@ def test_messages_without_numbers_are_counted(bring, ticks, text):
 
 def test_a_second_publisher_of_the_same_positions_is_none(bring):
     rng = np.random.default_rng(1)
+    orders = [["j", "k"], ["k", "j"]]
     rows = followed(
         lambda k, t: [
-            ("/joint_states", t, state(t, [["j", "k"], ["k", "j"]][k % 2], [0.5 * t + rng.normal(0, 1e-3)] * 2)),
+            ("/joint_states", t, state(t, orders[k % 2], [0.5 * t + rng.normal(0, 1e-3)] * 2))
         ]
-    )  # fmt: skip
+    )
     assert quality(bring(rows, JOINT % ""))["tracking_rmse_rad"] == pytest.approx(1e-3, rel=0.2)
+
+
+def in_bursts(size: int) -> Rows:
+    """The cube of time at 100 Hz, of which some messages come at once."""
+    return [
+        (
+            "/joint_states",
+            0.01 * size * (i // size) + 2e-5 * (i % size),
+            state(0.01 * i, ["j"], [(0.01 * i) ** 3]),
+        )
+        for i in range(400)
+    ]
+
+
+def test_joints_that_no_message_names_are_those_of_the_map(bring):
+    rows: Rows = [
+        row
+        for t in np.arange(0.0, 1.0, 0.1)
+        for row in (
+            ("/command", t, state(t, [], [1.0])),
+            ("/joint_states", t, state(t, [], [1.25])),
+        )
+    ]
+    assert quality(bring(rows, JOINT % ""))["tracking_rmse_rad"] == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("size", [2, 3, 8])
 def test_bursts_are_named_with_the_clock_of_headers_as_remedy(bring, size):
     text = "signals: {joint_state: /joint_states%s}\n"
-    rows: Rows = [
-        ("/joint_states", 0.01 * size * (i // size) + 2e-5 * (i % size), state(0.01 * i, ["j"], [(0.01 * i) ** 3]))
-        for i in range(400)
-    ]  # fmt: skip
-    done = bring(rows, text % "")
+    done = bring(in_bursts(size), text % "")
     assert quality(done) == {}
     assert "received in bursts" in done.left_out[0].reason
     assert done.left_out[0].reason.endswith("set signals.clock: header")
 
 
 def test_stamps_of_headers_are_free_of_bursts(bring):
-    rows: Rows = [
-        ("/joint_states", 0.03 * (i // 3) + 2e-5 * (i % 3), state(0.01 * i, ["j"], [(0.01 * i) ** 3]))
-        for i in range(400)
-    ]  # fmt: skip
-    found = quality(bring(rows, "signals: {joint_state: /joint_states, clock: header}\n"))
+    found = quality(bring(in_bursts(3), "signals: {joint_state: /joint_states, clock: header}\n"))
     assert found["jerk_rms_rad_s3"] == pytest.approx(6.0, rel=1e-6)
 
 
@@ -482,7 +504,8 @@ UNKNOWN: dict[str, tuple[Rows, str, str]] = {
                    "no linear and angular speed; write exposure.above as one number"),
     "zeros of another": (speeds((["a", "b"], [0.5, 0.5]), (["b", "a"], [0.0, 0.0])),
                          SPEED % ("/joint_states", 0.01), "two publishers on topic /joint_states"),
-    "pose": ([("/odom", 0.0, odometry(0.0, 0.0))], SPEED % ("/odom.pose", 0.1), "and no speed; name a number"),
+    "pose": ([("/odom", 0.0, odometry(0.0, 0.0))], SPEED % ("/odom.pose", 0.1),
+             "and no speed; name a number"),
 }  # fmt: skip
 
 
