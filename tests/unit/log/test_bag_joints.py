@@ -414,6 +414,16 @@ def test_bursts_are_named_with_the_clock_of_headers_as_remedy(bring, size):
     assert done.left_out[0].reason.endswith("set signals.clock: header")
 
 
+def test_messages_that_came_twice_do_no_harm_with_the_clock_of_headers(bring):
+    rows = [
+        ("/joint_states", 0.01 * i + late, state(0.01 * i, ["j"], [(0.01 * i) ** 3]))
+        for i in range(200)
+        for late in (0.0, 2e-5)
+    ]
+    text = "signals: {joint_state: /joint_states, clock: header}\n"
+    assert quality(bring(rows, text))["jerk_rms_rad_s3"] == pytest.approx(6.0)
+
+
 def test_stamps_of_headers_are_free_of_bursts(bring):
     found = quality(bring(in_bursts(3), "signals: {joint_state: /joint_states, clock: header}\n"))
     assert found["jerk_rms_rad_s3"] == pytest.approx(6.0, rel=1e-6)
