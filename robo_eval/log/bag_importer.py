@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +17,10 @@ from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.bag_find import Bag, find_bags
 from robo_eval.log.bag_map import TopicMap, read_topic_map
 from robo_eval.log.bag_open import OpenBag, check_library, opened
-from robo_eval.log.bag_read import BagContent, Window
+from robo_eval.log.bag_read import BagContent
 from robo_eval.log.bag_signals import ControlSignals
 from robo_eval.log.bag_trace import copy_part
+from robo_eval.log.bag_window import Window
 from robo_eval.log.column_map import Source
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
@@ -55,6 +57,19 @@ class LeftOut:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What is to be said about an episode whose row does not show it.
+
+    Attributes:
+        episode_id: Which episode.
+        what: What.
+    """
+
+    episode_id: str
+    what: str
+
+
 Measure = Callable[[ControlSignals], tuple[Mapping[str, float], Mapping[str, str]]]
 """Computes control measures by name, unit in the name, and why others are left out."""
 
@@ -69,6 +84,8 @@ class BagImport:
         episodes: How many episodes they hold.
         recovered: Ids of the episodes of bags that were cut short.
         left_out: Control measures that episodes have not.
+        outside: By topic, how many messages of columns and stops belong to no episode.
+        remarks: What else is to be said about episodes.
     """
 
     trial: TrialDirectory
@@ -76,6 +93,8 @@ class BagImport:
     episodes: int
     recovered: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    outside: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
 
 
 def import_bags(
@@ -134,6 +153,8 @@ def import_bags(
         episodes=len(reader.rows),
         recovered=tuple(reader.recovered),
         left_out=tuple(reader.left_out),
+        outside=dict(sorted(reader.outside.items())),
+        remarks=tuple(reader.remarks),
     )
 
 
@@ -172,6 +193,8 @@ class _Reader:
         self.rows: list[ImportedRow] = []
         self.recovered: list[str] = []
         self.left_out: list[LeftOut] = []
+        self.outside: Counter[str] = Counter()
+        self.remarks: list[Remark] = []
         self._map = mapping
         self._measure = measure
         self._scratch = scratch
@@ -191,7 +214,7 @@ class _Reader:
             place.mkdir()
         with opened(bag, place) as messages:
             content = BagContent(messages, self._map)
-            for window in content.windows():
+            for window in content.windows:
                 try:
                     self._episode(content, window)
                 except InputError as err:
@@ -200,6 +223,7 @@ class _Reader:
                     if text == str(err):
                         raise
                     raise InputError(text) from err
+            self.outside.update(content.outside())
         with explained(bag.path, "cannot be read"):
             shutil.rmtree(place)
 
@@ -223,12 +247,17 @@ class _Reader:
         stopped = self._stopped(where, content, window)
         if bag.is_recovered:
             values["recovered"] = True
-            _add_lost(values, stopped)
+            if content.may_be_cut(window):
+                _add_lost(values, stopped)
         self._add_computed(where, content, window, values)
         row = self._maker.row(where, values, taken.sources, stopped=stopped)
         self.rows.append(row)
         if bag.is_recovered:
             self.recovered.append(values["episode_id"])
+        self.remarks += [
+            Remark(episode_id=values["episode_id"], what=what)
+            for what in content.remarks[window.number]
+        ]
         self._add_trace(bag, window, values)
 
     # Values ------------------------------------------------------------------------------------
@@ -262,12 +291,12 @@ class _Reader:
         for ours, column in self._map.columns.items():
             place = f"{where}: {column.field.text} (columns.{ours} of the topic map)"
             taken.sources[ours.partition(".")[0]] = column.field.text
-            is_recovered = content.bag.is_recovered
-            if is_recovered and ours in SCORES:
+            may_be_cut = content.may_be_cut(window)
+            if may_be_cut and ours in SCORES:
                 # Silence is a default in a whole recording; of this one the end is missing.
                 column = replace(column, default=None)
-            text = content.text(place, column, window)
-            if text is None and is_recovered:
+            text = content.text(ours, place, column, window)
+            if text is None and may_be_cut:
                 continue
             if text is None:
                 raise InputError(

@@ -24,16 +24,17 @@ from robo_eval.log.column_map import (
     share_of,
     unit_of,
 )
+from robo_eval.log.import_cell import TRUTHS
 from robo_eval.log.import_row import NEEDED, SCORES
-from robo_eval.log.rows import KINDS, Kind
+from robo_eval.log.rows import KINDS, LONGEST_S, Kind
 
 _KEYS: Final = (
     "constants", "folder", "columns", "stops", "signals", "measures", "exposure", "episodes",
     "missing", "success_quality", "assisted_success",
 )  # fmt: skip
-_COLUMN_KEYS: Final = ("field", "take", "values", "unit", "scale", "default")
+_COLUMN_KEYS: Final = ("field", "take", "values", "unit", "scale", "default", "holds")
 _FOLDER_KEYS: Final = ("pattern", "values")
-_STOP_KEYS: Final = ("field", "default")
+_STOP_KEYS: Final = ("field", "values", "default", "holds")
 STOPS: Final = (
     EndReason.SAFETY_STOP,
     EndReason.OPERATOR_STOP,
@@ -43,13 +44,25 @@ STOPS: Final = (
 """Ends that a topic can report; where several did, the first of these counts."""
 _SIGNAL_KEYS: Final = ("joint_state", "command", "wrench", "joints", "joint_unit", "clock")
 _MEASURE_KEYS: Final = ("jerk_window_s", "settling_band", "invalid")
-_EXPOSURE_KEYS: Final = ("field", "above")
-_EPISODE_KEYS: Final = ("field", "start", "end")
+_EXPOSURE_KEYS: Final = ("field", "above", "values")
+_EPISODE_KEYS: Final = ("field", "start", "end", "each", "label_within_s")
+_EACH: Final = ("change", "message")
+LABEL_WITHIN_S: Final = 10.0
+"""How long after the end of an episode a label still belongs to it, if the map does not say."""
+_LABELS: Final = (*SCORES, "end_detail")
+"""Columns that a person or a program may only know after the end."""
+_RESULTS: Final = (
+    *_LABELS, "interventions", "start_ns", "duration_s", "exposure_s", "ticks", "episode_return",
+    "fault_by", "void_by", "recovered", "score_version", "uninterrupted_actions", "plan_depth",
+    "stated_success_probability", "control_quality", "costs",
+)  # fmt: skip
+"""Columns about what came of one episode; the others describe what it began with."""
 _CLOCKS: Final = ("received", "header")
 _JOINT_UNITS: Final = ("rad", "m")
 _INVALID: Final = ("refuse", "leave_out")
 NUMERIC_TAKES: Final = ("mean", "min", "max", "sum")
-TAKES: Final = ("last", "first", *NUMERIC_TAKES, "count", "rises")
+TRUTH_TAKES: Final = ("any", "all")
+TAKES: Final = ("last", "first", *TRUTH_TAKES, *NUMERIC_TAKES, "count", "rises")
 """What becomes of the many values of a field in one episode."""
 
 
@@ -62,12 +75,23 @@ class FieldSource:
         take: Which of its values, one of `TAKES`.
         source: How the value is converted, as in a column map.
         default: The value if the topic is not there or silent; without it that is an error.
+        truths: Which of its values are true and which false, by their text.
+        is_truth: Whether each of its values is a truth.
+        holds: Whether what was said before an episode holds at its start.
+        is_sure: Whether the map says so, or that it does not.
+        late: Whether what is said after the end counts: `always`, if the episode was `silent`,
+            or `never`.
     """
 
     field: FieldPath
     take: str = "last"
     source: Source
     default: str | None = None
+    truths: Mapping[str, bool] = field(default_factory=dict)
+    is_truth: bool = False
+    holds: bool = False
+    is_sure: bool = False
+    late: Literal["always", "silent", "never"] = "never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +100,7 @@ class Exposure:
 
     field: FieldPath
     above: float | None = None
+    truths: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +111,17 @@ class Markers:
         field: Topic and field.
         start: Values that begin an episode.
         end: Values that end it; without one, the next start or the end of the bag does.
+        each: What begins an episode: each `change` to a value of `start`, or each `message`;
+            None if the map does not say, which is a change.
+        label_within_s: How long after its end a label belongs to an episode; None if the map
+            does not say.
     """
 
     field: FieldPath
     start: frozenset[str]
     end: frozenset[str]
+    each: str | None = None
+    label_within_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +298,7 @@ def _positive(path: Path, place: str, text: object) -> float:
 def _column(path: Path, name: str, entry: object) -> FieldSource:
     check_column(path, name)
     place = f"columns.{name}"
+    base = name.partition(".")[0]
     data = {"field": entry} if isinstance(entry, str) else mapping_of(path, place, entry)
     _known(path, place, data, _COLUMN_KEYS)
     values = mapping_of(path, f"{place}.values", data.get("values", {}))
@@ -279,20 +311,50 @@ def _column(path: Path, name: str, entry: object) -> FieldSource:
     found = parse_field(f"{path}: {place}.field", data.get("field"))
     usual = "rises" if name == "interventions" else "last"
     take = _word(path, f"{place}.take", data.get("take", usual), TAKES)
-    is_number = KINDS[name.partition(".")[0]] in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING)
+    is_number = KINDS[base] in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING)
     if take in (*NUMERIC_TAKES, "count", "rises") and not is_number:
-        raise InputError(f"{path}: {place}.take: {name} is no number; use last or first")
+        others = "last, first, any or all" if KINDS[base] is Kind.TRUTH else "last or first"
+        raise InputError(f"{path}: {place}.take: {name} is no number; use {others}")
+    if take in TRUTH_TAKES and KINDS[base] is not Kind.TRUTH:
+        raise InputError(f"{path}: {place}.take: {name} is no truth; use another word than {take}")
+    is_truth = KINDS[base] is Kind.TRUTH or take == "rises"
+    holds = _is_true(path, f"{place}.holds", data, usual=take == "rises" or base not in _RESULTS)
+    is_late = not holds and take in ("last", "first", *TRUTH_TAKES)
     return FieldSource(
         field=found,
         take=take,
         source=Source(
             column=found.text,
-            values={str(key): str(value) for key, value in values.items()},
+            values={} if is_truth else {str(key): str(value) for key, value in values.items()},
             unit=unit,
             scale=scale,
         ),
         default=_default(path, place, data),
+        truths=_truths(path, place, data) if is_truth else {},
+        is_truth=is_truth,
+        holds=holds,
+        is_sure="holds" in data,
+        late="never" if not is_late else "always" if base in _LABELS else "silent",
     )
+
+
+def _truths(path: Path, place: str, data: Mapping[str, object]) -> dict[str, bool]:
+    """Which values are true and which false, as `values` says."""
+    truths: dict[str, bool] = {}
+    for key, word in mapping_of(path, f"{place}.values", data.get("values", {})).items():
+        found = TRUTHS.get(word.lower()) if isinstance(word, str) else None
+        if found is None:
+            raise InputError(
+                f"{path}: {place}.values.{key}: must be true or false, given {word!r:.40}"
+            )
+        truths[key] = found
+    return truths
+
+
+def _is_true(path: Path, place: str, data: Mapping[str, object], *, usual: bool) -> bool:
+    if "holds" not in data:
+        return usual
+    return _word(path, place, data["holds"], ("true", "false")) == "true"
 
 
 def _default(path: Path, place: str, data: Mapping[str, object]) -> str | None:
@@ -342,7 +404,15 @@ def _stops(path: Path, entry: object) -> dict[EndReason, FieldSource]:
         default = _default(path, place, stop)
         if default is not None:
             _word(path, f"{place}.default", default, ("false",))
-        stops[reason] = FieldSource(field=found, source=Source(column=found.text), default=default)
+        stops[reason] = FieldSource(
+            field=found,
+            source=Source(column=found.text),
+            default=default,
+            truths=_truths(path, place, stop),
+            is_truth=True,
+            holds=_is_true(path, f"{place}.holds", stop, usual=True),
+            is_sure="holds" in stop,
+        )
     return stops
 
 
@@ -396,7 +466,9 @@ def _exposure(path: Path, entry: object) -> Exposure | None:
     above = None
     if "above" in data:
         above = _positive(path, "exposure.above", data["above"])
-    return Exposure(field=found, above=above)
+    if "above" in data and "values" in data:
+        raise InputError(f"{path}: exposure: has both above and values; choose one")
+    return Exposure(field=found, above=above, truths=_truths(path, "exposure", data))
 
 
 def _episodes(path: Path, entry: object) -> Markers | None:
@@ -411,8 +483,22 @@ def _episodes(path: Path, entry: object) -> Markers | None:
     both = set(start) & set(end)
     if both:
         raise InputError(f"{path}: episodes: {min(both)!r} is both start and end; choose one")
+    each = _word(path, "episodes.each", data["each"], _EACH) if "each" in data else None
     return Markers(
         field=parse_field(f"{path}: episodes.field", data.get("field")),
         start=frozenset(start),
         end=frozenset(end),
+        each=each,
+        label_within_s=_label_time(path, data.get("label_within_s")),
     )
+
+
+def _label_time(path: Path, text: object) -> float | None:
+    if text is None:
+        return None
+    value = number_of(text) if isinstance(text, str) else None
+    if value is None or not 0.0 <= value <= LONGEST_S:
+        raise InputError(
+            f"{path}: episodes.label_within_s: must be 0 or a number of seconds, given {text!r:.40}"
+        )
+    return float(value)

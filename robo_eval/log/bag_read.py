@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,9 +24,13 @@ from robo_eval.log.bag_signals import (
     force_reader,
     joint_reader,
 )
+from robo_eval.log.bag_value import finite_of, spelled, truth_of
+from robo_eval.log.bag_window import Window, cut
 
 _NS: Final = 1e-9
 _NO_POSITIONS: Final = "holds NaN or infinity"
+_LISTED: Final = 10
+"""A field that says more values than these has no words for truths."""
 
 
 @dataclass(slots=True)
@@ -40,25 +45,14 @@ class Series:
     stamps: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
 
-    def within(self, first_ns: int, last_ns: int) -> list[Any]:
-        """The values that were received between two times."""
-        low, high = bisect_left(self.stamps, first_ns), bisect_right(self.stamps, last_ns)
-        return self.values[low:high]
+    def within(self, first_ns: int, last_ns: int) -> range:
+        """Which of them were received between two times."""
+        return range(bisect_left(self.stamps, first_ns), bisect_right(self.stamps, last_ns))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """The part of a bag that is one episode.
-
-    Attributes:
-        number: 1, 2, ... in its bag; 0 if it is the whole bag.
-        first_ns: When it begins.
-        last_ns: When it ends.
-    """
-
-    number: int
-    first_ns: int
-    last_ns: int
+    def before(self, first_ns: int) -> range:
+        """Which was the last that was received before a time, if there is one."""
+        end = bisect_left(self.stamps, first_ns)
+        return range(max(0, end - 1), end)
 
 
 class BagContent:
@@ -78,11 +72,14 @@ class BagContent:
         self._map = mapping
         self._where = str(bag.bag.path)
         self._series: dict[FieldPath, Series] = {}
+        self._float32: set[FieldPath] = set()
         self._joint_names = list(mapping.signals.joints)
         self._absent: set[str] = set()
         self._check_fields()
         self._readers = self._signal_readers()
         self._read()
+        self.windows: Final = self._cut()
+        self.remarks: Final = {window.number: [*window.remarks] for window in self.windows}
 
     # Reading -----------------------------------------------------------------------------------
 
@@ -109,7 +106,8 @@ class BagContent:
                     " ros2 bag convert where that type is installed"
                 )
             if place not in signals:
-                check_field(where, path, kind, self.bag.definitions)
+                if check_field(where, path, kind, self.bag.definitions) == "float32":
+                    self._float32.add(path)
                 self._series[path] = Series()
 
     def _signal_readers(self) -> dict[str, SignalReader]:
@@ -142,71 +140,117 @@ class BagContent:
         for reader in self._readers.values():
             reader.check()
 
-    @staticmethod
-    def _take(path: FieldPath, series: Series, stamp: int, message: Message) -> None:
+    def _take(self, path: FieldPath, series: Series, stamp: int, message: Message) -> None:
         value = path.value(message)
         # A text may hold JSON about something else.
         if value is not None:
             series.stamps.append(stamp)
-            series.values.append(value)
+            # Outside arrays the library gives a float32 as a float, with digits it never had.
+            series.values.append(np.float32(value) if path in self._float32 else value)
 
     # Episodes ----------------------------------------------------------------------------------
 
-    def windows(self) -> list[Window]:
-        """The episodes of the bag.
-
-        Raises:
-            InputError: If the bag is to be cut and no message begins an episode.
-        """
+    def _cut(self) -> list[Window]:
+        first, last = self.bag.start_ns, self.bag.end_ns
         markers = self._map.episodes
         if markers is None:
-            return [Window(number=0, first_ns=self.bag.start_ns, last_ns=self.bag.end_ns)]
+            return [Window(number=0, first_ns=first, last_ns=last, until_ns=last)]
         series = self._series.get(markers.field, Series())
-        cuts: list[tuple[int, int]] = []
-        begun: int | None = None
-        for stamp, value in zip(series.stamps, series.values, strict=True):
-            word = text_of(f"{self._where}: {markers.field.text}", value)
-            if word in markers.start:
-                if begun is not None:
-                    cuts.append((begun, stamp - 1))
-                begun = stamp
-            elif word in markers.end and begun is not None:
-                cuts.append((begun, stamp))
-                begun = None
-        if begun is not None:
-            cuts.append((begun, self.bag.end_ns))
-        if not cuts:
-            found = sorted({text_of("", value) for value in series.values})[:5]
-            says, wants = (", ".join(map(repr, w)) for w in (found, sorted(markers.start)))
-            raise InputError(
-                f"{self._where}: topic {markers.field.topic} (episodes of the topic map) has no"
-                f" message that begins an episode; it says {says or 'nothing'}, the map {wants};"
-                " correct episodes, or leave the bag out"
-            )
-        return [
-            Window(number=number, first_ns=first, last_ns=last)
-            for number, (first, last) in enumerate(cuts, start=1)
-        ]
+        return cut(self._where, markers, series.stamps, series.values, last)
 
-    def text(self, place: str, column: FieldSource, window: Window) -> str | None:
+    def may_be_cut(self, window: Window) -> bool:
+        """Whether the end of an episode may be in the part of the bag that was lost."""
+        return self.bag.is_recovered and window.until_ns >= self.bag.end_ns
+
+    def outside(self) -> dict[str, int]:
+        """By topic, how many messages of what the map names belong to no episode."""
+        left: dict[FieldPath, set[int]] = {}
+        for source in (*self._map.columns.values(), *self._map.stops.values()):
+            series = self._series.get(source.field, Series())
+            used = {at for window in self.windows for at in self._said(source, window)}
+            left.setdefault(source.field, set(range(len(series.stamps)))).difference_update(used)
+        topics: dict[str, Counter[int]] = {}
+        for path, places in left.items():
+            stamps = Counter(self._series[path].stamps[at] for at in places)
+            topics[path.topic] = topics.get(path.topic, Counter()) | stamps
+        return {topic: stamps.total() for topic, stamps in topics.items() if stamps}
+
+    def _said(self, source: FieldSource, window: Window) -> list[int]:
+        """Which values of a field count in an episode, in the order of time."""
+        series = self._series.get(source.field, Series())
+        inside = series.within(window.first_ns, window.last_ns)
+        if source.holds and source.take not in (*NUMERIC_TAKES, "count"):
+            return [*series.before(window.first_ns), *inside]
+        if source.late == "never" or (source.late == "silent" and inside):
+            return [*inside]
+        return [*inside, *series.within(window.last_ns + 1, window.until_ns)]
+
+    def text(self, ours: str, place: str, column: FieldSource, window: Window) -> str | None:
         """What a field comes to in an episode, as the text of a cell; None if it is silent.
 
         Raises:
             InputError: If it holds something that its column cannot take.
         """
-        series = self._series.get(column.field, Series())
-        values = series.within(window.first_ns, window.last_ns)
         if column.field.topic in self._absent:
             return column.default
+        said = self._said(column, window)
         if column.take == "count":
-            return str(len(values))
+            return str(len(said))
         if column.take == "rises":
-            return str(_rises(place, values))
-        if not values:
+            return str(_rises(self._truths(place, column, window, said)))
+        if not said:
             return column.default
-        if column.take in ("last", "first"):
-            return text_of(place, values[-1 if column.take == "last" else 0])
-        return repr(_reduced(place, column.take, values))
+        if column.take in NUMERIC_TAKES:
+            values = self._series[column.field].values
+            return repr(_reduced(column.take, [finite_of(place, values[at]) for at in said]))
+        text = self._chosen(place, column, said)
+        if column.late == "always":
+            self._check_late(place, column, window, said, text)
+        if column.is_truth and column.take == "last" and text == "false":
+            self._remark_fall(ours, column, window, said)
+        return text
+
+    def _chosen(self, place: str, column: FieldSource, said: Sequence[int]) -> str:
+        """The text of the first or last value, or whether any or all are true."""
+        values = self._series[column.field].values
+        chosen = {"first": said[:1], "last": said[-1:]}.get(column.take, said)
+        if not column.is_truth:
+            names = [*column.source.values, *self._map.missing]
+            return spelled(self._at(place, column.field, chosen[0]), values[chosen[0]], names)
+        missing = self._map.missing
+        there = [at for at in chosen if spelled(place, values[at], missing) not in missing]
+        truths = [self._truth(place, column.field, column.truths, at) for at in there]
+        if not truths:
+            return ""
+        return "true" if (all if column.take == "all" else any)(truths) else "false"
+
+    def _check_late(
+        self, place: str, column: FieldSource, window: Window, said: Sequence[int], text: str
+    ) -> None:
+        """Refuse a label that says something else after the end than in the episode."""
+        markers, stamps = self._map.episodes, self._series[column.field].stamps
+        inside = [at for at in said if stamps[at] <= window.last_ns]
+        is_clear = markers is None or markers.label_within_s is not None or column.take == "any"
+        if is_clear or not inside or len(inside) == len(said):
+            return
+        before = self._chosen(place, column, inside)
+        if before != text:
+            late_s = (stamps[said[-1]] - window.last_ns) * _NS
+            raise InputError(
+                f"{place}: says {before!r:.40} until the end of the episode and {text!r:.40}"
+                f" {late_s:.3f} s after it; set episodes.label_within_s: the seconds after the end"
+                " in which a label counts, or 0"
+            )
+
+    def _remark_fall(
+        self, ours: str, column: FieldSource, window: Window, said: Sequence[int]
+    ) -> None:
+        values = self._series[column.field].values
+        if any(_named(column.truths, values[at]) for at in said):
+            self.remarks[window.number].append(
+                f"{ours}: {column.field.text} says true and then false; the last counts, with"
+                " take: any it is true"
+            )
 
     def was_true(self, place: str, source: FieldSource, window: Window) -> bool:
         """Whether a field was true at any time of an episode.
@@ -214,9 +258,56 @@ class BagContent:
         Raises:
             InputError: If it is neither true nor false.
         """
-        series = self._series.get(source.field, Series())
-        values = series.within(window.first_ns, window.last_ns)
-        return any([_truth(place, value) for value in values])  # noqa: C419 - all are checked
+        return any(self._truths(place, source, window, self._said(source, window)))
+
+    def _truths(
+        self, place: str, source: FieldSource, window: Window, said: Sequence[int]
+    ) -> list[bool]:
+        """What each value says."""
+        truths = [self._truth(place, source.field, source.truths, at) for at in said]
+        if truths and truths[0] and not source.is_sure:
+            self._check_held(place, source, window, said[0])
+        return truths
+
+    def _check_held(self, place: str, source: FieldSource, window: Window, at: int) -> None:
+        """Refuse what was true in an earlier episode and is never false: it may be an event."""
+        series = self._series[source.field]
+        then = series.stamps[at]
+        if then >= window.first_ns:
+            return
+        earlier = [w for w in self.windows[: window.number - 1] if w.first_ns <= then <= w.last_ns]
+        if earlier and not any(_named(source.truths, value) is False for value in series.values):
+            raise InputError(
+                f"{place}: says true in episode {earlier[0].number} and never false; write it as"
+                f" {{field: {source.field.text}, holds: true}} if it is true from then on, or with"
+                " holds: false if it is an event of that episode"
+            )
+
+    def _truth(self, place: str, path: FieldPath, truths: Mapping[str, bool], at: int) -> bool:
+        values = self._series[path].values
+        found = _named(truths, values[at])
+        if found is not None:
+            return found
+        where = self._at(place, path, at)
+        word = spelled(where, values[at], truths)
+        if truths:
+            raise InputError(
+                f"{where}: {unknown_name('value', word, truths)}; add it to values as true or false"
+            )
+        says = sorted({spelled(where, value, ()) for value in values})
+        given = f"{word!r:.40}" if isinstance(values[at], str) else word
+        if len(says) > _LISTED:
+            raise InputError(f"{where}: {given} is neither true nor false; name a field that is")
+        meant = {"0": "false", "1": "true"} if {*says} <= {"0", "1"} else dict.fromkeys(says, "...")
+        words = ", ".join(f"{text or repr(text)}: {meaning}" for text, meaning in meant.items())
+        raise InputError(
+            f"{where}: {given} is neither true nor false; write it as {{field: {path.text},"
+            f" values: {{{words}}}}}, with true or false for each value"
+        )
+
+    def _at(self, place: str, path: FieldPath, at: int) -> str:
+        seconds = (self._series[path].stamps[at] - self.bag.start_ns) * _NS
+        return f"{place}: at {seconds:.3f} s"
 
     def ticks(self, window: Window) -> int | None:
         """Number of commands in an episode; None if the map names no topic of commands."""
@@ -241,10 +332,16 @@ class BagContent:
         total = 0
         low = max(0, bisect_right(series.stamps, window.first_ns) - 1)
         high = bisect_right(series.stamps, window.last_ns)
-        stamps, values = series.stamps[low:high], series.values[low:high]
-        for start, end, value in zip(stamps, [*stamps[1:], window.last_ns], values, strict=True):
+        stamps = series.stamps[low:high]
+        for at, (start, end) in enumerate(
+            zip(stamps, [*stamps[1:], window.last_ns], strict=True), start=low
+        ):
             first, last = max(start, window.first_ns), min(end, window.last_ns)
-            if last > first and _moves(place, value, exposure.above):
+            if last > first and (
+                self._truth(place, exposure.field, exposure.truths, at)
+                if exposure.above is None
+                else _moves(place, series.values[at], exposure.above)
+            ):
                 total += last - first
         return total * _NS
 
@@ -298,53 +395,17 @@ class BagContent:
 # Values ----------------------------------------------------------------------------------------
 
 
-def text_of(place: str, value: object) -> str:
-    """A value of a message as it would stand in the cell of a table.
-
-    Raises:
-        InputError: If it is no single value.
-    """
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, bool):
-        return "true" if plain else "false"
-    if isinstance(plain, int | float):
-        return repr(plain)
-    if isinstance(plain, str):
-        return plain
-    raise InputError(
-        f"{place}: is {_what(plain)}, not one value; name a part of it, such as .x or [0]"
-    )
+def _named(truths: Mapping[str, bool], value: object) -> bool | None:
+    """What a value says by the words of the map, or by itself; None if it is no truth."""
+    return truths.get(spelled("", value, truths)) if truths else truth_of("", value)
 
 
-def _what(value: object) -> str:
-    if isinstance(value, np.ndarray | list | tuple):
-        return "a list"
-    return str(getattr(value, "__msgtype__", None) or type(value).__name__)
-
-
-def _truth(place: str, value: object) -> bool:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if plain in (True, False):
-        return bool(plain)
-    raise InputError(f"{place}: {text_of(place, value)!r:.40} is neither true nor false")
-
-
-def _number(place: str, value: object) -> float:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, int | float) or not math.isfinite(plain):
-        raise InputError(f"{place}: {text_of(place, value)!r:.40} is not a finite number")
-    return float(plain)
-
-
-def _rises(place: str, values: Sequence[object]) -> int:
+def _rises(truths: Sequence[bool]) -> int:
     """How often a truth became true; one that is true at first has risen."""
-    truths = [_truth(place, value) for value in values]
     return sum(now and not before for before, now in zip([False, *truths], truths, strict=False))
 
 
-def _reduced(place: str, take: str, values: Sequence[object]) -> float:
-    numbers = [_number(place, value) for value in values]
-    assert take in NUMERIC_TAKES
+def _reduced(take: str, numbers: Sequence[float]) -> float:
     if take == "mean":
         return math.fsum(numbers) / len(numbers)
     if take == "sum":
@@ -352,8 +413,6 @@ def _reduced(place: str, take: str, values: Sequence[object]) -> float:
     return min(numbers) if take == "min" else max(numbers)
 
 
-def _moves(place: str, value: object, above: float | None) -> bool:
-    if above is None:
-        return _truth(place, value)
+def _moves(place: str, value: object, above: float) -> bool:
     parts = list(value) if isinstance(value, np.ndarray | list | tuple) else [value]
-    return any([abs(_number(place, part)) > above for part in parts])  # noqa: C419
+    return any([abs(finite_of(place, part)) > above for part in parts])  # noqa: C419
