@@ -45,7 +45,7 @@ STOPS: Final = (
 _SIGNAL_KEYS: Final = ("joint_state", "command", "wrench", "joints", "joint_unit", "clock")
 _MEASURE_KEYS: Final = ("jerk_window_s", "settling_band", "invalid")
 _EXPOSURE_KEYS: Final = ("field", "above", "values")
-_EPISODE_KEYS: Final = ("field", "start", "end", "each", "label_within_s")
+_EPISODE_KEYS: Final = ("field", "start", "end_field", "end", "each", "label_within_s")
 _EACH: Final = ("change", "message")
 LABEL_WITHIN_S: Final = 10.0
 """How long after the end of an episode a label still belongs to it, if the map does not say."""
@@ -87,7 +87,7 @@ class FieldSource:
     take: str = "last"
     source: Source
     default: str | None = None
-    truths: Mapping[str, bool] = field(default_factory=dict)
+    truths: Mapping[str, bool]
     is_truth: bool = False
     holds: bool = False
     is_sure: bool = False
@@ -100,7 +100,7 @@ class Exposure:
 
     field: FieldPath
     above: float | None = None
-    truths: Mapping[str, bool] = field(default_factory=dict)
+    truths: Mapping[str, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +109,7 @@ class Markers:
 
     Attributes:
         field: Topic and field.
+        end_field: Topic and field of the values that end it; None if it is the same.
         start: Values that begin an episode.
         end: Values that end it; without one, the next start or the end of the bag does.
         each: What begins an episode: each `change` to a value of `start`, or each `message`;
@@ -120,6 +121,7 @@ class Markers:
     field: FieldPath
     start: frozenset[str]
     end: frozenset[str]
+    end_field: FieldPath | None = None
     each: str | None = None
     label_within_s: float | None = None
 
@@ -195,6 +197,8 @@ class TopicMap:
             yield "exposure", self.exposure.field, False
         if self.episodes is not None:
             yield "episodes", self.episodes.field, False
+            if self.episodes.end_field is not None:
+                yield "episodes.end_field", self.episodes.end_field, False
         for name in ("joint_state", "command", "wrench"):
             found = getattr(self.signals, name)
             if found is not None:
@@ -308,9 +312,9 @@ def _column(path: Path, name: str, entry: object) -> FieldSource:
         if "scale" in data
         else Source(column="").scale
     )
-    found = parse_field(f"{path}: {place}.field", data.get("field"))
     usual = "rises" if name == "interventions" else "last"
     take = _word(path, f"{place}.take", data.get("take", usual), TAKES)
+    found = parse_field(f"{path}: {place}.field", data.get("field"), whole=take == "count")
     is_number = KINDS[base] in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING)
     if take in (*NUMERIC_TAKES, "count", "rises") and not is_number:
         others = "last, first, any or all" if KINDS[base] is Kind.TRUTH else "last or first"
@@ -480,14 +484,20 @@ def _episodes(path: Path, entry: object) -> Markers | None:
     if not start:
         raise InputError(f"{path}: episodes.start: name the value that begins an episode")
     end = _texts(path, "episodes.end", data.get("end", []))
+    end_field = None
+    if "end_field" in data:
+        end_field = parse_field(f"{path}: episodes.end_field", data["end_field"])
+        if not end:
+            raise InputError(f"{path}: episodes.end: name the value that ends an episode")
     both = set(start) & set(end)
-    if both:
+    if both and end_field is None:
         raise InputError(f"{path}: episodes: {min(both)!r} is both start and end; choose one")
     each = _word(path, "episodes.each", data["each"], _EACH) if "each" in data else None
     return Markers(
         field=parse_field(f"{path}: episodes.field", data.get("field")),
         start=frozenset(start),
         end=frozenset(end),
+        end_field=end_field,
         each=each,
         label_within_s=_label_time(path, data.get("label_within_s")),
     )

@@ -6,14 +6,15 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.log.bag_field import FieldPath, Message, check_field
+from robo_eval.log.bag_field import DATA, FieldPath, Message, check_field
 from robo_eval.log.bag_map import NUMERIC_TAKES, FieldSource, TopicMap
 from robo_eval.log.bag_open import OpenBag
 from robo_eval.log.bag_signals import (
@@ -28,6 +29,9 @@ from robo_eval.log.bag_value import finite_of, spelled, truth_of
 from robo_eval.log.bag_window import Window, cut
 
 _NS: Final = 1e-9
+_EMPTY: Final = "std_msgs/msg/Empty"
+_EVENT: Final = "event"
+"""What a message without content says."""
 _NO_POSITIONS: Final = "holds NaN or infinity"
 _LISTED: Final = 10
 """A field that says more values than these has no words for truths."""
@@ -73,6 +77,7 @@ class BagContent:
         self._where = str(bag.bag.path)
         self._series: dict[FieldPath, Series] = {}
         self._float32: set[FieldPath] = set()
+        self._events: set[FieldPath] = set()
         self._joint_names = list(mapping.signals.joints)
         self._absent: set[str] = set()
         self._check_fields()
@@ -94,7 +99,7 @@ class BagContent:
                     continue
                 problem = unknown_name("topic", path.topic, sorted(topics))
                 remedy = (
-                    "" if place in signals or place in ("exposure", "episodes")
+                    "" if place in signals or place.partition(".")[0] in ("exposure", "episodes")
                     else "; give it a default if it may be absent"
                 )  # fmt: skip
                 raise InputError(f"{self._where}: {problem} ({place} of the topic map){remedy}")
@@ -106,7 +111,9 @@ class BagContent:
                     " ros2 bag convert where that type is installed"
                 )
             if place not in signals:
-                if check_field(where, path, kind, self.bag.definitions) == "float32":
+                if kind == _EMPTY and path.steps == (DATA,):
+                    self._events.add(path)
+                elif check_field(where, path, kind, self.bag.definitions) == "float32":
                     self._float32.add(path)
                 self._series[path] = Series()
 
@@ -141,7 +148,7 @@ class BagContent:
             reader.check()
 
     def _take(self, path: FieldPath, series: Series, stamp: int, message: Message) -> None:
-        value = path.value(message)
+        value = _EVENT if path in self._events else path.value(message)
         # A text may hold JSON about something else.
         if value is not None:
             series.stamps.append(stamp)
@@ -155,8 +162,16 @@ class BagContent:
         markers = self._map.episodes
         if markers is None:
             return [Window(number=0, first_ns=first, last_ns=last, until_ns=last)]
-        series = self._series.get(markers.field, Series())
-        return cut(self._where, markers, series.stamps, series.values, last)
+        if markers.field in self._events and markers.each is None:
+            markers = replace(markers, each="message")
+        # Of an end and a start at one time, the end is first.
+        said = [
+            (stamp, path, value)
+            for path in dict.fromkeys((markers.end_field or markers.field, markers.field))
+            for series in [self._series.get(path, Series())]
+            for stamp, value in zip(series.stamps, series.values, strict=True)
+        ]
+        return cut(self._where, markers, sorted(said, key=itemgetter(0)), last)
 
     def may_be_cut(self, window: Window) -> bool:
         """Whether the end of an episode may be in the part of the bag that was lost."""
@@ -181,7 +196,9 @@ class BagContent:
         inside = series.within(window.first_ns, window.last_ns)
         if source.holds and source.take not in (*NUMERIC_TAKES, "count"):
             return [*series.before(window.first_ns), *inside]
-        if source.late == "never" or (source.late == "silent" and inside):
+        markers = self._map.episodes
+        is_marker = markers is not None and source.field in (markers.field, markers.end_field)
+        if source.late == "never" or is_marker or (source.late == "silent" and inside):
             return [*inside]
         return [*inside, *series.within(window.last_ns + 1, window.until_ns)]
 
@@ -203,9 +220,9 @@ class BagContent:
         if column.take in NUMERIC_TAKES:
             values = self._series[column.field].values
             return repr(_reduced(column.take, [finite_of(place, values[at]) for at in said]))
-        text = self._chosen(place, column, said)
         if column.late == "always":
-            self._check_late(place, column, window, said, text)
+            self._check_late(place, column, window, said)
+        text = self._chosen(place, column, said)
         if column.is_truth and column.take == "last" and text == "false":
             self._remark_fall(ours, column, window, said)
         return text
@@ -225,22 +242,27 @@ class BagContent:
         return "true" if (all if column.take == "all" else any)(truths) else "false"
 
     def _check_late(
-        self, place: str, column: FieldSource, window: Window, said: Sequence[int], text: str
+        self, place: str, column: FieldSource, window: Window, said: Sequence[int]
     ) -> None:
         """Refuse a label that says something else after the end than in the episode."""
-        markers, stamps = self._map.episodes, self._series[column.field].stamps
-        inside = [at for at in said if stamps[at] <= window.last_ns]
-        is_clear = markers is None or markers.label_within_s is not None or column.take == "any"
-        if is_clear or not inside or len(inside) == len(said):
+        markers, series = self._map.episodes, self._series[column.field]
+        inside = [at for at in said if series.stamps[at] <= window.last_ns]
+        is_clear = markers is None or markers.label_within_s is not None or not inside
+        if is_clear or column.take in ("first", "any"):
             return
         before = self._chosen(place, column, inside)
-        if before != text:
-            late_s = (stamps[said[-1]] - window.last_ns) * _NS
-            raise InputError(
-                f"{place}: says {before!r:.40} until the end of the episode and {text!r:.40}"
-                f" {late_s:.3f} s after it; set episodes.label_within_s: the seconds after the end"
-                " in which a label counts, or 0"
-            )
+        late = said[len(inside) :]
+        for at in late[-1:] if column.take == "last" else late:
+            value = series.values[at]
+            found = _named(column.truths, value) if column.is_truth else None
+            word = spelled(place, found if found is not None else value, column.source.values)
+            if word != before:
+                late_s = (series.stamps[at] - window.last_ns) * _NS
+                raise InputError(
+                    f"{place}: says {before!r:.40} until the end of the episode and {word!r:.40}"
+                    f" {late_s:.3f} s after it; set episodes.label_within_s: the seconds after the"
+                    " end in which a label counts, or 0"
+                )
 
     def _remark_fall(
         self, ours: str, column: FieldSource, window: Window, said: Sequence[int]
@@ -298,11 +320,10 @@ class BagContent:
         given = f"{word!r:.40}" if isinstance(values[at], str) else word
         if len(says) > _LISTED:
             raise InputError(f"{where}: {given} is neither true nor false; name a field that is")
-        meant = {"0": "false", "1": "true"} if {*says} <= {"0", "1"} else dict.fromkeys(says, "...")
-        words = ", ".join(f"{text or repr(text)}: {meaning}" for text, meaning in meant.items())
+        listed = ", ".join(f"{text if text.isalnum() else repr(text)}: ..." for text in says)
         raise InputError(
-            f"{where}: {given} is neither true nor false; write it as {{field: {path.text},"
-            f" values: {{{words}}}}}, with true or false for each value"
+            f"{where}: {given} is neither true nor false; write it as {{field: '{path.text}',"
+            f" values: {{{listed}}}}}, with true or false for each value"
         )
 
     def _at(self, place: str, path: FieldPath, at: int) -> str:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from robo_eval.core.errors import InputError
+from robo_eval.log.bag_field import FieldPath
 from robo_eval.log.bag_map import LABEL_WITHIN_S, Markers
 from robo_eval.log.bag_value import spelled
 
+Said = tuple[int, FieldPath, Any]
+"""When a field was received (ns), which, and what it was."""
+
+_NEXT: Final = "no end was said; the next start ended it"
+_NEVER: Final = "no end was said; the recording ended it"
 _AGAIN: Final = (
     "what begins an episode was said again while it ran, and begins no other; set episodes.each:"
     " message if it does"
@@ -35,18 +42,15 @@ class Window:
     remarks: tuple[str, ...] = ()
 
 
-def cut(
-    where: str, markers: Markers, stamps: Sequence[int], values: Sequence[Any], end_ns: int
-) -> list[Window]:
+def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list[Window]:
     """The episodes between markers.
 
-    A start is a change: a state that is repeated begins one episode, not one each time.
+    A marker is a change: a state that is repeated begins one episode, not one each time.
 
     Args:
         where: Bag, for error messages.
         markers: What begins and ends an episode.
-        stamps: When each value of their field was received.
-        values: What it was.
+        said: What their fields say, in the order of time.
         end_ns: When the bag ends.
 
     Raises:
@@ -54,42 +58,44 @@ def cut(
     """
     place = f"{where}: {markers.field.text} (episodes of the topic map)"
     names = sorted(markers.start | markers.end)
-    words = [spelled(place, value, names) for value in values]
-    if not markers.start & set(words):
+    words = [(stamp, path, spelled(place, value, names)) for stamp, path, value in said]
+    begins = [word for _, path, word in words if path == markers.field]
+    if not markers.start & set(begins):
         says, wants = (
-            ", ".join(map(repr, w)) for w in (sorted(set(words))[:5], sorted(markers.start))
+            ", ".join(map(repr, w)) for w in (sorted({*begins})[:5], sorted(markers.start))
         )
         raise InputError(
             f"{where}: topic {markers.field.topic} (episodes of the topic map) has no"
             f" message that begins an episode; it says {says or 'nothing'}, the map {wants};"
             " correct episodes, or leave the bag out"
         )
-    if markers.each is None and not markers.end and len(words) > 1 and len(set(words)) == 1:
+    if markers.each is None and not markers.end and len(begins) > 1 and len(set(begins)) == 1:
         raise InputError(
-            f"{place}: says nothing but {words[0]!r}, {len(words)} times; set episodes.each:"
+            f"{place}: says nothing but {begins[0]!r}, {len(begins)} times; set episodes.each:"
             " message if each of these begins an episode, or change if it is one state"
         )
     # An event is said once; what is said again where nothing begins is a state at some rate.
-    pairs = list(zip(words, words[1:], strict=False))
-    is_state = any(one == two and one not in markers.start for one, two in pairs)
+    is_state = any(one == two not in markers.start for one, two in pairwise(begins))
     cuts: list[tuple[int, int, list[str]]] = []
     begun: int | None = None
     remarks: list[str] = []
-    for stamp, before, word in zip(stamps, [None, *words], words, strict=False):
-        is_new = word != before or markers.each == "message"
-        if word in markers.start and is_new:
+    before: dict[FieldPath, str] = {}
+    for stamp, path, word in words:
+        is_new = before.get(path) != word or markers.each == "message"
+        before[path] = word
+        is_start = path == markers.field and word in markers.start
+        is_end = path == (markers.end_field or markers.field) and word in markers.end
+        if is_start and is_new:
             if begun is not None:
-                ended = ["no end was said; the next start ended it"] if markers.end else []
-                cuts.append((begun, stamp - 1, remarks + ended))
+                cuts.append((begun, stamp - 1, [*remarks, *([_NEXT] if markers.end else [])]))
             begun, remarks = stamp, []
-        elif word in markers.start and not is_state and begun is not None:
-            remarks = [_AGAIN]
-        elif word in markers.end and begun is not None:
+        elif is_end and is_new and begun is not None:
             cuts.append((begun, stamp, remarks))
             begun = None
+        elif is_start and begun is not None and not is_state:
+            remarks = [_AGAIN]
     if begun is not None:
-        ended = ["no end was said; the recording ended it"] if markers.end else []
-        cuts.append((begun, end_ns, remarks + ended))
+        cuts.append((begun, end_ns, [*remarks, *([_NEVER] if markers.end else [])]))
     within_s = LABEL_WITHIN_S if markers.label_within_s is None else markers.label_within_s
     nexts = [first - 1 for first, _, _ in cuts[1:]] + [end_ns]
     return [
