@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from robo_eval.log.bag_signals import (
 )
 from robo_eval.log.bag_value import finite_of, spelled, truth_of
 from robo_eval.log.bag_window import Window, cut
+from robo_eval.log.column_map import number_of
 
 _NS: Final = 1e-9
 _EMPTY: Final = "std_msgs/msg/Empty"
@@ -179,16 +180,16 @@ class BagContent:
 
     def outside(self) -> dict[str, int]:
         """By topic, how many messages of what the map names belong to no episode."""
-        left: dict[FieldPath, set[int]] = {}
+        said: dict[str, Counter[int]] = defaultdict(Counter)
+        used: dict[str, Counter[int]] = defaultdict(Counter)
         for source in (*self._map.columns.values(), *self._map.stops.values()):
-            series = self._series.get(source.field, Series())
-            used = {at for window in self.windows for at in self._said(source, window)}
-            left.setdefault(source.field, set(range(len(series.stamps)))).difference_update(used)
-        topics: dict[str, Counter[int]] = {}
-        for path, places in left.items():
-            stamps = Counter(self._series[path].stamps[at] for at in places)
-            topics[path.topic] = topics.get(path.topic, Counter()) | stamps
-        return {topic: stamps.total() for topic, stamps in topics.items() if stamps}
+            stamps = self._series.get(source.field, Series()).stamps
+            places = {at for window in self.windows for at in self._said(source, window)}
+            # Fields of one topic are of the same messages, below a JSON text also of others.
+            said[source.field.topic] |= Counter(stamps)
+            used[source.field.topic] |= Counter(stamps[at] for at in places)
+        left = {topic: (stamps - used[topic]).total() for topic, stamps in said.items()}
+        return {topic: count for topic, count in left.items() if count}
 
     def _said(self, source: FieldSource, window: Window) -> list[int]:
         """Which values of a field count in an episode, in the order of time."""
@@ -200,7 +201,11 @@ class BagContent:
         is_marker = markers is not None and source.field in (markers.field, markers.end_field)
         if source.late == "never" or is_marker or (source.late == "silent" and inside):
             return [*inside]
-        return [*inside, *series.within(window.last_ns + 1, window.until_ns)]
+        late = series.within(window.last_ns + 1, window.until_ns)
+        return [*inside, *(at for at in late if not self._is_missing(series.values[at]))]
+
+    def _is_missing(self, value: object) -> bool:
+        return spelled(self._where, value, self._map.missing) in self._map.missing
 
     def text(self, ours: str, place: str, column: FieldSource, window: Window) -> str | None:
         """What a field comes to in an episode, as the text of a cell; None if it is silent.
@@ -229,13 +234,15 @@ class BagContent:
 
     def _chosen(self, place: str, column: FieldSource, said: Sequence[int]) -> str:
         """The text of the first or last value, or whether any or all are true."""
-        values = self._series[column.field].values
+        values, missing = self._series[column.field].values, self._map.missing
         chosen = {"first": said[:1], "last": said[-1:]}.get(column.take, said)
         if not column.is_truth:
-            names = [*column.source.values, *self._map.missing]
-            return spelled(self._at(place, column.field, chosen[0]), values[chosen[0]], names)
-        missing = self._map.missing
-        there = [at for at in chosen if spelled(place, values[at], missing) not in missing]
+            where, named = self._at(place, column.field, chosen[0]), column.source.values
+            text = spelled(where, values[chosen[0]], [*named, *missing])
+            if named and text not in named and text not in missing:
+                raise InputError(f"{where}: {unknown_name('value', text, named)}")
+            return text
+        there = [at for at in chosen if not self._is_missing(values[at])]
         truths = [self._truth(place, column.field, column.truths, at) for at in there]
         if not truths:
             return ""
@@ -301,8 +308,8 @@ class BagContent:
         if earlier and not any(_named(source.truths, value) is False for value in series.values):
             raise InputError(
                 f"{place}: says true in episode {earlier[0].number} and never false; write it as"
-                f" {{field: {source.field.text}, holds: true}} if it is true from then on, or with"
-                " holds: false if it is an event of that episode"
+                f" {{field: '{source.field.text}', holds: false}} if it is an event of that"
+                " episode, or with holds: true if it is true from then on"
             )
 
     def _truth(self, place: str, path: FieldPath, truths: Mapping[str, bool], at: int) -> bool:
@@ -320,7 +327,7 @@ class BagContent:
         given = f"{word!r:.40}" if isinstance(values[at], str) else word
         if len(says) > _LISTED:
             raise InputError(f"{where}: {given} is neither true nor false; name a field that is")
-        listed = ", ".join(f"{text if text.isalnum() else repr(text)}: ..." for text in says)
+        listed = ", ".join(f"{text}: ..." if _is_plain(text) else f"{text!r}: ..." for text in says)
         raise InputError(
             f"{where}: {given} is neither true nor false; write it as {{field: '{path.text}',"
             f" values: {{{listed}}}}}, with true or false for each value"
@@ -421,17 +428,22 @@ def _named(truths: Mapping[str, bool], value: object) -> bool | None:
     return truths.get(spelled("", value, truths)) if truths else truth_of("", value)
 
 
+def _is_plain(text: str) -> bool:
+    """Whether YAML takes a text for a key without quotes."""
+    return text.isalnum() or number_of(text) is not None
+
+
 def _rises(truths: Sequence[bool]) -> int:
     """How often a truth became true; one that is true at first has risen."""
     return sum(now and not before for before, now in zip([False, *truths], truths, strict=False))
 
 
 def _reduced(take: str, numbers: Sequence[float]) -> float:
-    if take == "mean":
-        return math.fsum(numbers) / len(numbers)
-    if take == "sum":
-        return math.fsum(numbers)
-    return min(numbers) if take == "min" else max(numbers)
+    if take in ("min", "max"):
+        return min(numbers) if take == "min" else max(numbers)
+    # By the digits that were said: 0.7 and 0.1 have the mean 0.4.
+    total = sum((Decimal(repr(number)) for number in numbers), Decimal(0))
+    return float(total / len(numbers) if take == "mean" else total)
 
 
 def _moves(place: str, value: object, above: float) -> bool:

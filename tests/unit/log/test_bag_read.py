@@ -31,7 +31,7 @@ LABEL = "columns: {success: {field: /label, default: 'false'}}\n"
 STOP = "columns: {success: /success}\nstops: {safety_stop: /estop}\n"
 
 
-def boolean(value: bool) -> Any:  # noqa: FBT001 - a message's one value
+def boolean(value: bool) -> Any:
     return T["std_msgs/msg/Bool"](data=value)
 
 
@@ -363,6 +363,24 @@ columns: {success: {field: /state, values: {done: true, failed: false}}}
     assert [row.success for row in rows_of(bring(messages, MAP + text))] == [True]
 
 
+def test_a_label_that_is_cleared_after_the_end_stays(bring):
+    messages = [*events((0, 10)), *said("/label", word, (9, "yes"), (11, "")), *ALIVE]
+    done = bring(messages, MAP + LABEL + EVENTS)
+    assert [row.success for row in rows_of(done)] == [True]
+    assert done.outside == {"/label": 1}
+
+
+def test_a_message_counts_once_for_all_its_fields(bring):
+    messages = [
+        *events((0, 10)),
+        *[(second, "/result", word(json.dumps({"ok": True, "n": 1}))) for second in (11, 40)],
+        (41, "/result", word(json.dumps({"other": 1}))),
+    ]
+    text = "columns: {success: /result.data.ok, costs.n: {field: /result.data.n, take: max%s}}\n"
+    done = bring(messages, MAP + text % ", default: '0'" + EVENTS)
+    assert done.outside == {"/result": 1}
+
+
 def test_what_belongs_to_no_episode_is_counted(bring):
     messages = [
         *events((10, 20)),
@@ -407,6 +425,10 @@ def test_a_number_is_a_stop_if_the_map_says_so(bring, values, reason):
         (
             STOP.replace("/estop", "{field: /mode.mode, values: {1: false}}"),
             r"at 1\.000 s: unknown value '3'; valid: 1; add it to values",
+        ),
+        (
+            "columns: {end_reason: {field: /mode.mode, values: {3: success}}}\n",
+            r"at 2\.000 s: unknown value '1'; valid: 3",
         ),
         ("columns: {success: /mode.mode}\n", r"at 2\.000 s: 1 is neither true nor false"),
         (
@@ -506,6 +528,13 @@ def test_a_float32_has_the_digits_it_was_given(bring, message, field, take):
     text = f"columns: {{quality: {{field: {field}, take: {take}}}}}\nsuccess_quality: 0.9\n"
     (row,) = rows_of(bring(messages, MAP + text))
     assert (row.quality, row.success) == (0.9, True)
+
+
+def test_a_mean_is_that_of_the_digits(bring):
+    messages = said("/score", lambda v: number(v, "Float32"), (0, 0.7), (1, 0.1))
+    text = "columns: {quality: {field: /score, take: mean}}\nsuccess_quality: 0.4\n"
+    (row,) = rows_of(bring(messages, MAP + text))
+    assert (row.quality, row.success) == (0.4, True)
 
 
 def test_a_float32_at_a_limit_is_not_above_it(bring):
