@@ -60,6 +60,15 @@ _RESULTS: Final = (
 _CLOCKS: Final = ("received", "header")
 _JOINT_UNITS: Final = ("rad", "m")
 _INVALID: Final = ("refuse", "leave_out")
+Late = Literal["always", "unless_repeated", "silent", "never"]
+_LATE: Final[dict[str, Late]] = {
+    **dict.fromkeys(_LABELS, "always"),
+    # Said more than once it is a measurement.
+    "quality": "unless_repeated",
+    # Said before the start, these would else go to the episode before.
+    "start_ns": "never",
+    "stated_success_probability": "never",
+}
 NUMERIC_TAKES: Final = ("mean", "min", "max", "sum")
 TRUTH_TAKES: Final = ("any", "all")
 TAKES: Final = ("last", "first", *TRUTH_TAKES, *NUMERIC_TAKES, "count", "rises")
@@ -79,8 +88,8 @@ class FieldSource:
         is_truth: Whether each of its values is a truth.
         holds: Whether what was said before an episode holds at its start.
         is_sure: Whether the map says so, or that it does not.
-        late: Whether what is said after the end counts: `always`, if the episode was `silent`,
-            or `never`.
+        late: Whether what is said after the end counts: `always`, `unless_repeated` in the
+            episode, if that was `silent`, or `never`.
     """
 
     field: FieldPath
@@ -91,7 +100,7 @@ class FieldSource:
     is_truth: bool = False
     holds: bool = False
     is_sure: bool = False
-    late: Literal["always", "silent", "never"] = "never"
+    late: Late = "never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +347,7 @@ def _column(path: Path, name: str, entry: object) -> FieldSource:
         is_truth=is_truth,
         holds=holds,
         is_sure="holds" in data,
-        late="never" if not is_late else "always" if base in _LABELS else "silent",
+        late=_LATE.get(base, "silent") if is_late else "never",
     )
 
 

@@ -199,7 +199,9 @@ class BagContent:
             return [*series.before(window.first_ns), *inside]
         markers = self._map.episodes
         is_marker = markers is not None and source.field in (markers.field, markers.end_field)
-        if source.late == "never" or is_marker or (source.late == "silent" and inside):
+        is_sure = markers is not None and markers.label_within_s is not None
+        limit = {"silent": 0, "unless_repeated": len(inside) if is_sure else 1}
+        if source.late == "never" or is_marker or len(inside) > limit.get(source.late, len(inside)):
             return [*inside]
         late = series.within(window.last_ns + 1, window.until_ns)
         return [*inside, *(at for at in late if not self._is_missing(series.values[at]))]
@@ -225,7 +227,7 @@ class BagContent:
         if column.take in NUMERIC_TAKES:
             values = self._series[column.field].values
             return repr(_reduced(column.take, [finite_of(place, values[at]) for at in said]))
-        if column.late == "always":
+        if column.late in ("always", "unless_repeated"):
             self._check_late(place, column, window, said)
         text = self._chosen(place, column, said)
         if column.is_truth and column.take == "last" and text == "false":

@@ -528,6 +528,23 @@ def test_an_outcome_said_before_the_cut_counts(tmp_path, bring):
     assert (episode.recovered, episode.success) == (True, True)
 
 
+def test_an_episode_that_was_over_before_the_cut_is_whole(tmp_path, bring):
+    words = [(0, "go"), (500, "done"), (11_000, "go"), (29_500, "done")]
+    topics = [
+        ("/event", STRING, [(ms, T[STRING](data=w)) for ms, w in words]),
+        ("/ok", BOOL, [(29_000, truth(data=True))]),
+        ("/alive", BOOL, [(ms, truth(data=True)) for ms in range(0, 30_000, 10)]),
+    ]
+    path = bare_mcap(tmp_path / "pi0-3.mcap", topics)
+    cut(path, path.stat().st_size * 3 // 4)
+    text = MAP.replace("/result.success", "{field: /ok, default: false}")
+    one, two = episodes(
+        bring(path, topics=text + "episodes: {field: /event, start: go, end: done}")
+    )
+    assert (one.end_reason, one.success) == (EndReason.FAILURE, False)
+    assert (two.end_reason, two.success) == (EndReason.LOST, None)
+
+
 def test_a_bag_folder_that_was_never_closed_is_recovered(bag, bring, tmp_path):
     source = bag(topics=full())
     (source / "metadata.yaml").unlink()

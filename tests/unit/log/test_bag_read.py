@@ -352,6 +352,32 @@ columns:
     assert done.outside == {"/battery": 1}
 
 
+@pytest.mark.parametrize(
+    ("times", "within", "expected"),
+    [((5,), "", None), ((4, 5), "", 0.25), ((4, 5), ", label_within_s: 5", 0.75), ((), "", 0.75)],
+)
+def test_a_score_that_is_repeated_is_a_measurement(bring, times, within, expected):
+    scores = [*((second, 0.25) for second in times), (11, 0.75)]
+    messages = [*events((0, 10)), *said("/score", lambda v: number(v, "Float64"), *scores), *ALIVE]
+    text = "success_quality: 0.5\ncolumns: {quality: /score}\n" + EVENTS.replace("}", within + "}")
+    if expected is None:
+        with pytest.raises(InputError, match=r"'0\.25' until the end.*'0\.75' 1\.000 s after it"):
+            bring(messages, MAP + text)
+        return
+    assert [row.quality for row in rows_of(bring(messages, MAP + text))] == [expected]
+
+
+def test_what_is_stated_before_the_start_is_not_of_the_episode_before(bring):
+    messages = [
+        *events((1, 5), (7, 9)),
+        *outcomes(2, 8),
+        *said("/stated", lambda v: number(v, "Float64"), (0.5, 0.25), (6, 0.5)),
+    ]
+    text = "columns: {success: /success, stated_success_probability: {field: /stated%s}}\n"
+    with pytest.raises(InputError, match=r"episode 1: /stated .* no message says it"):
+        bring(messages, MAP + text % "" + EVENTS)
+
+
 def test_the_state_that_ends_an_episode_is_its_outcome(bring):
     messages = state(
         "/state", word, (0, 1, "idle"), (1, 4, "running"), (4, 5, "done"), (5, 6, "idle")
