@@ -331,7 +331,7 @@ def _column(path: Path, name: str, entry: object) -> FieldSource:
     if take in TRUTH_TAKES and KINDS[base] is not Kind.TRUTH:
         raise InputError(f"{path}: {place}.take: {name} is no truth; use another word than {take}")
     is_truth = KINDS[base] is Kind.TRUTH or take == "rises"
-    holds = _is_true(path, f"{place}.holds", data, usual=take == "rises" or base not in _RESULTS)
+    holds = _holds(path, place, data, usual=take == "rises" or base not in _RESULTS)
     is_late = not holds and take in ("last", "first", *TRUTH_TAKES)
     return FieldSource(
         field=found,
@@ -353,21 +353,19 @@ def _column(path: Path, name: str, entry: object) -> FieldSource:
 
 def _truths(path: Path, place: str, data: Mapping[str, object]) -> dict[str, bool]:
     """Which values are true and which false, as `values` says."""
-    truths: dict[str, bool] = {}
-    for key, word in mapping_of(path, f"{place}.values", data.get("values", {})).items():
-        found = TRUTHS.get(word.lower()) if isinstance(word, str) else None
-        if found is None:
-            raise InputError(
-                f"{path}: {place}.values.{key}: must be true or false, given {word!r:.40}"
-            )
-        truths[key] = found
-    return truths
+    words = mapping_of(path, f"{place}.values", data.get("values", {}))
+    return {key: _is_true(path, f"{place}.values.{key}", word) for key, word in words.items()}
 
 
-def _is_true(path: Path, place: str, data: Mapping[str, object], *, usual: bool) -> bool:
-    if "holds" not in data:
-        return usual
-    return _word(path, place, data["holds"], ("true", "false")) == "true"
+def _is_true(path: Path, place: str, word: object) -> bool:
+    found = TRUTHS.get(word.lower()) if isinstance(word, str) else None
+    if found is None:
+        raise InputError(f"{path}: {place}: must be true or false, given {word!r:.40}")
+    return found
+
+
+def _holds(path: Path, place: str, data: Mapping[str, object], *, usual: bool) -> bool:
+    return _is_true(path, f"{place}.holds", data["holds"]) if "holds" in data else usual
 
 
 def _default(path: Path, place: str, data: Mapping[str, object]) -> str | None:
@@ -423,7 +421,7 @@ def _stops(path: Path, entry: object) -> dict[EndReason, FieldSource]:
             default=default,
             truths=_truths(path, place, stop),
             is_truth=True,
-            holds=_is_true(path, f"{place}.holds", stop, usual=True),
+            holds=_holds(path, place, stop, usual=True),
             is_sure="holds" in stop,
         )
     return stops

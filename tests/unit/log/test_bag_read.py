@@ -285,7 +285,7 @@ def test_the_outcome_of_one_episode_is_not_that_of_the_next(bring):
     assert [row.success for row in found] == [True, False]
 
 
-@pytest.mark.parametrize(("holds", "stopped"), [("true", True), ("false", False)])
+@pytest.mark.parametrize(("holds", "stopped"), [("True", True), ("no", False)])
 def test_a_stop_that_is_never_false_may_be_an_event(bring, tmp_path, holds, stopped):
     messages = [*events((1, 6), (9, 11)), *outcomes(5, 10), (3, "/estop", boolean(True))]
     with pytest.raises(InputError, match=r"/estop.*in episode 1 and never false.*holds: false"):
@@ -474,8 +474,8 @@ def test_a_number_is_a_stop_if_the_map_says_so(bring, values, reason):
             "choose one",
         ),
         (
-            "columns: {success: /success}\nstops: {timeout: {field: /x, holds: yes}}\n",
-            "unknown word 'yes'",
+            "columns: {success: /success}\nstops: {timeout: {field: /x, holds: ever}}\n",
+            "holds: must be true or false",
         ),
         (
             "columns: {success: /success}\nepisodes: {field: /go, start: a, label_within_s: x}\n",
