@@ -84,7 +84,7 @@ class BagImport:
         episodes: How many episodes they hold.
         recovered: Ids of the episodes of bags that were cut short.
         left_out: Control measures that episodes have not.
-        outside: By topic, how many messages of columns and stops belong to no episode.
+        outside: By topic, how many messages of columns, stops and signals belong to none.
         remarks: What else is to be said about episodes.
     """
 

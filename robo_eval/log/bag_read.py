@@ -77,6 +77,7 @@ class BagContent:
         self._map = mapping
         self._where = str(bag.bag.path)
         self._series: dict[FieldPath, Series] = {}
+        self._stamps: dict[str, list[int]] = defaultdict(list)
         self._float32: set[FieldPath] = set()
         self._events: set[FieldPath] = set()
         self._joint_names = list(mapping.signals.joints)
@@ -145,6 +146,8 @@ class BagContent:
                 self._take(path, series, stamp, message)
             for taker in takers.get(topic, ()):
                 taker.take(stamp, message)
+            if topic in takers:
+                self._stamps[topic].append(stamp)
         for reader in self._readers.values():
             reader.check()
 
@@ -179,7 +182,7 @@ class BagContent:
         return self.bag.is_recovered and window.until_ns >= self.bag.end_ns
 
     def outside(self) -> dict[str, int]:
-        """By topic, how many messages of what the map names belong to no episode."""
+        """By topic, how many messages of columns, stops and signals belong to no episode."""
         said: dict[str, Counter[int]] = defaultdict(Counter)
         used: dict[str, Counter[int]] = defaultdict(Counter)
         for source in (*self._map.columns.values(), *self._map.stops.values()):
@@ -188,6 +191,11 @@ class BagContent:
             # Fields of one topic are of the same messages, below a JSON text also of others.
             said[source.field.topic] |= Counter(stamps)
             used[source.field.topic] |= Counter(stamps[at] for at in places)
+        for topic, stamps in self._stamps.items():
+            said[topic] |= Counter(stamps)
+            for window in self.windows:
+                low = bisect_left(stamps, window.first_ns)
+                used[topic] |= Counter(stamps[low : bisect_right(stamps, window.last_ns)])
         left = {topic: (stamps - used[topic]).total() for topic, stamps in said.items()}
         return {topic: count for topic, count in left.items() if count}
 

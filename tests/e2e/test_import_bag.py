@@ -95,7 +95,12 @@ def test_what_the_rows_do_not_show_is_said(cli, tmp_path, bags):
     said = json.loads(
         cli("import", "bag", bags, "--map", "topics.yaml", "--out", "again", "--json").out
     )
-    assert said["outside"] == {"/safety/estop": 16}
+    assert said["outside"] == {
+        "/safety/estop": 16,
+        **dict.fromkeys(
+            ("/joint_states", "/position_controller/commands", "/ft_sensor/wrench"), 3200
+        ),
+    }
     assert [remark["episode_id"] for remark in said["remarks"]][:2] == [
         "act_layout01-001", "act_layout02-001",
     ]  # fmt: skip

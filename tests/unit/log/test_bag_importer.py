@@ -430,6 +430,8 @@ def test_a_bag_is_cut_at_its_markers(bag, bring, storage):
         + "signals: {command: /commands, joints: [a, b]}\n"
     )
     done = bring(bag(topics=topics, storage=storage), topics=text)
+    # Of 101 commands, those until 90 ms, between 310 and 390 ms and from 910 ms on.
+    assert done.outside == {"/commands": 29}
     one, two, three = episodes(done)
     assert [e.episode_id for e in (one, two, three)] == ["pi0-7-001", "pi0-7-002", "pi0-7-003"]
     assert [e.success for e in (one, two, three)] == [True, False, True]
