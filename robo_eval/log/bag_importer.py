@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.bag_find import Bag, find_bags
-from robo_eval.log.bag_map import TopicMap, read_topic_map
+from robo_eval.log.bag_map import TopicMap, parts_of_id, read_topic_map
 from robo_eval.log.bag_open import OpenBag, check_library, opened
 from robo_eval.log.bag_read import BagContent, Window
 from robo_eval.log.bag_signals import ControlSignals
@@ -68,6 +69,7 @@ class BagImport:
         bags: How many bags were read.
         episodes: How many episodes they hold.
         recovered: Ids of the episodes of bags that were cut short.
+        lost: What is missing of these bags, by id of the episode.
         left_out: Control measures that episodes have not.
     """
 
@@ -75,6 +77,7 @@ class BagImport:
     bags: int
     episodes: int
     recovered: tuple[str, ...] = ()
+    lost: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
 
 
@@ -117,7 +120,7 @@ def import_bags(
             prefix=f".{folder.name}.", suffix=PART_SUFFIX, dir=base
         )
     with holder as name:
-        reader = _Reader(mapping, digest(digests), Path(name), measure)
+        reader = _Reader(mapping, digest(digests), Path(name), measure, _names(found))
         for bag in found:
             reader.read(bag)
         plan = plan_of_import(
@@ -132,27 +135,33 @@ def import_bags(
         trial=trial,
         bags=len(found),
         episodes=len(reader.rows),
-        recovered=tuple(reader.recovered),
+        recovered=tuple(reader.lost),
+        lost=reader.lost,
         left_out=tuple(reader.left_out),
     )
 
 
 def _digests(bags: Sequence[Bag]) -> list[dict[str, str]]:
-    """The SHA-256 of each file of each bag; two bags must not be the same."""
+    """The SHA-256 of each file of each bag."""
     digests: list[dict[str, str]] = []
-    seen: dict[tuple[str, ...], Bag] = {}
     for bag in bags:
         with explained(bag.path, "cannot be read"):
-            found = {path.name: file_digest(path) for path in bag.files}
-        key = tuple(sorted(found[path.name] for path in bag.storage))
-        if key and key in seen:
-            raise InputError(
-                f"{bag.path}: holds the same bytes as {seen[key].path}; an episode is imported"
-                " once: leave one out"
-            )
-        seen[key] = bag
-        digests.append(found)
+            digests.append({path.name: file_digest(path) for path in bag.files})
     return digests
+
+
+def _names(bags: Sequence[Bag]) -> dict[Path, str]:
+    """What the episode of each bag is called: as the bag, with folders above it where two are."""
+    parts = {bag.path: [*bag.path.absolute().parent.parts[1:], bag.name] for bag in bags}
+    names = {bag.path: bag.name for bag in bags}
+    for depth in range(2, max(map(len, parts.values())) + 1):
+        counts = Counter(names.values())
+        if len(counts) == len(names):
+            break
+        for path, name in names.items():
+            if counts[name] > 1:
+                names[path] = "-".join(parts[path][-depth:])
+    return names
 
 
 @dataclass(slots=True)
@@ -167,14 +176,21 @@ class _Reader:
     """Turns bags into rows, and puts their traces ready."""
 
     def __init__(
-        self, mapping: TopicMap, sha256: str, scratch: Path, measure: Measure | None
+        self,
+        mapping: TopicMap,
+        sha256: str,
+        scratch: Path,
+        measure: Measure | None,
+        names: Mapping[Path, str],
     ) -> None:
         self.rows: list[ImportedRow] = []
-        self.recovered: list[str] = []
+        self.lost: dict[str, str] = {}
         self.left_out: list[LeftOut] = []
         self._map = mapping
         self._measure = measure
         self._scratch = scratch
+        self._names = names
+        self._seen: dict[str, Path] = {}
         self._traces: list[Path] = []
         self._maker = RowMaker(
             sha256=sha256,
@@ -190,6 +206,12 @@ class _Reader:
             place = self._scratch / f"{len(self._traces)}-recovered"
             place.mkdir()
         with opened(bag, place) as messages:
+            first = self._seen.setdefault(messages.fingerprint, bag.path)
+            if first is not bag.path:
+                raise InputError(
+                    f"{bag.path}: holds the same messages as {first}; an episode is imported once:"
+                    " leave one out"
+                )
             content = BagContent(messages, self._map)
             for window in content.windows():
                 try:
@@ -217,8 +239,7 @@ class _Reader:
             if values.get(name) is None:
                 raise InputError(f"{where}: {name} is missing; add it to the constants of the map")
         if values.get("episode_id") is None:
-            number = f"-{window.number:03d}" if window.number else ""
-            values["episode_id"] = f"{bag.bag.name}{number}"
+            values["episode_id"] = self._id(where, bag.bag, window, values)
         _check_id(where, values["episode_id"])
         stopped = self._stopped(where, content, window)
         if bag.is_recovered:
@@ -228,8 +249,20 @@ class _Reader:
         row = self._maker.row(where, values, taken.sources, stopped=stopped)
         self.rows.append(row)
         if bag.is_recovered:
-            self.recovered.append(values["episode_id"])
+            self.lost[values["episode_id"]] = bag.lost
         self._add_trace(bag, window, values)
+
+    def _id(self, where: str, bag: Bag, window: Window, values: Mapping[str, Any]) -> str:
+        template = self._map.id
+        if template is None:
+            name = self._names[bag.path]
+        else:
+            known = {"bag": bag.name, "folder": bag.path.absolute().parent.name, **values}
+            for part in parts_of_id(template):
+                if known.get(part) is None:
+                    raise InputError(f"{where}: {part} is missing, which id of the topic map needs")
+            name = template.format_map(known)
+        return f"{name}-{window.number:03d}" if window.number else name
 
     # Values ------------------------------------------------------------------------------------
 
