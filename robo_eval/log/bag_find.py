@@ -115,6 +115,8 @@ def unpack(path: Path, folder: Path) -> Path:
             raise InputError(
                 f"{path}: cannot be unpacked: {err}; restore it from a copy, or leave it out"
             ) from err
+        if not target.stat().st_size:
+            raise InputError(f"{path}: is cut short, nothing of it can be read; leave it out")
     return target
 
 
@@ -136,7 +138,10 @@ def _below(folder: Path) -> list[Bag]:
     """The bag a folder is, or those in it and in its folders."""
     if (found := _folder(folder)) is not None:
         return [found]
-    bags = {bag.path: [bag] for bag in _bare(folder)}
+    files = _files(folder)
+    for path in files:
+        _check_ros2(path)
+    bags = {bag.path: [bag] for bag in _bare(files)}
     for entry in folder.iterdir():
         # A link may lead in a circle.
         if entry.is_dir() and not entry.is_symlink() and not entry.name.startswith("."):
@@ -149,13 +154,11 @@ def _of_file(file: Path) -> Bag:
     _check_ros2(file)
     if _suffix(file.name) not in _STORAGE:
         raise InputError(f"{file}: is no bag; name a bag folder or a .mcap file")
-    found = _folder(file.parent)
-    if found is not None and len(found.storage) == 1:
-        found = None
-    for bag in [found] if found is not None else _bare(file.parent):
+    same = [path for path in _files(file.parent) if _recording(path) == _recording(file)]
+    for bag in _bare(same):
         if file.name in {path.name for path in (*bag.storage, *bag.copies.values())}:
             return bag
-    return _bag_of_files(file, file.name, [file])
+    return _bag_of_files(_stem(file), [file], {})
 
 
 def _folder(folder: Path) -> Bag | None:
@@ -203,35 +206,29 @@ def _check_named(folder: Path, metadata: Described, every: Sequence[Path]) -> No
             )
 
 
-def _bare(folder: Path) -> list[Bag]:
-    """The recordings whose files lie in a folder side by side."""
-    files = _files(folder)
-    for path in files:
-        _check_ros2(path)
+def _bare(files: Sequence[Path]) -> list[Bag]:
+    """The recordings whose files lie side by side."""
     every, copies = _without_copies([path for path in files if _suffix(path.name) in _STORAGE])
     groups: dict[tuple[str, str], list[Path]] = {}
     for path in every:
         groups.setdefault((_recording(path), _suffix(path.name)), []).append(path)
     bags = []
     for (name, _), paths in groups.items():
-        is_one = len(paths) > 1 and any(_number(path) == 0 for path in paths)
-        if is_one:
+        if len(paths) > 1 and any(_number(path) == 0 for path in paths):
             _check_numbers(paths)
-        for part in [paths] if is_one else [[path] for path in paths]:
-            mine = {path: copies[path] for path in part if path in copies}
-            bags.append(_bag_of_files(part[0], name if is_one else _stem(part[0]), part, mine))
+            bags.append(_bag_of_files(name, paths, copies))
+        else:
+            bags += [_bag_of_files(_stem(path), [path], copies) for path in paths]
     return bags
 
 
-def _bag_of_files(
-    path: Path, name: str, files: Sequence[Path], copies: Mapping[Path, Path] | None = None
-) -> Bag:
+def _bag_of_files(name: str, files: Sequence[Path], copies: Mapping[Path, Path]) -> Bag:
     return Bag(
-        path=path,
+        path=files[0],
         name=name,
         storage=tuple(files),
         files=tuple(files),
-        copies=copies or {},
+        copies={path: copies[path] for path in files if path in copies},
         is_by_number=len(files) > 1,
     )
 
@@ -264,7 +261,7 @@ def _without_copies(files: Sequence[Path]) -> tuple[list[Path], dict[Path, Path]
 
 def _check_ros2(path: Path) -> None:
     if _head(path, len(_ROS1_MAGIC)) == _ROS1_MAGIC:
-        bag = path.with_suffix(".bag")
+        bag = path.with_suffix("" if path.suffix == ".active" else ".bag")
         rename = "" if path == bag else f" name it {bag.name}, and"
         raise InputError(
             f"{path}: is a ROS 1 bag, which is not read;{rename} convert it by: rosbags-convert"

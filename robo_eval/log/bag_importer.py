@@ -240,6 +240,7 @@ class _Reader:
                 raise InputError(f"{where}: {name} is missing; add it to the constants of the map")
         if values.get("episode_id") is None:
             values["episode_id"] = self._id(where, bag.bag, window, values)
+            taken.sources["episode_id"] = "id"
         _check_id(where, values["episode_id"])
         stopped = self._stopped(where, content, window)
         if bag.is_recovered:
@@ -371,5 +372,6 @@ def _add_lost(values: dict[str, Any], stopped: EndReason | None) -> None:
 def _check_id(where: str, name: str) -> None:
     if name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > 200:
         raise InputError(
-            f"{where}: {name!r:.80} cannot name a folder of traces; map episode_id to another name"
+            f"{where}: {name!r:.80} cannot name a folder of traces; change id, or the column"
+            " episode_id, of the topic map"
         )

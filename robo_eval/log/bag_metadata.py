@@ -138,17 +138,25 @@ def described(path: Path) -> Described | None:
         if not isinstance(content, dict) or _ROOT not in content:
             return None
         return _described(content[_ROOT])
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as err:
+    except (yaml.YAMLError, LookupError, TypeError, AttributeError, ValueError) as err:
         if isinstance(err, RoboEvalError):
             raise
-        reason = " ".join(str(err).split()) or type(err).__name__
+        mark = getattr(err, "problem_mark", None)
+        reason = (
+            "it is no YAML"
+            if isinstance(err, yaml.YAMLError)
+            else "it lacks what names a bag's files"
+        )
+        reason += f" at line {mark.line + 1}" if mark is not None else ""
         raise InputError(
-            f"{path}: cannot be read: {reason:.200}; write it anew with ros2 bag reindex, or move"
+            f"{path}: cannot be read: {reason}; write it anew with ros2 bag reindex, or move"
             " it away"
         ) from err
 
 
-def _described(content: Mapping[str, Any]) -> Described:
+def _described(content: Any) -> Described:  # noqa: ANN401 - whatever was written
+    if not isinstance(content, dict):
+        raise TypeError
     types: dict[str, str] = {}
     counts = Counter({"": int(content.get("message_count", 0))})
     for entry in content.get("topics_with_message_count") or ():

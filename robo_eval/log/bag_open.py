@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,7 @@ from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError, RoboEvalError
 from robo_eval.log.bag_field import Definitions
 from robo_eval.log.bag_find import PENDING, Bag, is_packed, unpack
-from robo_eval.log.bag_recover import is_cut_short, recover
+from robo_eval.log.bag_recover import Recovered, is_cut_short, recover
 from robo_eval.log.bag_storage import (
     SQLITE_MAGIC,
     Channel,
@@ -41,6 +41,7 @@ _BROKEN: Final = (
 )  # fmt: skip
 """What reading a damaged file raises."""
 _LATEST_NS: Final = (1 << 63) - 1
+_HEAD: Final = struct.Struct("<qQ")
 _BACK_NS: Final = 1_000_000_000
 """How much older than the one before it in a file a message may be: a recorder writes what it
 kept in memory a little later, and a clock that was set jumps further."""
@@ -54,7 +55,6 @@ class _Tally:
 
     count: int = 0
     first_ns: int = _LATEST_NS
-    last_ns: int = -1
     newest_ns: int = -1
     sha: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
 
@@ -96,7 +96,7 @@ class OpenBag:
             for topic, channels in self._channels.items()
         }
         self.start_ns: Final = min(tally.first_ns for tally in self._tallies.values())
-        self.end_ns: Final = max(tally.last_ns for tally in self._tallies.values())
+        self.end_ns: Final = max(tally.newest_ns for tally in self._tallies.values())
         self.fingerprint: Final = digest(
             {
                 f"{topic} {kind}": tally.sha.hexdigest()
@@ -118,8 +118,8 @@ class OpenBag:
         channels = self._channels[topic]
         if len({channel.type for channel in channels}) > 1:
             raise InputError(
-                f"topic {topic} has messages of two types, {self.topics[topic]}; map a topic of one"
-                " type, or leave the bag out"
+                f"topic {topic} has messages of the types {self.topics[topic]}; map a topic of"
+                " one type, or leave the bag out"
             )
         found = [self._types_of(channel).fields for channel in channels]
         if any(fields != found[0] for fields in found[1:]):
@@ -139,12 +139,15 @@ class OpenBag:
             try:
                 message = self._types_of(channel).message(data)
             except ValueError as err:
-                if isinstance(err, RoboEvalError):
-                    raise
+                problem = str(err)
+                if not isinstance(err, InputError):
+                    problem = (
+                        f"cannot be read as {channel.type}: {err!s:.200}; it is damaged, or the"
+                        " definition in the bag is another one: map another topic, or leave the"
+                        " bag out"
+                    )
                 raise InputError(
-                    f"{self.bag.path}: topic {channel.topic}: the message at {stamp} ns cannot be"
-                    f" read as {channel.type}: {err!s:.200}; it is damaged, or the definition in"
-                    " the bag is another one: map another topic, or leave the bag out"
+                    f"{self.bag.path}: topic {channel.topic}: the message at {stamp} ns {problem}"
                 ) from err
             yield channel.topic, stamp, message
 
@@ -176,46 +179,44 @@ class OpenBag:
             try:
                 self._types[channel] = MessageTypes(channel)
             except InputError as err:
-                raise InputError(f"topic {channel.topic} of type {channel.type}: {err}") from err
+                kind = f" of type {channel.type}" if channel.type else ""
+                raise InputError(f"topic {channel.topic}{kind}: {err}") from err
         return self._types[channel]
 
     def _scan(self, path: Path, storage: Storage) -> tuple[Path, int, int]:
         """Look at every message of a file once; returns the times it begins and ends."""
-        counts: Counter[str] = Counter()
-        tallies: dict[Channel, _Tally] = {}
+        before = self._counts()
+        # By their ids: to compare channels takes longer than the rest.
+        tallies: dict[int, _Tally] = {}
         first, last = _LATEST_NS, -1
+        pack = _HEAD.pack
         with explained_as_bag(path):
-            for stamp, channel, data in storage.scan():
-                tally = tallies.get(channel)
+            for stamp, channel, data in chain.from_iterable(storage.scan()):
+                tally = tallies.get(id(channel))
                 if tally is None:
-                    tally = tallies[channel] = self._tally_of(channel)
-                if not 0 <= stamp <= _LATEST_NS:
-                    raise ValueError(f"a message of topic {channel.topic} has the time {stamp} ns")
-                if stamp < tally.newest_ns - _BACK_NS:
-                    raise InputError(
-                        f"{path}: topic {channel.topic}: time goes backwards, from"
-                        f" {tally.newest_ns} to {stamp} ns; if the clock was set, or time began"
-                        " again while it was recorded, leave the bag out; otherwise sort it with"
-                        " mcap sort"
-                    )
-                counts[channel.topic] += 1
+                    tally = tallies[id(channel)] = self._tally_of(channel)
                 tally.count += 1
-                tally.newest_ns = max(tally.newest_ns, stamp)
-                tally.first_ns = min(tally.first_ns, stamp)
-                tally.last_ns = max(tally.last_ns, stamp)
-                tally.sha.update(b"%d %d " % (stamp, len(data)))
-                tally.sha.update(data)
+                tally.sha.update(pack(stamp, len(data)) + data)
                 if stamp < first:
                     first = stamp
                 if stamp > last:
                     last = stamp
-        _check_count(
-            path,
-            "its own statistics",
-            storage.statistics,
-            counts,
-            "write it anew with mcap recover",
-        )
+                if stamp < tally.first_ns:
+                    tally.first_ns = stamp
+                if stamp >= tally.newest_ns:
+                    tally.newest_ns = stamp
+                elif stamp < tally.newest_ns - _BACK_NS:
+                    raise InputError(
+                        f"{path}: topic {channel.topic}: time goes backwards, from"
+                        f" {tally.newest_ns} to {stamp} ns; if the clock was set, or time began"
+                        " again while it was recorded, leave the bag out; otherwise put it into"
+                        " the order of time with ros2 bag convert"
+                    )
+            if tallies and not 0 <= first <= last <= _LATEST_NS:
+                raise ValueError(f"its messages have times from {first} to {last} ns")
+        counts = self._counts() - before
+        source, remedy = "its own statistics", "write it anew with mcap recover"
+        _check_count(path, source, storage.statistics, counts, remedy)
         return path, first, last
 
     def _tally_of(self, channel: Channel) -> _Tally:
@@ -308,10 +309,8 @@ def opened(bag: Bag, scratch: Path) -> Iterator[OpenBag]:
                 with explained_as_bag(path):
                     storages[path] = SqliteStorage(plain)
             else:
-                if is_cut_short(plain):
-                    (scratch / "recovered").mkdir(exist_ok=True)
+                if (found := _recovered(path, plain, scratch / "recovered")) is not None:
                     recovered[path] = scratch / "recovered" / plain.name
-                    found = recover(plain, recovered[path])
                     lost.append(f"{found.lost_bytes} bytes behind them in {path.name}")
                 storages[path] = McapStorage(recovered.get(path, plain))
             stack.callback(storages[path].close)
@@ -327,6 +326,18 @@ def check_library() -> None:
         MissingExtraError: If it is not installed.
     """
     library()
+
+
+def _recovered(path: Path, plain: Path, folder: Path) -> Recovered | None:
+    """Recover a file that was cut short into a folder; None if it is whole."""
+    try:
+        if not is_cut_short(plain):
+            return None
+        with explained(folder, "cannot be written"):
+            folder.mkdir(exist_ok=True)
+        return recover(plain, folder / plain.name)
+    except InputError as err:
+        raise type(err)(str(err).replace(str(plain), str(path))) from err
 
 
 def _check_copy(path: Path, plain: Path, copy: Path, scratch: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import quote
+from zlib import crc32
 
 import mcap.records
 import zstandard
@@ -25,6 +26,8 @@ ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """Also begins a message that was compressed by itself; no message in CDR begins so."""
 _RECORD: Final = struct.Struct("<BQ")
 """Head of a record: opcode, length."""
+_PRIVATE: Final = 0x80
+"""From here on records are of whoever wrote the file, and of no meaning to others."""
 _COMPRESSIONS: Final = ("", "none", "lz4", "zstd")
 
 
@@ -76,8 +79,8 @@ class McapStorage:
         """Those of its topics; complete after a scan."""
         return self._channels.values()
 
-    def scan(self) -> Iterator[Stored]:
-        """Every message in the order they are stored; to be called once, before `messages`."""
+    def scan(self) -> Iterator[Sequence[Stored]]:
+        """All messages, some at a time as they are stored; to be called once, before `messages`."""
         run: tuple[int, int] | None = None
         for opcode, at, size in self._records():
             if opcode == Opcode.MESSAGE:
@@ -86,10 +89,10 @@ class McapStorage:
                 if at + size - start < CHUNK_BYTES:
                     continue
             if run is not None:
-                yield from self._scan_block(*run, is_chunk=False)
+                yield self._scan_block(*run, is_chunk=False)
                 run = None
             if opcode == Opcode.CHUNK:
-                yield from self._scan_block(at, at + size, is_chunk=True)
+                yield self._scan_block(at, at + size, is_chunk=True)
             elif opcode != Opcode.MESSAGE:
                 self._define(opcode, at, size)
 
@@ -129,17 +132,15 @@ class McapStorage:
             yield opcode, at, length
             at += length
 
-    def _scan_block(self, start: int, end: int, *, is_chunk: bool) -> Iterator[Stored]:
+    def _scan_block(self, start: int, end: int, *, is_chunk: bool) -> list[Stored]:
         block = _Block(start=start, end=end, is_chunk=is_chunk)
-        for stamp, channel, data in self._messages(self._load(block)):
-            if not block.topics:
-                block.first_ns = block.last_ns = stamp
-            block.first_ns = min(block.first_ns, stamp)
-            block.last_ns = max(block.last_ns, stamp)
-            block.topics.add(channel.topic)
-            yield stamp, channel, data
-        if block.topics:
+        found = self._messages(self._load(block))
+        if found:
+            stamps = [stamp for stamp, _, _ in found]
+            block.first_ns, block.last_ns = min(stamps), max(stamps)
+            block.topics = {channel.topic for channel in {id(c): c for _, c, _ in found}.values()}
             self._blocks.append(block)
+        return found
 
     def _load(self, block: _Block) -> bytes:
         if not block.is_chunk:
@@ -153,7 +154,8 @@ class McapStorage:
             raise ValueError(f"the chunk at byte {block.start} has {size} bytes, not those it says")
         return stream.read(size)
 
-    def _messages(self, data: bytes) -> Iterator[Stored]:
+    def _messages(self, data: bytes) -> list[Stored]:
+        found: list[Stored] = []
         at, size = 0, len(data)
         while at < size:
             opcode, length = _RECORD.unpack_from(data, at)
@@ -165,10 +167,11 @@ class McapStorage:
                 channel = self._channels.get(number)
                 if channel is None:
                     raise ValueError(f"a message is of channel {number}, which no record describes")
-                yield stamp, channel, _plain(data[at + MESSAGE_HEADER.size : end])
+                found.append((stamp, channel, _plain(data[at + MESSAGE_HEADER.size : end])))
             elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                 self._take(opcode, ReadDataStream(BytesIO(data[at + _RECORD.size : end])))
             at = end
+        return found
 
     def _define(self, opcode: int, at: int, size: int) -> None:
         if opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
@@ -180,6 +183,19 @@ class McapStorage:
                 topic = self._channels[number].topic if number in self._channels else f"#{number}"
                 counts[topic] = counts.get(topic, 0) + count
             self.statistics = {**counts, "": found.message_count}
+        elif opcode == Opcode.DATA_END:
+            said = mcap.records.DataEnd.read(self._content(at, size)).data_section_crc
+            if said and said != self._crc(at):
+                raise ValueError("the checksum of its messages is another one")
+        elif not 0 < opcode <= max(Opcode) and opcode < _PRIVATE:
+            raise ValueError(f"the record at byte {at} is of no kind there is")
+
+    def _crc(self, end: int) -> int:
+        self._file.seek(0)
+        crc = 0
+        for start in range(0, end, CHUNK_BYTES):
+            crc = crc32(self._file.read(min(CHUNK_BYTES, end - start)), crc)
+        return crc
 
     def _content(self, at: int, size: int) -> ReadDataStream:
         self._file.seek(at + _RECORD.size)
@@ -244,9 +260,10 @@ class SqliteStorage:
         """Those of its topics."""
         return self._channels.values()
 
-    def scan(self) -> Iterator[Stored]:
-        """Every message in the order they are stored."""
-        yield from self._rows("ORDER BY id", ())
+    def scan(self) -> Iterator[Sequence[Stored]]:
+        """All messages, some at a time as they are stored."""
+        for message in self._rows("ORDER BY id", ()):
+            yield (message,)
 
     def messages(
         self, wanted: Collection[str] | None, first_ns: int, last_ns: int

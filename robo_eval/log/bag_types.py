@@ -41,8 +41,10 @@ class MessageTypes:
         if channel.encoding != CDR:
             raise InputError(
                 f"its messages are {channel.encoding or 'of no encoding'}, and only {CDR} is read;"
-                f" write it into the bag as a ROS 2 message too, and map that topic"
+                " write it into the bag as a ROS 2 message too, and map that topic"
             )
+        if not channel.type:
+            raise InputError("no schema says what its messages are; map another topic")
         self._stores: Final = _stores(channel.type, channel.format, channel.definition)
 
     @property
@@ -58,6 +60,7 @@ class MessageTypes:
         """A message from its bytes.
 
         Raises:
+            InputError: If they are in another encoding; says what would do.
             ValueError: If they are no message of this type.
         """
         if len(self._stores) == 1:
@@ -66,6 +69,8 @@ class MessageTypes:
         for store in self._stores:
             try:
                 readings.append(_read(store, self._type, data))
+            except InputError:
+                raise
             except ValueError:
                 continue
         if not readings:
@@ -93,7 +98,10 @@ def _read(store: Typestore, name: str, data: bytes) -> tuple[Message, int]:
     from rosbags.serde import SerdeError
 
     if len(data) < 4 or data[0] or data[1] not in (0, 1):
-        raise ValueError(f"it begins with {data[:4].hex()}, which is not plain CDR")
+        raise InputError(
+            f"begins with {data[:4].hex()}, which is not the plain CDR of ROS 2; convert the bag"
+            " with ros2 bag convert where that type is installed, or map another topic"
+        )
     known = store.get_msgdef(name)
     read = known.deserialize_cdr_le if data[1] else known.deserialize_cdr_be
     try:
