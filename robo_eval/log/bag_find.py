@@ -38,6 +38,7 @@ class Bag:
         metadata: What rosbag2 wrote about it at the end; None if it did not get so far.
         copies: Files that are there twice, compressed and not: the other by the one in `storage`.
         is_by_number: Whether only the numbers in their names make the files one recording.
+        before: The file with the number before that of this one; it may be of the same recording.
     """
 
     path: Path
@@ -47,6 +48,7 @@ class Bag:
     metadata: Described | None = None
     copies: Mapping[Path, Path] = field(default_factory=dict)
     is_by_number: bool = False
+    before: Path | None = None
 
 
 def find_bags(places: Iterable[Path]) -> list[Bag]:
@@ -170,7 +172,8 @@ def _folder(folder: Path) -> Bag | None:
     for path in every:
         _check_ros2(path)
     if metadata is None:
-        if not every or any(_recording(path) != name and _stem(path) != name for path in every):
+        kinds = {_suffix(path.name) for path in every}
+        if len(kinds) != 1 or any(name not in (_recording(p), _stem(p)) for p in every):
             return None
         _check_numbers(every)
     else:
@@ -198,8 +201,10 @@ def _check_named(folder: Path, metadata: Described, every: Sequence[Path]) -> No
             )
     # The recorder writes its metadata before it begins the last file.
     known = {_recording(there[name]) for name in named} | {folder.resolve().name}
+    kinds = {_suffix(name) for name in named}
     for name, path in there.items():
-        if name not in named and not {_recording(path), _stem(path)} & known:
+        is_part = not {_recording(path), _stem(path)}.isdisjoint(known)
+        if name not in named and not (is_part and (_suffix(name) in kinds or not kinds)):
             raise InputError(
                 f"{folder}: {path.name} is not named in {METADATA_FILE}; move it to a folder of its"
                 f" own, or write {METADATA_FILE} anew with ros2 bag reindex"
@@ -218,11 +223,16 @@ def _bare(files: Sequence[Path]) -> list[Bag]:
             _check_numbers(paths)
             bags.append(_bag_of_files(name, paths, copies))
         else:
-            bags += [_bag_of_files(_stem(path), [path], copies) for path in paths]
+            numbers = {_number(path): path for path in paths}
+            for path in paths:
+                before = numbers.get((_number(path) or 0) - 1)
+                bags.append(_bag_of_files(_stem(path), [path], copies, before))
     return bags
 
 
-def _bag_of_files(name: str, files: Sequence[Path], copies: Mapping[Path, Path]) -> Bag:
+def _bag_of_files(
+    name: str, files: Sequence[Path], copies: Mapping[Path, Path], before: Path | None = None
+) -> Bag:
     return Bag(
         path=files[0],
         name=name,
@@ -230,6 +240,7 @@ def _bag_of_files(name: str, files: Sequence[Path], copies: Mapping[Path, Path])
         files=tuple(files),
         copies={path: copies[path] for path in files if path in copies},
         is_by_number=len(files) > 1,
+        before=before,
     )
 
 

@@ -16,7 +16,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.bag_find import Bag, find_bags
 from robo_eval.log.bag_map import TopicMap, parts_of_id, read_topic_map
-from robo_eval.log.bag_open import OpenBag, check_library, opened
+from robo_eval.log.bag_open import GOES_ON_NS, OpenBag, check_library, opened
 from robo_eval.log.bag_read import BagContent, Window
 from robo_eval.log.bag_signals import ControlSignals
 from robo_eval.log.bag_trace import copy_part
@@ -191,6 +191,7 @@ class _Reader:
         self._scratch = scratch
         self._names = names
         self._seen: dict[str, Path] = {}
+        self._ends: dict[Path, int] = {}
         self._traces: list[Path] = []
         self._maker = RowMaker(
             sha256=sha256,
@@ -212,6 +213,7 @@ class _Reader:
                     f"{bag.path}: holds the same messages as {first}; an episode is imported once:"
                     " leave one out"
                 )
+            self._check_begins(messages)
             content = BagContent(messages, self._map)
             for window in content.windows():
                 try:
@@ -224,6 +226,17 @@ class _Reader:
                     raise InputError(text) from err
         with explained(bag.path, "cannot be read"):
             shutil.rmtree(place)
+
+    def _check_begins(self, messages: OpenBag) -> None:
+        """Refuse a bag that goes on where the one that is numbered before it ends."""
+        bag = messages.bag
+        self._ends[bag.path] = messages.end_ns
+        end = self._ends.get(bag.before) if bag.before is not None else None
+        if end is not None and abs(messages.start_ns - end) <= GOES_ON_NS:
+            raise InputError(
+                f"{bag.path}: begins where {bag.before} ends, and is numbered after it; number the"
+                " files of one recording from 0 on, or put each recording into a folder of its own"
+            )
 
     def _episode(self, content: BagContent, window: Window) -> None:
         bag = content.bag

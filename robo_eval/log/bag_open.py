@@ -42,9 +42,9 @@ _BROKEN: Final = (
 """What reading a damaged file raises."""
 _LATEST_NS: Final = (1 << 63) - 1
 _HEAD: Final = struct.Struct("<qQ")
-_BACK_NS: Final = 1_000_000_000
-"""How much older than the one before it in a file a message may be: a recorder writes what it
-kept in memory a little later, and a clock that was set jumps further."""
+GOES_ON_NS: Final = 1_000_000_000
+"""How much older than the one before it a message may be: a recorder writes what it kept in memory
+a little later, and a clock that was set jumps further."""
 _PAUSE_NS: Final = 10_000_000_000
 """How long there may be silence between files that only their numbers make one recording."""
 
@@ -205,7 +205,7 @@ class OpenBag:
                     tally.first_ns = stamp
                 if stamp >= tally.newest_ns:
                     tally.newest_ns = stamp
-                elif stamp < tally.newest_ns - _BACK_NS:
+                elif stamp < tally.newest_ns - GOES_ON_NS:
                     raise InputError(
                         f"{path}: topic {channel.topic}: time goes backwards, from"
                         f" {tally.newest_ns} to {stamp} ns; if the clock was set, or time began"
