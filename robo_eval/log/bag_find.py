@@ -60,8 +60,8 @@ def find_bags(places: Iterable[Path]) -> list[Bag]:
     """
     places = [p.parent if p.name == METADATA_FILE and p.is_file() else p for p in places]
     named = {place.resolve() for place in places}
-    bags: list[Bag] = []
-    seen: dict[Path, Path] = {}
+    bags: dict[Path, Bag] = {}
+    seen: set[Path] = set()
     for place in places:
         with explained(place, "cannot be read"):
             found = _at(place)
@@ -69,13 +69,12 @@ def find_bags(places: Iterable[Path]) -> list[Bag]:
             if place.is_file():
                 _check_whole(place, bag, named)
             # Each file of a recording may be named, but none of them twice.
-            keys = [place.resolve()] if place.is_file() else [p.resolve() for p in bag.files]
-            if any(key in seen for key in keys):
+            files = {path.resolve() for path in ([place] if place.is_file() else bag.files)}
+            if files & seen:
                 raise InputError(f"{bag.path}: is named twice; an episode is imported once")
-            seen.update(dict.fromkeys(keys, bag.path))
-            if all(bag.path != other.path for other in bags):
-                bags.append(bag)
-    return bags
+            seen |= files
+            bags.setdefault(bag.path, bag)
+    return list(bags.values())
 
 
 def _check_whole(place: Path, bag: Bag, named: set[Path]) -> None:

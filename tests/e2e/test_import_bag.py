@@ -43,7 +43,14 @@ def test_bags_become_metrics_and_a_report(cli, tmp_path, bags):
     done = cli("import", "bag", bags, "--map", MAP, "--out", "trial", "--json")
     assert (done.code, done.err) == (0, "")
     said = json.loads(done.out)
-    assert said == {"trial": "trial", "rows": 16, "bags": 16, "recovered": [], "lost": {}, "left_out": []}
+    assert said == {
+        "trial": "trial",
+        "rows": 16,
+        "bags": 16,
+        "recovered": [],
+        "lost": {},
+        "left_out": [],
+    }
 
     done = cli("verify", "trial")
     assert done.code == 0

@@ -291,7 +291,9 @@ constants: {task: push, side: real}
 folder: '(?P<policy>\\w+)/(?P<family>\\w+)-1'
 columns: {success: /result.success, episode_id: {field: /absent, default: ''}}
 """
-    with pytest.raises(InputError, match=r"act/run-1: .*same messages as|pi0/run-1: .*same messages"):
+    with pytest.raises(
+        InputError, match=r"act/run-1: .*same messages as|pi0/run-1: .*same messages"
+    ):
         bring(tmp_path / "lab", topics=text)
     done = bring(tmp_path / "lab" / "monday" / "pi0", topics=text)
     assert (only(done).policy, only(done).family) == ("pi0", "run")
@@ -852,7 +854,9 @@ def test_a_database_with_a_pending_log_is_refused(bag, bring):
 def test_a_missing_part_of_a_bag_is_named(bag, bring):
     source = bag()
     (source / "pi0-7.mcap").unlink()
-    with pytest.raises(InputError, match=r"pi0-7: metadata\.yaml names pi0-7\.mcap, which is missing"):
+    with pytest.raises(
+        InputError, match=r"pi0-7: metadata\.yaml names pi0-7\.mcap, which is missing"
+    ):
         bring(source)
 
 
