@@ -126,7 +126,7 @@ def _at(place: Path) -> list[Bag]:
         raise InputError(f"{place}: there is no such bag; name a bag folder or a .mcap file")
     if place.is_file():
         return [_of_file(place)]
-    bags = _below(place)
+    bags = _below(place) if place.is_dir() else []
     if not bags:
         raise InputError(
             f"{place}: holds no bags: no folder with {METADATA_FILE}, no .mcap file; name the"

@@ -41,7 +41,8 @@ _BROKEN: Final = (
 )  # fmt: skip
 """What reading a damaged file raises."""
 _LATEST_NS: Final = (1 << 63) - 1
-_HEAD: Final = struct.Struct("<qQ")
+_HEAD: Final = struct.Struct("<QQ")
+_UNSIGNED: Final = (1 << 64) - 1
 GOES_ON_NS: Final = 1_000_000_000
 """How much older than the one before it a message may be: a recorder writes what it kept in memory
 a little later, and a clock that was set jumps further."""
@@ -196,7 +197,7 @@ class OpenBag:
                 if tally is None:
                     tally = tallies[id(channel)] = self._tally_of(channel)
                 tally.count += 1
-                tally.sha.update(pack(stamp, len(data)) + data)
+                tally.sha.update(pack(stamp & _UNSIGNED, len(data)) + data)
                 if stamp < first:
                     first = stamp
                 if stamp > last:
@@ -213,7 +214,10 @@ class OpenBag:
                         " the order of time with ros2 bag convert"
                     )
             if tallies and not 0 <= first <= last <= _LATEST_NS:
-                raise ValueError(f"its messages have times from {first} to {last} ns")
+                raise InputError(
+                    f"{path}: its messages have times from {first} to {last} ns, which no clock"
+                    " shows; leave the bag out"
+                )
         counts = self._counts() - before
         source, remedy = "its own statistics", "write it anew with mcap recover"
         _check_count(path, source, storage.statistics, counts, remedy)

@@ -19,6 +19,7 @@ from mcap.data_stream import ReadDataStream
 from mcap.opcode import Opcode
 from mcap.stream_reader import get_chunk_data_stream
 
+from robo_eval.core.errors import InputError
 from robo_eval.log.mcap_file import CHUNK_BYTES, MAGIC, MESSAGE_HEADER
 
 SQLITE_MAGIC: Final = b"SQLite format 3\x00"
@@ -61,10 +62,12 @@ class McapStorage:
         path: The file.
 
     Raises:
+        InputError: If its chunks are compressed in an unknown way.
         ValueError: From any method, if a record is damaged; so do errors of the libraries.
     """
 
     def __init__(self, path: Path) -> None:
+        self._path: Final = path
         self._file: Final[BinaryIO] = path.open("rb")
         self._schemas: dict[int, mcap.records.Schema] = {}
         self._channels: dict[int, Channel] = {}
@@ -148,7 +151,10 @@ class McapStorage:
             return self._file.read(block.end - block.start)
         chunk = mcap.records.Chunk.read(self._content(block.start, block.end - block.start))
         if chunk.compression not in _COMPRESSIONS:
-            raise ValueError(f"chunks are compressed by {chunk.compression!r:.20}")
+            raise InputError(
+                f"{self._path}: its chunks are compressed by {chunk.compression!r:.20}, which is"
+                " not read; write it anew with mcap compress"
+            )
         stream, size = get_chunk_data_stream(chunk, validate_crc=True)
         if size != chunk.uncompressed_size:
             raise ValueError(f"the chunk at byte {block.start} has {size} bytes, not those it says")
@@ -238,7 +244,8 @@ class SqliteStorage:
         path: The file.
 
     Raises:
-        ValueError: If it is another database; sqlite3.Error from any method if it is damaged.
+        InputError: If it is another database.
+        ValueError: From any method, if it is damaged; so do errors of the library.
     """
 
     statistics: Final[Mapping[str, int]] = {}
@@ -247,7 +254,7 @@ class SqliteStorage:
         # Nothing is written beside it, not even a lock.
         self._base: Final = sqlite3.connect(f"file:{quote(str(path))}?immutable=1", uri=True)
         try:
-            self._channels: Final = self._read_channels()
+            self._channels: Final = self._read_channels(path)
         except BaseException:
             self._base.close()
             raise
@@ -287,7 +294,7 @@ class SqliteStorage:
                 raise ValueError(f"a message is of topic {number}, which no row describes")
             yield stamp, channel, _plain(data)
 
-    def _read_channels(self) -> dict[int, Channel]:
+    def _read_channels(self, path: Path) -> dict[int, Channel]:
         definitions: dict[str, tuple[str, str]] = {}
         # Bags from before ROS 2 Iron hold none.
         if self._columns("message_definitions"):
@@ -296,7 +303,7 @@ class SqliteStorage:
             )
             definitions = {name: (str(form or ""), str(text or "")) for name, form, text in found}
         if not self._columns("topics") or not self._columns("messages"):
-            raise ValueError("it is a database without the tables of a bag")
+            raise InputError(f"{path}: is a database without the tables of a bag; leave it out")
         topics = self._base.execute("SELECT id, name, type, serialization_format FROM topics")
         channels = {}
         for number, name, kind, encoding in topics:

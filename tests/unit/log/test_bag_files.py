@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,9 @@ import numpy as np
 import pytest
 import yaml
 import zstandard
+from mcap.data_stream import RecordBuilder
+from mcap.reader import make_reader
+from mcap.records import Channel, Message, Schema
 from mcap.writer import CompressionType, IndexType
 from mcap.writer import Writer as McapWriter
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability
@@ -242,6 +246,25 @@ def test_a_file_is_the_same_with_and_without_its_indexes(tmp_path, bring, compre
     file = mcap(
         tmp_path / "run.mcap", attempt(), compression=compression, chunk_size=700, **options
     )
+    check(bring, file, name="run")
+
+
+def test_messages_beside_chunks_count_as_those_in_them(tmp_path, bring):
+    """As a tool may add them behind what was recorded; no index knows of them."""
+    file = mcap(tmp_path / "run.mcap", attempt()[:20], chunk_size=300, use_statistics=False)
+    with file.open("rb") as stream:
+        numbers = {c.topic: c.id for c in make_reader(stream).get_summary().channels.values()}
+    more = RecordBuilder()
+    for topic, at, message in attempt()[20:]:
+        if topic not in numbers:
+            numbers[topic] = len(numbers) + 9
+            Schema(id=9, data=b"bool data", encoding="ros2msg", name=BOOL).write(more)
+            Channel(numbers[topic], topic, "cdr", {}, 9).write(more)
+        stamp = START + at
+        Message(numbers[topic], stamp, raw(message), stamp, 0).write(more)
+    data = file.read_bytes()
+    at = data.rindex(b"\x0f" + struct.pack("<QI", 4, 0))  # the end of the data
+    file.write_bytes(data[:at] + more.end() + data[at:])
     check(bring, file, name="run")
 
 
@@ -564,3 +587,78 @@ def test_an_id_beside_a_column_of_ids_is_refused(bring, tmp_path):
     text = PLAIN.replace("/success}", "/success, episode_id: /name}") + "id: '{bag}'\n"
     with pytest.raises(InputError, match="id: the map says where episode_id is, too; choose one"):
         bring(tmp_path, topics=text)
+
+
+# Databases -------------------------------------------------------------------------------------
+
+
+def changed(tmp_path: Path, *statements: str) -> Path:
+    bag = folder(tmp_path / "run", attempt(), storage="sqlite3")
+    with sqlite3.connect(bag / "run.db3") as base:
+        for statement in statements:
+            base.execute(statement)
+    base.close()
+    return bag
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["DROP TABLE message_definitions"],
+        ["UPDATE message_definitions SET encoding = 'unknown', encoded_message_definition = ''"],
+        ["UPDATE topics SET offered_qos_profiles = '{{{'"],
+        [
+            "DROP TABLE message_definitions", "DROP TABLE schema",
+            "ALTER TABLE topics DROP COLUMN offered_qos_profiles",
+            "ALTER TABLE topics DROP COLUMN type_description_hash",
+        ],
+        [
+            ("INSERT INTO topics SELECT id + 9, name, type, serialization_format,"
+            " offered_qos_profiles, type_description_hash FROM topics WHERE name = '/estop'"),
+            (f"UPDATE messages SET topic_id = topic_id + 9 WHERE timestamp = {START + 3 * S}"
+            " AND topic_id = (SELECT min(id) FROM topics WHERE name = '/estop')"),
+        ],
+    ],
+    ids=["no definitions", "unknown definitions", "qos", "before Foxy", "a topic in two rows"],
+)  # fmt: skip
+def test_a_database_of_any_release_is_read(tmp_path, bring, statements):
+    check(bring, changed(tmp_path, *statements), name="run")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM messages WHERE id < 3", r"holds \d+ messages.*metadata\.yaml says"),
+        ("DELETE FROM topics WHERE name = '/cmd'", r"run\.db3: .*which no row describes; restore"),
+        ("UPDATE messages SET timestamp = -5 WHERE id = 1", r"which no clock shows; leave"),
+        ("DROP TABLE messages", r"run\.db3: is a database without the tables of a bag; leave it"),
+    ],
+)
+def test_a_database_that_lacks_something_is_refused(tmp_path, bring, statement, message):
+    with pytest.raises(InputError, match=message):
+        bring(changed(tmp_path, statement))
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-journal"])
+def test_a_database_that_was_not_closed_is_refused(tmp_path, bring, ending):
+    bag = folder(tmp_path / "run", attempt(), storage="sqlite3")
+    (bag / f"run.db3{ending}").write_bytes(b"something")
+    with pytest.raises(InputError, match=rf"was not closed, .*run\.db3{ending}; close it by"):
+        bring(bag)
+
+
+def test_one_recording_in_two_storages_counts_once(tmp_path, bring):
+    bag = folder(tmp_path / "run", attempt(), storage="sqlite3")
+    mcap(bag / "run.mcap", attempt())
+    with pytest.raises(InputError, match=r"run\.mcap is not named in metadata\.yaml"):
+        bring(bag)
+    (bag / "metadata.yaml").unlink()
+    with pytest.raises(InputError, match=r"run\.mcap: holds the same messages as .*run\.db3"):
+        bring(bag)
+
+
+def test_chunks_of_an_unknown_compression_are_called_that(tmp_path, bring):
+    file = mcap(tmp_path / "run.mcap", attempt(), compression=CompressionType.ZSTD)
+    file.write_bytes(file.read_bytes().replace(b"\4\0\0\0zstd", b"\4\0\0\0brot"))
+    with pytest.raises(InputError, match="chunks are compressed by 'brot', which is not read"):
+        bring(file)

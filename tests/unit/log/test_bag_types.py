@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from mcap.reader import make_reader
 from mcap.writer import Writer
 from rosbags.typesys import Stores, get_typestore
 
@@ -220,3 +221,31 @@ def test_a_message_is_read_or_named(bring, message, said):
         return
     with pytest.raises(InputError, match=rf"topic /success: the message at {START} ns .*{said}"):
         bring(channel)
+
+
+# Traces ----------------------------------------------------------------------------------------
+
+
+def test_the_part_of_an_episode_holds_the_messages_of_every_topic(tmp_path):
+    """Also those that the map does not name and nobody here can read."""
+    words = [
+        CDR + struct.pack("<I", len(word) + 1) + word.encode() + b"\0" for word in ("go", "end")
+    ]
+    event = ("/event", "std_msgs/msg/String", "ros2msg", "string data\n", "cdr", words)
+    others = [(f"/other{i}", *bad, [b"{}", b"{}"]) for i, bad in enumerate(BAD.values())]
+    file = write(tmp_path / "run.mcap", event, FINE, *others)
+    (tmp_path / "map.yaml").write_text(
+        "constants: {task: push, side: sim, policy: pi0}\n"
+        "columns: {success: /success}\nepisodes: {field: /event, start: go, end: end}\n"
+    )
+    import_bags([file], tmp_path / "map.yaml", tmp_path / "out")
+
+    def content(path: Path) -> list[tuple[str, str, int, bytes]]:
+        with path.open("rb") as stream:
+            return [
+                (c.topic, c.message_encoding, m.log_time, m.data)
+                for _, c, m in make_reader(stream).iter_messages()
+            ]
+
+    (trace,) = (tmp_path / "out" / "traces" / "run-001").iterdir()
+    assert sorted(content(trace)) == sorted(content(file))
