@@ -100,7 +100,7 @@ def unpack(path: Path, folder: Path) -> Path:
         InputError: If it is damaged.
         TrialDirectoryError: If it cannot be read or written.
     """
-    target = folder / _plain_name(path.name)
+    target = folder / plain_name(path.name)
     with explained(path, "cannot be unpacked"):
         folder.mkdir(exist_ok=True)
         try:
@@ -190,8 +190,8 @@ def _folder(folder: Path) -> Bag | None:
 
 def _check_named(folder: Path, metadata: Described, every: Sequence[Path]) -> None:
     """Refuse a folder that lacks files of its metadata, or holds files of another recording."""
-    there = {_plain_name(path.name): path for path in every}
-    named = [_plain_name(name) for name in metadata.files]
+    there = {plain_name(path.name): path for path in every}
+    named = [plain_name(name) for name in metadata.files]
     for name in named:
         if name not in there:
             raise InputError(
@@ -260,7 +260,7 @@ def _without_copies(files: Sequence[Path]) -> tuple[list[Path], dict[Path, Path]
     """The files without those that are there compressed as well, and these by the others."""
     by_name: dict[str, list[Path]] = {}
     for path in files:
-        by_name.setdefault(_plain_name(path.name), []).append(path)
+        by_name.setdefault(plain_name(path.name), []).append(path)
     copies = {}
     for paths in by_name.values():
         paths.sort(key=lambda path: len(path.name))
@@ -289,7 +289,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(found, key=_by_name)
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     """The name of a file before it was compressed."""
     for ending in _PACKED:
         name = name.removesuffix(ending)
@@ -297,11 +297,11 @@ def _plain_name(name: str) -> str:
 
 
 def _suffix(name: str) -> str:
-    return Path(_plain_name(name)).suffix
+    return Path(plain_name(name)).suffix
 
 
 def _stem(path: Path) -> str:
-    return Path(_plain_name(path.name)).stem
+    return Path(plain_name(path.name)).stem
 
 
 def _recording(path: Path) -> str:

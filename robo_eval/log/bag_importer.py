@@ -16,7 +16,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.bag_find import Bag, find_bags
 from robo_eval.log.bag_map import TopicMap, parts_of_id, read_topic_map
-from robo_eval.log.bag_open import GOES_ON_NS, OpenBag, check_library, opened
+from robo_eval.log.bag_open import SLACK_NS, OpenBag, check_library, opened
 from robo_eval.log.bag_read import BagContent, Window
 from robo_eval.log.bag_signals import ControlSignals
 from robo_eval.log.bag_trace import copy_part
@@ -232,7 +232,7 @@ class _Reader:
         bag = messages.bag
         self._ends[bag.path] = messages.end_ns
         end = self._ends.get(bag.before) if bag.before is not None else None
-        if end is not None and abs(messages.start_ns - end) <= GOES_ON_NS:
+        if end is not None and abs(messages.start_ns - end) <= SLACK_NS:
             raise InputError(
                 f"{bag.path}: begins where {bag.before} ends, and is numbered after it; number the"
                 " files of one recording from 0 on, or put each recording into a folder of its own"

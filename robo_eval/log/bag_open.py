@@ -6,7 +6,7 @@ import hashlib
 import sqlite3
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from heapq import merge
@@ -21,7 +21,7 @@ from zstandard import ZstdError
 from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError, RoboEvalError
 from robo_eval.log.bag_field import Definitions
-from robo_eval.log.bag_find import PENDING, Bag, is_packed, unpack
+from robo_eval.log.bag_find import PENDING, Bag, is_packed, plain_name, unpack
 from robo_eval.log.bag_recover import Recovered, is_cut_short, recover
 from robo_eval.log.bag_storage import (
     SQLITE_MAGIC,
@@ -36,16 +36,16 @@ from robo_eval.log.files import explained
 from robo_eval.log.mcap_file import MAGIC
 
 _BROKEN: Final = (
-    McapError, ZstdError, sqlite3.Error, struct.error, OSError, EOFError, ValueError, KeyError,
+    McapError, ZstdError, sqlite3.Error, struct.error, EOFError, ValueError, KeyError,
     IndexError, TypeError, AttributeError, OverflowError, MemoryError, RuntimeError,
 )  # fmt: skip
 """What reading a damaged file raises."""
 _LATEST_NS: Final = (1 << 63) - 1
 _HEAD: Final = struct.Struct("<QQ")
 _UNSIGNED: Final = (1 << 64) - 1
-GOES_ON_NS: Final = 1_000_000_000
-"""How much older than the one before it a message may be: a recorder writes what it kept in memory
-a little later, and a clock that was set jumps further."""
+SLACK_NS: Final = 1_000_000_000
+"""How much older than the one before it a message may be: a recorder may keep it in memory for a
+while. A clock that was set jumps further, and two recordings lie further apart."""
 _PAUSE_NS: Final = 10_000_000_000
 """How long there may be silence between files that only their numbers make one recording."""
 
@@ -58,6 +58,16 @@ class _Tally:
     first_ns: int = _LATEST_NS
     newest_ns: int = -1
     sha: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was seen in a file: its first and last time, and the number of messages by topic."""
+
+    path: Path
+    first_ns: int
+    last_ns: int
+    counts: Counter[str]
 
 
 class OpenBag:
@@ -83,15 +93,21 @@ class OpenBag:
         self._channels: Final[dict[str, list[Channel]]] = {}
         self._types: Final[dict[Channel, MessageTypes]] = {}
         self._tallies: Final[dict[tuple[str, str], _Tally]] = {}
-        spans = [self._scan(path, storage) for path, storage in storages.items()]
+        read = [self._scan(path, storage) for path, storage in storages.items()]
         if not self._tallies:
             raise InputError(f"{bag.path}: holds no messages; leave it out")
         if bag.is_by_number:
-            self._check_pauses(spans)
+            _check_pauses(read)
         self._add_silent()
         self.lost: Final = lost and self._lost(lost)
-        if not lost:
-            self._check_counts(bag)
+        if not lost and bag.metadata is not None:
+            named = {plain_name(name) for name in bag.metadata.files} or set(map(_name, read))
+            counts = sum((file.counts for file in read if _name(file) in named), Counter[str]())
+            remedy = (
+                "copy the files of the bag once more, or write metadata.yaml anew with ros2 bag"
+                " reindex"
+            )
+            _check_count(bag.path, "metadata.yaml", bag.metadata.counts, counts, remedy)
         self.topics: Final = {
             topic: ", ".join(sorted({channel.type for channel in channels}))
             for topic, channels in self._channels.items()
@@ -184,8 +200,8 @@ class OpenBag:
                 raise InputError(f"topic {channel.topic}{kind}: {err}") from err
         return self._types[channel]
 
-    def _scan(self, path: Path, storage: Storage) -> tuple[Path, int, int]:
-        """Look at every message of a file once; returns the times it begins and ends."""
+    def _scan(self, path: Path, storage: Storage) -> _Read:
+        """Look at every message of a file once."""
         before = self._counts()
         # By their ids: to compare channels takes longer than the rest.
         tallies: dict[int, _Tally] = {}
@@ -206,7 +222,7 @@ class OpenBag:
                     tally.first_ns = stamp
                 if stamp >= tally.newest_ns:
                     tally.newest_ns = stamp
-                elif stamp < tally.newest_ns - GOES_ON_NS:
+                elif stamp < tally.newest_ns - SLACK_NS:
                     raise InputError(
                         f"{path}: topic {channel.topic}: time goes backwards, from"
                         f" {tally.newest_ns} to {stamp} ns; if the clock was set, or time began"
@@ -221,7 +237,7 @@ class OpenBag:
         counts = self._counts() - before
         source, remedy = "its own statistics", "write it anew with mcap recover"
         _check_count(path, source, storage.statistics, counts, remedy)
-        return path, first, last
+        return _Read(path, first, last, counts)
 
     def _tally_of(self, channel: Channel) -> _Tally:
         channels = self._channels.setdefault(channel.topic, [])
@@ -246,32 +262,27 @@ class OpenBag:
             counts[topic] += tally.count
         return counts
 
-    def _check_counts(self, bag: Bag) -> None:
-        if bag.metadata is not None:
-            _check_count(
-                bag.path,
-                "metadata.yaml",
-                bag.metadata.counts,
-                self._counts(),
-                "copy the files of the bag once more, or write metadata.yaml anew with ros2 bag"
-                " reindex",
-            )
-
     def _lost(self, what: str) -> str:
         read = sum(self._counts().values())
         said = self.bag.metadata.counts.get("", 0) if self.bag.metadata else 0
         of = f" of {said}" if said > read else ""
         return f"{read}{of} messages were read, {what}"
 
-    def _check_pauses(self, spans: list[tuple[Path, int, int]]) -> None:
-        spans = [span for span in spans if span[2] >= 0]
-        for (one, _, end), (two, start, _) in pairwise(spans):
-            if start - end > _PAUSE_NS:
-                raise InputError(
-                    f"{two}: is numbered as a part of one recording with {one.name}, but begins"
-                    f" {(start - end) / 1e9:.1f} s after its end; put the files of each recording"
-                    " into a folder of its own, named as they are without the number"
-                )
+
+def _name(read: _Read) -> str:
+    return plain_name(read.path.name)
+
+
+def _check_pauses(read: Sequence[_Read]) -> None:
+    """Refuse files that only their numbers make one recording if they lie far apart in time."""
+    for one, two in pairwise(file for file in read if file.counts):
+        pause_ns = two.first_ns - one.last_ns
+        if pause_ns > _PAUSE_NS:
+            raise InputError(
+                f"{two.path}: is numbered as a part of one recording with {one.path.name}, but"
+                f" begins {pause_ns / 1e9:.1f} s after its end; put the files of each recording"
+                " into a folder of its own, named as they are without the number"
+            )
 
 
 def _check_count(
@@ -384,7 +395,8 @@ def _check_pending(bag: Bag) -> None:
 def explained_as_bag(path: Path) -> Iterator[None]:
     """Turn what damaged bytes raise into one line that names the file."""
     try:
-        yield
+        with explained(path, "cannot be read"):
+            yield
     except RoboEvalError:
         raise
     except _BROKEN as err:

@@ -348,6 +348,15 @@ def test_a_file_that_metadata_does_not_name_yet_belongs_to_the_bag(tmp_path, bri
     check(bring, bag, name="run")
 
 
+def test_what_a_named_file_lost_is_not_made_up_for_by_another(tmp_path, bring):
+    rows = attempt()
+    bag = folder(tmp_path / "run", rows[:30])
+    mcap(bag / "run.mcap", rows[:29])
+    mcap(bag / "run_1.mcap", rows[30:])
+    with pytest.raises(InputError, match=r"holds 28 messages of topic /cmd, .* says 29"):
+        bring(bag)
+
+
 def test_files_that_overlap_are_sorted(tmp_path, bring):
     rows = attempt()
     late = rows.pop(28)
