@@ -322,6 +322,7 @@ Storage = McapStorage | SqliteStorage
 
 def type_name(name: str) -> str:
     """A type as ROS 2 calls it: `std_msgs/Bool` is `std_msgs/msg/Bool`."""
+    name = " ".join(name.split())
     package, slash, rest = name.partition("/")
     return f"{package}/msg/{rest}" if slash and "/" not in rest else name
 

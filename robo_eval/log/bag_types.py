@@ -19,6 +19,7 @@ _SEPARATOR: Final = "=" * 80 + "\n"
 _IDL: Final = frozenset({"ros2idl", "omgidl"})
 _TEXT: Final = frozenset({"ros2msg", "ros1msg", ""})
 _BASE, _NAME, _SEQUENCE = 1, 2, 4
+_TYPE: Final = re.compile(r"[A-Za-z]\w*(/\w+)*", re.ASCII)
 _WIDE_FIELD: Final = re.compile(r"^([ \t]*)wstring(?:<=\d+)?(?=[\s\[])", re.MULTILINE)
 _WIDE_IDL: Final = re.compile(r"\bwstring\b(?:\s*<\s*\d+\s*>)?")
 _WIDE_UNITS: Final = ("uint16", "uint32", "uint8")
@@ -173,10 +174,14 @@ def _standard() -> dict[str, Any]:
 def _parsed(name: str, form: str, text: str) -> tuple[dict[str, Any], str]:
     """The types in a definition, and why there are none if it cannot be read."""
     typesys = library()
+    text = text.replace("\r\n", "\n").removeprefix("\ufeff")
     if not text.strip():
         return {}, ""
     if form not in _IDL | _TEXT:
         return {}, f"it is {form}"
+    # The library makes Python code of it.
+    if not _TYPE.fullmatch(name):
+        return {}, "its name is none"
     found: dict[str, Any] = {}
     try:
         if form in _IDL:
@@ -185,7 +190,9 @@ def _parsed(name: str, form: str, text: str) -> tuple[dict[str, Any], str]:
                 found.update(_from_idl(body if head.startswith("IDL: ") else part))
         else:
             wide = _WIDE_FIELD.sub(rf"\1{WIDE_TEXT.replace('/msg/', '/')}", text)
-            found.update(typesys.get_types_from_msg(wide, name))
+            first, *others = typesys.get_types_from_msg(wide, name).items()
+            # Which the library may call by another name than the bag does.
+            found = {name: first[1], **dict(others)}
     except Exception as err:  # noqa: BLE001 - a parser of texts that anybody may have written
         return {}, f"{' '.join(str(err).split()) or type(err).__name__:.80}"
     return found, ""

@@ -127,6 +127,33 @@ def test_standard_parts_of_a_type_of_a_lab_need_no_definition(bring):
     assert bring(channel, success="/result.success").success is True
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (RESULT, "# of Windows\r\n\r\nbool success # yes\r\nint32 LIMIT=5\r\n"),
+        (RESULT, "\ufeff\tbool\tsuccess"),
+        (RESULT, f"Sub sub\n{RULE}\nMSG: lab_msgs/Sub\nbool success\n"),
+        ("lab_msgs/srv/Try_Request", "bool success\n"),
+        ("lab_msgs/action/Try_Feedback", "bool success\n"),
+        ("Result", "bool success\n"),
+    ],
+)
+def test_a_type_of_a_lab_may_be_written_and_called_as_it_likes(bring, kind, text):
+    channel = ("/result", kind, "ros2msg", text, "cdr", [TRUE])
+    field = "/result.sub.success" if "sub" in text else "/result.success"
+    assert bring(channel, success=field).success is True
+
+
+def test_the_name_of_a_type_is_not_run_as_code(bring, tmp_path):
+    mark = tmp_path / "mark"
+    kind = f"A: pass\nopen({str(mark)!r}, 'w')\nclass B"
+    channel = ("/result", kind, "ros2msg", "bool success\n", "cdr", [TRUE])
+    with pytest.raises(InputError, match="its name is none") as caught:
+        bring(channel, success="/result.success")
+    assert "\n" not in str(caught.value)
+    assert not mark.exists()
+
+
 def test_a_field_may_have_a_name_that_python_keeps(bring):
     channel = ("/result", RESULT, "ros2msg", "bool pass\n", "cdr", [TRUE])
     assert bring(channel, success="/result.pass").success is True
