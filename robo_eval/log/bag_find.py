@@ -21,6 +21,8 @@ PENDING: Final = ("-wal", "-journal")
 """Endings, behind the name of a database, of what was not yet written into it."""
 _STORAGE: Final = (".mcap", ".db3")
 _PACKED: Final = (".zstd", ".zst")
+_UNREAD: Final = (".gz", ".bz2", ".xz", ".lz4", ".zip", ".7z")
+"""Endings of what is compressed in a way that is not read."""
 _ROS1_MAGIC: Final = b"#ROSBAG V"
 _NUMBERED: Final = re.compile(r"(?P<name>.+)_(?P<number>0|[1-9]\d*)")
 """As rosbag2 numbers the files of one recording, from 0 on."""
@@ -114,7 +116,8 @@ def unpack(path: Path, folder: Path) -> Path:
                 shutil.copyfileobj(content, out)
         except zstandard.ZstdError as err:
             raise InputError(
-                f"{path}: cannot be unpacked: {err}; restore it from a copy, or leave it out"
+                f"{path}: cannot be unpacked: {err}; try zstd -d, and if that fails as well,"
+                " restore it from a copy, or leave it out"
             ) from err
         if not target.stat().st_size:
             raise InputError(f"{path}: is cut short, nothing of it can be read; leave it out")
@@ -141,7 +144,7 @@ def _below(folder: Path) -> list[Bag]:
         return [found]
     files = _files(folder)
     for path in files:
-        _check_ros2(path)
+        _check_readable(path)
     bags = {bag.path: [bag] for bag in _bare(files)}
     for entry in folder.iterdir():
         # A link may lead in a circle.
@@ -152,7 +155,7 @@ def _below(folder: Path) -> list[Bag]:
 
 def _of_file(file: Path) -> Bag:
     """The bag that a named file is, or is a part of."""
-    _check_ros2(file)
+    _check_readable(file)
     if _suffix(file.name) not in _STORAGE:
         raise InputError(f"{file}: is no bag; name a bag folder or a .mcap file")
     same = [path for path in _files(file.parent) if _recording(path) == _recording(file)]
@@ -169,7 +172,7 @@ def _folder(folder: Path) -> Bag | None:
     name = folder.resolve().name
     every, copies = _without_copies([path for path in files if _suffix(path.name) in _STORAGE])
     for path in every:
-        _check_ros2(path)
+        _check_readable(path)
     if metadata is None:
         kinds = {_suffix(path.name) for path in every}
         if len(kinds) != 1 or any(name not in (_recording(p), _stem(p)) for p in every):
@@ -269,7 +272,12 @@ def _without_copies(files: Sequence[Path]) -> tuple[list[Path], dict[Path, Path]
     return sorted((paths[0] for paths in by_name.values()), key=_by_name), copies
 
 
-def _check_ros2(path: Path) -> None:
+def _check_readable(path: Path) -> None:
+    """Refuse a recording in a form that is not read; one that is passed over would be missing."""
+    if path.suffix in _UNREAD and Path(path.stem).suffix in (*_STORAGE, ".bag"):
+        raise InputError(
+            f"{path}: is compressed in a way that is not read; unpack it, or move it away"
+        )
     if _head(path, len(_ROS1_MAGIC)) == _ROS1_MAGIC:
         bag = path.with_suffix("" if path.suffix == ".active" else ".bag")
         rename = "" if path == bag else f" name it {bag.name}, and"

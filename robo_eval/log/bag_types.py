@@ -39,9 +39,10 @@ class MessageTypes:
 
     def __init__(self, channel: Channel) -> None:
         self._type: Final = channel.type
-        if channel.encoding != CDR:
+        # A writer that knows nothing of ROS may leave it empty.
+        if channel.encoding not in (CDR, ""):
             raise InputError(
-                f"its messages are {channel.encoding or 'of no encoding'}, and only {CDR} is read;"
+                f"its messages are {channel.encoding}, and only {CDR} is read;"
                 " write it into the bag as a ROS 2 message too, and map that topic"
             )
         if not channel.type:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import shutil
 import sqlite3
@@ -545,6 +546,15 @@ def test_a_bag_of_ros_1_is_called_that(tmp_path, bring, name):
         InputError, match=r"is a ROS 1 bag.*rosbags-convert --src \S+run\.bag --dst"
     ):
         bring(place, topics=PLAIN)
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_file_that_would_be_passed_over_is_named(tmp_path, bring, is_named):
+    mcap(tmp_path / "bags" / "one.mcap", outcome())
+    other = tmp_path / "bags" / "two.mcap.gz"
+    other.write_bytes(gzip.compress(mcap(tmp_path / "two.mcap", outcome(9.0)).read_bytes()))
+    with pytest.raises(InputError, match=r"two\.mcap\.gz: is compressed in a way that is not read"):
+        bring(other if is_named else tmp_path / "bags", topics=PLAIN)
 
 
 # Names -----------------------------------------------------------------------------------------

@@ -120,6 +120,10 @@ def test_a_standard_type_is_read_with_any_definition_or_none(bring, kind, form, 
     assert bring(("/success", kind, form, text, "cdr", [TRUE])).success is True
 
 
+def test_an_encoding_that_was_left_empty_is_that_of_ros_2(bring):
+    assert bring(("/success", BOOL, "ros2msg", "bool data\n", "", [TRUE])).success is True
+
+
 def test_standard_parts_of_a_type_of_a_lab_need_no_definition(bring):
     text = "bool success\nstd_msgs/Header header\n"
     message = CDR + b"\x01\0\0\0" + bytes(8) + struct.pack("<I", 2) + b"w\0"
