@@ -22,7 +22,7 @@ from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError, RoboEvalError
 from robo_eval.log.bag_field import Definitions
 from robo_eval.log.bag_find import PENDING, Bag, is_packed, plain_name, unpack
-from robo_eval.log.bag_recover import Recovered, is_cut_short, recover
+from robo_eval.log.bag_recover import is_cut_short, recover
 from robo_eval.log.bag_storage import (
     SQLITE_MAGIC,
     Channel,
@@ -320,14 +320,18 @@ def opened(bag: Bag, scratch: Path) -> Iterator[OpenBag]:
             plain = unpack(path, scratch / "unpacked") if is_packed(path) else path
             if path in bag.copies:
                 _check_copy(path, plain, bag.copies[path], scratch / "copies")
-            if _is_database(plain):
-                with explained_as_bag(path):
-                    storages[path] = SqliteStorage(plain)
-            else:
-                if (found := _recovered(path, plain, scratch / "recovered")) is not None:
-                    recovered[path] = scratch / "recovered" / plain.name
-                    lost.append(f"{found.lost_bytes} bytes behind them in {path.name}")
-                storages[path] = McapStorage(recovered.get(path, plain))
+            with _called(plain, path):
+                if _is_database(plain):
+                    with explained_as_bag(path):
+                        storages[path] = SqliteStorage(plain)
+                else:
+                    if is_cut_short(plain):
+                        recovered[path] = scratch / "recovered" / plain.name
+                        with explained(scratch, "cannot be written"):
+                            recovered[path].parent.mkdir(exist_ok=True)
+                        found = recover(plain, recovered[path])
+                        lost.append(f"{found.lost_bytes} bytes behind them in {path.name}")
+                    storages[path] = McapStorage(recovered.get(path, plain))
             stack.callback(storages[path].close)
         files = tuple(recovered.get(path, path) for path in bag.storage) if recovered else bag.files
         what = f"{' and '.join(lost)} could not be" if lost else ""
@@ -343,14 +347,11 @@ def check_library() -> None:
     library()
 
 
-def _recovered(path: Path, plain: Path, folder: Path) -> Recovered | None:
-    """Recover a file that was cut short into a folder; None if it is whole."""
+@contextmanager
+def _called(plain: Path, path: Path) -> Iterator[None]:
+    """Let errors name the file that was given, and not what was unpacked of it."""
     try:
-        if not is_cut_short(plain):
-            return None
-        with explained(folder, "cannot be written"):
-            folder.mkdir(exist_ok=True)
-        return recover(plain, folder / plain.name)
+        yield
     except InputError as err:
         raise type(err)(str(err).replace(str(plain), str(path))) from err
 
