@@ -195,6 +195,7 @@ class Stage:
             novelty=recording.novelty,
             initial_state=recording.initial_state,
             software=self._software,
+            **_declared(env),
             **trace,
         )
 
@@ -326,6 +327,20 @@ def _physical_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
         if read is not None:
             return {key: value for key, value in read().items() if key != "history"}
     return {}
+
+
+def _declared(env: gymnasium.Env[Any, Any]) -> dict[str, str]:
+    """Behaviour of its level and engine, where an environment says so."""
+    found = {}
+    for name in ("behaviour", "engine"):
+        try:
+            with aside():
+                value = getattr(env.unwrapped, name, None)
+        except Exception:  # noqa: BLE001 - a level that breaks has said so in its episodes
+            continue
+        if isinstance(value, str) and value:
+            found[name] = value
+    return found
 
 
 def _tick_s(env: gymnasium.Env[Any, Any]) -> float | None:
