@@ -59,7 +59,7 @@ class Group:
         difficulty: At which difficulty; `ALL` for every one there is, `""` if the tests have none.
         agents: The policies, by name.
         table: Their episodes, those without a score too, with the columns of
-            `core.episode.COLUMNS`.
+            `core.episode.COLUMNS`, and the trial directory of each in `trial`.
     """
 
     side: str
@@ -213,6 +213,7 @@ def _table(tests: Sequence[Test], trial: TrialDirectory) -> pd.DataFrame:
             _check_returns(tests[place], task, trial)
         found.append(place)
     table["test"] = pd.Series(found, dtype="Int64")
+    table["trial"] = str(trial.path)
     kept: pd.DataFrame = table.loc[table["test"].notna()]
     return kept
 

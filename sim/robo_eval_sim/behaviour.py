@@ -1,4 +1,4 @@
-"""How a level behaves: a digest of short episodes, which says the same however its code is written."""
+"""How a level behaves, as a digest of short episodes: it stays however the code is written."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import re
@@ -195,7 +196,7 @@ class Stage:
             novelty=recording.novelty,
             initial_state=recording.initial_state,
             software=self._software,
-            **_declared(env),
+            **declared(env),
             **trace,
         )
 
@@ -329,17 +330,15 @@ def _physical_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
     return {}
 
 
-def _declared(env: gymnasium.Env[Any, Any]) -> dict[str, str]:
-    """Behaviour of its level and engine, where an environment says so."""
+def declared(env: gymnasium.Env[Any, Any]) -> dict[str, str]:
+    """`behaviour` of its level and `engine`, where an environment says them."""
     found = {}
     for name in ("behaviour", "engine"):
-        try:
-            with aside():
-                value = getattr(env.unwrapped, name, None)
-        except Exception:  # noqa: BLE001 - a level that breaks has said so in its episodes
-            continue
-        if isinstance(value, str) and value:
-            found[name] = value
+        # A level that breaks says so in its episodes.
+        with aside(), contextlib.suppress(Exception):
+            value = getattr(env.unwrapped, name, None)
+            if isinstance(value, str) and value:
+                found[name] = value
     return found
 
 
