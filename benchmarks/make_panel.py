@@ -2,7 +2,7 @@
 
 Run: .venv/bin/python benchmarks/make_panel.py runs/panel
 
-The folder holds the trial; called again, an interrupted run goes on. About 20 minutes on two
+The folder holds the trial; called again, an interrupted run goes on. About 8 minutes on two
 cores. A change of the simulator that changes results asks for it; the new items.json is a commit
 of its own, with the reason.
 """

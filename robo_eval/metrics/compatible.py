@@ -138,7 +138,7 @@ def levels_by_name(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     from robo_eval.metrics.frame import is_missing  # pandas, which a refusal need not wait for
 
     return {
-        task if is_missing(level) else f"{task} level {level} {difficulty} ({profile})": rows
+        str(task) if is_missing(level) else f"{task} level {level} {difficulty} ({profile})": rows
         for (task, level, difficulty, profile), rows in table.groupby(
             list(_LEVEL), dropna=False, sort=False
         )

@@ -102,7 +102,8 @@ def matched(tests: Sequence[Test], trials: Sequence[TrialDirectory]) -> list[Gro
 def warnings_of(trials: Sequence[TrialDirectory]) -> tuple[str, ...]:
     """Why episodes may not be of the tests that a study is of, or not all there.
 
-    A log does not hold what its environments consisted of, only the software that played them.
+    A study does not hold how its levels behave, so only the software tells whether the levels of a
+    log are the same.
 
     Args:
         trials: Played trials.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from robo_eval.core.canonical import canonical_json
+from robo_eval.core.cartpole3d import EPISODE_TICKS, PUSHES
 
 if TYPE_CHECKING:
     from robo_eval_sim.cartpole3d import CartPole3DEnv
@@ -32,7 +33,7 @@ def behaviour_of(env: CartPole3DEnv) -> str:
     """
     found = hashlib.sha256()
     for seed in _SEEDS:
-        actions = np.random.default_rng(seed).integers(0, env.action_space.n, 200).tolist()
+        actions = np.random.default_rng(seed).integers(0, len(PUSHES), EPISODE_TICKS).tolist()
         observation, _ = env.reset(seed=seed)
         seen, paid = [observation], 0.0
         is_over, tick = False, 0

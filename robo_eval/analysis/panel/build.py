@@ -45,11 +45,11 @@ def summarise_panel(
         table = cell.pivot_table(index="seed", columns="policy", values="quality")
         if table.isna().to_numpy().any() or table.size != len(cell):
             raise InputError(f"panel: {profile} level {level} {difficulty}: episodes are missing")
-        behaviours = cell["behaviour"].unique().tolist()
-        if len(behaviours) != 1 or not isinstance(behaviours[0], str):
+        behaviours = cell["behaviour"].fillna("none").unique().tolist()
+        if len(behaviours) != 1 or behaviours == ["none"]:
             raise InputError(
                 f"panel: {profile} level {level} {difficulty}: episodes were played with the"
-                f" behaviours {', '.join(map(str, behaviours))}; run the plan again in a new folder"
+                f" behaviours {', '.join(behaviours)}; run the plan again in a new folder"
             )
         interval = mean_interval(table.mean(axis=1).to_numpy())
         ends = (interval.low, interval.high)

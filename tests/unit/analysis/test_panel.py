@@ -242,10 +242,10 @@ def test_what_is_incomplete_is_refused():
     mixed = pd.concat([played(), other[other["level"] == 0].assign(level=5)])
     with pytest.raises(InputError, match="played with 2 digests"):
         summarised(mixed)
-    for behaviour in (None, "b2"):
+    for behaviour, said in ((None, "none"), ("b2", "b2")):
         changed = played()
         changed.loc[3, "behaviour"] = behaviour
-        with pytest.raises(InputError, match=f"level 0 easy: .* behaviours b0, {behaviour}; run"):
+        with pytest.raises(InputError, match=f"level 0 easy: .* behaviours b0, {said}; run"):
             summarised(changed)
 
 
