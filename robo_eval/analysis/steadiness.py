@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from robo_eval.analysis.attempts import Attempts, is_missing
 from robo_eval.core.kinds import Side
+from robo_eval.core.names import listing
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedIds
 from robo_eval.metrics.compatible import levels_by_name
@@ -105,15 +106,18 @@ def change_deviations(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
         for name in ("engine", "numerics"):
             said = own & ~is_missing(log.column(name))
             yield from _changes(log, name, name, said, side=side.value)
-    known = ~is_missing(log.column("behaviour"))
-    for name, rows in levels_by_name(log.table.reset_index(drop=True)).items():
-        said = np.zeros_like(known)
-        said[rows.index] = known[rows.index]
-        yield from _changes(log, "level", "behaviour", said, text=name)
     policies = log.column("policy")
     for entry in plan.policies:
         own = np.asarray(policies == entry.name, dtype=np.bool_)
         yield from _changes(log, "policy", "policy_digest", own, text=entry.name)
+    changed = {}
+    for name, rows in levels_by_name(log.table.reset_index(drop=True)).items():
+        said = rows["behaviour"].dropna()
+        if len(set(said)) > 1:
+            changed[name] = said.index[said != said.iloc[0]].to_numpy()
+    if changed:
+        newer = np.concatenate(list(changed.values()))
+        yield log.deviation("level", newer, count=len(changed), text=listing(list(changed)))
 
 
 def _changes(
@@ -154,7 +158,7 @@ def _attempts(n: int) -> str:
 
 
 def _short(kind: str, value: str) -> str:
-    return value[:12] if kind in ("policy", "level") else value
+    return value[:12] if kind == "policy" else value
 
 
 def all_same(cells: NDArray[Any]) -> bool:

@@ -21,7 +21,7 @@ KINDS: Final[Mapping[str, str]] = {
     "software": "changes of the software",
     "engine": "changes of the physics engine",
     "numerics": "changes of the library of numbers",
-    "level": "changes of how a level behaves",
+    "level": "levels that behave otherwise than in their first episodes",
     "robot": "changes of the robot",
     "operator": "changes of the operator",
     "calibration": "changes of the calibration",
