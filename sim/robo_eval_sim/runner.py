@@ -209,14 +209,16 @@ def _check_levels(
         for condition, planned in {p.condition: p for p in todo}.items():
             task = trial.plan.tasks[condition.task]
             word = condition.difficulty and condition.difficulty.value
-            known = logged.get((task.env, condition.level, word, task.profile.value))
+            profile = None if condition.level is None else task.profile.value
+            known = logged.get((task.env, condition.level, word, profile))
             now = declared(stage.environment(planned)) if known else {}
             if known and now.get("behaviour", known.behaviour) != known.behaviour:
+                level = "" if profile is None else f" level {condition.level} {word} ({profile})"
+                made = ", ".join(filter(None, (known.software, known.engine, known.numerics)))
                 raise InputError(
-                    f"{trial.path}: level {condition.level} {word} ({task.profile.value}) behaves"
-                    f" otherwise than in the logged episodes: {str(known.behaviour)[:12]} with"
-                    f" {known.engine}, now {now['behaviour'][:12]} with {now.get('engine')}; start"
-                    f" a new trial, or go on with {known.software} and {known.engine}"
+                    f"{trial.path}: {task.env}{level} behaves otherwise than in the logged"
+                    f" episodes: {str(known.behaviour)[:12]}, now {now['behaviour'][:12]}; start a"
+                    f" new trial, or go on with what they were played with: {made}"
                 )
     finally:
         stage.close()

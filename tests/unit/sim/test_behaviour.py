@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 import robo_eval_sim.cartpole3d as module
 from robo_eval.core.cartpole3d import PUSHES
@@ -177,9 +178,24 @@ def test_a_trial_is_not_continued_with_a_level_that_changed(own, tmp_path: Path)
     kept = len(trial.frame())
     assert 0 < kept < len(schedule(plan, Side.SIM))
     after = own(HEAVIER, "level_31.py")
-    said = rf"level 31 easy \(paper\) behaves otherwise .* {before[:12]} .*, now {after[:12]}"
+    said = rf"level 31 easy \(paper\) behaves otherwise .* {before[:12]}, now {after[:12]}; .*pyb"
     with pytest.raises(InputError, match=said):
         run_simulated(trial, jobs=1)
     assert len(trial.frame()) == kept
     assert own(OWN + "# only words\n", "level_31.py") == before
     assert run_simulated(trial, jobs=1).unscored == 0
+
+
+def test_a_task_without_levels_that_changed_is_not_continued_either(tmp_path, monkeypatch) -> None:
+    plan = TrialPlan.model_validate(
+        {"name": "x", "tasks": [{"env": "CartPole-v1"}], "policies": ["random"], "episodes": 20,
+         "traces": "none"}
+    )  # fmt: skip
+    trial = TrialDirectory.create(tmp_path / "t", plan)
+    monkeypatch.setattr(CartPoleEnv, "behaviour", "one", raising=False)
+    with pytest.raises(InterruptedRunError):
+        run_simulated(trial, jobs=1, on_progress=lambda *_: signal.raise_signal(signal.SIGINT))
+    assert set(trial.frame()["behaviour"]) == {"one"}
+    monkeypatch.setattr(CartPoleEnv, "behaviour", "two")
+    with pytest.raises(InputError, match=r"CartPole-v1 behaves otherwise .*: one, now two; start"):
+        run_simulated(trial, jobs=1)
