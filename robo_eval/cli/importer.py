@@ -81,6 +81,7 @@ def bag(
                 "rows": done.episodes,
                 "bags": done.bags,
                 "recovered": list(done.recovered),
+                "lost": dict(done.lost),
                 "left_out": left_out,
                 "outside": dict(done.outside),
                 "remarks": [
@@ -97,8 +98,8 @@ def _say_bags(done: BagImport) -> None:
     bags = f"{done.bags} bag" if done.bags == 1 else f"{done.bags} bags"
     rows = "1 episode" if done.episodes == 1 else f"{done.episodes} episodes"
     say(f"{rows} of {bags} imported into {done.trial.path}")
-    for name in done.recovered:
-        say(f"  {name}: its bag was cut short; what could be read was recovered")
+    for name, lost in done.lost.items():
+        say(f"  {name}: its bag was cut short; {lost}")
     by_reason: dict[tuple[str, str], list[str]] = {}
     for item in done.left_out:
         by_reason.setdefault((item.measure, item.reason), []).append(item.episode_id)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Formatter
 from typing import Any, Final, Literal
 
 from robo_eval.core.errors import InputError
@@ -30,7 +31,7 @@ from robo_eval.log.rows import KINDS, LONGEST_S, Kind
 
 _KEYS: Final = (
     "constants", "folder", "columns", "stops", "signals", "measures", "exposure", "episodes",
-    "missing", "success_quality", "assisted_success",
+    "missing", "success_quality", "assisted_success", "id",
 )  # fmt: skip
 _COLUMN_KEYS: Final = ("field", "take", "values", "unit", "scale", "default", "holds")
 _FOLDER_KEYS: Final = ("pattern", "values")
@@ -179,6 +180,8 @@ class TopicMap:
         missing: Values that mean: nothing there.
         success_quality: Least quality that counts as success, if there is such a rule.
         assisted_success: As in a column map.
+        id: How episodes are called, with names of columns, `bag` and `folder` in braces; None if
+            they are called as their bag.
         raw: The file's content, kept with the import.
     """
 
@@ -194,6 +197,7 @@ class TopicMap:
     missing: frozenset[str] = frozenset({""})
     success_quality: float | None = None
     assisted_success: str = "refuse"
+    id: str | None = None
     raw: Mapping[str, Any] = field(default_factory=dict)
 
     def fields(self) -> Iterator[tuple[str, FieldPath, bool]]:
@@ -237,7 +241,8 @@ def read_topic_map(path: Path) -> TopicMap:
     pattern, folder_values = _folder(path, data.get("folder"))
     _check_once(path, columns, constants, pattern)
     stops = _stops(path, data.get("stops", {}))
-    _check_enough(path, {*columns, *constants, *(pattern.groupindex if pattern else ())})
+    given = {*columns, *constants, *(pattern.groupindex if pattern else ())}
+    _check_enough(path, given)
     return TopicMap(
         path=path,
         columns=columns,
@@ -251,8 +256,45 @@ def read_topic_map(path: Path) -> TopicMap:
         missing=frozenset([*_texts(path, "missing", data.get("missing", [])), ""]),
         success_quality=share_of(path, data.get("success_quality")),
         assisted_success=assisted_of(path, data.get("assisted_success", "refuse")),
+        id=_id(path, data.get("id"), given),
         raw=data,
     )
+
+
+def parts_of_id(template: str) -> list[str]:
+    """What stands in braces in the way episodes are called.
+
+    Raises:
+        ValueError: If a brace is not closed, or more than a name stands in it.
+    """
+    found = []
+    for _, name, form, conversion in Formatter().parse(template):
+        if form or conversion or name == "":
+            raise ValueError("write only a name in braces")
+        if name is not None:
+            found.append(name)
+    return found
+
+
+def _id(path: Path, entry: object, given: set[str]) -> str | None:
+    if entry is None:
+        return None
+    if "episode_id" in given:
+        raise InputError(f"{path}: id: the map says where episode_id is, too; choose one")
+    try:
+        names = parts_of_id(entry) if isinstance(entry, str) else []
+    except ValueError as err:
+        raise InputError(f"{path}: id: {entry!r:.60} cannot be read: {err}") from err
+    if not isinstance(entry, str) or not names:
+        raise InputError(
+            f"{path}: id: {entry!r:.60} is the same for every bag; write what differs in braces,"
+            " such as '{folder}-{bag}'"
+        )
+    known = sorted({"bag", "folder", *(name for name in given if "." not in name)})
+    for name in names:
+        if name not in known:
+            raise InputError(f"{path}: id: {unknown_name('name', name, known)}")
+    return entry
 
 
 def _check_once(

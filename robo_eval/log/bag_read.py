@@ -106,21 +106,20 @@ class BagContent:
                 )  # fmt: skip
                 raise InputError(f"{self._where}: {problem} ({place} of the topic map){remedy}")
             where = f"{self._where}: {place} of the topic map"
-            kind = topics[path.topic]
-            if kind not in self.bag.definitions:
-                raise InputError(
-                    f"{where}: the bag carries no definition of {kind}; convert it to MCAP with"
-                    " ros2 bag convert where that type is installed"
-                )
+            try:
+                known = self.bag.definitions_of(path.topic)
+            except InputError as err:
+                raise InputError(f"{where}: {err}") from err
             if place not in signals:
+                kind = topics[path.topic]
                 if kind == _EMPTY and path.steps == (DATA,):
                     self._events.add(path)
-                elif check_field(where, path, kind, self.bag.definitions) == "float32":
+                elif check_field(where, path, kind, known) == "float32":
                     self._float32.add(path)
                 self._series[path] = Series()
 
     def _signal_readers(self) -> dict[str, SignalReader]:
-        signals, types, known = self._map.signals, self.bag.topics, self.bag.definitions
+        signals, types, known_of = self._map.signals, self.bag.topics, self.bag.definitions_of
         readers: dict[str, SignalReader] = {}
         where, order = self._where, self._joint_names
         if signals.joint_state is not None and signals.joint_state.topic in types:
@@ -128,10 +127,12 @@ class BagContent:
             readers["joints"] = joint_reader(where, signals, kind, order)
         if signals.command is not None and signals.command.topic in types:
             kind = types[signals.command.topic]
-            readers["command"] = command_reader(where, signals, kind, known, order)
+            readers["command"] = command_reader(
+                where, signals, kind, known_of(signals.command.topic), order
+            )
         if signals.wrench is not None and signals.wrench.topic in types:
             kind = types[signals.wrench.topic]
-            readers["force"] = force_reader(where, signals, kind, known)
+            readers["force"] = force_reader(where, signals, kind, known_of(signals.wrench.topic))
         return readers
 
     def _read(self) -> None:

@@ -110,10 +110,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 rule="protective_stop",
             )
             log.file(report, by="robo-eval", via=Via.RULE)
-        record_joints(path.with_name("arm.mcap"))
+        (path.parent / "incidents").mkdir()
+        record_joints(path.parent / "incidents" / "arm.mcap")
         report = Report(
             happened_ns=NOW_NS, robot="arm_1", side="real", severity="near_miss",
-            category="force_limit", description="Recorded stop.", evidence=({"uri": "arm.mcap"},),
+            category="force_limit", description="Recorded stop.",
+            evidence=({"uri": "incidents/arm.mcap"},),
         )  # fmt: skip
         log.file(report, by="robo-eval", via=Via.RULE)
         hours = Exposure(
@@ -669,7 +671,8 @@ def test_the_recording_around_an_event_is_drawn_and_downloaded(come: Any, served
     with person.page.expect_download() as download:
         person.page.click("text=arm.mcap")
     assert (
-        Path(download.value.path()).read_bytes() == served.path.with_name("arm.mcap").read_bytes()
+        Path(download.value.path()).read_bytes()
+        == (served.path.parent / "incidents" / "arm.mcap").read_bytes()
     )
 
 

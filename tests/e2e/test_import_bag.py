@@ -44,8 +44,8 @@ def test_bags_become_metrics_and_a_report(cli, tmp_path, bags):
     assert (done.code, done.err) == (0, "")
     said = json.loads(done.out)
     assert said == {
-        "trial": "trial", "rows": 16, "bags": 16, "recovered": [], "left_out": [], "outside": {},
-        "remarks": [],
+        "trial": "trial", "rows": 16, "bags": 16, "recovered": [], "lost": {}, "left_out": [],
+        "outside": {}, "remarks": [],
     }  # fmt: skip
 
     done = cli("verify", "trial")

@@ -291,7 +291,9 @@ constants: {task: push, side: real}
 folder: '(?P<policy>\\w+)/(?P<family>\\w+)-1'
 columns: {success: /result.success, episode_id: {field: /absent, default: ''}}
 """
-    with pytest.raises(InputError, match=r"'run-1' is in .* already"):
+    with pytest.raises(
+        InputError, match=r"act/run-1: .*same messages as|pi0/run-1: .*same messages"
+    ):
         bring(tmp_path / "lab", topics=text)
     done = bring(tmp_path / "lab" / "monday" / "pi0", topics=text)
     assert (only(done).policy, only(done).family) == ("pi0", "run")
@@ -587,7 +589,10 @@ def test_whatever_byte_a_file_is_cut_at_its_complete_chunks_are_recovered(whole_
         with pytest.raises(InputError, match=r"part\.mcap: .* nothing can be read"):
             recover(part, sound)
         return
-    assert recover(part, sound) == complete
+    end = max(end for end, _ in chunks_of(whole_file) if end <= size)
+    found_of_it = recover(part, sound)
+    assert found_of_it.messages == complete
+    assert found_of_it.lost_bytes <= size - end
     with whole_file.open("rb") as one, sound.open("rb") as two:
         expected, found = (
             [(c.topic, m.log_time, m.data) for _, c, m in make_reader(file).iter_messages()]
@@ -825,7 +830,7 @@ def test_bags_that_cannot_be_read_are_named(bag, bring, tmp_path):
     with pytest.raises(InputError, match="is no MCAP file"):
         bring(tmp_path / "text.mcap")
     (tmp_path / "text.db3").write_text("this is a text, and no recording of anything")
-    with pytest.raises(InputError, match=r"text\.db3: cannot be read as a bag.*restore it"):
+    with pytest.raises(InputError, match=r"text\.db3: is no database: it begins with"):
         bring(tmp_path / "text.db3")
     assert not (tmp_path / "out").exists()
 
@@ -835,13 +840,8 @@ def test_a_bag_is_imported_once(bag, bring, tmp_path):
     with pytest.raises(InputError, match="pi0-7: is named twice"):
         bring(source, tmp_path / "bags")
     shutil.copytree(source, tmp_path / "copy")
-    with pytest.raises(InputError, match=r"copy: holds the same bytes as .*pi0-7"):
+    with pytest.raises(InputError, match=r"copy: holds the same messages as .*pi0-7"):
         bring(source, tmp_path / "copy")
-    other = tmp_path / "more" / "pi0-7.mcap"
-    other.parent.mkdir()
-    bare_mcap(other, simple(success=False))
-    with pytest.raises(InputError, match=r"'pi0-7' is in .* already"):
-        bring(source, other)
 
 
 def test_a_damaged_bag_is_refused(bring, tmp_path):
@@ -857,7 +857,7 @@ def test_a_damaged_database_is_refused(bag, bring):
     source = bag(topics=full(), storage="sqlite3")
     (path,) = source.glob("*.db3")
     cut(path, path.stat().st_size // 2)
-    with pytest.raises(InputError, match="pi0-7: cannot be read as a bag"):
+    with pytest.raises(InputError, match=r"pi0-7\.db3: cannot be read as a bag: .*; restore it"):
         bring(source, topics=FULL)
 
 
@@ -876,7 +876,9 @@ def test_a_database_with_a_pending_log_is_refused(bag, bring):
 def test_a_missing_part_of_a_bag_is_named(bag, bring):
     source = bag()
     (source / "pi0-7.mcap").unlink()
-    with pytest.raises(InputError, match=r"pi0-7: cannot be read as a bag: .*missing"):
+    with pytest.raises(
+        InputError, match=r"pi0-7: metadata\.yaml names pi0-7\.mcap, which is missing"
+    ):
         bring(source)
 
 
