@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -297,8 +296,7 @@ def test_asking_for_the_status_does_not_get_in_the_way_of_a_run(trial):
     try:
         (trial.path / "run.lock").touch()
         asker.stdout.readline()
-        deadline = time.monotonic() + 1.0
-        while time.monotonic() < deadline:
+        for _ in range(500):
             with RunLock(trial.path):
                 pass
     finally:
