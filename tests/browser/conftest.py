@@ -62,7 +62,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trials")
     (folder / "plan.yaml").write_text(PLAN, encoding="utf-8")
     command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "small"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -84,7 +84,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("odd")
     (folder / "plan.yaml").write_text(FEW, encoding="utf-8")
     command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "few"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr
     shutil.copytree(folder / "few", folder / "changed")
     with closing(sqlite3.connect(folder / "changed" / "episodes.db")) as database, database:

@@ -61,7 +61,7 @@ def cli(tmp_path: Path, environment: Callable[..., dict[str, str]]) -> Callable[
             text=True,
             cwd=tmp_path,
             env=environment(**extra),
-            timeout=240,
+            timeout=800,
         )
         return Finished(done.returncode, done.stdout, done.stderr)
 

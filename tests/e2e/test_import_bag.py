@@ -22,7 +22,7 @@ MAP = EXAMPLE / "topics.yaml"
 def bags(tmp_path_factory) -> Path:
     """The bags of the example: sixteen attempts of two policies."""
     folder = tmp_path_factory.mktemp("lab") / "bags"
-    subprocess.run([sys.executable, EXAMPLE / "make_bags.py", folder], check=True, timeout=120)
+    subprocess.run([sys.executable, EXAMPLE / "make_bags.py", folder], check=True, timeout=800)
     return folder
 
 

@@ -451,7 +451,7 @@ def test_without_the_library_for_stamps_nothing_is_written(lab, environment, tmp
     done = subprocess.run(
         [sys.executable, "-c", blocked, "incidents", *sign, "--log", str(lab)],
         cwd=tmp_path, env=environment(ROBO_EVAL_OPERATOR="Operator A"),
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     refused = SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
     assert_refused(refused, "pip install 'robo-eval[stamp]")

@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         is_ours = Path(__file__).parent in item.path.parents
         if is_ours and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(300, func_only=True))
+            item.add_marker(pytest.mark.timeout(900, func_only=True))
 
 
 @dataclass(frozen=True)

@@ -345,7 +345,7 @@ def test_two_processes_creating_one_trial_leave_one(tmp_path):
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()
-    codes = sorted(process.wait(timeout=60) for process in processes)
+    codes = sorted(process.wait(timeout=240) for process in processes)
     for process in processes:
         process.stdin.close()
         process.stdout.close()
