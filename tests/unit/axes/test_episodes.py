@@ -324,9 +324,9 @@ def test_every_value_and_draw_is_a_share(outcomes: Sequence[tuple[int, int, floa
 
 
 def test_many_episodes_need_no_gigabytes():
-    table = mixed(30_000, families=5)
+    table = mixed(10_000, families=5)
     tracemalloc.start()
     episodes_measured(table, AxisSettings())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 400e6
+    assert peak < 150e6  # all resamples of all episodes at once would be 160e6
