@@ -56,7 +56,7 @@ class Hangs(Balancer):
     def act(self, observation):
         self.ticks += 1
         if self.ticks == 20:
-            time.sleep(6.0)
+            time.sleep(1.5)
         return super().act(observation)
 
 class Breaks(Hangs):
@@ -318,7 +318,7 @@ def test_a_conductor_that_is_killed_leaves_nothing_running(
 
 @pytest.mark.slow
 def test_a_policy_that_hangs_is_stopped_by_the_guard_and_one_that_breaks_is_a_fault(
-    cli, plan, robot, tmp_path
+    cli, plan, quick_twin, tmp_path
 ):
     (tmp_path / "policies.py").write_text(HANGS)
     trial = tmp_path / "trial"
@@ -326,7 +326,9 @@ def test_a_policy_that_hangs_is_stopped_by_the_guard_and_one_that_breaks_is_a_fa
         "[balancer]",
         "[{name: hangs, factory: 'policies:Hangs'}, {name: breaks, factory: 'policies:Breaks'}]",
     )
-    done = cli("run", plan(text), "-o", trial, "--sides", "twin", "--robot", robot(), "--json")
+    robot = tmp_path / "robot.yaml"
+    robot.write_text(quick_twin)
+    done = cli("run", plan(text), "-o", trial, "--sides", "twin", "--robot", robot, "--json")
     assert done.code == 1
     ended = {row["policy"]: row for row in rows(trial)}
     assert ended["hangs"]["end_reason"] == "safety_stop"
