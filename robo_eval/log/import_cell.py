@@ -26,7 +26,8 @@ WORDS: Final[dict[str, type[StrEnum]]] = {
 
 BY_THE_SCORE: Final = "by the score"
 """What `end_reason` may say in a table: played to its end, and success and quality decide."""
-_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+"""The usual spellings of a truth in a table."""
 _DIGITS: Final = re.compile(r"[+-]?\d+", re.ASCII)
 # Python's own dates end at microseconds and drop what comes after.
 _FINE_DATE: Final = re.compile(
@@ -46,12 +47,12 @@ def truth(place: str, text: str) -> bool:
     Raises:
         InputError: If it is none; the message begins with `place`, as in all functions here.
     """
-    if text.lower() not in _TRUTHS:
+    if text.lower() not in TRUTHS:
         raise InputError(
             f"{place}: {text!r:.60} is neither true nor false; say which in `values` of the"
             " column map, or list it under `missing` if it means that there is none"
         )
-    return _TRUTHS[text.lower()]
+    return TRUTHS[text.lower()]
 
 
 def word(place: str, column: str, text: str) -> str:

@@ -34,6 +34,8 @@ def tracking_rmse(
     joint_position: ArrayLike,
     command_stamp_s: ArrayLike,
     command_position: ArrayLike,
+    *,
+    turn: float | None = None,
 ) -> float:
     """Root mean square of the difference between commanded and measured joint positions.
 
@@ -46,6 +48,7 @@ def tracking_rmse(
         joint_position: Measured positions, shape (N, J).
         command_stamp_s: Times of the commands, shape (M,), seconds.
         command_position: Commanded positions, shape (M, J), in the unit of the measured ones.
+        turn: A whole turn of joints that turn without end; positions a turn apart are the same.
 
     Returns:
         The error, in the unit of the positions.
@@ -67,6 +70,8 @@ def tracking_rmse(
         raise InputError("no joint position follows a command")
     times, measured = times[has_command], measured[has_command]
     error = measured - wanted[newest[has_command]]
+    if turn is not None:
+        error -= turn * np.round(error / turn)
     return float(np.sqrt(_mean_over_time(times, np.square(error).mean(axis=1))))
 
 

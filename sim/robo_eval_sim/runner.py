@@ -35,7 +35,7 @@ from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import cores, software
 from robo_eval.log.store import EpisodeStore
 from robo_eval.metrics.scoring import SCORE_VERSION
-from robo_eval_sim.play import Stage
+from robo_eval_sim.play import Stage, declared
 
 CHUNK: Final = 8
 """Most episodes a worker plays between two commits: what a kill can cost in repeated work."""
@@ -117,7 +117,7 @@ def run_simulated(
         on_progress: Called after each commit.
 
     Raises:
-        InputError: If the trial was imported, or a policy is not the one logged so far.
+        InputError: If the trial was imported, or a policy or level is not the one logged so far.
         InterruptedRunError: On SIGINT, SIGTERM or SIGHUP, after what ended was committed.
         TrialDirectoryError: If another process runs in this directory, or it cannot be written.
     """
@@ -133,6 +133,7 @@ def run_simulated(
         _check_policies(trial, store)
         run = _Run(trial, store, jobs or default_jobs(), stop, on_progress, len(planned))
         run.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
+        _check_levels(trial, store, run.due(planned))
         while todo := run.due(planned):
             run.play(todo)
         plan = shortened(trial.plan, series_of(trial.plan, run.attempts))
@@ -192,6 +193,35 @@ def _check_policies(trial: TrialDirectory, store: EpisodeStore) -> None:
                 f" digest was {logged[entry.name][:12]}, now it is"
                 f" {stage.policy(index).digest[:12]}; start a new trial"
             )
+
+
+def _check_levels(
+    trial: TrialDirectory, store: EpisodeStore, todo: Sequence[PlannedEpisode]
+) -> None:
+    """Refuse to add episodes of a level that behaves otherwise than it did in those logged."""
+    logged = {
+        (e.task, e.level, e.difficulty, e.profile): e
+        for e in store.episodes()
+        if e.behaviour is not None
+    }
+    stage = Stage(trial.plan, trial.plan_digest, trial.path)
+    try:
+        for condition, planned in {p.condition: p for p in todo}.items():
+            task = trial.plan.tasks[condition.task]
+            word = condition.difficulty and condition.difficulty.value
+            profile = None if condition.level is None else task.profile.value
+            known = logged.get((task.env, condition.level, word, profile))
+            now = declared(stage.environment(planned)) if known else {}
+            if known and now.get("behaviour", known.behaviour) != known.behaviour:
+                level = "" if profile is None else f" level {condition.level} {word} ({profile})"
+                made = ", ".join(filter(None, (known.software, known.engine, known.numerics)))
+                raise InputError(
+                    f"{trial.path}: {task.env}{level} behaves otherwise than in the logged"
+                    f" episodes: {str(known.behaviour)[:12]}, now {now['behaviour'][:12]}; start a"
+                    f" new trial, or go on with what they were played with: {made}"
+                )
+    finally:
+        stage.close()
 
 
 class _Run:
