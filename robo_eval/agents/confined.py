@@ -24,6 +24,8 @@ from robo_eval.core.plan import PolicyPlan
 
 _UNFORKABLE: Final = ("torch", "tensorflow", "jax")
 """Libraries whose threads do not survive a fork: beside them a process starts anew."""
+_STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What people and systems send to end a run."""
 _END_S: Final = 5.0
 _POLL_S: Final = 0.05
 _MAKING: Final = (60.0, 10.0)
@@ -64,9 +66,9 @@ class Confined:
         self._process: Any = context.Process(target=_begin, args=arguments)  # type: ignore[attr-defined]
         if not forks:
             resource_tracker.ensure_running()  # its start would end the mask below
-        # Ctrl-C reaches the whole process group; only the parent decides what it means. The mask
-        # is inherited from the first moment.
-        previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # Such signals reach the whole process group; only the parent decides what they mean. The
+        # mask is inherited from the first moment.
+        previous = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         try:
             self._process.start()
             signal.pthread_sigmask(signal.SIG_SETMASK, previous)
@@ -132,8 +134,16 @@ def _begin(
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
         if os.getppid() != parent:  # it died before the kernel was asked
             os._exit(1)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    worker = os.getpid()
+
+    def leave_to_parent(number: int, _frame: object) -> None:
+        if os.getpid() != worker:  # a process that a policy has forked ends as it would anywhere
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    for number in _STOPPING:
+        signal.signal(number, leave_to_parent)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
     # A copy of our parent has a copy of its progress bar, whose locks nobody would release.
     out = open(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stderr = out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import re
@@ -226,6 +227,7 @@ class Stage:
             novelty=recording.novelty,
             initial_state=recording.initial_state,
             software=self._software,
+            **declared(env),
             **trace,
         )
 
@@ -381,6 +383,18 @@ def _physical_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
         if read is not None:
             return {key: value for key, value in read().items() if key != "history"}
     return {}
+
+
+def declared(env: gymnasium.Env[Any, Any]) -> dict[str, str]:
+    """`behaviour` of its level and `engine`, where an environment says them."""
+    found = {}
+    for name in ("behaviour", "engine"):
+        # A level that breaks says so in its episodes.
+        with aside(), contextlib.suppress(Exception):
+            value = getattr(env.unwrapped, name, None)
+            if isinstance(value, str) and value:
+                found[name] = value
+    return found
 
 
 def _tick_s(env: gymnasium.Env[Any, Any]) -> float | None:

@@ -33,7 +33,7 @@ from robo_eval.log.provenance import cores, software
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.trace_folder import trace_digest
 from robo_eval.metrics.scoring import SCORE_VERSION
-from robo_eval_sim.play import Stage, trace_uri
+from robo_eval_sim.play import Stage, declared, trace_uri
 from robo_eval_sim.worker import Worker
 
 CHUNK: Final = 8
@@ -122,7 +122,7 @@ def run_simulated(
         say: Told in one line what a signal does, and what became of damaged traces.
 
     Raises:
-        InputError: If the trial was imported, or a policy is not the one logged so far.
+        InputError: If the trial was imported, or a policy or level is not the one logged so far.
         InterruptedRunError: On SIGINT, after the episodes under way; on a second one, on SIGTERM
             or SIGHUP, at once. What ended was committed.
         TrialDirectoryError: If another process runs in this directory, or it cannot be written.
@@ -141,6 +141,7 @@ def run_simulated(
         _restore_traces(trial, store, planned, jobs, stop, say)
         run = _Run(trial, store, jobs, stop, on_progress, len(planned), say)
         run.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
+        _check_levels(trial, store, run.due(planned))
         try:
             while todo := run.due(planned):
                 run.play(todo)
@@ -204,6 +205,35 @@ def _check_policies(trial: TrialDirectory, store: EpisodeStore) -> None:
                 f"{trial.path}: policy {entry.name!r} is not the one of the logged episodes: its"
                 f" digest was {logged[entry.name][:12]}, now it is {digest[:12]}; start a new trial"
             )
+
+
+def _check_levels(
+    trial: TrialDirectory, store: EpisodeStore, todo: Sequence[PlannedEpisode]
+) -> None:
+    """Refuse to add episodes of a level that behaves otherwise than it did in those logged."""
+    logged = {
+        (e.task, e.level, e.difficulty, e.profile): e
+        for e in store.episodes()
+        if e.behaviour is not None
+    }
+    stage = Stage(trial.plan, trial.plan_digest, trial.path)
+    try:
+        for condition, planned in {p.condition: p for p in todo}.items():
+            task = trial.plan.tasks[condition.task]
+            word = condition.difficulty and condition.difficulty.value
+            profile = None if condition.level is None else task.profile.value
+            known = logged.get((task.env, condition.level, word, profile))
+            now = declared(stage.environment(planned)) if known else {}
+            if known and now.get("behaviour", known.behaviour) != known.behaviour:
+                level = "" if profile is None else f" level {condition.level} {word} ({profile})"
+                made = ", ".join(filter(None, (known.software, known.engine, known.numerics)))
+                raise InputError(
+                    f"{trial.path}: {task.env}{level} behaves otherwise than in the logged"
+                    f" episodes: {str(known.behaviour)[:12]}, now {now['behaviour'][:12]}; start a"
+                    f" new trial, or go on with what they were played with: {made}"
+                )
+    finally:
+        stage.close()
 
 
 class _Run:
