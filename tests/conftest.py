@@ -34,8 +34,14 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 _KEYS: Final = tempfile.TemporaryDirectory(prefix="robo-eval-keys-")
 os.environ["ROBO_EVAL_KEY"] = str(Path(_KEYS.name) / "key.pem")
 
-hypothesis.settings.register_profile("dev", max_examples=25, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=300, deadline=None)
+# How long an example or drawing it takes says how busy the machine is.
+for _profile, _examples in (("dev", 25), ("ci", 300)):
+    hypothesis.settings.register_profile(
+        _profile,
+        max_examples=_examples,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 

@@ -393,6 +393,8 @@ def create(target: str | Path, meta: dict[str, str]) -> None:
     with translated(str(path), is_server=False), explained(path, "cannot be created"):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            # It tells of people. SQLite gives what it keeps beside the file the same rights.
+            part.touch(mode=0o600, exist_ok=False)
             engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(part))
             with engine.connect() as connection:
                 connection.exec_driver_sql(f"PRAGMA page_size = {_PAGE_BYTES}")

@@ -17,9 +17,16 @@ _MINUTE: Final = timedelta(minutes=1)
 # A spreadsheet takes a cell that begins so for a formula, which may call programs.
 _FORMULA: Final = "=+-@\t\r\uff1d\uff0b\uff0d\uff20"
 _MARK: Final = "'"
-_NUMBER: Final = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_QUANTITY: Final = re.compile(
-    rf"\s*(?P<value>{_NUMBER})(?P<unit>.*?)(?:(?<!\\)\(limit (?P<limit>{_NUMBER})\))?\s*", re.DOTALL
+_MEASURED: Final = re.compile(
+    r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?P<unit>.*)", re.DOTALL
+)
+_LIMIT: Final = re.compile(r"(?<!\\)\(limit\b[:=]?(?P<limit>[^()]*)\)\s*$", re.IGNORECASE)
+_NO_UNIT: Final = re.compile(
+    # More of the number: 81,2 or 1'000, 1 000 or 0x1F, 5 ± 1 or 5/2. A unit may be 1/s.
+    r"^(?!1/\D)[^\w(\[%‰°\"$€\\]|^[_\d](?!/\D)|^[xXeE][+-]?\d|(?:[\s([/:±<>~][+-]?|,)[.,]?\d(?!/\D)"
+    # A limit that is not where limits are.
+    r"|(?<!\\)\blimit\b",
+    re.IGNORECASE,
 )
 _PIECE: Final = re.compile(
     r"(?P<uri>.*?)(?:(?<!\\)\(from (?P<start>\S+) to (?P<end>\S+?)\))?"
@@ -110,7 +117,8 @@ def plain_cell(cell: str) -> str:
 def quantities_cell(quantities: list[dict[str, Any]]) -> str:
     r"""Quantities, as `name=value unit (limit x)`, divided by semicolons.
 
-    In names and units `\` stands before `;`, `=`, `(` and `\` themselves.
+    In names and units `\` stands before `;`, `=`, `(` and `\` themselves, and before what would be
+    taken for more of the number, or for a limit.
 
     Example:
         >>> quantities_cell([{"name": "force", "value": 81.2, "unit": "N", "limit": 80.0}])
@@ -122,7 +130,7 @@ def quantities_cell(quantities: list[dict[str, Any]]) -> str:
 def _quantity_text(one: dict[str, Any]) -> str:
     text = f"{_escaped(one['name'])}={one['value']!r}"
     if one.get("unit"):
-        text += f" {_escaped(one['unit'])}"
+        text += f" {_escaped_unit(one['unit'])}"
     if one.get("limit") is not None:
         text += f" (limit {one['limit']!r})"
     return text
@@ -139,19 +147,38 @@ def quantities_of(cell: str) -> list[dict[str, Any]]:
 
 def _quantity_of(text: str) -> dict[str, Any]:
     name, equals, rest = _divided(text, "=")
-    found = _QUANTITY.fullmatch(rest) if equals and name.strip() else None
-    if found is None:
+    limit = _LIMIT.search(rest)
+    try:
+        if not equals or not name.strip():
+            raise ValueError("is no quantity")
+        value, unit = _measured(rest[: limit.start()] if limit else rest)
+        made: dict[str, Any] = {"name": _unescaped(name.strip()), "value": value, "unit": unit}
+        if limit is not None:
+            made["limit"], its_unit = _measured(limit["limit"])
+            if its_unit not in ("", unit):
+                raise ValueError(f"has a limit in {its_unit}, which is another unit than its own")
+    except ValueError as err:
         raise ValueError(
-            f"{text.strip()!r:.60} is no quantity; write it like force=81.2 N (limit 80)"
-        )
-    made: dict[str, Any] = {
-        "name": _unescaped(name.strip()),
-        "value": float(found["value"]),
-        "unit": _unescaped(found["unit"].strip()),
-    }
-    if found["limit"] is not None:
-        made["limit"] = float(found["limit"])
+            f"{text.strip()!r:.60} {err}; write it like force=81.2 N (limit 80)"
+        ) from err
     return made
+
+
+def _measured(text: str) -> tuple[float, str]:
+    """A number and its unit.
+
+    Raises:
+        ValueError: If it is none, or what follows the number is more of it.
+    """
+    found = _MEASURED.fullmatch(text)
+    if found is None:
+        raise ValueError("is no quantity")
+    unit = found["unit"].strip()
+    if _NO_UNIT.search(unit):
+        raise ValueError(
+            f"has {unit!r:.30} where its unit is: a number has a point and no commas or spaces"
+        )
+    return float(found["number"]), _unescaped(unit)
 
 
 def evidence_cell(pieces: list[dict[str, Any]]) -> str:
@@ -204,6 +231,16 @@ def answers_of(cell: str) -> dict[str, str]:
 
 def _escaped(text: str) -> str:
     return re.sub(r"([\\;=(])", r"\\\1", text)
+
+
+def _escaped_unit(unit: str) -> str:
+    text = _escaped(unit)
+    while found := _NO_UNIT.search(text):
+        place = (
+            found.start() if found.start() == 0 or found[0].lower() == "limit" else found.end() - 1
+        )
+        text = f"{text[:place]}\\{text[place:]}"
+    return text
 
 
 def _unescaped(text: str) -> str:

@@ -39,6 +39,10 @@ class LinkLostError(RemotePolicyError):
     """The connection to a remote policy broke."""
 
 
+class NotServedError(LinkLostError, InputError):
+    """Nobody listens any more where a remote policy was, or another policy is served there."""
+
+
 class RemotePolicy:
     """A policy that `robo-eval serve-policy` serves on another machine.
 
@@ -80,7 +84,7 @@ class RemotePolicy:
 
         Raises:
             RemotePolicyError: If the policy does not answer or cannot be reset.
-            InputError: If nobody listens any more, or another policy is served there now.
+            NotServedError: If nobody listens any more, or another policy is served there now.
         """
         self._chunk.clear()
         self.latency = Latency()
@@ -131,10 +135,13 @@ class RemotePolicy:
     def _reopen(self) -> None:
         self._link.close()
         self._at_end.detach()
-        link = self._open()
+        try:
+            link = self._open()
+        except InputError as err:
+            raise NotServedError(str(err)) from err
         if link.digest != self.digest:
             link.close()
-            raise InputError(
+            raise NotServedError(
                 f"{self.url}: another policy is served now: its digest is {link.digest}, and"
                 f" {self.digest} began; serve that one again, or start a new trial"
             )

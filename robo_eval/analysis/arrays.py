@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.core.errors import InputError
+from robo_eval.stats.arrays import floats, integers
 
 FEWEST_SEEDS: Final = 3
 """Shared seeds below which there is no interval."""
@@ -17,15 +18,15 @@ RELIABLE_SEEDS: Final = 8
 
 
 def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Values as an array of floats.
+    """Values as an array of floats, in which NaN is what is missing; see `stats.arrays`.
 
     Raises:
         InputError: If they are not numbers, or rows differ in length.
     """
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as err:
-        raise InputError(f"{name} must hold numbers in rows of equal length: {err}") from err
+        return floats(name, values)
+    except ValueError as err:
+        raise InputError(str(err)) from err
 
 
 def check_shares(name: str, values: NDArray[np.float64]) -> None:
@@ -65,7 +66,10 @@ def episode_seeds(
     """
     if seeds is None:
         return None
-    found = [np.asarray(row, dtype=np.int64) for row in seeds]
+    try:
+        found = [integers("seeds", row) for row in seeds]
+    except ValueError as err:
+        raise InputError(str(err)) from err
     if [row.shape for row in found] != [row.shape for row in rows]:
         raise InputError("seeds must have a seed for each episode")
     return found

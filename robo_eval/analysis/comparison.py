@@ -66,7 +66,10 @@ class Comparison:
 
 
 def compare_trials(
-    trials: Sequence[TrialDirectory], *, config: MetricConfig | None = None
+    trials: Sequence[TrialDirectory],
+    *,
+    config: MetricConfig | None = None,
+    across_versions: bool = False,
 ) -> Comparison:
     """Compare every two policies of some trials, side by side.
 
@@ -76,10 +79,13 @@ def compare_trials(
     Args:
         trials: At least one trial directory.
         config: Settings; those of the first plan if none are given.
+        across_versions: Whether episodes of levels that changed in between are compared all the
+            same, with a warning.
 
     Raises:
         InputError: If a trial is named twice or beside its copy, there is one policy only, or two
-            policies did not meet the same test; the message names every field that differs.
+            policies did not meet the same test; the message names every field that differs, or the
+            levels that changed.
         TrialDirectoryError: If a log cannot be read.
     """
     _check_plans(trials, has_config=config is not None)
@@ -99,6 +105,7 @@ def compare_trials(
     tables = [scored_frame(trial) for trial in trials]
     names = _names(trials, tables)
     _check_rows(tables, names)
+    changed = _changed(trials, tables, across_versions=across_versions)
     planned = {
         (side, own[policy]): count
         for trial, table, own in zip(trials, tables, names, strict=True)
@@ -115,7 +122,7 @@ def compare_trials(
         sides=compare_rows(rows, planned, settings),
         config=settings,
         log_problems={path: problem for path, problem in problems.items() if problem},
-        warnings=_warnings(trials, tables),
+        warnings=(*changed, *_warnings(trials, tables)),
     )
 
 
@@ -212,6 +219,19 @@ def _check_rows(tables: Sequence[pd.DataFrame], names: Sequence[Mapping[str, str
         differing = incompatible_rows(policies[first], policies[other])
         if differing:
             raise _refusal(first, other, differing)
+
+
+def _changed(
+    trials: Sequence[TrialDirectory], tables: Sequence[pd.DataFrame], *, across_versions: bool
+) -> tuple[str, ...]:
+    import pandas as pd
+
+    from robo_eval.metrics.compatible import check_levels
+
+    placed = [
+        table.assign(trial=str(trial.path)) for trial, table in zip(trials, tables, strict=True)
+    ]
+    return check_levels(pd.concat(placed, ignore_index=True), across_versions=across_versions)
 
 
 def _warnings(trials: Sequence[TrialDirectory], tables: Sequence[pd.DataFrame]) -> tuple[str, ...]:

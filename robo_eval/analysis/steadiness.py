@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from robo_eval.analysis.attempts import Attempts, is_missing
 from robo_eval.core.kinds import Side
+from robo_eval.core.names import listing
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedIds
+from robo_eval.metrics.compatible import levels_by_name
 from robo_eval.metrics.deviation import Deviation
 from robo_eval.metrics.initial_state import TOLERANCE, state_difference
 from robo_eval.metrics.tables import Rows, numbered
@@ -92,7 +94,7 @@ def out_of_order(values: NDArray[np.int64]) -> NDArray[np.intp]:
 
 
 def change_deviations(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
-    """Software, robot, operator, calibration and policies that are not the same throughout."""
+    """Software, levels, robot, operator and so on that are not the same throughout."""
     everywhere = np.ones(len(log), dtype=np.bool_)
     yield from _changes(log, "software", "software", everywhere)
     # A row made from what a dead run left does not say who ran it.
@@ -101,10 +103,21 @@ def change_deviations(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
         own = log.on(side.value) & alive
         for name in ("robot", "operator", "calibration"):
             yield from _changes(log, name, name, own, side=side.value)
+        for name in ("engine", "numerics"):
+            said = own & ~is_missing(log.column(name))
+            yield from _changes(log, name, name, said, side=side.value)
     policies = log.column("policy")
     for entry in plan.policies:
         own = np.asarray(policies == entry.name, dtype=np.bool_)
         yield from _changes(log, "policy", "policy_digest", own, text=entry.name)
+    changed = {}
+    for name, rows in levels_by_name(log.table.reset_index(drop=True)).items():
+        said = rows["behaviour"].dropna()
+        if len(set(said)) > 1:
+            changed[name] = said.index[said != said.iloc[0]].to_numpy()
+    if changed:
+        newer = np.concatenate(list(changed.values()))
+        yield log.deviation("level", newer, count=len(changed), text=listing(list(changed)))
 
 
 def _changes(

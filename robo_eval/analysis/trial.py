@@ -223,7 +223,7 @@ def _acc(table: pd.DataFrame, plan: TrialPlan, config: MetricConfig) -> AccTable
     return replace(
         found,
         left_out=(*found.left_out, *other_tasks, *inside),
-        warnings=panel.warnings() if found.n_items else (),
+        warnings=panel.warnings(kept) if found.n_items else (),
         panel_members=members,
     )
 

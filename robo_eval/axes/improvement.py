@@ -107,9 +107,7 @@ def kappa_estimate(
     """
     checks.confidence("level", level)
     checks.number("resamples", checks.count("resamples", resamples), low=1.0)
-    c, r = _spread(
-        np.asarray(capability, dtype=np.float64), np.asarray(resources, dtype=np.float64)
-    )
+    c, r = _spread(checks.numbers("capability", capability), checks.numbers("resources", resources))
     value = formulas.kappa(c, r)["theil_sen"]
     return _estimate(c, r, value, level=level, resamples=resamples, seed=seed)
 

@@ -27,6 +27,10 @@ def rank(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page; STUDY/ranking.html if not given.")
     ] = None,
+    across_versions: Annotated[
+        bool,
+        typer.Option("--across-versions", help="Mix episodes of levels that changed in between."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Rank the policies of trials by AIQ, beside all else they could be ranked by.
@@ -34,8 +38,9 @@ def rank(
     For each side and difficulty: mean performance, APTI, AIQ, capability and normalised generality
     by the reference panel, and coherence over the tests, each with its interval; and where the mean
     ranks otherwise, the tests that are the cause. A page shows them beside all that the study
-    found; STUDY/ranking.json holds the numbers. Exit code 1 if a log is not what was logged, or
-    fewer than 95 % of the episodes of a policy have a score.
+    found; STUDY/ranking.json holds the numbers. Episodes of levels that changed in between
+    are refused with exit code 2. Exit code 1 if a log is not what was logged, or fewer than 95 % of
+    the episodes of a policy have a score.
 
     Example: robo-eval aiq rank runs/study runs/agents
     """
@@ -57,7 +62,10 @@ def rank(
         check_there(folder)
     opened = Study.open(study)
     outcome, rankings = ranked(
-        opened, [TrialDirectory.open(folder) for folder in trials], baseline=baseline
+        opened,
+        [TrialDirectory.open(folder) for folder in trials],
+        baseline=baseline,
+        across_versions=across_versions,
     )
     page = write_page(outcome, out or study / "ranking.html", rankings, suite=opened.suite)
     found = plain(

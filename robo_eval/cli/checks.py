@@ -24,7 +24,7 @@ def check_names(plan: TrialPlan) -> None:
     Raises:
         PlanError: If a name is unknown; the message names the field.
     """
-    from robo_eval.agents import load_policy
+    from robo_eval.agents.confined import digest_of
     from robo_eval.core.names import unknown_name
     from robo_eval_sim.novelty import levels
     from robo_eval_sim.registration import ENVIRONMENTS, VARIED
@@ -51,7 +51,7 @@ def check_names(plan: TrialPlan) -> None:
     for index, policy in enumerate(plan.policies):
         try:
             with contextlib.redirect_stdout(sys.stderr):  # modules may print while they load
-                load_policy(policy.name, policy.factory, policy.kwargs)
+                digest_of(policy, plan.decision_timeout_s)
         except InputError as err:
             raise PlanError(f"policies.{index}.{_field(policy, err)}: {err}") from err
 

@@ -23,14 +23,19 @@ def compare(
     ],
     *,
     config: ConfigOption = None,
+    across_versions: Annotated[
+        bool,
+        typer.Option("--across-versions", help="Mix episodes of levels that changed in between."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Compare the success of every two policies, of one trial or of several.
 
     Several trials must have met the same test, or they are refused with exit code 2, naming the
-    fields that differ. Policies that cannot be told apart share a rank, with the difference that
-    would have been shown. Exit code 1 if a log is not what was logged, or if fewer than 95 % of
-    the episodes of a policy have a score: then no winner is named.
+    fields that differ, or the levels that changed in between. Policies that cannot be told apart
+    share a rank, with the difference that would have been shown. Exit code 1 if a log is not what
+    was logged, or if fewer than 95 % of the episodes of a policy have a score: then no winner is
+    named.
 
     Examples: robo-eval compare runs/demo/sim; robo-eval compare runs/old runs/new
     """
@@ -44,7 +49,9 @@ def compare(
     from robo_eval.log.directory import TrialDirectory
 
     found = compare_trials(
-        [TrialDirectory.open(trial) for trial in trials], config=settings_of(config)
+        [TrialDirectory.open(trial) for trial in trials],
+        config=settings_of(config),
+        across_versions=across_versions,
     )
     if json:
         print_json(found.as_dict())

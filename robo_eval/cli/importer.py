@@ -20,6 +20,10 @@ def root() -> None:
     """Bring in episodes logged elsewhere."""
 
 
+def _note(text: str) -> None:
+    typer.echo(f"robo-eval: {text}", err=True)
+
+
 @app.command("csv")
 def csv(
     table: Annotated[Path, typer.Argument(metavar="FILE", help="CSV file with a header line.")],
@@ -36,7 +40,7 @@ def csv(
     """
     from robo_eval.log.importer import import_csv
 
-    trial = import_csv(table, columns, out)
+    trial = import_csv(table, columns, out, warn=_note)
     rows = len(trial.frame())
     if json:
         print_json({"trial": str(trial.path), "rows": rows})
@@ -81,7 +85,12 @@ def bag(
                 "rows": done.episodes,
                 "bags": done.bags,
                 "recovered": list(done.recovered),
+                "lost": dict(done.lost),
                 "left_out": left_out,
+                "outside": dict(done.outside),
+                "remarks": [
+                    {"episode_id": item.episode_id, "what": item.what} for item in done.remarks
+                ],
             }
         )
         return
@@ -93,11 +102,22 @@ def _say_bags(done: BagImport) -> None:
     bags = f"{done.bags} bag" if done.bags == 1 else f"{done.bags} bags"
     rows = "1 episode" if done.episodes == 1 else f"{done.episodes} episodes"
     say(f"{rows} of {bags} imported into {done.trial.path}")
-    for name in done.recovered:
-        say(f"  {name}: its bag was cut short; what could be read was recovered")
+    for name, lost in done.lost.items():
+        say(f"  {name}: its bag was cut short; {lost}")
     by_reason: dict[tuple[str, str], list[str]] = {}
     for item in done.left_out:
         by_reason.setdefault((item.measure, item.reason), []).append(item.episode_id)
     for (measure, reason), names in by_reason.items():
-        which = names[0] if len(names) == 1 else f"{len(names)} episodes, such as {names[0]}"
-        say(f"  {measure} is left out of {which}: {reason}")
+        say(f"  {measure} is left out of {_which(names)}: {reason}")
+    by_remark: dict[str, list[str]] = {}
+    for remark in done.remarks:
+        by_remark.setdefault(remark.what, []).append(remark.episode_id)
+    for what, names in by_remark.items():
+        say(f"  {_which(names)}: {what}")
+    for topic, count in done.outside.items():
+        messages = "1 message" if count == 1 else f"{count} messages"
+        say(f"  {topic}: {messages} in no episode")
+
+
+def _which(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{len(names)} episodes, such as {names[0]}"

@@ -140,7 +140,7 @@ def attach(
 ) -> None:
     """Name further evidence; the SHA-256 of each file goes into the record.
 
-    Evidence lies below the folder of the log, so that both can be copied together.
+    Evidence lies in incidents/ beside the log, so that both can be copied together.
 
     Example: robo-eval incidents attach lab/2 photo.jpg --copy
     """

@@ -73,7 +73,7 @@ def _check_file(log: Path | None, file: Path, *, copy: bool) -> None:
     if not (file.is_file() or file.is_dir()):
         # Reading a device or a pipe may never end.
         raise InputError(f"{file}: is neither a file nor a folder")
-    place, folder = file.resolve(), _folder_of(log)
+    place, folder = file.resolve(), _root_of(log)
     if log is not None and place in _own_files(log):
         # Reading the file of an open database also takes its locks away.
         raise InputError(f"{file}: is the log itself; evidence is another file")
@@ -90,6 +90,13 @@ def _folder_of(log: Path | None) -> Path:
     return (Path() if log is None else log.parent).resolve()
 
 
+def _root_of(log: Path | None) -> Path:
+    """What evidence lies below: what else is beside a log, such as keys, is not for its readers."""
+    from robo_eval_incidents.log import EVIDENCE
+
+    return _folder_of(log) if log is None else _folder_of(log) / EVIDENCE
+
+
 def _own_files(log: Path) -> set[Path]:
     """The file of a log, and those that SQLite keeps beside it."""
     file = log.resolve()
@@ -99,14 +106,12 @@ def _own_files(log: Path) -> set[Path]:
 def _piece(log: Path | None, file: Path, on_failure: ExitStack, *, copy: bool) -> dict[str, Any]:
     from robo_eval.core.canonical import file_digest
     from robo_eval.log.files import explained
-    from robo_eval_incidents.log import EVIDENCE
 
     _check_file(log, file, copy=copy)
     place, folder = file.resolve(), _folder_of(log)
     with explained(file, "cannot be read"):
         digest = None if place.is_dir() else file_digest(place)
-    goes_along = place.is_relative_to(folder / EVIDENCE)
-    if digest is not None and log is not None and copy and not goes_along:
+    if digest is not None and not place.is_relative_to(_root_of(log)):
         place = _copied(place, folder, digest, on_failure)
     uri = place.relative_to(folder).as_posix()
     return {"uri": uri, "sha256": digest} if digest else {"uri": uri}

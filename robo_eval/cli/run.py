@@ -56,7 +56,8 @@ def run(
     """Lock a plan in a new trial directory, play it, and write the report.
 
     Everything is checked before the first tick. Exit code 1 if fewer than 95 % of the episodes
-    have a score, 3 if interrupted; `resume` goes on after that. A physical side (twin or real)
+    have a score, 3 if interrupted; `resume` goes on after that. Ctrl-C lets simulated episodes
+    under way end, a second one does not; a robot it stops at once. A physical side (twin or real)
     is played through ROS 2; each of its episodes gets a simulated partner that starts from the
     same state, at once with `--sides sim,twin`, or later by `robo-eval partner`.
 
@@ -106,6 +107,8 @@ def resume(
     json: JsonOption = False,
 ) -> None:
     """Play what is still missing in a trial directory, on every side of its plan.
+
+    Simulated episodes whose trace is missing or damaged are played again for it.
 
     Example: robo-eval resume runs/first
     """
@@ -338,7 +341,12 @@ def _play_simulated(trial: TrialDirectory, jobs: int | None, *, quiet: bool) -> 
     jobs = jobs or default_jobs()
     label = _partner_label(trial) if set(trial.plan.sides) - {Side.SIM} else None
     with episode_progress(trial.path.name, quiet=quiet, label=label) as on_progress:
-        result = run_simulated(trial, jobs=jobs, on_progress=on_progress)
+        result = run_simulated(
+            trial,
+            jobs=jobs,
+            on_progress=on_progress,
+            say=lambda line: typer.echo(line, err=True),
+        )
     return Played(
         planned=result.planned,
         unscored=result.unscored,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, EndReason, FaultBy, Side
@@ -145,6 +145,20 @@ class Episode:
 def is_below(uri: str) -> bool:
     """Whether a relative path can only lead to what lies below a folder."""
     return not (uri.startswith("/") or "\0" in uri or ".." in uri.split("/"))
+
+
+QUALITY_DECIMALS: Final = 9
+"""Decimals quality is rounded to.
+
+Adding n rewards of one sign in floating point errs by less than n / 2**53 of the sum, so the
+ninth decimal is safe from rounding noise up to four million ticks, and 200 times 1/200, which
+adds up to 1.0000000000000007, is exactly 1.0. No measurement resolves a billionth of its range.
+"""
+
+
+def is_good_enough(quality: float, success_quality: float) -> bool:
+    """Whether a quality reaches the threshold, rounding noise apart."""
+    return quality >= success_quality - 10.0**-QUALITY_DECIMALS
 
 
 COLUMNS: tuple[str, ...] = tuple(column.name for column in fields(Episode))

@@ -45,8 +45,9 @@ class EndReason(StrEnum):
     """Why an episode ended.
 
     `fault` is an error of policy, simulator or robot inside the episode, `lost` an episode whose
-    process died, `void` an attempt a person declared invalid, `no_verdict` one that was played to
-    its end where a person was to judge it and did not. None of the four is scored.
+    process died, `void` an attempt a person declared invalid, `no_verdict` one that has no
+    score: a person was to judge it and did not, or an imported table says none. None of the four
+    is scored.
     """
 
     SUCCESS = "success"

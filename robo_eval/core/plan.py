@@ -251,6 +251,9 @@ class TrialPlan(Section):
     """Which episodes leave a trace: the first of each cell, those and every failure, ..."""
     retries: Annotated[Count, Field(ge=0, le=10)] = 0
     """How often an attempt that was lost or ended by a fault is tried again."""
+    decision_timeout_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 60.0
+    """How long a policy may take for one action or one reset, seconds; then its process is ended
+    and its episode is a fault by the policy."""
     injections: tuple[Injection, ...] = ()
     """Disturbances provoked on a twin."""
     void_reasons: tuple[str, ...] = DEFAULT_VOID_REASONS

@@ -29,3 +29,11 @@ class Policy(Protocol):
 def aside() -> contextlib.redirect_stdout[Any]:
     """What a policy prints goes to standard error: our output may be one JSON document."""
     return contextlib.redirect_stdout(sys.stderr)
+
+
+def is_action(space: Any, action: Any) -> bool:  # noqa: ANN401 - any Gymnasium space and action
+    """Whether an action is one of a space; what the space cannot even look at is none."""
+    try:
+        return bool(space.contains(action))
+    except Exception:  # noqa: BLE001 - nothing of a kind the space expects
+        return False

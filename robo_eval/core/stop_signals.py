@@ -11,9 +11,15 @@ from types import FrameType
 
 @dataclass(slots=True)
 class StopFlag:
-    """Which signal asked; None if none did."""
+    """Which signal asked; None if none did.
+
+    Attributes:
+        signal_name: The newest signal.
+        is_now: Whether nothing is to be finished first: any signal but a first Ctrl-C means that.
+    """
 
     signal_name: str | None = None
+    is_now: bool = False
 
 
 @contextmanager
@@ -22,6 +28,7 @@ def stop_signals() -> Iterator[StopFlag]:
     flag = StopFlag()
 
     def set_flag(number: int, _frame: FrameType | None) -> None:
+        flag.is_now = flag.signal_name is not None or number != signal.SIGINT
         flag.signal_name = signal.Signals(number).name
 
     previous = {}

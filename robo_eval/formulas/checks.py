@@ -41,8 +41,10 @@ def number(
         robo_eval.core.errors.InputError: ar_real is 1.2; it must be a number from 0 to 1
     """
     wanted = _wanted(low, high)
+    if np.ma.is_masked(value):
+        raise InputError(f"{name} is masked; it must be {wanted}")
     # float("0.5") would work, and hide that a column was read as text.
-    if isinstance(value, str | bytes) or not is_single(value):
+    if isinstance(value, str | bytes | np.complexfloating) or not is_single(value):
         raise InputError(f"{name} is {value!r:.60}; it must be {wanted}")
     try:
         x = float(value)  # type: ignore[arg-type]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
@@ -15,6 +19,8 @@ DATA: Final = "data"
 """The field of the messages of std_msgs, which is meant where none is named."""
 _FIELD: Final = re.compile(r"(?P<topic>/?[\w~/{}]+)(?P<path>(\.\w+|\[\d+\])*)", re.ASCII)
 _STEP: Final = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]", re.ASCII)
+WIDE_TEXT: Final = "robo_eval/msg/WideText"
+"""The type that stands for `wstring`: a sequence `data` of code units."""
 # Kinds of fields in the type descriptions of the rosbags library.
 _BASE, _NAME, _ARRAY, _SEQUENCE = 1, 2, 3, 4
 
@@ -49,9 +55,12 @@ class FieldPath:
             elif isinstance(step, int):
                 found = found[step] if hasattr(found, "__len__") and step < len(found) else None
             else:
-                found = getattr(found, step, None)
+                # The library calls a field `from_` that Python could not call `from`.
+                found = getattr(found, f"{step}_" if iskeyword(step) else step, None)
             if found is None:
                 return None
+            if getattr(found, "__msgtype__", "") == WIDE_TEXT:
+                found = _from_wide(found.data)
         return found
 
 
@@ -131,7 +140,7 @@ def _below(
 
 
 def _is_text(kind: tuple[int, Any]) -> bool:
-    return int(kind[0]) == _BASE and _base_name(kind) in ("string", "wstring")
+    return (int(kind[0]) == _BASE and _base_name(kind) == "string") or kind[1] == WIDE_TEXT
 
 
 def _base_name(kind: tuple[int, Any]) -> str:
@@ -143,11 +152,20 @@ def _type_text(kind: tuple[int, Any]) -> str:
     tag = int(kind[0])
     if tag in (_ARRAY, _SEQUENCE):
         return f"{_type_text(kind[1][0])}[]"
-    return str(kind[1]) if tag == _NAME else _base_name(kind)
+    if tag == _NAME:
+        return "wstring" if kind[1] == WIDE_TEXT else str(kind[1])
+    return _base_name(kind)
 
 
 def _step_text(step: str | int) -> str:
     return f"[{step}]" if isinstance(step, int) else f".{step}"
+
+
+def _from_wide(units: NDArray[np.unsignedinteger]) -> str:
+    if units.dtype.itemsize == 1:
+        return units.tobytes().decode("utf-16-le", errors="replace")
+    text = "".join(map(chr, units.tolist())).rstrip("\0")
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", errors="replace")
 
 
 def _from_json(text: str) -> Any:  # noqa: ANN401 - any JSON

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,11 +15,12 @@ from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.bag_find import Bag, find_bags
-from robo_eval.log.bag_map import TopicMap, read_topic_map
-from robo_eval.log.bag_open import OpenBag, check_library, opened
-from robo_eval.log.bag_read import BagContent, Window
+from robo_eval.log.bag_map import TopicMap, parts_of_id, read_topic_map
+from robo_eval.log.bag_open import SLACK_NS, OpenBag, check_library, opened
+from robo_eval.log.bag_read import BagContent
 from robo_eval.log.bag_signals import ControlSignals
 from robo_eval.log.bag_trace import copy_part
+from robo_eval.log.bag_window import Window
 from robo_eval.log.column_map import Source
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
@@ -42,17 +44,30 @@ _OURS: Final = "topic map"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A control measure that an episode has not.
+    """A control measure that an episode has not, or messages that its measures go without.
 
     Attributes:
         episode_id: Which episode.
-        measure: Which measure.
+        measure: Which measure, or which messages.
         reason: Why.
     """
 
     episode_id: str
     measure: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What is to be said about an episode whose row does not show it.
+
+    Attributes:
+        episode_id: Which episode.
+        what: What.
+    """
+
+    episode_id: str
+    what: str
 
 
 Measure = Callable[[ControlSignals], tuple[Mapping[str, float], Mapping[str, str]]]
@@ -68,14 +83,20 @@ class BagImport:
         bags: How many bags were read.
         episodes: How many episodes they hold.
         recovered: Ids of the episodes of bags that were cut short.
+        lost: What is missing of these bags, by id of the episode.
         left_out: Control measures that episodes have not.
+        outside: By topic, how many messages of columns, stops and signals belong to none.
+        remarks: What else is to be said about episodes.
     """
 
     trial: TrialDirectory
     bags: int
     episodes: int
     recovered: tuple[str, ...] = ()
+    lost: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    outside: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
 
 
 def import_bags(
@@ -117,7 +138,7 @@ def import_bags(
             prefix=f".{folder.name}.", suffix=PART_SUFFIX, dir=base
         )
     with holder as name:
-        reader = _Reader(mapping, digest(digests), Path(name), measure)
+        reader = _Reader(mapping, digest(digests), Path(name), measure, _names(found))
         for bag in found:
             reader.read(bag)
         plan = plan_of_import(
@@ -132,27 +153,35 @@ def import_bags(
         trial=trial,
         bags=len(found),
         episodes=len(reader.rows),
-        recovered=tuple(reader.recovered),
+        recovered=tuple(reader.lost),
+        lost=reader.lost,
         left_out=tuple(reader.left_out),
+        outside=dict(sorted(reader.outside.items())),
+        remarks=tuple(reader.remarks),
     )
 
 
 def _digests(bags: Sequence[Bag]) -> list[dict[str, str]]:
-    """The SHA-256 of each file of each bag; two bags must not be the same."""
+    """The SHA-256 of each file of each bag."""
     digests: list[dict[str, str]] = []
-    seen: dict[tuple[str, ...], Bag] = {}
     for bag in bags:
         with explained(bag.path, "cannot be read"):
-            found = {path.name: file_digest(path) for path in bag.files}
-        key = tuple(sorted(found[path.name] for path in bag.storage))
-        if key and key in seen:
-            raise InputError(
-                f"{bag.path}: holds the same bytes as {seen[key].path}; an episode is imported"
-                " once: leave one out"
-            )
-        seen[key] = bag
-        digests.append(found)
+            digests.append({path.name: file_digest(path) for path in bag.files})
     return digests
+
+
+def _names(bags: Sequence[Bag]) -> dict[Path, str]:
+    """What the episode of each bag is called: as the bag, with folders above it where two are."""
+    parts = {bag.path: [*bag.path.absolute().parent.parts[1:], bag.name] for bag in bags}
+    names = {bag.path: bag.name for bag in bags}
+    for depth in range(2, max(map(len, parts.values())) + 1):
+        counts = Counter(names.values())
+        if len(counts) == len(names):
+            break
+        for path, name in names.items():
+            if counts[name] > 1:
+                names[path] = "-".join(parts[path][-depth:])
+    return names
 
 
 @dataclass(slots=True)
@@ -167,14 +196,24 @@ class _Reader:
     """Turns bags into rows, and puts their traces ready."""
 
     def __init__(
-        self, mapping: TopicMap, sha256: str, scratch: Path, measure: Measure | None
+        self,
+        mapping: TopicMap,
+        sha256: str,
+        scratch: Path,
+        measure: Measure | None,
+        names: Mapping[Path, str],
     ) -> None:
         self.rows: list[ImportedRow] = []
-        self.recovered: list[str] = []
+        self.lost: dict[str, str] = {}
         self.left_out: list[LeftOut] = []
+        self.outside: Counter[str] = Counter()
+        self.remarks: list[Remark] = []
         self._map = mapping
         self._measure = measure
         self._scratch = scratch
+        self._names = names
+        self._seen: dict[str, Path] = {}
+        self._ends: dict[Path, int] = {}
         self._traces: list[Path] = []
         self._maker = RowMaker(
             sha256=sha256,
@@ -190,8 +229,15 @@ class _Reader:
             place = self._scratch / f"{len(self._traces)}-recovered"
             place.mkdir()
         with opened(bag, place) as messages:
+            first = self._seen.setdefault(messages.fingerprint, bag.path)
+            if first is not bag.path:
+                raise InputError(
+                    f"{bag.path}: holds the same messages as {first}; an episode is imported once:"
+                    " leave one out"
+                )
+            self._check_begins(messages)
             content = BagContent(messages, self._map)
-            for window in content.windows():
+            for window in content.windows:
                 try:
                     self._episode(content, window)
                 except InputError as err:
@@ -200,8 +246,20 @@ class _Reader:
                     if text == str(err):
                         raise
                     raise InputError(text) from err
+            self.outside.update(content.outside())
         with explained(bag.path, "cannot be read"):
             shutil.rmtree(place)
+
+    def _check_begins(self, messages: OpenBag) -> None:
+        """Refuse a bag that goes on where the one that is numbered before it ends."""
+        bag = messages.bag
+        self._ends[bag.path] = messages.end_ns
+        end = self._ends.get(bag.before) if bag.before is not None else None
+        if end is not None and abs(messages.start_ns - end) <= SLACK_NS:
+            raise InputError(
+                f"{bag.path}: begins where {bag.before} ends, and is numbered after it; number the"
+                " files of one recording from 0 on, or put each recording into a folder of its own"
+            )
 
     def _episode(self, content: BagContent, window: Window) -> None:
         bag = content.bag
@@ -217,19 +275,36 @@ class _Reader:
             if values.get(name) is None:
                 raise InputError(f"{where}: {name} is missing; add it to the constants of the map")
         if values.get("episode_id") is None:
-            number = f"-{window.number:03d}" if window.number else ""
-            values["episode_id"] = f"{bag.bag.name}{number}"
+            values["episode_id"] = self._id(where, bag.bag, window, values)
+            taken.sources["episode_id"] = "id"
         _check_id(where, values["episode_id"])
         stopped = self._stopped(where, content, window)
         if bag.is_recovered:
             values["recovered"] = True
-            _add_lost(values, stopped)
+            if content.may_be_cut(window):
+                _add_lost(values, stopped)
         self._add_computed(where, content, window, values)
         row = self._maker.row(where, values, taken.sources, stopped=stopped)
         self.rows.append(row)
         if bag.is_recovered:
-            self.recovered.append(values["episode_id"])
+            self.lost[values["episode_id"]] = bag.lost
+        self.remarks += [
+            Remark(episode_id=values["episode_id"], what=what)
+            for what in content.remarks[window.number]
+        ]
         self._add_trace(bag, window, values)
+
+    def _id(self, where: str, bag: Bag, window: Window, values: Mapping[str, Any]) -> str:
+        template = self._map.id
+        if template is None:
+            name = self._names[bag.path]
+        else:
+            known = {"bag": bag.name, "folder": bag.path.absolute().parent.name, **values}
+            for part in parts_of_id(template):
+                if known.get(part) is None:
+                    raise InputError(f"{where}: {part} is missing, which id of the topic map needs")
+            name = template.format_map(known)
+        return f"{name}-{window.number:03d}" if window.number else name
 
     # Values ------------------------------------------------------------------------------------
 
@@ -262,12 +337,12 @@ class _Reader:
         for ours, column in self._map.columns.items():
             place = f"{where}: {column.field.text} (columns.{ours} of the topic map)"
             taken.sources[ours.partition(".")[0]] = column.field.text
-            is_recovered = content.bag.is_recovered
-            if is_recovered and ours in SCORES:
+            may_be_cut = content.may_be_cut(window)
+            if may_be_cut and ours in SCORES:
                 # Silence is a default in a whole recording; of this one the end is missing.
                 column = replace(column, default=None)
-            text = content.text(place, column, window)
-            if text is None and is_recovered:
+            text = content.text(ours, place, column, window)
+            if text is None and may_be_cut:
                 continue
             if text is None:
                 raise InputError(
@@ -299,11 +374,12 @@ class _Reader:
             values["exposure_s"] = content.motion_s(place, window)
         if self._measure is None:
             return
-        measured, left_out = self._measure(content.signals(window))
+        signals = content.signals(window)
+        measured, left_out = self._measure(signals)
         values["control_quality"] = {**measured, **values.get("control_quality", {})}
         self.left_out += [
             LeftOut(episode_id=values["episode_id"], measure=name, reason=reason)
-            for name, reason in left_out.items()
+            for name, reason in {**left_out, **signals.skipped}.items()
         ]
 
     # Traces ------------------------------------------------------------------------------------
@@ -338,5 +414,6 @@ def _add_lost(values: dict[str, Any], stopped: EndReason | None) -> None:
 def _check_id(where: str, name: str) -> None:
     if name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > 200:
         raise InputError(
-            f"{where}: {name!r:.80} cannot name a folder of traces; map episode_id to another name"
+            f"{where}: {name!r:.80} cannot name a folder of traces; change id, or the column"
+            " episode_id, of the topic map"
         )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import yaml
 
 from robo_eval.core import door
+from robo_eval.core.errors import InputError, PlanError
+from robo_eval.log.files import explained
 
 METADATA_FILE: Final = "metadata.yaml"
+_ANEW: Final = "write it anew with ros2 bag reindex, or move it away"
 QOS_KEY: Final = "offered_qos_profiles"
 """Key of a channel's metadata: how its publishers offered it, as YAML."""
 HASH_KEY: Final = "topic_type_hash"
@@ -102,17 +106,64 @@ def metadata_yaml(
     return yaml.dump({_ROOT: content}, Dumper=_Plain, sort_keys=False).encode()
 
 
-def described(path: Path) -> tuple[list[str], int] | None:
-    """The files and the number of messages that a bag's metadata speaks of.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """What a bag's metadata says of it.
+
+    Attributes:
+        files: Names of its files.
+        types: Type of the messages of each topic.
+        counts: Number of messages by topic; of all under the empty name.
+    """
+
+    files: tuple[str, ...]
+    types: Mapping[str, str]
+    counts: Mapping[str, int]
+
+
+def described(path: Path) -> Described | None:
+    """What a bag's metadata says of it, in any version of the file.
 
     Returns:
-        None if there is no such file, or it says something else.
+        None if there is no such file, or it is about something else.
+
+    Raises:
+        InputError: If it is damaged.
+        TrialDirectoryError: If it cannot be read.
     """
     try:
-        content = door.yaml_of(door.written(path).decode(), path)[_ROOT]
-        return [str(name) for name in content["relative_file_paths"]], int(content["message_count"])
-    except (OSError, KeyError, TypeError, ValueError):
-        return None
+        with explained(path, "cannot be read"):
+            if not path.is_file():
+                return None
+            data = door.written(path)
+        content = door.yaml_of(data.decode(), path)
+        if not isinstance(content, dict) or _ROOT not in content:
+            return None
+        return _described(content[_ROOT])
+    except PlanError as err:
+        raise InputError(f"{err}; {_ANEW}") from err
+    except (LookupError, TypeError, AttributeError, ValueError) as err:
+        raise InputError(
+            f"{path}: cannot be read: it lacks what names a bag's files; {_ANEW}"
+        ) from err
+
+
+def _described(content: Any) -> Described:  # noqa: ANN401 - whatever was written
+    if not isinstance(content, dict):
+        raise TypeError
+    types: dict[str, str] = {}
+    counts = Counter({"": int(content.get("message_count", 0))})
+    for entry in content.get("topics_with_message_count") or ():
+        # The first version had another name for it.
+        topic = entry.get("topic_metadata") or entry["topic_and_type"]
+        types[str(topic["name"])] = str(topic["type"])
+        counts[str(topic["name"])] += int(entry["message_count"])
+    return Described(
+        # Until version 3 with the folder before it.
+        files=tuple(PurePath(name).name for name in content["relative_file_paths"] or ()),
+        types=types,
+        counts=counts,
+    )
 
 
 class _Plain(yaml.SafeDumper):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.log.bag_field import FieldPath, Message, check_field
+from robo_eval.log.bag_field import DATA, FieldPath, Message, check_field
 from robo_eval.log.bag_map import NUMERIC_TAKES, FieldSource, TopicMap
+from robo_eval.log.bag_motion import MotionReader
 from robo_eval.log.bag_open import OpenBag
 from robo_eval.log.bag_signals import (
     ControlSignals,
@@ -21,11 +24,22 @@ from robo_eval.log.bag_signals import (
     SignalReader,
     command_reader,
     force_reader,
+    is_whole_turn,
     joint_reader,
+    whole,
 )
+from robo_eval.log.bag_value import finite_of, spelled, truth_of
+from robo_eval.log.bag_window import Window, cut
+from robo_eval.log.column_map import number_of
 
 _NS: Final = 1e-9
-_NO_POSITIONS: Final = "holds NaN or infinity"
+_CLOCK_WITHIN_S: Final = 1.0
+"""A simulator's time that begins at 0 reaches the next message within this, seconds."""
+_EMPTY: Final = "std_msgs/msg/Empty"
+_EVENT: Final = "event"
+"""What a message without content says."""
+_LISTED: Final = 10
+"""A field that says more values than these has no words for truths."""
 
 
 @dataclass(slots=True)
@@ -40,25 +54,14 @@ class Series:
     stamps: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
 
-    def within(self, first_ns: int, last_ns: int) -> list[Any]:
-        """The values that were received between two times."""
-        low, high = bisect_left(self.stamps, first_ns), bisect_right(self.stamps, last_ns)
-        return self.values[low:high]
+    def within(self, first_ns: int, last_ns: int) -> range:
+        """Which of them were received between two times."""
+        return range(bisect_left(self.stamps, first_ns), bisect_right(self.stamps, last_ns))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """The part of a bag that is one episode.
-
-    Attributes:
-        number: 1, 2, ... in its bag; 0 if it is the whole bag.
-        first_ns: When it begins.
-        last_ns: When it ends.
-    """
-
-    number: int
-    first_ns: int
-    last_ns: int
+    def before(self, first_ns: int) -> range:
+        """Which was the last that was received before a time, if there is one."""
+        end = bisect_left(self.stamps, first_ns)
+        return range(max(0, end - 1), end)
 
 
 class BagContent:
@@ -78,11 +81,17 @@ class BagContent:
         self._map = mapping
         self._where = str(bag.bag.path)
         self._series: dict[FieldPath, Series] = {}
-        self._joint_names = list(mapping.signals.joints)
+        self._stamps: dict[str, list[int]] = defaultdict(list)
+        self._float32: set[FieldPath] = set()
+        self._events: set[FieldPath] = set()
         self._absent: set[str] = set()
+        self._motion: MotionReader | None = None
+        self._start_ns, self._unclocked = _start_of(bag)
         self._check_fields()
         self._readers = self._signal_readers()
         self._read()
+        self.windows: Final = self._cut()
+        self.remarks: Final = {window.number: [*window.remarks] for window in self.windows}
 
     # Reading -----------------------------------------------------------------------------------
 
@@ -97,116 +106,200 @@ class BagContent:
                     continue
                 problem = unknown_name("topic", path.topic, sorted(topics))
                 remedy = (
-                    "" if place in signals or place in ("exposure", "episodes")
+                    "" if place in signals or place.partition(".")[0] in ("exposure", "episodes")
                     else "; give it a default if it may be absent"
                 )  # fmt: skip
                 raise InputError(f"{self._where}: {problem} ({place} of the topic map){remedy}")
             where = f"{self._where}: {place} of the topic map"
+            try:
+                known = self.bag.definitions_of(path.topic)
+            except InputError as err:
+                raise InputError(f"{where}: {err}") from err
             kind = topics[path.topic]
-            if kind not in self.bag.definitions:
-                raise InputError(
-                    f"{where}: the bag carries no definition of {kind}; convert it to MCAP with"
-                    " ros2 bag convert where that type is installed"
-                )
-            if place not in signals:
-                check_field(where, path, kind, self.bag.definitions)
+            if place == "exposure" and self._map.exposure and self._map.exposure.above:
+                self._motion = MotionReader(where, self._map.exposure, kind, known)
+            elif place not in signals:
+                if kind == _EMPTY and path.steps == (DATA,):
+                    self._events.add(path)
+                elif check_field(where, path, kind, known) == "float32":
+                    self._float32.add(path)
                 self._series[path] = Series()
 
     def _signal_readers(self) -> dict[str, SignalReader]:
-        signals, types, known = self._map.signals, self.bag.topics, self.bag.definitions
+        signals, types, known_of = self._map.signals, self.bag.topics, self.bag.definitions_of
         readers: dict[str, SignalReader] = {}
-        where, order = self._where, self._joint_names
+        where = self._where
         if signals.joint_state is not None and signals.joint_state.topic in types:
             kind = types[signals.joint_state.topic]
-            readers["joints"] = joint_reader(where, signals, kind, order)
+            readers["joints"] = joint_reader(where, signals, kind)
         if signals.command is not None and signals.command.topic in types:
             kind = types[signals.command.topic]
-            readers["command"] = command_reader(where, signals, kind, known, order)
+            known = known_of(signals.command.topic)
+            readers["command"] = command_reader(where, signals, kind, known)
         if signals.wrench is not None and signals.wrench.topic in types:
             kind = types[signals.wrench.topic]
-            readers["force"] = force_reader(where, signals, kind, known)
+            readers["force"] = force_reader(where, signals, kind, known_of(signals.wrench.topic))
         return readers
 
     def _read(self) -> None:
         by_topic: dict[str, list[tuple[FieldPath, Series]]] = {}
         for path, series in self._series.items():
             by_topic.setdefault(path.topic, []).append((path, series))
-        takers: dict[str, list[SignalReader]] = {}
-        for reader in self._readers.values():
+        takers: dict[str, list[SignalReader | MotionReader]] = {}
+        readers: list[SignalReader | MotionReader] = [*self._readers.values()]
+        if self._motion is not None:
+            readers.append(self._motion)
+        for reader in readers:
             takers.setdefault(reader.topic, []).append(reader)
         for topic, stamp, message in self.bag.messages({*by_topic, *takers}):
             for path, series in by_topic.get(topic, ()):
                 self._take(path, series, stamp, message)
             for taker in takers.get(topic, ()):
                 taker.take(stamp, message)
-        for reader in self._readers.values():
+            if topic in takers:
+                self._stamps[topic].append(stamp)
+        for reader in readers:
             reader.check()
 
-    @staticmethod
-    def _take(path: FieldPath, series: Series, stamp: int, message: Message) -> None:
-        value = path.value(message)
+    def _take(self, path: FieldPath, series: Series, stamp: int, message: Message) -> None:
+        value = _EVENT if path in self._events else path.value(message)
         # A text may hold JSON about something else.
         if value is not None:
             series.stamps.append(stamp)
-            series.values.append(value)
+            # Outside arrays the library gives a float32 as a float, with digits it never had.
+            series.values.append(np.float32(value) if path in self._float32 else value)
 
     # Episodes ----------------------------------------------------------------------------------
 
-    def windows(self) -> list[Window]:
-        """The episodes of the bag.
-
-        Raises:
-            InputError: If the bag is to be cut and no message begins an episode.
-        """
+    def _cut(self) -> list[Window]:
+        first, last = self._start_ns, self.bag.end_ns
         markers = self._map.episodes
         if markers is None:
-            return [Window(number=0, first_ns=self.bag.start_ns, last_ns=self.bag.end_ns)]
-        series = self._series.get(markers.field, Series())
-        cuts: list[tuple[int, int]] = []
-        begun: int | None = None
-        for stamp, value in zip(series.stamps, series.values, strict=True):
-            word = text_of(f"{self._where}: {markers.field.text}", value)
-            if word in markers.start:
-                if begun is not None:
-                    cuts.append((begun, stamp - 1))
-                begun = stamp
-            elif word in markers.end and begun is not None:
-                cuts.append((begun, stamp))
-                begun = None
-        if begun is not None:
-            cuts.append((begun, self.bag.end_ns))
-        if not cuts:
-            found = sorted({text_of("", value) for value in series.values})[:5]
-            says, wants = (", ".join(map(repr, w)) for w in (found, sorted(markers.start)))
-            raise InputError(
-                f"{self._where}: topic {markers.field.topic} (episodes of the topic map) has no"
-                f" message that begins an episode; it says {says or 'nothing'}, the map {wants};"
-                " correct episodes, or leave the bag out"
-            )
-        return [
-            Window(number=number, first_ns=first, last_ns=last)
-            for number, (first, last) in enumerate(cuts, start=1)
+            return [Window(number=0, first_ns=first, last_ns=last, until_ns=last)]
+        if markers.field in self._events and markers.each is None:
+            markers = replace(markers, each="message")
+        # Of an end and a start at one time, the end is first.
+        said = [
+            (stamp, path, value)
+            for path in dict.fromkeys((markers.end_field or markers.field, markers.field))
+            for series in [self._series.get(path, Series())]
+            for stamp, value in zip(series.stamps, series.values, strict=True)
         ]
+        return cut(self._where, markers, sorted(said, key=itemgetter(0)), last)
 
-    def text(self, place: str, column: FieldSource, window: Window) -> str | None:
+    def may_be_cut(self, window: Window) -> bool:
+        """Whether the end of an episode may be in the part of the bag that was lost."""
+        return self.bag.is_recovered and window.until_ns >= self.bag.end_ns
+
+    def outside(self) -> dict[str, int]:
+        """By topic, how many messages of columns, stops and signals belong to no episode."""
+        said: dict[str, Counter[int]] = defaultdict(Counter)
+        used: dict[str, Counter[int]] = defaultdict(Counter)
+        for source in (*self._map.columns.values(), *self._map.stops.values()):
+            stamps = self._series.get(source.field, Series()).stamps
+            places = {at for window in self.windows for at in self._said(source, window)}
+            # Fields of one topic are of the same messages, below a JSON text also of others.
+            said[source.field.topic] |= Counter(stamps)
+            used[source.field.topic] |= Counter(stamps[at] for at in places)
+        for topic, stamps in self._stamps.items():
+            said[topic] |= Counter(stamps)
+            for window in self.windows:
+                low = bisect_left(stamps, window.first_ns)
+                used[topic] |= Counter(stamps[low : bisect_right(stamps, window.last_ns)])
+        left = {topic: (stamps - used[topic]).total() for topic, stamps in said.items()}
+        return {topic: count for topic, count in left.items() if count}
+
+    def _said(self, source: FieldSource, window: Window) -> list[int]:
+        """Which values of a field count in an episode, in the order of time."""
+        series = self._series.get(source.field, Series())
+        inside = series.within(window.first_ns, window.last_ns)
+        if source.holds and source.take not in (*NUMERIC_TAKES, "count"):
+            return [*series.before(window.first_ns), *inside]
+        markers = self._map.episodes
+        is_marker = markers is not None and source.field in (markers.field, markers.end_field)
+        is_sure = markers is not None and markers.label_within_s is not None
+        limit = {"silent": 0, "unless_repeated": len(inside) if is_sure else 1}
+        if source.late == "never" or is_marker or len(inside) > limit.get(source.late, len(inside)):
+            return [*inside]
+        late = series.within(window.last_ns + 1, window.until_ns)
+        return [*inside, *(at for at in late if not self._is_missing(series.values[at]))]
+
+    def _is_missing(self, value: object) -> bool:
+        return spelled(self._where, value, self._map.missing) in self._map.missing
+
+    def text(self, ours: str, place: str, column: FieldSource, window: Window) -> str | None:
         """What a field comes to in an episode, as the text of a cell; None if it is silent.
 
         Raises:
             InputError: If it holds something that its column cannot take.
         """
-        series = self._series.get(column.field, Series())
-        values = series.within(window.first_ns, window.last_ns)
         if column.field.topic in self._absent:
             return column.default
+        said = self._said(column, window)
         if column.take == "count":
-            return str(len(values))
+            return str(len(said))
         if column.take == "rises":
-            return str(_rises(place, values))
-        if not values:
+            return str(_rises(self._truths(place, column, window, said)))
+        if not said:
             return column.default
-        if column.take in ("last", "first"):
-            return text_of(place, values[-1 if column.take == "last" else 0])
-        return repr(_reduced(place, column.take, values))
+        if column.take in NUMERIC_TAKES:
+            values = self._series[column.field].values
+            return repr(_reduced(column.take, [finite_of(place, values[at]) for at in said]))
+        if column.late in ("always", "unless_repeated"):
+            self._check_late(place, column, window, said)
+        text = self._chosen(place, column, said)
+        if column.is_truth and column.take == "last" and text == "false":
+            self._remark_fall(ours, column, window, said)
+        return text
+
+    def _chosen(self, place: str, column: FieldSource, said: Sequence[int]) -> str:
+        """The text of the first or last value, or whether any or all are true."""
+        values, missing = self._series[column.field].values, self._map.missing
+        chosen = {"first": said[:1], "last": said[-1:]}.get(column.take, said)
+        if not column.is_truth:
+            where, named = self._at(place, column.field, chosen[0]), column.source.values
+            text = spelled(where, values[chosen[0]], [*named, *missing])
+            if named and text not in named and text not in missing:
+                raise InputError(f"{where}: {unknown_name('value', text, named)}")
+            return text
+        there = [at for at in chosen if not self._is_missing(values[at])]
+        truths = [self._truth(place, column.field, column.truths, at) for at in there]
+        if not truths:
+            return ""
+        return "true" if (all if column.take == "all" else any)(truths) else "false"
+
+    def _check_late(
+        self, place: str, column: FieldSource, window: Window, said: Sequence[int]
+    ) -> None:
+        """Refuse a label that says something else after the end than in the episode."""
+        markers, series = self._map.episodes, self._series[column.field]
+        inside = [at for at in said if series.stamps[at] <= window.last_ns]
+        is_clear = markers is None or markers.label_within_s is not None or not inside
+        if is_clear or column.take in ("first", "any"):
+            return
+        before = self._chosen(place, column, inside)
+        late = said[len(inside) :]
+        for at in late[-1:] if column.take == "last" else late:
+            value = series.values[at]
+            found = _named(column.truths, value) if column.is_truth else None
+            word = spelled(place, found if found is not None else value, column.source.values)
+            if word != before:
+                late_s = (series.stamps[at] - window.last_ns) * _NS
+                raise InputError(
+                    f"{place}: says {before!r:.40} until the end of the episode and {word!r:.40}"
+                    f" {late_s:.3f} s after it; set episodes.label_within_s: the seconds after the"
+                    " end in which a label counts, or 0"
+                )
+
+    def _remark_fall(
+        self, ours: str, column: FieldSource, window: Window, said: Sequence[int]
+    ) -> None:
+        values = self._series[column.field].values
+        if any(_named(column.truths, values[at]) for at in said):
+            self.remarks[window.number].append(
+                f"{ours}: {column.field.text} says true and then false; the last counts, with"
+                " take: any it is true"
+            )
 
     def was_true(self, place: str, source: FieldSource, window: Window) -> bool:
         """Whether a field was true at any time of an episode.
@@ -214,16 +307,62 @@ class BagContent:
         Raises:
             InputError: If it is neither true nor false.
         """
-        series = self._series.get(source.field, Series())
-        values = series.within(window.first_ns, window.last_ns)
-        return any([_truth(place, value) for value in values])  # noqa: C419 - all are checked
+        return any(self._truths(place, source, window, self._said(source, window)))
+
+    def _truths(
+        self, place: str, source: FieldSource, window: Window, said: Sequence[int]
+    ) -> list[bool]:
+        """What each value says."""
+        truths = [self._truth(place, source.field, source.truths, at) for at in said]
+        if truths and truths[0] and not source.is_sure:
+            self._check_held(place, source, window, said[0])
+        return truths
+
+    def _check_held(self, place: str, source: FieldSource, window: Window, at: int) -> None:
+        """Refuse what was true in an earlier episode and is never false: it may be an event."""
+        series = self._series[source.field]
+        then = series.stamps[at]
+        if then >= window.first_ns:
+            return
+        earlier = [w for w in self.windows[: window.number - 1] if w.first_ns <= then <= w.last_ns]
+        if earlier and not any(_named(source.truths, value) is False for value in series.values):
+            raise InputError(
+                f"{place}: says true in episode {earlier[0].number} and never false; write it as"
+                f" {{field: '{source.field.text}', holds: false}} if it is an event of that"
+                " episode, or with holds: true if it is true from then on"
+            )
+
+    def _truth(self, place: str, path: FieldPath, truths: Mapping[str, bool], at: int) -> bool:
+        values = self._series[path].values
+        found = _named(truths, values[at])
+        if found is not None:
+            return found
+        where = self._at(place, path, at)
+        word = spelled(where, values[at], truths)
+        if truths:
+            raise InputError(
+                f"{where}: {unknown_name('value', word, truths)}; add it to values as true or false"
+            )
+        says = sorted({spelled(where, value, ()) for value in values})
+        given = f"{word!r:.40}" if isinstance(values[at], str) else word
+        if len(says) > _LISTED:
+            raise InputError(f"{where}: {given} is neither true nor false; name a field that is")
+        listed = ", ".join(f"{text}: ..." if _is_plain(text) else f"{text!r}: ..." for text in says)
+        raise InputError(
+            f"{where}: {given} is neither true nor false; write it as {{field: '{path.text}',"
+            f" values: {{{listed}}}}}, with true or false for each value"
+        )
+
+    def _at(self, place: str, path: FieldPath, at: int) -> str:
+        seconds = (self._series[path].stamps[at] - self.bag.start_ns) * _NS
+        return f"{place}: at {seconds:.3f} s"
 
     def ticks(self, window: Window) -> int | None:
         """Number of commands in an episode; None if the map names no topic of commands."""
         reader = self._readers.get("command")
         if reader is None:
             return None
-        stamps = reader.samples.received_ns
+        stamps = reader.received_ns
         return bisect_right(stamps, window.last_ns) - bisect_left(stamps, window.first_ns)
 
     def motion_s(self, place: str, window: Window) -> float:
@@ -235,16 +374,20 @@ class BagContent:
             InputError: If the field cannot be compared.
         """
         exposure = self._map.exposure
+        if self._motion is not None:
+            return self._motion.seconds(window.first_ns, window.last_ns)
         if exposure is None:
             return (window.last_ns - window.first_ns) * _NS
         series = self._series.get(exposure.field, Series())
         total = 0
         low = max(0, bisect_right(series.stamps, window.first_ns) - 1)
         high = bisect_right(series.stamps, window.last_ns)
-        stamps, values = series.stamps[low:high], series.values[low:high]
-        for start, end, value in zip(stamps, [*stamps[1:], window.last_ns], values, strict=True):
+        stamps = series.stamps[low:high]
+        for at, (start, end) in enumerate(
+            zip(stamps, [*stamps[1:], window.last_ns], strict=True), start=low
+        ):
             first, last = max(start, window.first_ns), min(end, window.last_ns)
-            if last > first and _moves(place, value, exposure.above):
+            if last > first and self._truth(place, exposure.field, exposure.truths, at):
                 total += last - first
         return total * _NS
 
@@ -252,25 +395,33 @@ class BagContent:
         """The signals of an episode.
 
         Raises:
-            InputError: If one holds NaN or infinity and the map says to refuse that.
+            InputError: If one cannot be used and the map says to refuse that.
         """
         settings = self._map.signals
         reasons: dict[str, str] = {}
-        found: dict[str, Signal | None] = dict.fromkeys(("joints", "command", "force"))
-        origin = self._origin(window)
+        skipped = dict(self._unclocked)
+        found: dict[str, dict[str, Signal] | None] = {}
         for name, reader in self._readers.items():
-            signal = reader.signal(
-                window.first_ns,
-                window.last_ns,
-                origin_ns=origin,
-                is_finite=settings.invalid == "refuse",
-            )
-            if signal is None:
-                reasons[name] = f"{reader.topic} is silent"
-            elif not np.isfinite(signal.values).all():
-                reasons[name] = f"{reader.topic} {_NO_POSITIONS}"
-            else:
-                found[name] = signal
+            try:
+                signal = reader.signal(
+                    window.first_ns, window.last_ns, self._origin(window), skipped
+                )
+                missing = [one for one in reader.names if one not in signal]
+                if not signal:
+                    reasons[name] = f"{reader.topic} is silent"
+                elif missing:
+                    reasons[name] = f"{reader.topic} is silent about joint {missing[0]!r}"
+                else:
+                    found[name] = signal
+                is_stamped = settings.clock == "header"
+                if name == "command" and is_stamped and "joints" in self._readers:
+                    reader.check_clock(self._readers["joints"])
+                if name == "joints" and (bursts := reader.bursts(window.first_ns, window.last_ns)):
+                    reasons[name] = bursts
+            except InputError as err:
+                if settings.invalid != "leave_out":
+                    raise
+                reasons[name] = str(err).removeprefix(f"{self._where}: ").partition(";")[0]
         for name, path in (
             ("joints", settings.joint_state),
             ("command", settings.command),
@@ -278,82 +429,89 @@ class BagContent:
         ):
             if path is not None and name not in self._readers:
                 reasons[name] = f"{path.topic} is not in what was recovered"
+        joints, command, force = (found.get(name) for name in ("joints", "command", "force"))
+        self._check_commanded(joints, command, reasons)
+        named = settings.joints or joints or command or ("",)
         return ControlSignals(
-            joint_unit=settings.joint_unit,
-            joints=found["joints"],
-            command=found["command"],
-            force=found["force"],
+            units={name: settings.unit_of(name) for name in named},
+            joints=joints,
+            command=command,
+            force=whole(force) if force else None,
+            continuous=settings.continuous,
             jerk_window_s=settings.jerk_window_s,
             settling_band=settings.settling_band,
             reasons=reasons,
+            skipped=skipped,
         )
+
+    def _check_commanded(
+        self,
+        joints: dict[str, Signal] | None,
+        command: dict[str, Signal] | None,
+        reasons: dict[str, str],
+    ) -> None:
+        """Refuse commands of other joints than were measured, and angles a whole turn apart."""
+        settings = self._map.signals
+        if not joints or not command:
+            return
+        path = self._readers["command"].topic
+        for name in joints:
+            if name not in command:
+                raise InputError(
+                    f"{self._where}: topic {path} (signals.command of the topic map): joint"
+                    f" {name!r} is missing, which joint states have; list the joints that count"
+                    " under signals.joints"
+                )
+            is_angle = settings.unit_of(name) == "rad" and name not in settings.continuous
+            if is_angle and is_whole_turn(joints[name], command[name]):
+                reasons.setdefault(
+                    "command",
+                    f"commands of joint {name!r} are a whole turn from its positions; set"
+                    f" signals.continuous: [{name}] if it turns without end",
+                )
 
     def _origin(self, window: Window) -> int:
         if self._map.signals.clock == "received":
             return window.first_ns
-        starts = [r.samples.stamp_ns[0] for r in self._readers.values() if r.samples.stamp_ns]
-        return min(starts, default=0)
+        starts = [reader.origin_ns() for reader in self._readers.values()]
+        return min((start for start in starts if start is not None), default=0)
+
+
+def _start_of(bag: OpenBag) -> tuple[int, dict[str, str]]:
+    """When a bag begins; what came before the first time of a simulator has time 0."""
+    if bag.start_ns != 0 or bag.end_ns == 0:
+        return bag.start_ns, {}
+    count = sum(1 for _ in bag.raw_messages(0, 0))
+    _, first_ns, _ = next(iter(bag.raw_messages(1, bag.end_ns)))
+    if first_ns * _NS <= _CLOCK_WITHIN_S:
+        return 0, {}
+    messages = "1 message" if count == 1 else f"{count} messages"
+    return first_ns, {
+        "what was recorded at time 0": f"{messages} came before the simulator's clock"
+    }
 
 
 # Values ----------------------------------------------------------------------------------------
 
 
-def text_of(place: str, value: object) -> str:
-    """A value of a message as it would stand in the cell of a table.
-
-    Raises:
-        InputError: If it is no single value.
-    """
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, bool):
-        return "true" if plain else "false"
-    if isinstance(plain, int | float):
-        return repr(plain)
-    if isinstance(plain, str):
-        return plain
-    raise InputError(
-        f"{place}: is {_what(plain)}, not one value; name a part of it, such as .x or [0]"
-    )
+def _named(truths: Mapping[str, bool], value: object) -> bool | None:
+    """What a value says by the words of the map, or by itself; None if it is no truth."""
+    return truths.get(spelled("", value, truths)) if truths else truth_of("", value)
 
 
-def _what(value: object) -> str:
-    if isinstance(value, np.ndarray | list | tuple):
-        return "a list"
-    return str(getattr(value, "__msgtype__", None) or type(value).__name__)
+def _is_plain(text: str) -> bool:
+    """Whether YAML takes a text for a key without quotes."""
+    return text.isalnum() or number_of(text) is not None
 
 
-def _truth(place: str, value: object) -> bool:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if plain in (True, False):
-        return bool(plain)
-    raise InputError(f"{place}: {text_of(place, value)!r:.40} is neither true nor false")
-
-
-def _number(place: str, value: object) -> float:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, int | float) or not math.isfinite(plain):
-        raise InputError(f"{place}: {text_of(place, value)!r:.40} is not a finite number")
-    return float(plain)
-
-
-def _rises(place: str, values: Sequence[object]) -> int:
+def _rises(truths: Sequence[bool]) -> int:
     """How often a truth became true; one that is true at first has risen."""
-    truths = [_truth(place, value) for value in values]
     return sum(now and not before for before, now in zip([False, *truths], truths, strict=False))
 
 
-def _reduced(place: str, take: str, values: Sequence[object]) -> float:
-    numbers = [_number(place, value) for value in values]
-    assert take in NUMERIC_TAKES
-    if take == "mean":
-        return math.fsum(numbers) / len(numbers)
-    if take == "sum":
-        return math.fsum(numbers)
-    return min(numbers) if take == "min" else max(numbers)
-
-
-def _moves(place: str, value: object, above: float | None) -> bool:
-    if above is None:
-        return _truth(place, value)
-    parts = list(value) if isinstance(value, np.ndarray | list | tuple) else [value]
-    return any([abs(_number(place, part)) > above for part in parts])  # noqa: C419
+def _reduced(take: str, numbers: Sequence[float]) -> float:
+    if take in ("min", "max"):
+        return min(numbers) if take == "min" else max(numbers)
+    # By the digits that were said: 0.7 and 0.1 have the mean 0.4.
+    total = sum((Decimal(repr(number)) for number in numbers), Decimal(0))
+    return float(total / len(numbers) if take == "mean" else total)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -46,32 +47,42 @@ def is_cut_short(path: Path) -> bool:
     return size < 2 * len(MAGIC) or tail != MAGIC
 
 
-def recover(source: Path, target: Path) -> int:
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was read of a file that was cut short.
+
+    Attributes:
+        messages: How many messages.
+        lost_bytes: How many bytes behind them could not be read.
+    """
+
+    messages: int
+    lost_bytes: int
+
+
+def recover(source: Path, target: Path) -> Recovered:
     """Write every message that can be read, up to the last complete chunk, to a sound file.
 
     Args:
         source: MCAP file without its end.
         target: File to write.
 
-    Returns:
-        How many messages that were.
-
     Raises:
         InputError: If there is none.
         TrialDirectoryError: If a file cannot be read or written.
     """
     with explained(source, "cannot be recovered"):
-        count = _copy(source, target)
-    if not count:
+        found = _copy(source, target)
+    if not found.messages:
         raise InputError(
             f"{source}: is cut short before its first complete chunk, nothing can be read;"
             " leave it out"
         )
-    return count
+    return found
 
 
-def _copy(source: Path, target: Path) -> int:
-    count = 0
+def _copy(source: Path, target: Path) -> Recovered:
+    count = end = 0
     schemas: dict[int, int] = {0: 0}
     channels: dict[int, int] = {}
     with door.opened(source) as stream, target.open("wb") as out:
@@ -85,9 +96,10 @@ def _copy(source: Path, target: Path) -> int:
                 )
                 is_started = True
             count += _put(writer, record, schemas, channels)
+            end = stream.tell()
         if is_started:
             writer.finish()  # type: ignore[no-untyped-call]
-    return count
+        return Recovered(count, stream.seek(0, 2) - end)
 
 
 def _records(reader: StreamReader) -> Iterator[McapRecord]:

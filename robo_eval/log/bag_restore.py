@@ -87,7 +87,7 @@ def restore(folder: Path) -> Restored:
             if content is None:
                 raise InputError(f"{path}: cannot be read after recovery; leave the bag out")
         was_complete = content.library != LIBRARY
-        if described(folder / METADATA_FILE) != ([path.name], content.messages):
+        if not _is_described(folder / METADATA_FILE, path.name, content.messages):
             _write_metadata(folder, path, content, is_recovered=not was_complete)
     _clean(folder)
     return Restored(
@@ -168,6 +168,15 @@ def _events_of(reader: McapReader) -> dict[str, dict[str, Any]]:
             if isinstance(event, dict):
                 events[record.name] = event
     return events
+
+
+def _is_described(metadata: Path, name: str, messages: int) -> bool:
+    try:
+        said = described(metadata)
+    except InputError:
+        # It was cut short with the rest.
+        return False
+    return said is not None and (said.files, said.counts[""]) == ((name,), messages)
 
 
 def _write_metadata(folder: Path, path: Path, content: _Content, *, is_recovered: bool) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from itertools import combinations
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,16 +20,27 @@ from robo_eval.log.bag_map import SignalMap
 JOINT_STATE: Final = "sensor_msgs/msg/JointState"
 _TRAJECTORY: Final = "trajectory_msgs/msg/JointTrajectory"
 _NS: Final = 1e-9
+_TURN: Final = 2.0 * math.pi
 _FORCE_FIELD: Final = {
     "geometry_msgs/msg/WrenchStamped": ("wrench", "force"),
     "geometry_msgs/msg/Wrench": ("force",),
 }
-_NUMBERS: Final = frozenset(
+NUMBERS: Final = frozenset(
     ["float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
 )
+_APART: Final = 0.01
+"""Positions of one joint closer than this, in rad or m, are not told apart as of two publishers."""
+_NEAR_TURN: Final = 0.5
+"""A step of a whole turn, give or take this, is one of the angle's range and not of the joint."""
+_CLOCKS_APART_S: Final = 1.0
+"""Greatest difference between the clocks of two topics, seconds; no message takes that long."""
+_BURST: Final = 10.0
+"""How many times the short steps the long ones are where messages come in bursts."""
 
 Floats = NDArray[np.float64]
-Row = Sequence[float] | Floats
+Integers = NDArray[np.int64]
+Named = tuple[Sequence[str], ArrayLike]
+"""Names, and a number of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,49 +63,78 @@ class ControlSignals:
     """What control measures of one episode are computed from.
 
     Attributes:
-        joint_unit: `rad` or `m`.
-        joints: Measured joint positions (N, J); None if they are not recorded.
-        command: Commanded joint positions (M, J), in the same order of joints.
+        units: Unit of each joint, `rad` or `m`.
+        joints: Measured positions of each joint, shape (N, 1); None if they cannot be used.
+        command: Commanded positions of each joint, shape (M, 1).
         force: Contact force (K, 3), or its magnitude (K, 1), newton.
+        continuous: Joints that turn without end: their angles count within whole turns.
         jerk_window_s: Length of the fit that jerk is taken from; None for the usual one.
-        settling_band: Greatest distance from the last command that counts as settled.
+        settling_band: Greatest distance from the last command that counts as settled, by unit;
+            under '' for all.
         reasons: Why a signal cannot be used, by its name here.
+        skipped: Which messages are left out of them, and why.
     """
 
-    joint_unit: str
-    joints: Signal | None = None
-    command: Signal | None = None
+    units: Mapping[str, str]
+    joints: Mapping[str, Signal] | None = None
+    command: Mapping[str, Signal] | None = None
     force: Signal | None = None
+    continuous: frozenset[str] = frozenset()
     jerk_window_s: float | None = None
-    settling_band: float | None = None
+    settling_band: Mapping[str, float] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Samples:
-    """Messages of a signal as they come in.
+class _Group:
+    """The messages of a topic that give the same names in the same order."""
 
-    Attributes:
-        received_ns: When each was received.
-        stamp_ns: The time each counts as of.
-        rows: Its numbers.
-    """
-
+    numbers: list[int] = field(default_factory=list)
     received_ns: list[int] = field(default_factory=list)
-    stamp_ns: list[int] = field(default_factory=list)
+    header_ns: list[int] = field(default_factory=list)
     rows: list[Floats] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """One joint in the messages of a topic, in their order.
+
+    Attributes:
+        numbers: Place of each message among those of the topic, from 1.
+        received: When it was received, ns.
+        stamps: The time it counts as of, ns.
+        values: What it says.
+        groups: Which list of names it has.
+    """
+
+    numbers: Integers
+    received: Integers
+    stamps: Integers
+    values: Floats
+    groups: Integers
+
+    def take(self, which: NDArray[np.bool_]) -> _Column:
+        return _Column(
+            self.numbers[which],
+            self.received[which],
+            self.stamps[which],
+            self.values[which],
+            self.groups[which],
+        )
+
+
 class SignalReader:
-    """Takes the numbers of one signal out of the messages of its topic.
+    """Takes the numbers of one signal out of the messages of its topic, by the names in them.
 
     Args:
         where: Bag, for error messages.
         place: Place in the topic map.
         path: Topic, and field if one is named.
-        row_of: The numbers of a message; None if it holds none that count.
-        clock: Which time counts, see `SignalMap`.
-        wanted: The joints of which messages count; of all if empty.
+        named: Names and numbers of a message.
+        signals: What the map says.
+        wanted: The names that count; all if empty.
+        what: What has these names, such as `joint`.
     """
 
     def __init__(
@@ -100,101 +142,320 @@ class SignalReader:
         where: str,
         place: str,
         path: FieldPath,
-        row_of: Callable[[Message], Row | None],
-        clock: Literal["received", "header"],
+        named: Callable[[Message], Named],
+        signals: SignalMap,
         wanted: Sequence[str] = (),
+        what: str = "joint",
     ) -> None:
         self.topic: Final = path.topic
-        self.samples: Final = Samples()
+        self.received_ns: Final[list[int]] = []
         self._where = f"{where}: topic {path.topic} ({place} of the topic map)"
-        self._row_of = row_of
-        self._clock = clock
+        self._path = path
+        self._named = named
+        self._signals = signals
+        self._what = what
         self._wanted = tuple(wanted)
-        self._others: tuple[str, ...] = ()
+        self._count = 0
+        self._first_ns = 0
+        self._others: set[str] = set()
+        self._groups: dict[tuple[str, ...], _Group] = {}
 
     def take(self, received_ns: int, message: Message) -> None:
         """Add a message.
 
         Raises:
-            InputError: If it does not hold what it should, or its time goes backwards.
+            InputError: If it does not hold what it should.
         """
+        self._first_ns = self._first_ns if self._count else received_ns
+        self._count += 1
         try:
-            row = self._row_of(message)
+            given, numbers = self._named(message)
+            names = tuple(given)
+            values = np.asarray(numbers, dtype=np.float64).reshape(-1)
+            if not names and len(values):
+                raise InputError(
+                    f"names no joints for its {len(values)} numbers; list them under signals.joints"
+                )
+            if len(values) != len(names):
+                raise InputError(
+                    f"has {len(values)} positions for {len(names)} joints; name a topic with"
+                    " positions"
+                )
+            group = self._groups.get(names)
+            if group is None:
+                twice = [name for name in names if names.count(name) > 1]
+                if twice:
+                    raise InputError(f"names {self._what} {twice[0]!r} twice; leave the bag out")
+                # Several nodes may publish on one topic, each about its own joints.
+                if self._wanted and not set(self._wanted) & set(names):
+                    self._others.update(names)
+                    return
+                group = self._groups[names] = _Group()
         except InputError as err:
-            number = len(self.samples.rows) + 1
-            raise InputError(f"{self._where}: message {number}: {err}") from err
-        if row is None:
-            self._others = tuple(getattr(message, "name", None) or message.joint_names)
-            return
-        stamp = received_ns if self._clock == "received" else self._header_ns(message)
-        self.samples.received_ns.append(received_ns)
-        self.samples.stamp_ns.append(stamp)
-        self.samples.rows.append(np.array(row, dtype=np.float64).reshape(-1))
+            raise InputError(f"{self._where}: message {self._count}: {err}") from err
+        self.received_ns.append(received_ns)
+        group.numbers.append(self._count)
+        group.received_ns.append(received_ns)
+        group.rows.append(values)
+        if self._signals.clock == "header":
+            stamp = message.header.stamp
+            group.header_ns.append(int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec))
 
-    def _header_ns(self, message: Message) -> int:
-        stamp = message.header.stamp
-        now = int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
-        stamps = self.samples.stamp_ns
-        if stamps and now < stamps[-1]:
-            raise InputError(
-                f"{self._where}: time goes backwards at message {len(stamps) + 1}, its header says"
-                f" {now} ns after {stamps[-1]} ns; set signals.clock: received"
-            )
-        return now
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that count."""
+        return self._wanted or next(iter(self._groups), ())
 
     def check(self) -> None:
-        """Refuse a list of joints of which no message names one.
+        """Refuse names that count and stand in no message, or that only some messages have.
 
         Raises:
-            InputError: The message names the nearest joint.
+            InputError: The message names the nearest.
         """
-        if self.samples.rows or not self._others:
-            return
-        for name in self._wanted:
-            if name not in self._others:
-                raise InputError(f"{self._where}: {unknown_name('joint', name, self._others)}")
+        found = {*self._others, *(name for names in self._groups for name in names)}
+        for name in self._wanted if found else ():
+            if name not in found:
+                raise InputError(f"{self._where}: {unknown_name(self._what, name, sorted(found))}")
+        for names, group in self._groups.items():
+            missing = found - set(names)
+            if missing and not self._wanted:
+                raise InputError(
+                    f"{self._where}: message {group.numbers[0]}: {self._what} {min(missing)!r} is"
+                    " missing, which others have; list the joints that count under signals.joints,"
+                    " and under joint_unit those that are not in rad"
+                )
 
     def signal(
-        self, first_ns: int, last_ns: int, *, origin_ns: int, is_finite: bool
-    ) -> Signal | None:
-        """The signal of what was received between two times; None if there is nothing.
+        self, first_ns: int, last_ns: int, origin_ns: int, skipped: dict[str, str]
+    ) -> dict[str, Signal]:
+        """The signal of what was received between two times, by name.
 
         Args:
             first_ns: From then on.
             last_ns: Until then.
             origin_ns: Time that becomes 0.
-            is_finite: Whether to refuse what is not a finite number.
+            skipped: Gets which messages are left out, and why.
 
         Raises:
-            InputError: If it is refused; the message names the message and its time.
+            InputError: If it cannot be used; the message names messages and remedy.
         """
-        samples = self.samples
-        received = samples.received_ns
-        low, high = bisect_left(received, first_ns), bisect_right(received, last_ns)
-        if low == high:
-            return None
-        values = np.stack(samples.rows[low:high])
-        wrong = np.flatnonzero(~np.isfinite(values).all(axis=1))
-        if is_finite and len(wrong):
-            at = low + int(wrong[0])
+        found: dict[str, Signal] = {}
+        for name in self.names:
+            column = self._column(name, first_ns, last_ns)
+            if not len(column.values):
+                continue
+            column = self._finite(name, column, skipped)
+            self._check_header(column)
+            self._check_publishers(name, column)
+            values = self._straight(name, column.values)
+            seconds: Floats = (column.stamps - origin_ns).astype(np.float64) * _NS
+            found[name] = Signal(topic=self.topic, stamp_s=seconds, values=values[:, None])
+        return found
+
+    def bursts(self, first_ns: int, last_ns: int) -> str:
+        """That messages were received in bursts, which says little about when they were sent."""
+        for name in self.names if self._signals.clock == "received" else ():
+            steps = np.diff(self._column(name, first_ns, last_ns).received)
+            short, long = np.quantile(steps, (0.05, 0.95)) if len(steps) > 2 else (1.0, 1.0)
+            if long > _BURST * max(short, 1.0) and np.mean(steps > long / _BURST) < 0.9:
+                return (
+                    f"messages of {self.topic} were received in bursts, {short * _NS:.6f} to"
+                    f" {long * _NS:.6f} s apart; set signals.clock: header"
+                )
+        return ""
+
+    def offsets_ns(self) -> tuple[Integers, Integers]:
+        """When each message was received, and how much later that is than its header says."""
+        pairs = [
+            (received, received - stamp)
+            for group in self._groups.values()
+            for received, stamp in zip(group.received_ns, group.header_ns, strict=True)
+        ]
+        both = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+        return both[:, 0], both[:, 1]
+
+    def check_clock(self, other: SignalReader) -> None:
+        """Refuse header stamps of two topics that are of different clocks.
+
+        Raises:
+            InputError: The message says how far they are apart.
+        """
+        mine, late = self.offsets_ns()
+        theirs, their_late = other.offsets_ns()
+        if not len(mine) or not len(theirs):
+            return
+        at = np.clip(np.searchsorted(theirs, mine), 0, len(theirs) - 1)
+        apart_s = float(np.median(late - their_late[at])) * _NS
+        if abs(apart_s) > _CLOCKS_APART_S:
             raise InputError(
-                f"{self._where}: message {at + 1}, at {(received[at] - received[0]) * _NS:.3f} s,"
-                " holds NaN or infinity; leave the bag out, or set measures.invalid: leave_out to"
-                " go without its control measures"
+                f"{self._where}: the stamps of its {len(mine)} messages are {abs(apart_s):.3f} s"
+                f" {'behind' if apart_s > 0 else 'ahead of'} those of {other.topic}; set"
+                " signals.clock: received"
             )
-        stamps = np.array(samples.stamp_ns[low:high], dtype=np.int64)
-        seconds: Floats = (stamps - origin_ns).astype(np.float64) * _NS
-        return Signal(topic=self.topic, stamp_s=seconds, values=values)
+
+    def origin_ns(self) -> int | None:
+        """The least time of a message; None if there is none."""
+        use = "header_ns" if self._signals.clock == "header" else "received_ns"
+        return min((min(getattr(g, use)) for g in self._groups.values()), default=None)
+
+    def _column(self, name: str, first_ns: int, last_ns: int) -> _Column:
+        parts = []
+        for index, (names, group) in enumerate(self._groups.items()):
+            low = bisect_left(group.received_ns, first_ns)
+            part = slice(low, bisect_right(group.received_ns, last_ns))
+            if name not in names or low >= part.stop:
+                continue
+            at = names.index(name)
+            stamps = group.header_ns if self._signals.clock == "header" else group.received_ns
+            values = np.array([row[at] for row in group.rows[part]])
+            parts.append(
+                _Column(
+                    np.array(group.numbers[part]),
+                    np.array(group.received_ns[part], dtype=np.int64),
+                    np.array(stamps[part], dtype=np.int64),
+                    values,
+                    np.full(len(values), index),
+                )
+            )
+        if not parts:
+            none = np.array([], dtype=np.int64)
+            return _Column(none, none, none, none.astype(np.float64), none)
+        order = np.argsort(np.concatenate([part.numbers for part in parts]))
+        return _Column(
+            *(
+                np.concatenate([getattr(part, key) for part in parts])[order]
+                for key in ("numbers", "received", "stamps", "values", "groups")
+            )
+        )
+
+    def _finite(self, name: str, column: _Column, skipped: dict[str, str]) -> _Column:
+        """The numbers alone; what came before the first of them was not known yet."""
+        is_finite = np.isfinite(column.values)
+        wrong = np.flatnonzero(~is_finite)
+        if not len(wrong):
+            return column
+        begun = np.flatnonzero(is_finite)
+        later = wrong[wrong > begun[0]] if len(begun) else wrong
+        what = f"{self._what} {name!r} is NaN or infinite"
+        if len(later) and (self._signals.invalid != "skip" or not len(begun)):
+            at = int(later[0])
+            seconds = (column.received[at] - self._first_ns) * _NS
+            remedy = (
+                "set measures.invalid: skip to go without these messages, or leave_out to go"
+                " without control measures"
+                if len(begun)
+                else "list the joints that count without it under signals.joints, or set"
+                " measures.invalid: leave_out to go without control measures"
+            )
+            raise InputError(
+                f"{self._where}: {what} in {len(later)} of {len(column.values)} messages, first in"
+                f" message {column.numbers[at]}, at {seconds:.3f} s; {remedy}"
+            )
+        skipped[f"NaN in {self.topic}"] = f"{what} in {len(wrong)} of {len(column.values)} messages"
+        return column.take(is_finite)
+
+    def _check_header(self, column: _Column) -> None:
+        if self._signals.clock == "received":
+            return
+        stamps, count = column.stamps, len(column.stamps)
+        steps = np.diff(stamps)
+        changes = np.diff(column.values) != 0.0
+        for wrong, problem in (
+            (stamps == 0, "have stamp 0"),
+            (steps < 0, "go back in time"),
+            ((steps == 0) & changes, "repeat the stamp of the one before with another position"),
+            ((steps == 0) & (not steps.any()), "have the stamp of the first"),
+        ):
+            if wrong.any():
+                at = int(np.flatnonzero(wrong)[0]) + (len(wrong) < count)
+                raise InputError(
+                    f"{self._where}: {int(wrong.sum())} of {count} messages {problem}, first"
+                    f" message {column.numbers[at]}; set signals.clock: received"
+                )
+
+    def _check_publishers(self, name: str, column: _Column) -> None:
+        # A command and a force may jump to and fro, and a joint may not.
+        if self._path != self._signals.joint_state:
+            return
+        at = conflict(column.received, column.values, column.groups, _APART)
+        if at is None:
+            return
+        raise InputError(
+            f"{self._where}: two publishers say where {self._what} {name!r} is: message"
+            f" {column.numbers[at - 1]} says {column.values[at - 1]:g}, message"
+            f" {column.numbers[at]} {column.values[at]:g}; record one of them, or set"
+            " measures.invalid: leave_out to go without control measures"
+        )
+
+    def _straight(self, name: str, values: Floats) -> Floats:
+        """Angles without the steps from one end of their range to the other."""
+        signals = self._signals
+        if self._what != "joint" or signals.unit_of(name) != "rad":
+            return values
+        if name in signals.continuous:
+            return np.unwrap(values)
+        steps = np.abs(np.abs(np.diff(values)) - _TURN) < _NEAR_TURN
+        if steps.any():
+            raise InputError(
+                f"{self._where}: joint {name!r} steps by a whole turn {int(steps.sum())} times;"
+                f" set signals.continuous: [{name}] if it turns without end"
+            )
+        return values
 
 
-def joint_reader(where: str, signals: SignalMap, type_name: str, order: list[str]) -> SignalReader:
+def conflict(times: Integers, values: Floats, groups: Integers, apart: float) -> int | None:
+    """The first place where two publishers say different things of one joint; None if none does.
+
+    Between two messages of one list of names, a message of another list must say something that
+    lies between theirs, give or take what they differ by. Where all have one list, messages must
+    not leave and come back at once: half of them, or some by far more than messages usually differ.
+    """
+    if len(values) <= 2:
+        return None
+    found: list[int] = []
+    for one, two in combinations(np.unique(groups), 2):
+        for base, other in ((one, two), (two, one)):
+            mine, theirs = np.flatnonzero(groups == base), np.flatnonzero(groups == other)
+            after = np.searchsorted(mine, theirs)
+            inside = (after > 0) & (after < len(mine))
+            low, high, theirs = mine[after[inside] - 1], mine[after[inside]], theirs[inside]
+            if not len(theirs):
+                continue
+            usual = np.median(np.diff(times[mine]))
+            near = times[high] - times[low] <= 3.0 * usual
+            middle = (values[low] + values[high]) / 2.0
+            noise = float(np.median(np.abs(np.diff(values[mine]))))
+            bound = 1.5 * np.abs(values[high] - values[low]) + 4.0 * noise + apart
+            wrong = theirs[near & (np.abs(values[theirs] - middle) > bound)]
+            # Noise goes beyond that in one of hundreds.
+            found += wrong.tolist() if len(wrong) > 0.05 * len(theirs) else []
+    steps = np.abs(np.diff(values))
+    out = np.minimum(steps[:-1], steps[1:])
+    back = np.abs(values[2:] - values[:-2])
+    spikes = np.flatnonzero((out > apart) & (back < 0.1 * out)) + 1
+    far = spikes[out[spikes - 1] > apart + 10.0 * np.median(steps)]
+    for wrong, least in ((spikes, len(values) / 2.0), (far, 0.0)):
+        found += wrong.tolist() if len(wrong) > max(least, 2.0) else []
+    return min(found, default=None)
+
+
+def is_whole_turn(joint: Signal, command: Signal) -> bool:
+    """Whether most positions of a joint are about a whole turn from its newest command."""
+    newest = np.searchsorted(command.stamp_s, joint.stamp_s, side="right") - 1
+    away = np.abs(joint.values[newest >= 0] - command.values[newest[newest >= 0]])
+    turns = np.round(away / _TURN)
+    return len(away) > 0 and bool(
+        np.median((turns >= 1.0) & (np.abs(away - turns * _TURN) < _NEAR_TURN)) > 0.0
+    )
+
+
+def joint_reader(where: str, signals: SignalMap, type_name: str) -> SignalReader:
     """The reader of measured joint positions.
 
     Args:
         where: Bag, for error messages.
         signals: What the map says.
         type_name: Type of the topic's messages.
-        order: Names of the joints; filled by the first message if empty.
 
     Raises:
         InputError: If the topic holds no joint states.
@@ -206,23 +467,18 @@ def joint_reader(where: str, signals: SignalMap, type_name: str, order: list[str
             f"{where}: topic {path.topic} (signals.joint_state of the topic map) has messages of"
             f" type {type_name}; name a topic of {JOINT_STATE}"
         )
-    rows = _NamedRows(order, has_list=bool(signals.joints))
     return SignalReader(
         where,
         "signals.joint_state",
         path,
-        lambda message: rows.row(message.name, message.position),
-        signals.clock,
+        lambda message: (message.name or signals.joints, message.position),
+        signals,
         signals.joints,
     )
 
 
 def command_reader(
-    where: str,
-    signals: SignalMap,
-    type_name: str,
-    known: Definitions,
-    order: list[str],
+    where: str, signals: SignalMap, type_name: str, known: Definitions
 ) -> SignalReader:
     """The reader of commanded joint positions; see `joint_reader`.
 
@@ -233,30 +489,29 @@ def command_reader(
     assert path is not None
     place = "signals.command"
     _check_header(where, place, path, type_name, known, signals.clock)
-    rows = _NamedRows(order, has_list=bool(signals.joints))
-    row_of: Callable[[Message], Row | None]
+    names: FieldPath | None
     if not path.steps and type_name == JOINT_STATE:
-
-        def row_of(message: Message) -> Row | None:
-            return rows.row(message.name, message.position)
-
+        names = FieldPath(path.topic, ("name",), path.text)
+        value: Callable[[Message], ArrayLike] = lambda message: message.position  # noqa: E731 - one of three
     elif not path.steps and type_name == _TRAJECTORY:
-
-        def row_of(message: Message) -> Row | None:
-            return rows.row(message.joint_names, _only_point(message))
-
+        names = FieldPath(path.topic, ("joint_names",), path.text)
+        value = _only_point
     else:
         full = _numbers(where, place, path, type_name, known)
-        if not signals.joints:
+        names = names_beside(full, type_name, known)
+        value = full.value
+        if names is None and not signals.joints:
             raise InputError(
                 f"{where}: topic {path.topic} ({place} of the topic map) names no joints; list"
                 " them under signals.joints, in the order of the controller"
             )
 
-        def row_of(message: Message) -> Row | None:
-            return rows.row(signals.joints, np.atleast_1d(full.value(message)))
+    def named(message: Message) -> Named:
+        given: Sequence[str] = names.value(message) if names is not None else ()
+        # A message may leave its list of names empty.
+        return given or signals.joints, value(message)
 
-    return SignalReader(where, place, path, row_of, signals.clock, signals.joints)
+    return SignalReader(where, place, path, named, signals, signals.joints)
 
 
 def force_reader(
@@ -276,8 +531,8 @@ def force_reader(
     _check_header(where, place, path, type_name, known, signals.clock)
     full = FieldPath(path.topic, path.steps or _FORCE_FIELD.get(type_name, ()), path.text)
     found = check_field(f"{where}: {place} of the topic map", full, type_name, known)
-    if found in _NUMBERS:
-        return SignalReader(where, place, path, lambda m: [full.value(m)], signals.clock)
+    if found in NUMBERS:
+        return _force(where, place, path, lambda m: (("force",), [full.value(m)]), signals)
     names = [name for name, _ in known[found][1]] if found in known else []
     if not {"x", "y", "z"} <= set(names):
         raise InputError(
@@ -285,56 +540,26 @@ def force_reader(
             " field with x, y and z, or one number"
         )
 
-    def row_of(message: Message) -> Row:
+    def named(message: Message) -> Named:
         vector = full.value(message)
-        return [vector.x, vector.y, vector.z]
+        numbers = np.array([vector.x, vector.y, vector.z])
+        # Of a vector that is unknown in part the magnitude is unknown.
+        return ("x", "y", "z"), numbers if np.isfinite(numbers).all() else numbers * math.nan
 
-    return SignalReader(where, place, path, row_of, signals.clock)
+    return _force(where, place, path, named, signals)
 
 
-class _NamedRows:
-    """Puts positions into the one order of joints, message for message."""
+def _force(
+    where: str, place: str, path: FieldPath, named: Callable[[Message], Named], signals: SignalMap
+) -> SignalReader:
+    return SignalReader(where, place, path, named, signals, what="force")
 
-    def __init__(self, order: list[str], *, has_list: bool) -> None:
-        self._order = order
-        self._has_list = has_list
-        self._names: tuple[str, ...] | None = None
-        self._places: list[int] | None = None
 
-    def row(self, names: Sequence[str], positions: ArrayLike) -> Row | None:
-        """The positions of our joints; None if the message is about others.
-
-        Raises:
-            InputError: If it is about some of them only, or has not one position for each.
-        """
-        given = tuple(names)
-        if given != self._names:
-            self._names, self._places = given, self._places_of(given)
-        if self._places is None:
-            return None
-        values = np.asarray(positions, dtype=np.float64)
-        if values.shape != (len(given),):
-            raise InputError(
-                f"has {values.size} positions for {len(given)} joints; name a topic with positions"
-            )
-        row: Floats = values[self._places]
-        return row
-
-    def _places_of(self, given: tuple[str, ...]) -> list[int] | None:
-        if not self._order:
-            self._order.extend(given)
-        missing = [name for name in self._order if name not in given]
-        if not missing:
-            return [given.index(name) for name in self._order]
-        # Several nodes may publish on one topic, each about its own joints.
-        if self._has_list and len(missing) == len(self._order):
-            return None
-        if self._has_list:
-            raise unknown_name("joint", missing[0], given)
-        raise InputError(
-            f"joint {missing[0]!r} is missing, which others have; list the joints that count under"
-            " signals.joints"
-        )
+def whole(parts: Mapping[str, Signal]) -> Signal:
+    """The components of a vector as one signal."""
+    first = next(iter(parts.values()))
+    values = np.hstack([part.values for part in parts.values()])
+    return Signal(topic=first.topic, stamp_s=first.stamp_s, values=values)
 
 
 def _only_point(message: Message) -> ArrayLike:
@@ -343,8 +568,31 @@ def _only_point(message: Message) -> ArrayLike:
             f"holds a trajectory of {len(message.points)} points, not one command; name the topic"
             " of the single commands, or leave signals.command out"
         )
+    later = message.points[0].time_from_start
+    seconds = int(later.sec) + int(later.nanosec) * _NS
+    if seconds > 0.0:
+        raise InputError(
+            f"asks for its point {seconds:g} s later (time_from_start), and where the joints should"
+            " be until then is not recorded; name the field with the reference of the controller,"
+            " such as /joint_trajectory_controller/controller_state.reference.positions, or leave"
+            " signals.command out"
+        )
     positions: Floats = message.points[0].positions
     return positions
+
+
+def names_beside(full: FieldPath, type_name: str, known: Definitions) -> FieldPath | None:
+    """The list of names that stands beside a list of numbers, or above it; None if none does."""
+    for end in reversed(range(len(full.steps))):
+        steps = full.steps[:end]
+        above = FieldPath(full.topic, steps, full.text)
+        kind = check_field("", above, type_name, known) if steps else type_name
+        for name, _ in known[kind][1] if kind in known else ():
+            found = FieldPath(full.topic, (*steps, name), full.text)
+            is_list = check_field("", found, type_name, known) == "string[]"
+            if is_list and ("name" in name or "joint" in name):
+                return found
+    return None
 
 
 def _numbers(
@@ -360,7 +608,7 @@ def _numbers(
     if not path.steps and "data" in names:
         full = FieldPath(path.topic, ("data",), path.text)
     found = check_field(f"{where}: {place} of the topic map", full, type_name, known)
-    if found.removesuffix("[]") not in _NUMBERS:
+    if found.removesuffix("[]") not in NUMBERS:
         raise InputError(
             f"{where}: topic {path.topic} ({place} of the topic map): {found} is no list of"
             f" numbers; name the field with positions, as {path.topic}.field"

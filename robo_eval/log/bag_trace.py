@@ -9,6 +9,7 @@ from mcap.writer import CompressionType, Writer
 
 from robo_eval.core.canonical import digest, file_digest
 from robo_eval.log.bag_open import OpenBag
+from robo_eval.log.bag_storage import Channel
 from robo_eval.log.mcap_file import CHUNK_BYTES
 
 
@@ -32,16 +33,18 @@ def copy_part(bag: OpenBag, first_ns: int, last_ns: int, target: Path) -> str:
     with target.open("xb") as out:
         writer = Writer(out, chunk_size=CHUNK_BYTES, compression=CompressionType.ZSTD)
         writer.start(profile="ros2", library="robo-eval")
-        schemas: dict[str, int] = {}
-        channels: dict[tuple[str, str], int] = {}
-        for connection, stamp, raw in bag.raw_messages(first_ns, last_ns):
-            kind, topic = connection.msgtype, connection.topic
-            if kind not in schemas:
-                encoding, text = bag.definition_of(connection)
-                schemas[kind] = writer.register_schema(kind, encoding, text.encode())
-            if (topic, kind) not in channels:
-                channels[topic, kind] = writer.register_channel(topic, "cdr", schemas[kind])
-            writer.add_message(channels[topic, kind], stamp, bytes(raw), stamp)
+        schemas: dict[tuple[str, str, str], int] = {}
+        channels: dict[Channel, int] = {}
+        for channel, stamp, data in bag.raw_messages(first_ns, last_ns):
+            if channel not in channels:
+                form, text = bag.definition_of(channel)
+                key = (channel.type, form, text)
+                if key not in schemas:
+                    schemas[key] = writer.register_schema(channel.type, form, text.encode())
+                channels[channel] = writer.register_channel(
+                    channel.topic, channel.encoding, schemas[key]
+                )
+            writer.add_message(channels[channel], stamp, data, stamp)
         writer.finish()  # type: ignore[no-untyped-call]
         out.flush()
         os.fsync(out.fileno())

@@ -19,7 +19,7 @@ from robo_eval.log.rows import KINDS, Kind
 
 _KEYS: Final = (
     "columns", "constants", "missing", "delimiter", "decimal", "success_quality",
-    "assisted_success",
+    "assisted_success", "comment", "skip",
 )  # fmt: skip
 _ASSISTED: Final = ("refuse", "failure")
 _COLUMN_KEYS: Final = ("column", "values", "unit", "scale")
@@ -81,6 +81,8 @@ class ColumnMap:
         success_quality: Least quality that counts as success, if there is such a rule.
         assisted_success: What a success with interventions is: `failure`, or `refuse` if such a
             row must not be taken.
+        comment: What lines begin with that hold no episode; empty if none are known to.
+        skip: How many lines stand before the header.
         raw: The file's content, kept with the import.
     """
 
@@ -91,6 +93,8 @@ class ColumnMap:
     decimal: str = "."
     success_quality: float | None = None
     assisted_success: str = "refuse"
+    comment: str = ""
+    skip: int = 0
     raw: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -171,6 +175,8 @@ def _column_map(path: Path, data: dict[str, Any]) -> ColumnMap:
         decimal=_character(path, data, "decimal", "."),
         success_quality=share_of(path, data.get("success_quality")),
         assisted_success=assisted_of(path, data.get("assisted_success", "refuse")),
+        comment=_comment(path, data.get("comment", "")),
+        skip=_skip(path, data.get("skip", "0")),
         raw=data,
     )
 
@@ -233,6 +239,20 @@ def check_column(path: Path, name: str) -> None:
     if is_mapping != bool(dot and entry):
         given = f"{base}.<name>" if is_mapping else base
         raise InputError(f"{path}: column {name!r} must be written as {given!r}")
+
+
+def _comment(path: Path, value: object) -> str:
+    if not isinstance(value, str) or any(sign in value for sign in "\r\n"):
+        raise InputError(
+            f"{path}: comment: must be what such lines begin with, given {value!r:.40}"
+        )
+    return value
+
+
+def _skip(path: Path, value: object) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"\d{1,6}", value, re.ASCII):
+        raise InputError(f"{path}: skip: must be a number of lines, given {value!r:.40}")
+    return int(value)
 
 
 def _character(path: Path, data: Mapping[str, Any], key: str, default: str) -> str:

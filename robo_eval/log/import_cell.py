@@ -24,7 +24,10 @@ WORDS: Final[dict[str, type[StrEnum]]] = {
 }
 """Columns that hold one of a list of words."""
 
-_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+BY_THE_SCORE: Final = "by the score"
+"""What `end_reason` may say in a table: played to its end, and success and quality decide."""
+TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+"""The usual spellings of a truth in a table."""
 _DIGITS: Final = re.compile(r"[+-]?\d+", re.ASCII)
 # Python's own dates end at microseconds and drop what comes after.
 _FINE_DATE: Final = re.compile(
@@ -33,6 +36,8 @@ _FINE_DATE: Final = re.compile(
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT: Final = Context(prec=80)
 """Digits enough for products of any number, scale and unit down to less than a nanosecond."""
+_TODAY: Final = (946_684_800, 4_102_444_800)
+"""Seconds since 1970 at the beginnings of 2000 and 2100."""
 _LIMIT: Final = 2**63
 
 
@@ -42,12 +47,12 @@ def truth(place: str, text: str) -> bool:
     Raises:
         InputError: If it is none; the message begins with `place`, as in all functions here.
     """
-    if text.lower() not in _TRUTHS:
+    if text.lower() not in TRUTHS:
         raise InputError(
             f"{place}: {text!r:.60} is neither true nor false; say which in `values` of the"
-            " column map"
+            " column map, or list it under `missing` if it means that there is none"
         )
-    return _TRUTHS[text.lower()]
+    return TRUTHS[text.lower()]
 
 
 def word(place: str, column: str, text: str) -> str:
@@ -58,7 +63,8 @@ def word(place: str, column: str, text: str) -> str:
     """
     words = WORDS[column]
     if text not in list(words):
-        raise InputError(f"{place}: {unknown_name(column, text, list(words))}")
+        valid = [*words, *([BY_THE_SCORE] if column == "end_reason" else [])]
+        raise InputError(f"{place}: {unknown_name(column, text, valid)}")
     found = words(text)
     return found if KINDS[column] is Kind.WORD else found.value
 
@@ -75,8 +81,8 @@ def number(place: str, source: Source, text: str, decimal: str) -> float:
     return value
 
 
-def whole(place: str, source: Source, text: str, decimal: str) -> int:
-    """A whole number, such as `12` or `12.0`.
+def whole(place: str, source: Source, text: str, decimal: str, *, is_name: bool = False) -> int:
+    """A whole number, such as `12` or `12.0`; of a name all digits are needed.
 
     Raises:
         InputError: If it is none, or does not fit into 64 bits.
@@ -86,6 +92,9 @@ def whole(place: str, source: Source, text: str, decimal: str) -> int:
         raise InputError(f"{place}: {text!r:.60} does not fit into 64 bits")
     if value != int(value):
         raise InputError(f"{place}: {text!r:.60} is not a whole number")
+    # A seed is a name: two that were rounded to one are one no more than two instants are.
+    if is_name:
+        _check_digits(place, text, decimal)
     return int(value)
 
 
@@ -103,8 +112,14 @@ def instant(place: str, source: Source, text: str, decimal: str) -> int:
             remedy = "" if source.is_constant else "; give unit: s, ms, us, ns or iso8601"
             raise InputError(f"{place}: {text!r:.60} is not whole nanoseconds{remedy}")
         value = Decimal(text)
+        _check_unit(place, source, value)
     else:
         value = _EXACT.multiply(_converted(place, source, text, decimal), Decimal(10**9))
+        if source.unit == "ns" and "e" in text.lower():
+            raise InputError(
+                f"{place}: {text!r:.60} is not whole nanoseconds; write all digits, or give the"
+                " unit that numbers with an exponent have"
+            )
         if source.unit == "ns" and value != value.to_integral_value():
             raise InputError(f"{place}: {text!r:.60} is not whole nanoseconds")
     value = value.to_integral_value(ROUND_HALF_EVEN)
@@ -112,20 +127,46 @@ def instant(place: str, source: Source, text: str, decimal: str) -> int:
         raise InputError(
             f"{place}: {text!r:.60} is outside the years 1678 to 2261 that nanoseconds can hold"
         )
+    if source.unit != ISO_TIME:
+        _check_digits(place, text, decimal)
     return int(value)
+
+
+def _check_unit(place: str, source: Source, value: Decimal) -> None:
+    """Refuse a start without a unit that is today's date in seconds, ms or us since 1970."""
+    for unit in ("s", "ms", "us"):
+        if not source.is_constant and _TODAY[0] <= value * UNITS[unit] <= _TODAY[1]:
+            raise InputError(
+                f"{place}: {value} looks like a date in {unit} since 1970; give unit: {unit}, or"
+                " unit: ns if it is nanoseconds"
+            )
+
+
+def _check_digits(place: str, text: str, decimal: str) -> None:
+    """Refuse a number whose exponent stands for digits that were left out."""
+    value = number_of(text.replace(decimal, "."))
+    exponent = value.as_tuple().exponent if value else 0
+    if isinstance(exponent, int) and exponent > 0:
+        raise InputError(
+            f"{place}: {text!r:.60} has lost its last {exponent} digits to the exponent; write the"
+            " column with all digits"
+        )
 
 
 def _converted(place: str, source: Source, text: str, decimal: str) -> Decimal:
     plain = text
+    if source.unit and text.endswith(source.unit):
+        plain = text.removesuffix(source.unit).rstrip()
     if decimal != ".":
         # A point is then the mark of thousands.
-        plain = "" if "." in text else text.replace(decimal, ".")
+        plain = "" if "." in plain else plain.replace(decimal, ".")
     value = number_of(plain)
     if value is None:
         if _is_not_finite(plain):
             raise _not_finite(place, text)
         sign = "" if decimal == "." else f" with the decimal sign {decimal!r}"
-        raise InputError(f"{place}: {text!r:.60} is not a number{sign}")
+        percent = "; give unit: '%' if it is a share in percent" if text.endswith("%") else ""
+        raise InputError(f"{place}: {text!r:.60} is not a number{sign}{percent}")
     scaled = _EXACT.multiply(value, source.scale)
     return _EXACT.multiply(scaled, UNITS[source.unit]) if source.unit else scaled
 

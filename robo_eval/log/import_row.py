@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from robo_eval.core.canonical import digest
-from robo_eval.core.episode import Episode
+from robo_eval.core.episode import QUALITY_DECIMALS, Episode
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import unknown_name
@@ -19,7 +19,7 @@ from robo_eval.core.plan import TrialPlan
 from robo_eval.log.column_map import Source
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
-from robo_eval.log.import_cell import WORDS, instant, number, truth, whole, word
+from robo_eval.log.import_cell import BY_THE_SCORE, WORDS, instant, number, truth, whole, word
 from robo_eval.log.import_score import complete_score
 from robo_eval.log.provenance import software
 from robo_eval.log.rows import COUNT_LIMIT, KINDS, LONGEST_S, OPTIONAL, Kind, cells_of
@@ -30,7 +30,7 @@ NEEDED: Final = ("policy", "task", "side")
 SCORES: Final = ("success", "end_reason", "quality")
 """Columns of which every import says something about one."""
 _TIMES: Final = ("duration_s", "exposure_s")
-_MAY_BE_EMPTY: Final = ("episode_id", "family")
+_MAY_BE_EMPTY: Final = ("episode_id", "family", "end_reason")
 _NOT_NEGATIVE: Final = (
     "duration_s", "exposure_s", "ticks", "interventions", "level", "attempt", "score_version",
 )  # fmt: skip
@@ -98,14 +98,16 @@ class RowMaker:
             InputError: If it cannot be; the message begins with `place`.
         """
         base, _, entry = ours.partition(".")
+        if source.values and text not in self._missing:
+            if text not in source.values:
+                raise InputError(f"{place}: {unknown_name('value', text, source.values)}")
+            text = source.values[text]
         if text in self._missing:
             if base in OPTIONAL or entry or base in _MAY_BE_EMPTY:
                 return None
             raise InputError(f"{place}: is empty; {base} is needed in every row")
-        if source.values:
-            if text not in source.values:
-                raise InputError(f"{place}: {unknown_name('value', text, source.values)}")
-            text = source.values[text]
+        if base == "end_reason" and text == BY_THE_SCORE:
+            return None
         if base == "start_ns":
             return instant(place, source, text, self._decimal)
         if KINDS[base] is Kind.TRUTH:
@@ -142,8 +144,11 @@ class RowMaker:
         return row
 
     def _amount(self, place: str, base: str, source: Source, text: str) -> float:
-        parse = whole if KINDS[base] is Kind.INTEGER else number
-        amount = parse(place, source, text, self._decimal)
+        amount: float
+        if KINDS[base] is Kind.INTEGER:
+            amount = whole(place, source, text, self._decimal, is_name=base == "seed")
+        else:
+            amount = number(place, source, text, self._decimal)
         if base in _NOT_NEGATIVE and amount < 0:
             raise InputError(f"{place}: {text!r:.60} is negative; {base} cannot be")
         if base in _COUNTS and amount >= COUNT_LIMIT:
@@ -155,6 +160,8 @@ class RowMaker:
                 f"{place}: {text!r:.60} gives {amount:g} s; {base} can be at most {LONGEST_S:g} s;"
                 " check unit and scale in the column map"
             )
+        if base == "quality":
+            amount = round(amount, QUALITY_DECIMALS)
         if base in _SHARES and not 0.0 <= amount <= 1.0:
             percent = "" if source.unit or source.is_constant else "; give unit: '%' if it is one"
             raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from robo_eval.core.episode import is_good_enough
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
 
@@ -40,12 +41,15 @@ def complete_score(
     if success is None and end is not None and end.is_scored:
         success = end is EndReason.SUCCESS
     if success is None and quality is not None and threshold is not None:
-        success = quality >= threshold
-    if success is None and (end is None or end.is_scored):
-        named = sources.get("success") or sources.get("quality") or "success"
+        success = is_good_enough(quality, threshold)
+    if end is None and success is None and quality is None:
+        # Nothing is said: a missing score is missing, and no failure.
+        end = EndReason.NO_VERDICT
+    if success is None and end is None:
+        named = sources.get("quality") or "quality"
         raise InputError(
-            f"{where}, column {named!r}: whether it succeeded cannot be told; map success or"
-            " end_reason, or give success_quality"
+            f"{where}, column {named!r}: whether it succeeded cannot be told from quality alone;"
+            " give success_quality, or say it in success or end_reason"
         )
     if quality is None and success is not None:
         quality = 1.0 if success else 0.0
@@ -95,7 +99,7 @@ def _check_score(
     if threshold is None:
         contradicts = quality == (0.0 if success else 1.0)
     else:
-        contradicts = success != (quality >= threshold)
+        contradicts = success != is_good_enough(quality, threshold)
     if contradicts:
         column = sources.get("quality", "quality")
         raise InputError(

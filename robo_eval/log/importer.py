@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import EndReason
 from robo_eval.core.names import unknown_name
 from robo_eval.log.column_map import ColumnMap, Source, read_column_map
 from robo_eval.log.directory import TrialDirectory
@@ -26,11 +29,21 @@ from robo_eval.log.import_row import (
     write_trial,
 )
 
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+_SEPARATOR: Final = re.compile(r'"?sep=(?P<sign>.)"?', re.IGNORECASE)
+"""What Excel reads in a first line: the delimiter."""
+_REMARKS: Final = ("#", "%", "//")
+"""What lines before the header begin with that hold remarks."""
+_PREFACE: Final = 100
+"""Lines that are looked at for the header."""
+
 
 def import_csv(
     csv_path: Path | str | os.PathLike[str],
     column_map: Path | str | os.PathLike[str],
     out: Path | str | os.PathLike[str],
+    *,
+    warn: Callable[[str], None] | None = None,
 ) -> TrialDirectory:
     """Read episodes from a CSV file by a column map into a new trial directory.
 
@@ -39,9 +52,10 @@ def import_csv(
     describes the map.
 
     Args:
-        csv_path: CSV file in UTF-8 with a header line.
+        csv_path: CSV file with a header line, in UTF-8, or in UTF-16 with its byte order mark.
         column_map: YAML file: where each of our columns comes from.
         out: Trial directory to create.
+        warn: Called with what was left out, and with how many episodes have no score.
 
     Raises:
         InputError: If map or table are not usable; the message names file, line and column.
@@ -57,8 +71,79 @@ def import_csv(
     values = list(reader.rows())
     if not values:
         raise InputError(f"{source}: holds no episodes, only a header line")
+    if warn is not None:
+        for note in reader.notes(values):
+            warn(note)
     plan = plan_of_import(source, mapping.raw, sha256, [row.values for row in values])
     return write_trial(folder, plan, values)
+
+
+class _Lines:
+    """The lines of one table, which know in which line a record began.
+
+    Args:
+        lines: The lines, with their ends.
+        comment: What lines begin with that are left out; empty for none.
+    """
+
+    def __init__(self, lines: Iterable[str], comment: str) -> None:
+        self._lines = enumerate(lines, start=1)
+        self._comment = comment
+        self._back: list[str] = []
+        self._begins = True
+        self.first = 1
+
+    def skip(self, n: int) -> None:
+        """Leave out the next lines."""
+        for number, _ in islice(self._lines, n):
+            self.first = number
+
+    def put_back(self, text: str) -> None:
+        """Give the line that was read last again."""
+        self._back.append(text)
+
+    def texts(self) -> Iterator[str]:
+        """The lines; where a record begins, without those that are comments."""
+        while True:
+            if self._back:
+                self._begins = False
+                yield self._back.pop()
+                continue
+            number, text = next(self._lines, (0, None))
+            if text is None:
+                return
+            if self._begins:
+                self.first = number
+                if self._comment and text.startswith(self._comment):
+                    continue
+            yield text
+
+    def records(self, delimiter: str) -> Iterator[list[str]]:
+        """The cells of each record.
+
+        Raises:
+            csv.Error: If one is none.
+        """
+
+        def parts() -> Iterator[str]:
+            for text in self.texts():
+                self._begins = False
+                yield text
+
+        rows = csv.reader(parts(), delimiter=delimiter, strict=True)
+        while True:
+            self._begins = True
+            cells = next(rows, None)
+            if cells is None:
+                return
+            self._begins = True
+            yield cells
+
+
+def _without_empty_end(cells: Sequence[str]) -> Sequence[str]:
+    """The cells up to the last that is not blank."""
+    n = max((place for place, cell in enumerate(cells, start=1) if cell.strip()), default=0)
+    return cells[:n]
 
 
 class _Reader:
@@ -67,6 +152,8 @@ class _Reader:
     def __init__(self, path: Path, mapping: ColumnMap, sha256: str) -> None:
         self._path = path
         self._map = mapping
+        self._delimiter = mapping.delimiter
+        self.remarks = 0
         self._maker = RowMaker(
             sha256=sha256,
             missing=mapping.missing,
@@ -81,28 +168,77 @@ class _Reader:
         Raises:
             InputError: If a line cannot be an episode.
         """
-        with (
-            explained(self._path, "cannot be read"),
-            self._path.open(encoding="utf-8-sig", newline="") as file,
-        ):
-            lines = csv.reader(file, delimiter=self._map.delimiter, strict=True)
-            try:
-                header = [name.strip() for name in next(lines, [])]
-                self._check_header(header)
-                for cells in lines:
-                    if not any(cell.strip() for cell in cells):
-                        continue
-                    yield self._row(f"{self._path}: line {lines.line_num}", header, cells)
-            except csv.Error as err:
+        try:
+            with (
+                explained(self._path, "cannot be read"),
+                self._path.open(encoding=self._encoding(), newline="") as file,
+            ):
+                yield from self._rows(_Lines(file, self._map.comment))
+        except UnicodeError as err:
+            raise self._not_utf8() from err
+
+    def notes(self, rows: Sequence[ImportedRow]) -> Iterator[str]:
+        """What somebody should know who looks at the rows only."""
+        if self.remarks:
+            lines = "1 line" if self.remarks == 1 else f"{self.remarks} lines"
+            yield f"{self._path}: {lines} of remarks before the header left out"
+        missing = sum(row.values["end_reason"] is EndReason.NO_VERDICT for row in rows)
+        if missing:
+            episodes = "1 episode has" if missing == 1 else f"{missing} episodes have"
+            yield f"{self._path}: {episodes} no score and count as missing (no_verdict)"
+
+    def _encoding(self) -> str:
+        with self._path.open("rb") as file:
+            return "utf-16" if file.read(2) in _UTF_16 else "utf-8-sig"
+
+    def _rows(self, lines: _Lines) -> Iterator[ImportedRow]:
+        header = self._header(lines)
+        try:
+            for cells in lines.records(self._delimiter):
+                here = lines.first
+                if any(cell.strip() for cell in cells):
+                    yield self._row(f"{self._path}: line {here}", header, cells)
+        except csv.Error as err:
+            raise InputError(f"{self._path}: line {lines.first}: is no CSV: {err}") from err
+
+    def _header(self, lines: _Lines) -> list[str]:
+        """The names of the columns, after what may stand before them."""
+        lines.skip(self._map.skip)
+        wanted = {source.column for source in self._map.columns.values()}
+        for text in lines.texts():
+            sign = _SEPARATOR.fullmatch(text.rstrip("\r\n"))
+            if sign and "delimiter" not in self._map.raw:
+                self._delimiter = sign["sign"]
+            if sign:
+                continue
+            if "\0" in text:
                 raise InputError(
-                    f"{self._path}: line {lines.line_num + 1}: is no CSV: {err}"
-                ) from err
-            except UnicodeDecodeError as err:
-                raise self._not_utf8() from err
+                    f"{self._path}: line {lines.first}: holds NUL bytes; save the table as UTF-8"
+                )
+            header = self._names(text, lines)
+            if text.startswith(_REMARKS) and not wanted <= set(header):
+                self.remarks += 1
+                continue
+            self._check_header(header, lines)
+            return header
+        left_out = self._map.skip or self._map.comment or self.remarks
+        problem = "only holds lines that are left out" if left_out else "is empty"
+        raise InputError(f"{self._path}: {problem}; it needs a header line")
+
+    def _names(self, text: str, lines: _Lines) -> list[str]:
+        lines.put_back(text)
+        try:
+            return [name.strip() for name in next(lines.records(self._delimiter), [])]
+        except csv.Error as err:
+            if text.startswith(_REMARKS):
+                return []
+            raise InputError(f"{self._path}: line {lines.first}: is no CSV: {err}") from err
 
     def _not_utf8(self) -> InputError:
         # Read again: the error counts from the start of some buffer.
         data = door.bytes_of(self._path)
+        if data[:2] in _UTF_16:
+            return InputError(f"{self._path}: is cut short or no UTF-16; save the table as UTF-8")
         try:
             data.decode()
         except UnicodeDecodeError as err:
@@ -114,17 +250,19 @@ class _Reader:
             f"{self._path}: line {line}: is no CSV in UTF-8{given}; save the table as UTF-8"
         )
 
-    def _check_header(self, header: Sequence[str]) -> None:
-        if not header:
-            raise InputError(f"{self._path}: is empty; it needs a header line")
-        for name in header:
-            if header.count(name) > 1:
-                raise InputError(f"{self._path}: line 1: column {name!r} appears twice")
+    def _check_header(self, header: Sequence[str], lines: _Lines) -> None:
+        where = f"{self._path}: line {lines.first}"
         for ours, source in self._map.columns.items():
+            if (n := header.count(source.column)) > 1:
+                often = "twice" if n == 2 else f"{n} times"
+                raise InputError(
+                    f"{where}: column {source.column!r} appears {often} (mapped to {ours!r})"
+                )
             if source.column not in header:
-                self._check_delimiter(header)
-                problem = unknown_name("column", source.column, header)
-                raise InputError(f"{self._path}: line 1: {problem} (mapped to {ours!r})")
+                self._check_delimiter(where, header)
+                self._check_later(where, lines)
+                problem = unknown_name("column", source.column, [name for name in header if name])
+                raise InputError(f"{where}: {problem} (mapped to {ours!r})")
         given = {name.partition(".")[0] for name in (*self._map.columns, *self._map.constants)}
         for name in NEEDED:
             if name not in given:
@@ -137,19 +275,34 @@ class _Reader:
                 f"{self._path}: the column map must say where success, end_reason or quality is"
             )
 
-    def _check_delimiter(self, header: Sequence[str]) -> None:
+    def _check_delimiter(self, where: str, header: Sequence[str]) -> None:
         """Refuse a header that the delimiter of the map does not divide, but another would."""
         for sign, written in ((";", "';'"), ("\t", "tab"), (",", "','")):
             if len(header) == 1 and sign in header[0]:
                 raise InputError(
-                    f"{self._path}: line 1: {self._map.delimiter!r} does not divide the header"
+                    f"{where}: {self._delimiter!r} does not divide the header"
                     f" {header[0]!r:.60}; set delimiter: {written} in the column map"
                 )
 
+    def _check_later(self, where: str, lines: _Lines) -> None:
+        """Refuse a header that stands further down, with the key of the map that says so."""
+        wanted = {source.column for source in self._map.columns.values()}
+        for number, text in islice(enumerate(lines.texts(), start=lines.first + 1), _PREFACE):
+            cells = next(csv.reader([text], delimiter=self._delimiter), [])
+            if wanted <= {cell.strip() for cell in cells}:
+                raise InputError(
+                    f"{where}: is not the header, which is in line {number}; set"
+                    f" skip: {number - 1} in the column map"
+                )
+
     def _row(self, where: str, header: Sequence[str], cells: Sequence[str]) -> ImportedRow:
-        if len(cells) != len(header):
-            raise InputError(f"{where}: has {len(cells)} cells, the header has {len(header)}")
-        theirs = dict(zip(header, cells, strict=True))
+        # Spreadsheets write empty cells for columns without a name, in some lines only.
+        given, named = _without_empty_end(cells), _without_empty_end(header)
+        if len(given) > len(header) or len(cells) < len(named):
+            remark = "; set comment in the column map if such lines are remarks"
+            hint = remark if cells[0].startswith(_REMARKS) else ""
+            raise InputError(f"{where}: has {len(cells)} cells, the header has {len(header)}{hint}")
+        theirs = dict(zip(header, cells, strict=False))
         values: dict[str, Any] = {}
         sources: dict[str, str] = {}
         for ours, source in self._map.columns.items():

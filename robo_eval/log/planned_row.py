@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from robo_eval.core.episode import Episode
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedEpisode, task_and_policy
+from robo_eval.log.provenance import numerics
 
 
 def row_for(
@@ -17,6 +19,7 @@ def row_for(
 ) -> Episode:
     """A row with everything the plan says about an episode, and what was measured."""
     task, policy = task_and_policy(plan, planned)
+    declared = re.search(r"-(v\d+)$", task.env)
     has_levels = planned.condition.level is not None
     if planned.start is not None:
         measured.setdefault("initial_state_source", "state")
@@ -35,5 +38,7 @@ def row_for(
         profile=task.profile.value if has_levels else None,
         seed=planned.seed,
         policy=policy.name,
+        task_version=declared[1] if declared else None,
+        numerics=numerics(),
         **measured,
     )

@@ -60,6 +60,12 @@ def versions() -> dict[str, str]:
     return found
 
 
+@functools.cache
+def numerics() -> str:
+    """Name and version of the library of numbers: `numpy 2.4.6`."""
+    return f"numpy {version('numpy')}"
+
+
 def machine() -> dict[str, str | int]:
     """What the log was made on: processor, cores this process may use, operating system."""
     return {

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
+from robo_eval.core.names import listing
 from robo_eval.metrics.tasks import as_text
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ _TASK: Final = ("env", "kwargs", "quality_range", "success_quality", "max_ticks"
 """What makes a task the one it is, whatever conditions it is played in."""
 _CONDITION: Final = ("task", "level", "difficulty", "profile", "drift_step")
 """What episodes are matched by: without one value in common nothing can be compared."""
+_LEVEL: Final = ("task", "level", "difficulty", "profile")
+_VERSIONS: Final = {"behaviour": 12, "task_version": None}
+"""What one level has in common in all its episodes, and how many characters of it are shown."""
 _SETTINGS: Final = ("level", "min_coverage")
 """Settings of the metrics that a comparison depends on."""
 
@@ -87,6 +92,62 @@ def incompatible_rows(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
                 if not set(map(str, own[0][column])) & set(map(str, own[1][column])):
                     found += _differing(own, column, f"{column} ({side.value})")
     return found
+
+
+def check_levels(table: pd.DataFrame, *, across_versions: bool) -> tuple[str, ...]:
+    """Refuse scored episodes of levels that changed in between.
+
+    A level that behaves otherwise is another test under the same number. Rows without a digest or
+    version, as of a robot, an import or an older trial, say nothing of it.
+
+    Args:
+        table: Checked episodes, with the trial directory of each in the column `trial`.
+        across_versions: Whether to warn of them instead.
+
+    Returns:
+        A warning, or nothing.
+
+    Raises:
+        InputError: If levels changed; the message names them, and what they were in each trial.
+    """
+    scored = table[table["quality"].notna()]
+    changed: dict[str, str] = {}
+    for column, shown in _VERSIONS.items():
+        for name, rows in levels_by_name(scored[scored[column].notna()]).items():
+            if len(set(rows[column])) > 1:
+                sides = [
+                    f"{str(value)[:shown]}{_with_engine(own)} in"
+                    f" {listing(sorted(set(own['trial'])))}"
+                    for value, own in rows.groupby(column, sort=False)
+                ]
+                changed.setdefault(name, f"{column} {', '.join(sides)}")
+    if not changed:
+        return ()
+    first, what = next(iter(changed.items()))
+    others = f", as did {listing(list(changed)[1:])}" if len(changed) > 1 else ""
+    text = f"{first} changed between episodes: {what}{others}"
+    if across_versions:
+        return (f"{text}; they are mixed all the same, as --across-versions asks for",)
+    raise InputError(
+        f"{text}; play the older episodes again, or mix them all the same by --across-versions"
+    )
+
+
+def levels_by_name(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Episodes by level: `RoboEval/CartPole3D-v0 level 3 easy (paper)`; a task without has one."""
+    from robo_eval.metrics.frame import is_missing  # pandas, which a refusal need not wait for
+
+    return {
+        str(task) if is_missing(level) else f"{task} level {level} {difficulty} ({profile})": rows
+        for (task, level, difficulty, profile), rows in table.groupby(
+            list(_LEVEL), dropna=False, sort=False
+        )
+    }
+
+
+def _with_engine(rows: pd.DataFrame) -> str:
+    engines = sorted(set(rows["engine"].dropna()))
+    return f" ({', '.join(engines)})" if engines else ""
 
 
 def _differing(tables: list[pd.DataFrame], column: str, name: str) -> list[str]:

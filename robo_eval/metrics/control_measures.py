@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.core.errors import InputError, ShapeError
+from robo_eval.stats.arrays import floats
 
 JERK_WINDOW_S: Final = 0.1
 """Length of the fit that jerk is taken from if none is given; this project's choice."""
@@ -33,6 +34,8 @@ def tracking_rmse(
     joint_position: ArrayLike,
     command_stamp_s: ArrayLike,
     command_position: ArrayLike,
+    *,
+    turn: float | None = None,
 ) -> float:
     """Root mean square of the difference between commanded and measured joint positions.
 
@@ -45,6 +48,7 @@ def tracking_rmse(
         joint_position: Measured positions, shape (N, J).
         command_stamp_s: Times of the commands, shape (M,), seconds.
         command_position: Commanded positions, shape (M, J), in the unit of the measured ones.
+        turn: A whole turn of joints that turn without end; positions a turn apart are the same.
 
     Returns:
         The error, in the unit of the positions.
@@ -66,6 +70,8 @@ def tracking_rmse(
         raise InputError("no joint position follows a command")
     times, measured = times[has_command], measured[has_command]
     error = measured - wanted[newest[has_command]]
+    if turn is not None:
+        error -= turn * np.round(error / turn)
     return float(np.sqrt(_mean_over_time(times, np.square(error).mean(axis=1))))
 
 
@@ -143,7 +149,7 @@ def peak_force(force: ArrayLike) -> float:
         >>> peak_force([[3.0, 4.0, 0.0], [0.0, 0.0, -1.0]])
         5.0
     """
-    vectors = np.asarray(force, dtype=np.float64)
+    vectors = _floats("force", force)
     if vectors.ndim == 1:
         vectors = vectors[:, None]
     if vectors.ndim != 2 or vectors.shape[1] not in (1, 3):
@@ -204,10 +210,17 @@ def settling_time(
 # What they share -------------------------------------------------------------------------------
 
 
+def _floats(name: str, values: ArrayLike) -> Floats:
+    try:
+        return floats(name, values)
+    except ValueError as err:
+        raise ShapeError(str(err)) from err
+
+
 def _samples(what: str, stamp_s: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
     """Times and values, checked, each time once."""
-    times = np.asarray(stamp_s, dtype=np.float64)
-    table = np.asarray(values, dtype=np.float64)
+    times = _floats("stamp_s", stamp_s)
+    table = _floats(what, values)
     if times.ndim != 1 or table.ndim != 2 or len(times) != len(table) or not table.shape[1:] > (0,):
         raise ShapeError(
             f"{what} have times of shape {times.shape} and values of shape {table.shape}; they"

@@ -41,6 +41,10 @@ _OPTIONAL_TEXTS: Final = (
     "control_id",
     "pair_id",
     "end_detail",
+    "task_version",
+    "behaviour",
+    "engine",
+    "numerics",
 )
 _NUMBERS: Final = ("quality", "episode_return", "stated_success_probability")
 _COUNTS: Final = ("attempt", "score_version", "interventions")

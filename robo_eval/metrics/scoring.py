@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from robo_eval.core.episode import QUALITY_DECIMALS, is_good_enough
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import unknown_name
@@ -19,15 +20,6 @@ if TYPE_CHECKING:
 
 SCORE_VERSION: Final = 1
 """Version of the rules in this module; a change that can alter a score raises it."""
-
-QUALITY_DECIMALS: Final = 9
-"""Decimals quality is rounded to.
-
-Adding n rewards of one sign in floating point errs by less than n / 2**53 of the sum, so the
-ninth decimal is safe from rounding noise up to four million ticks, and 200 times 1/200, which
-adds up to 1.0000000000000007, is exactly 1.0. No measurement resolves a billionth of its range.
-"""
-_TOLERANCE: Final = 10.0**-QUALITY_DECIMALS
 
 _STOPPED: Final = frozenset(
     {EndReason.SAFETY_STOP, EndReason.OUT_OF_BOUNDS, EndReason.OPERATOR_STOP}
@@ -57,11 +49,6 @@ def quality_of(episode_return: float, quality_range: tuple[float, float]) -> flo
     low, high = quality_range
     quality = (episode_return - low) / (high - low)
     return round(min(max(quality, 0.0), 1.0), QUALITY_DECIMALS)
-
-
-def is_good_enough(quality: float, success_quality: float) -> bool:
-    """Whether a quality reaches the threshold, rounding noise apart."""
-    return quality >= success_quality - _TOLERANCE
 
 
 def score_end(

@@ -7,6 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robo_eval.stats.arrays import floats
+
 Alternative = Literal["two", "greater", "less"]
 """Two-sided, or only "the first is greater", or only "the first is less"."""
 
@@ -32,7 +34,7 @@ def check_choice(name: str, value: str, choices: object) -> None:
 
 def whole(name: str, values: ArrayLike, *, least: int = 0) -> NDArray[np.float64]:
     """Counts as floats: finite, whole, at least `least`."""
-    counts = np.asarray(values, dtype=np.float64)
+    counts = floats(name, values)
     bad = ~(np.isfinite(counts) & (counts == np.floor(counts)))
     if bad.any():
         raise ValueError(f"{name} must hold whole numbers, given {counts[bad][0]}")
@@ -43,7 +45,7 @@ def whole(name: str, values: ArrayLike, *, least: int = 0) -> NDArray[np.float64
 
 def finite(name: str, values: ArrayLike, *, ndim: int = 1) -> NDArray[np.float64]:
     """Numbers of a given number of dimensions, all finite."""
-    x = np.asarray(values, dtype=np.float64)
+    x = floats(name, values)
     if x.ndim != ndim:
         wanted = ("()", "(n,)", "(n, d)")[ndim]
         raise ValueError(f"{name} must have shape {wanted}, given {x.shape}")
@@ -54,7 +56,7 @@ def finite(name: str, values: ArrayLike, *, ndim: int = 1) -> NDArray[np.float64
 
 def verdicts(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Outcomes that are 0 or 1, shape (n,); a missing verdict is neither and is refused."""
-    x = np.asarray(values, dtype=np.float64)
+    x = floats(name, values)
     if x.ndim != 1:
         raise ValueError(f"{name} must have shape (n,), given {x.shape}")
     bad = ~((x == 0.0) | (x == 1.0))

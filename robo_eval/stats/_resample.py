@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level
+from robo_eval.stats.arrays import is_absent, unmasked
 from robo_eval.stats.statistic import Statistic, without_interval
 
 RESAMPLES: Final = 2000
@@ -213,7 +214,9 @@ def groups_by(labels: ArrayLike, table: NDArray[np.float64]) -> list[NDArray[np.
     Raises:
         ValueError: If there is not one label a row.
     """
-    names = np.asarray(labels)
+    names = unmasked("clusters", labels)
+    if names.dtype.kind in "Of" and any(map(is_absent, names.ravel())):
+        raise ValueError("clusters must name the cluster of each row; one is missing")
     if names.shape != (len(table),):
         raise ValueError(
             f"clusters must name the cluster of each row, shape ({len(table)},),"

@@ -20,6 +20,7 @@ from robo_eval.stats._resample import (
     sorted_clusters,
     two_stage_means,
 )
+from robo_eval.stats.arrays import integers
 from robo_eval.stats.proportions import wilson_interval
 from robo_eval.stats.statistic import Statistic, without_interval
 
@@ -71,7 +72,7 @@ def two_stage_rate_interval(
     """
     check_resamples(level, resamples)
     wilson_interval(k, n)  # refuses impossible counts
-    k_, n_ = np.broadcast_arrays(np.atleast_1d(np.asarray(k, np.int64)), np.asarray(n, np.int64))
+    k_, n_ = np.broadcast_arrays(np.atleast_1d(integers("k", k)), integers("n", n))
     order = np.lexsort((n_, k_))
     k_, n_ = k_[order], n_[order]
     clusters, total = len(k_), int(n_.sum())

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import finite
+from robo_eval.stats.arrays import floats
 
 _MOST_EXACT: Final = 8
 """Of up to so many things all orders are tried; 8 have 40,320."""
@@ -59,7 +60,7 @@ def mantel(one: ArrayLike, other: ArrayLike, *, draws: int = 9_999, seed: int = 
         Mantel (1967), The detection of disease clustering and a generalized regression approach,
         Cancer Research 27:209-220.
     """
-    first, second = (np.asarray(table, dtype=float) for table in (one, other))
+    first, second = floats("one", one), floats("other", other)
     n = len(first)
     if first.shape != (n, n) or second.shape != (n, n) or n < _LEAST:
         raise ValueError(

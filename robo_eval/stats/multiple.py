@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import finite
+from robo_eval.stats.arrays import floats
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
@@ -93,7 +94,10 @@ def rank_ranges(better: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def _decisions(better: ArrayLike) -> NDArray[np.bool_]:
-    shown = np.asarray(better, dtype=bool)
+    given = floats("better", better)
+    if not ((given == 0.0) | (given == 1.0)).all():
+        raise ValueError("better must hold true and false only")
+    shown = given.astype(np.bool_)
     if shown.ndim != 2 or shown.shape[0] != shown.shape[1]:
         raise ValueError(f"better must have shape (P, P), given {shown.shape}")
     both = np.argwhere(shown & shown.T)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level, unwrap
+from robo_eval.stats.arrays import floats
 
 Sided = Literal["two", "lower", "upper"]
 """Both ends, or one end only with the whole error probability spent on it."""
@@ -111,7 +112,7 @@ def clopper_pearson_interval(
 
 
 def _counts(k: ArrayLike, n: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    k_, n_ = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64))
+    k_, n_ = np.broadcast_arrays(floats("k", k), floats("n", n))
     for name, counts in (("k", k_), ("n", n_)):
         bad = ~(np.isfinite(counts) & (counts == np.floor(counts)))
         if bad.any():
@@ -152,7 +153,7 @@ def clustered_interval(
     # Not scipy.stats, whose import takes longer than the analysis of a trial.
     from scipy.special import betaincinv, stdtrit
 
-    rates = np.asarray(cluster_rates, dtype=np.float64)
+    rates = floats("cluster_rates", cluster_rates)
     clusters = len(rates)
     if clusters < 2 or n < clusters:
         raise ValueError(f"2 clusters and as many trials are needed, given {clusters} and {n}")

@@ -15,6 +15,7 @@ from robo_eval.stats._checks import (
     unwrap,
     whole,
 )
+from robo_eval.stats.arrays import floats
 from robo_eval.stats.proportions import Sided, clopper_pearson_interval
 
 RatioMethod = Literal["score", "exact"]
@@ -238,7 +239,7 @@ def rate_comparison_p(
 
 
 def _exposure(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    exposure = np.asarray(values, dtype=np.float64)
+    exposure = floats(name, values)
     bad = ~(np.isfinite(exposure) & (exposure > 0.0))
     if bad.any():
         raise ValueError(

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level
 from robo_eval.stats._resample import LARGE, bins_of, means_in_bins
+from robo_eval.stats.arrays import floats
 
 Method = Literal["auto", "bca", "percentile", "student_t"]
 
@@ -222,7 +223,7 @@ def _mean(x: NDArray[np.float64]) -> float:
 
 
 def _sample(values: ArrayLike) -> NDArray[np.float64]:
-    x = np.asarray(values, dtype=np.float64)
+    x = floats("values", values)
     if x.ndim != 1 or x.size == 0:
         raise ValueError(f"values have shape {x.shape}; a mean needs (n,), n >= 1")
     if not np.isfinite(x).all():

@@ -18,6 +18,7 @@ from robo_eval.stats._checks import (
     verdicts,
     whole,
 )
+from robo_eval.stats.arrays import floats
 from robo_eval.stats.proportions import wilson_interval
 
 _HALVINGS: Final = 80
@@ -60,7 +61,7 @@ def robbins_interval(
     """
     check_level(level)
     wilson_interval(k, n)  # refuses impossible counts
-    k_, n_ = np.broadcast_arrays(np.asarray(k, np.float64), np.asarray(n, np.float64))
+    k_, n_ = np.broadcast_arrays(floats("k", k), floats("n", n))
     return (
         unwrap(_lower_end(k_, n_, level)),
         unwrap(np.asarray(1.0 - _lower_end(n_ - k_, n_, level))),
@@ -232,7 +233,7 @@ def anytime_p(e_values: ArrayLike) -> NDArray[np.float64]:
         >>> anytime_p([0.5, 4.0, 2.0]).tolist()
         [1.0, 0.25, 0.25]
     """
-    e = np.asarray(e_values, dtype=np.float64)
+    e = floats("e_values", e_values)
     if e.ndim != 1 or np.isnan(e).any() or (e < 0.0).any():
         raise ValueError("e_values must be numbers of at least 0, shape (n,)")
     return 1.0 / np.maximum.accumulate(np.maximum(e, 1.0))
@@ -266,5 +267,5 @@ def _log_bet(
     """Log of the likelihood, averaged over all rates, over that of `rate`."""
     from scipy.special import betaln, xlog1py, xlogy
 
-    p = np.asarray(rate, dtype=np.float64)
+    p = floats("rate", rate)
     return np.asarray(betaln(k + 1.0, n - k + 1.0) - xlogy(k, p) - xlog1py(n - k, -p))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import Alternative, check_choice, check_share, verdicts, whole
+from robo_eval.stats.arrays import floats
 from robo_eval.stats.sequential import log_rate_e
 
 Compared = Literal["pairs", "rate"]
@@ -144,7 +145,7 @@ def _counts(
     rule: StoppingRule, outcomes: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Wins, what counts, and what was played, before the first outcome and after each."""
-    x = np.asarray(outcomes, dtype=np.float64)
+    x = floats("outcomes", outcomes)
     if x.size == 0:
         x = x.reshape((0, 2) if rule.what == "pairs" else (0,))
     if rule.what == "rate":

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import Alternative, check_choice, unwrap
+from robo_eval.stats.arrays import floats
 from robo_eval.stats.proportions import wilson_interval
 
 _GRID: Final = 201
@@ -62,7 +63,12 @@ def newcombe_interval(
         >>> print(f"{low:.4f} {high:.4f}")
         0.0524 0.3339
     """
-    k1, n1, k2, n2 = np.broadcast_arrays(first_k, first_n, second_k, second_n)
+    k1, n1, k2, n2 = np.broadcast_arrays(
+        floats("first_k", first_k),
+        floats("first_n", first_n),
+        floats("second_k", second_k),
+        floats("second_n", second_n),
+    )
     low1, high1 = map(np.asarray, wilson_interval(k1, n1, level=level))
     low2, high2 = map(np.asarray, wilson_interval(k2, n2, level=level))
     p1, p2 = k1 / n1, k2 / n2

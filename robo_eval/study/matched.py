@@ -59,7 +59,7 @@ class Group:
         difficulty: At which difficulty; `ALL` for every one there is, `""` if the tests have none.
         agents: The policies, by name.
         table: Their episodes, those without a score too, with the columns of
-            `core.episode.COLUMNS`.
+            `core.episode.COLUMNS`, and the trial directory of each in `trial`.
     """
 
     side: str
@@ -102,7 +102,8 @@ def matched(tests: Sequence[Test], trials: Sequence[TrialDirectory]) -> list[Gro
 def warnings_of(trials: Sequence[TrialDirectory]) -> tuple[str, ...]:
     """Why episodes may not be of the tests that a study is of, or not all there.
 
-    A log does not hold what its environments consisted of, only the software that played them.
+    A study does not hold how its levels behave, so only the software tells whether the levels of a
+    log are the same.
 
     Args:
         trials: Played trials.
@@ -213,6 +214,7 @@ def _table(tests: Sequence[Test], trial: TrialDirectory) -> pd.DataFrame:
             _check_returns(tests[place], task, trial)
         found.append(place)
     table["test"] = pd.Series(found, dtype="Int64")
+    table["trial"] = str(trial.path)
     kept: pd.DataFrame = table.loc[table["test"].notna()]
     return kept
 

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from robo_eval.analysis.acc import AccTable, analyse
@@ -27,6 +28,7 @@ from robo_eval.analysis.trial import log_problem
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.names import unknown_name
 from robo_eval.log.directory import TrialDirectory
+from robo_eval.metrics.compatible import check_levels
 from robo_eval.metrics.coverage import Coverage
 from robo_eval.stats.resampling import stratified_mean_interval
 from robo_eval.study.causes import Disagreement, Measure, causes, listed
@@ -161,7 +163,12 @@ class Ranking:
 
 
 def rank(
-    study: Study, trials: Sequence[TrialDirectory], *, baseline: str | None = None, seed: int = 0
+    study: Study,
+    trials: Sequence[TrialDirectory],
+    *,
+    baseline: str | None = None,
+    seed: int = 0,
+    across_versions: bool = False,
 ) -> tuple[Outcome, list[Ranking]]:
     """Rank the policies of trials in the space of a study, for each side and difficulty.
 
@@ -171,23 +178,28 @@ def rank(
         baseline: The policy that others are compared with by APTI; None takes `random` if it is
             there, and else the one of the lowest mean. Where it was not played there is no APTI.
         seed: Of the draws that intervals are made by.
+        across_versions: Whether episodes of levels that changed in between are ranked all the
+            same, with a warning.
 
     Returns:
         What the study found, and a ranking for each group.
 
     Raises:
-        InputError: If the study is not finished, or no episode is of one of its tests.
+        InputError: If the study is not finished, no episode is of one of its tests, or a level
+            changed between episodes.
         UnknownNameError: If there is no such baseline.
         TrialDirectoryError: If a log cannot be read.
     """
     outcome = study.known()
     check_copies(trials)
     groups = matched(study.tests, trials)
+    played = pd.concat([group.table for group in groups], ignore_index=True)
+    changed = check_levels(played, across_versions=across_versions)
     names = sorted({agent.policy for group in groups for agent in group.agents})
     if baseline is not None and baseline not in names:
         raise unknown_name("baseline", baseline, names)
     spaces = resampled_spaces(study.suite, outcome, draws=_SPACES, seed=seed)
-    warnings = warnings_of(trials)
+    warnings = (*changed, *warnings_of(trials))
     problems = {str(one.path): why for one in trials if (why := log_problem(one))}
     found = [
         _ranking(group, study.tests, outcome.space, spaces, baseline, seed) for group in groups
@@ -431,7 +443,7 @@ def _acc(group: Group, tests: Sequence[Test], seed: int) -> AccTable | None:
     )
     if not table.rows and not members:
         return None
-    return replace(table, panel_members=members, warnings=panel_warnings())
+    return replace(table, panel_members=members, warnings=panel_warnings(group.table))
 
 
 def _profile(tests: Sequence[Test]) -> str | None:

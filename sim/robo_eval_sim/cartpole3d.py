@@ -6,6 +6,7 @@ import functools
 import math
 import struct
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from typing import Any, ClassVar, Final, TypeVar
 
 import gymnasium
@@ -32,8 +33,9 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.pole import has_fallen
 from robo_eval.core.sources import sources
 from robo_eval.core.trajectory import Trajectory
+from robo_eval_sim.behaviour import behaviour_of
 from robo_eval_sim.draws import Drawn, Starts
-from robo_eval_sim.novelty import Effect, Novelty, load_level
+from robo_eval_sim.novelty import Effect, Level, Novelty, load_level
 from robo_eval_sim.physics import LEVEL_0, Physics
 from robo_eval_sim.start import Row, Start, Vector3
 from robo_eval_sim.state import GivenState, physical_fields, read_state, write_history
@@ -148,6 +150,20 @@ class CartPole3DEnv(gymnasium.Env[Observation, np.int64], EzPickle):
         It covers neither the keywords nor the version of the engine.
         """
         return _digest(type(self._level).__module__)
+
+    @property
+    def behaviour(self) -> str:
+        """SHA-256 of how the level behaves at this difficulty and profile, in short episodes.
+
+        Unlike `digest` it stays the same when code is moved or written otherwise. It does not
+        depend on the keyword `balls`. The first time it takes about 10 ms.
+        """
+        return _behaviour(self._level, self._difficulty, self._profile)
+
+    @property
+    def engine(self) -> str:
+        """Name and version of the physics engine."""
+        return _engine()
 
     # Gymnasium ---------------------------------------------------------------------------------
 
@@ -449,6 +465,20 @@ def _observation_space(profile: str) -> spaces.Box:
     low[BALL_COUNT] = 0.0
     low[ball_mask(profile)] = 0.0
     return spaces.Box(low, high, dtype=np.float32)
+
+
+@functools.cache
+def _behaviour(level: Level, difficulty: Difficulty, profile: Profile) -> str:
+    env = CartPole3DEnv(level=level.number, difficulty=difficulty, profile=profile)
+    try:
+        return behaviour_of(env)
+    finally:
+        env.close()
+
+
+@functools.cache
+def _engine() -> str:
+    return f"pybullet {version('pybullet')}"
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import re
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 import robo_eval
 from robo_eval.agents import load_policy
+from robo_eval.agents.confined import fault_of, line_of
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import (
@@ -28,9 +30,9 @@ from robo_eval.core.errors import (
     RoboEvalError,
     TrialDirectoryError,
 )
-from robo_eval.core.kinds import EndReason
+from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import TaskPlan, TrialPlan
-from robo_eval.core.policy import Policy, aside
+from robo_eval.core.policy import Policy, aside, is_action
 from robo_eval.core.schedule import (
     PlannedEpisode,
     environment_keywords,
@@ -42,6 +44,7 @@ from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
 from robo_eval.log.trace import write_trace
 from robo_eval.metrics.scoring import SCORE_VERSION, score_played
+from robo_eval_sim.beat import Asked, Beat
 
 _KEPT_ENVIRONMENTS: Final = 4
 _OURS: Final = Path(__file__).parent
@@ -62,6 +65,11 @@ class _Recording:
     terminated: bool = False
     truncated: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
+    in_step: tuple[Any] | None = None
+
+    def is_bad_action(self, space: gymnasium.Space[Any]) -> bool:
+        """Whether the world refused a step, and its action was none of the space."""
+        return self.in_step is not None and not is_action(space, self.in_step[0])
 
     def forget_what_no_row_can_hold(self) -> None:
         """Drop a start state or novelty that has no JSON form."""
@@ -81,6 +89,7 @@ class _Outcome:
     success: bool | None = None
     episode_return: float | None = None
     detail: str | None = None
+    fault_by: FaultBy | None = None
 
 
 class Stage:
@@ -90,12 +99,21 @@ class Stage:
         plan: The locked plan.
         plan_digest: Its SHA-256.
         trial: The trial directory; traces go to `traces/` in it.
+        beat: Counts the calls of the policies, for who watches them.
     """
 
-    def __init__(self, plan: TrialPlan, plan_digest: str, trial: Path) -> None:
+    def __init__(
+        self,
+        plan: TrialPlan,
+        plan_digest: str,
+        trial: Path,
+        *,
+        beat: Beat | None = None,
+    ) -> None:
         self._plan = plan
         self._plan_digest = plan_digest
         self._trial = trial
+        self._beat = beat or Beat()
         self._policies: dict[int, Policy] = {}
         self._environments: OrderedDict[tuple[object, ...], gymnasium.Env[Any, Any]] = OrderedDict()
         self._software = software()
@@ -110,7 +128,13 @@ class Stage:
         if index not in self._policies:
             entry = self._plan.policies[index]
             with aside():
-                self._policies[index] = load_policy(entry.name, entry.factory, entry.kwargs)
+                self._policies[index] = self._beat.ask(
+                    Asked.MAKE,
+                    load_policy,
+                    name=entry.name,
+                    factory=entry.factory,
+                    kwargs=entry.kwargs,
+                )
         return self._policies[index]
 
     def environment(self, planned: PlannedEpisode) -> gymnasium.Env[Any, Any]:
@@ -160,28 +184,35 @@ class Stage:
         start_ns = time.time_ns()
         recording = _Recording()
         env = self.environment(planned)
+        policy = self.policy(planned.policy)
         tick_s = _tick_s(env)
         trace: dict[str, Any] = {}
+
+        self._beat.begin(start_ns, tick_s)
         try:
             keeps = self._may_want_trace(planned)
             with aside():
-                _record(env, self.policy(planned.policy), planned, recording, keeps=keeps)
+                _record(env, policy, planned, recording, self._beat, keeps=keeps)
             outcome = _score(self._plan.tasks[planned.condition.task], recording)
             if self._wants_trace(planned, outcome.end_reason):
                 trace = self._write_trace(env, planned, recording, outcome.end_reason)
-        except (OSError, TrialDirectoryError):
-            raise  # the disk, not the episode
-        except (Exception, SystemExit) as err:  # noqa: BLE001 - whatever broke, it is logged
+        except BaseException as err:
+            fault_by = self._fault_by(err, env, recording)
+            if fault_by is None:
+                raise
             recording.forget_what_no_row_can_hold()
-            outcome = _Outcome(EndReason.FAULT, detail=_detail(err, len(recording.rewards)))
+            detail = _detail(err, len(recording.rewards))
+            outcome = _Outcome(EndReason.FAULT, detail=detail, fault_by=fault_by)
             self._discard(env)
+        finally:
+            self._beat.rest()
         ticks = len(recording.rewards)
         duration_s = (time.time_ns() - start_ns) / 1e9 if tick_s is None else ticks * tick_s
         return row_for(
             planned,
             self._plan,
             self._plan_digest,
-            policy_digest=self.policy(planned.policy).digest,
+            policy_digest=policy.digest,
             start_ns=start_ns,
             duration_s=duration_s,
             ticks=ticks,
@@ -191,12 +222,29 @@ class Stage:
             success=outcome.success,
             end_reason=outcome.end_reason,
             end_detail=outcome.detail,
+            fault_by=outcome.fault_by,
             uninterrupted_actions=ticks,
             novelty=recording.novelty,
             initial_state=recording.initial_state,
             software=self._software,
+            **declared(env),
             **trace,
         )
+
+    def _fault_by(
+        self, err: BaseException, env: gymnasium.Env[Any, Any], recording: _Recording
+    ) -> FaultBy | None:
+        """Who an error inside an episode is by; None if it is none of the episode's."""
+        if self._beat.asked is not None:
+            return fault_of(err)
+        if isinstance(err, TimeoutError):
+            return FaultBy.TIME
+        is_of_the_run = isinstance(err, OSError | TrialDirectoryError)  # the disk
+        if not isinstance(err, Exception | SystemExit) or (
+            is_of_the_run and not isinstance(err, ConnectionError)
+        ):
+            return None
+        return FaultBy.POLICY if recording.is_bad_action(env.action_space) else FaultBy.SETUP
 
     def _may_want_trace(self, planned: PlannedEpisode) -> bool:
         wanted = self._plan.traces
@@ -217,7 +265,7 @@ class Stage:
     ) -> dict[str, Any]:
         trajectory = _trajectory(env, recording)
         task, policy = task_and_policy(self._plan, planned)
-        uri = f"traces/{planned.episode_id}.mcap"
+        uri = trace_uri(planned.episode_id)
         end_ns = int(trajectory.stamp_ns[-1])
         events: list[tuple[int, dict[str, Any]]] = [
             (0, {"event": "start", "episode_id": planned.episode_id, "seed": planned.seed}),
@@ -241,11 +289,17 @@ class Stage:
         env.close()
 
 
+def trace_uri(episode_id: str) -> str:
+    """Where the trace of an episode is, in the trial directory."""
+    return f"traces/{episode_id}.mcap"
+
+
 def _record(
     env: gymnasium.Env[Any, Any],
     policy: Policy,
     planned: PlannedEpisode,
     recording: _Recording,
+    beat: Beat,
     *,
     keeps: bool,
 ) -> None:
@@ -254,21 +308,25 @@ def _record(
         env.unwrapped.records_motion = keeps
     options = None if planned.start is None else {"state": dict(planned.start)}
     observation, recording.info = env.reset(seed=planned.seed, options=options)
-    policy.reset(seed=policy_seed(planned.seed))
     recording.initial_state = _physical_state(env)
     recording.novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
     for value in (recording.initial_state, recording.novelty):
         if not _is_plain(value):
             canonical_json(value)  # raises if a row cannot hold it
+    beat.ask(Asked.RESET, policy.reset, seed=policy_seed(planned.seed))
     rewards = recording.rewards
-    act: Callable[[Any], Any] = policy.act
+    act = beat.acting(policy.act)
     keep, keep_action = _copier(env.observation_space), _copier(env.action_space)
     terminated = truncated = False
     if keeps:
         recording.observations.append(keep(observation))
     while not (terminated or truncated):
         action = act(observation)
-        observation, reward, terminated, truncated, recording.info = env.step(action)
+        try:
+            observation, reward, terminated, truncated, recording.info = env.step(action)
+        except BaseException:
+            recording.in_step = (action,)
+            raise
         if keeps:
             recording.observations.append(keep(observation))
             recording.actions.append(keep_action(action))
@@ -303,8 +361,7 @@ def _detail(err: BaseException, tick: int) -> str:
         if not Path(frame.filename).is_relative_to(_OURS)
         and not Path(frame.filename).is_relative_to(_CORE)
     ]
-    text = " ".join(f"{type(err).__name__}: {err}"[:500].split())
-    text += f" ({places[-1] if places else ''}tick {tick})"
+    text = line_of(err) + f" ({places[-1] if places else ''}tick {tick})"
     return text.encode("utf-8", "replace").decode()
 
 
@@ -326,6 +383,18 @@ def _physical_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
         if read is not None:
             return {key: value for key, value in read().items() if key != "history"}
     return {}
+
+
+def declared(env: gymnasium.Env[Any, Any]) -> dict[str, str]:
+    """`behaviour` of its level and `engine`, where an environment says them."""
+    found = {}
+    for name in ("behaviour", "engine"):
+        # A level that breaks says so in its episodes.
+        with aside(), contextlib.suppress(Exception):
+            value = getattr(env.unwrapped, name, None)
+            if isinstance(value, str) and value:
+                found[name] = value
+    return found
 
 
 def _tick_s(env: gymnasium.Env[Any, Any]) -> float | None:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
 import os
-import signal
-import sys
+import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from robo_eval.agents.confined import digest_of
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import CheckFailedError, InputError, InterruptedRunError
-from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.kinds import EndReason, FaultBy, Side
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import (
     PlannedEpisode,
@@ -30,12 +27,14 @@ from robo_eval.core.schedule import (
 )
 from robo_eval.core.series import next_block, series_of, shortened
 from robo_eval.core.stop_signals import StopFlag, stop_signals
-from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import cores, software
 from robo_eval.log.store import EpisodeStore
+from robo_eval.log.trace_folder import trace_digest
 from robo_eval.metrics.scoring import SCORE_VERSION
-from robo_eval_sim.play import Stage
+from robo_eval_sim.play import Stage, declared, trace_uri
+from robo_eval_sim.worker import Worker
 
 CHUNK: Final = 8
 """Most episodes a worker plays between two commits: what a kill can cost in repeated work."""
@@ -44,10 +43,10 @@ _POOL_FROM: Final = 12
 """From how many episodes on starting worker processes (about a second) pays."""
 _COMMIT_EVERY_S: Final = 0.1
 """How long an episode that ended may wait for its commit when nobody else is waiting."""
-_MANAGER_END_S: Final = 10.0
-"""How long the thread that feeds the workers may take to notice that they are gone."""
-_AHEAD: Final = 2
-"""Chunks queued per worker, so that none waits for the next."""
+_GATHER_S: Final = 0.003
+"""Rows that come shortly after one another are taken together: waking up costs more than a row."""
+_AHEAD: Final = 8
+"""With fewer episodes left a worker is given more, so that it need not wait for them."""
 
 Progress = Callable[[int, int, Episode], None]
 """Called after each commit with episodes done, episodes planned, and the newest row."""
@@ -83,10 +82,10 @@ def check_plan(plan: TrialPlan) -> None:
     Raises:
         RoboEvalError: If a policy or an environment of the plan cannot be made.
     """
+    for policy in plan.policies:
+        digest_of(policy, plan.decision_timeout_s)
     stage = Stage(plan, "", Path())
     try:
-        for index in range(len(plan.policies)):
-            stage.policy(index)
         seen: set[tuple[int, int | None]] = set()
         for planned in schedule(plan, Side.SIM):
             key = (planned.condition.task, planned.condition.level)
@@ -102,6 +101,7 @@ def run_simulated(
     *,
     jobs: int | None = None,
     on_progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> RunResult:
     """Play every simulated episode of a trial that has no scored attempt yet.
 
@@ -109,16 +109,22 @@ def run_simulated(
     there: each starts from the state its physical episode really started in.
 
     Rows are committed as episodes end; a killed run is continued by calling this again, and
-    ends with the log of an undisturbed one.
+    ends with the log of an undisturbed one. A simulated episode whose trace is gone or damaged is
+    played again from its seed; its row stays, and the trace is put back if it is the one that the
+    row names. Policies play in processes of their own. One that does
+    not answer within the plan's `decision_timeout_s` is ended with its process, and its episode is
+    a fault by the policy.
 
     Args:
         trial: The trial directory; it is locked while the run lasts.
         jobs: Worker processes; none means one per core.
         on_progress: Called after each commit.
+        say: Told in one line what a signal does, and what became of damaged traces.
 
     Raises:
-        InputError: If the trial was imported, or a policy is not the one logged so far.
-        InterruptedRunError: On SIGINT, SIGTERM or SIGHUP, after what ended was committed.
+        InputError: If the trial was imported, or a policy or level is not the one logged so far.
+        InterruptedRunError: On SIGINT, after the episodes under way; on a second one, on SIGTERM
+            or SIGHUP, at once. What ended was committed.
         TrialDirectoryError: If another process runs in this directory, or it cannot be written.
     """
     if trial.plan.imported is not None:
@@ -131,10 +137,16 @@ def run_simulated(
         is_matched = bool(set(trial.plan.sides) & _PHYSICAL)
         planned = partners(trial.plan, store) if is_matched else schedule(trial.plan, Side.SIM)
         _check_policies(trial, store)
-        run = _Run(trial, store, jobs or default_jobs(), stop, on_progress, len(planned))
+        jobs = jobs or default_jobs()
+        _restore_traces(trial, store, planned, jobs, stop, say)
+        run = _Run(trial, store, jobs, stop, on_progress, len(planned), say)
         run.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
-        while todo := run.due(planned):
-            run.play(todo)
+        _check_levels(trial, store, run.due(planned))
+        try:
+            while todo := run.due(planned):
+                run.play(todo)
+        finally:
+            run.end()
         plan = shortened(trial.plan, series_of(trial.plan, run.attempts))
         if plan is not trial.plan and not is_matched:
             planned = schedule(plan, Side.SIM)
@@ -184,14 +196,44 @@ def _check_policies(trial: TrialDirectory, store: EpisodeStore) -> None:
     logged: dict[str, str] = {}
     for episode in store.episodes():
         logged[episode.policy] = episode.policy_digest
-    stage = Stage(trial.plan, trial.plan_digest, trial.path)
-    for index, entry in enumerate(trial.plan.policies):
-        if entry.name in logged and logged[entry.name] != stage.policy(index).digest:
+    for entry in trial.plan.policies:
+        if entry.name not in logged:
+            continue
+        digest = digest_of(entry, trial.plan.decision_timeout_s)
+        if logged[entry.name] != digest:
             raise InputError(
                 f"{trial.path}: policy {entry.name!r} is not the one of the logged episodes: its"
-                f" digest was {logged[entry.name][:12]}, now it is"
-                f" {stage.policy(index).digest[:12]}; start a new trial"
+                f" digest was {logged[entry.name][:12]}, now it is {digest[:12]}; start a new trial"
             )
+
+
+def _check_levels(
+    trial: TrialDirectory, store: EpisodeStore, todo: Sequence[PlannedEpisode]
+) -> None:
+    """Refuse to add episodes of a level that behaves otherwise than it did in those logged."""
+    logged = {
+        (e.task, e.level, e.difficulty, e.profile): e
+        for e in store.episodes()
+        if e.behaviour is not None
+    }
+    stage = Stage(trial.plan, trial.plan_digest, trial.path)
+    try:
+        for condition, planned in {p.condition: p for p in todo}.items():
+            task = trial.plan.tasks[condition.task]
+            word = condition.difficulty and condition.difficulty.value
+            profile = None if condition.level is None else task.profile.value
+            known = logged.get((task.env, condition.level, word, profile))
+            now = declared(stage.environment(planned)) if known else {}
+            if known and now.get("behaviour", known.behaviour) != known.behaviour:
+                level = "" if profile is None else f" level {condition.level} {word} ({profile})"
+                made = ", ".join(filter(None, (known.software, known.engine, known.numerics)))
+                raise InputError(
+                    f"{trial.path}: {task.env}{level} behaves otherwise than in the logged"
+                    f" episodes: {str(known.behaviour)[:12]}, now {now['behaviour'][:12]}; start a"
+                    f" new trial, or go on with what they were played with: {made}"
+                )
+    finally:
+        stage.close()
 
 
 class _Run:
@@ -205,6 +247,9 @@ class _Run:
         stop: StopFlag,
         on_progress: Progress | None,
         planned: int,
+        say: Callable[[str], None] | None,
+        *,
+        folder: Path | None = None,
     ) -> None:
         self._trial = trial
         self._store = store
@@ -212,7 +257,14 @@ class _Run:
         self._stop = stop
         self._on_progress = on_progress
         self._planned = planned
+        self._say = say
         self._others = 0
+        self._crew: list[Worker] = []
+        self._ended: list[Episode] = []
+        self._due_s = 0.0
+        self._is_stopping = False
+        self._digests: dict[str, str] = {}
+        self._folder = folder or trial.path
         self.attempts = attempts_of(store.episodes(), Side.SIM)
         self.played = 0
 
@@ -227,115 +279,126 @@ class _Run:
         return next_block(plan, todo, self.attempts)
 
     def play(self, todo: Sequence[PlannedEpisode]) -> None:
-        if self._jobs == 1 or len(todo) < _POOL_FROM:
-            self._play_here(todo)
-            return
-        chunks = deque(_chunks(todo, self._jobs))
-        while chunks:
-            left = self._play_in_pool(chunks)
-            suspects = [planned for chunk in left[: self._jobs * _AHEAD] for planned in chunk]
-            self._play_suspects(suspects)
-            chunks = deque(left[self._jobs * _AHEAD :])
-
-    def _play_here(self, todo: Sequence[PlannedEpisode]) -> None:
-        stage = Stage(self._trial.plan, self._trial.plan_digest, self._trial.path)
-        ended: list[Episode] = []
-        due = time.monotonic() + _COMMIT_EVERY_S
+        """Play episodes in worker processes, and commit them as they end."""
+        jobs = self._jobs if len(todo) >= _POOL_FROM else 1
+        chunks = deque(_chunks(todo, jobs))
         try:
-            for planned in todo:
-                if self._stop.signal_name is not None:
-                    break
-                ended.append(stage.play(planned))
-                if len(ended) >= CHUNK or time.monotonic() >= due:
-                    self._commit(ended)
-                    ended = []
-                    due = time.monotonic() + _COMMIT_EVERY_S
+            while chunks or any(worker.todo for worker in self._crew):
+                self._check_stop()
+                if self._is_stopping:
+                    chunks.clear()
+                while chunks and len(self._crew) < jobs:
+                    self._crew.append(self._hired(forks=jobs == 1))
+                for worker in self._crew:
+                    if chunks and len(worker.todo) < _AHEAD:
+                        worker.give(chunks.popleft())
+                # The time-out lets the main thread notice a signal.
+                wait([worker.pipe for worker in self._crew], timeout=self._look_s)
+                time.sleep(_GATHER_S)
+                for worker in list(self._crew):
+                    chunks.extendleft(self._look_at(worker))
+                if len(self._ended) >= CHUNK or time.monotonic() >= self._due_s:
+                    self._commit()
         finally:
-            stage.close()
-            self._commit(ended)
+            self._commit()
         self._check_stop()
 
-    def _play_in_pool(self, chunks: deque[list[PlannedEpisode]]) -> list[list[PlannedEpisode]]:
-        """Play chunks in worker processes; returns those that a dying worker left unplayed."""
-        running: dict[Future[list[Episode]], list[PlannedEpisode]] = {}
-        pool = _started(_pool(self._trial, self._jobs))
-        try:
-            while chunks or running:
-                while chunks and len(running) < self._jobs * _AHEAD:
-                    chunk = chunks.popleft()
-                    running[_submit(pool, _play_chunk, chunk)] = chunk
-                # The time-out lets the main thread notice a signal.
-                finished, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    self._commit(future.result())
-                    del running[future]
-                self._check_stop()
-        except BrokenProcessPool:
-            for future in list(running):
-                if future.done() and future.exception() is None:
-                    self._commit(future.result())
-                    del running[future]
-            return [*running.values(), *chunks]
-        finally:
-            _shut_down(pool)
-        return []
+    def end(self) -> None:
+        """End the workers."""
+        for worker in self._crew:
+            worker.end()
+        self._crew = []
 
-    def _play_suspects(self, suspects: Sequence[PlannedEpisode]) -> None:
-        """Play one by one what was under way when a worker died.
+    @property
+    def _look_s(self) -> float:
+        return max(0.02, min(_COMMIT_EVERY_S, self._trial.plan.decision_timeout_s / 4))
 
-        Nobody can say in whose episode it died; in a process of its own each shows itself, so
-        that only the culprit is logged as lost.
+    def _hired(self, *, forks: bool) -> Worker:
+        """A new worker.
+
+        Raises:
+            CheckFailedError: If it cannot start, so that no episode is blamed for it.
         """
-        pool: ProcessPoolExecutor | None = None
-        try:
-            for planned in suspects:
-                self._check_stop()
-                pool = pool or _started(_pool(self._trial, 1))
-                try:
-                    rows = _submit(pool, _play_chunk, [planned]).result()
-                except BrokenProcessPool:
-                    rows = [self._lost(planned)]
-                    _shut_down(pool)
-                    pool = None
-                self._commit(rows)
-        finally:
-            if pool is not None:
-                _shut_down(pool)
+        # One thread per worker: numpy's own threads would fight over the same cores.
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
+        return Worker(self._trial, self._folder, forks=forks)
 
-    def _commit(self, episodes: Sequence[Episode]) -> None:
+    def _look_at(self, worker: Worker) -> list[list[PlannedEpisode]]:
+        """Take what a worker has done; the episodes it leaves unplayed where it is to be ended."""
+        try:
+            for row in worker.rows():
+                self._ended.append(row)
+            problem = worker.problem()
+        except EOFError:
+            if not worker.is_ready:
+                raise CheckFailedError(
+                    "worker processes cannot start; a script that runs trials needs"
+                    " `if __name__ == '__main__':`, or use jobs=1"
+                ) from None
+            problem = None
+        else:
+            if problem is None:
+                return []
+        self._crew.remove(worker)
+        worker.end()
+        if worker.todo:
+            self._ended.append(self._unfinished(worker, worker.todo.popleft(), problem))
+        return [list(worker.todo)] if worker.todo else []
+
+    def _unfinished(
+        self, worker: Worker, planned: PlannedEpisode, problem: tuple[FaultBy, str] | None
+    ) -> Episode:
+        """The row of an episode whose process was ended, or died."""
+        told = worker.beat.so_far()
+        entry = self._trial.plan.policies[planned.policy]
+        if entry.name not in self._digests:
+            self._digests[entry.name] = digest_of(entry, self._trial.plan.decision_timeout_s)
+        by, detail = problem or (None, "the process playing it died")
+        return row_for(
+            planned,
+            self._trial.plan,
+            self._trial.plan_digest,
+            policy_digest=self._digests[entry.name],
+            episode_return=None,
+            quality=None,
+            success=None,
+            score_version=SCORE_VERSION,
+            end_reason=EndReason.FAULT if by else EndReason.LOST,
+            end_detail=detail,
+            fault_by=by,
+            uninterrupted_actions=told["ticks"],
+            software=software(),
+            **told,
+        )
+
+    def _commit(self) -> None:
+        self._due_s = time.monotonic() + _COMMIT_EVERY_S
+        episodes, self._ended = self._ended, []
         if not episodes:
             return
         self._store.append(episodes)
         self.played += len(episodes)
         for episode in episodes:
+            self._digests[episode.policy] = episode.policy_digest
             self.attempts[base_id_of(episode.episode_id, episode.attempt)].append(
                 episode.end_reason
             )
         if self._on_progress is not None:
             self._on_progress(len(self._store) - self._others, self._planned, episodes[-1])
 
-    def _lost(self, planned: PlannedEpisode) -> Episode:
-        stage = Stage(self._trial.plan, self._trial.plan_digest, self._trial.path)
-        return row_for(
-            planned,
-            self._trial.plan,
-            self._trial.plan_digest,
-            policy_digest=stage.policy(planned.policy).digest,
-            start_ns=time.time_ns(),
-            duration_s=0.0,
-            ticks=0,
-            episode_return=None,
-            quality=None,
-            success=None,
-            score_version=SCORE_VERSION,
-            end_reason=EndReason.LOST,
-            end_detail="the process playing it died",
-            software=software(),
-        )
-
     def _check_stop(self) -> None:
+        """Let the episodes under way end, and begin no other; or raise, if there are none left."""
         if self._stop.signal_name is None:
             return
+        if not self._stop.is_now and any(worker.todo for worker in self._crew):
+            if not self._is_stopping and self._say is not None:
+                self._say("stopping after this episode; once more to stop now")
+            self._is_stopping = True
+            for worker in self._crew:
+                worker.beat.stop()
+            return
+        self._commit()
         self._trial.write_manifest(status="interrupted", store=self._store)
         raise InterruptedRunError(
             f"stopped by {self._stop.signal_name} after {len(self._store) - self._others} of"
@@ -343,12 +406,95 @@ class _Run:
         )
 
 
+class _Again(_Run):
+    """Plays episodes once more for the sake of their traces, and adds no row."""
+
+    def restore(self, rows: Mapping[str, Episode], todo: Sequence[PlannedEpisode]) -> list[str]:
+        """Put traces back that are those their rows name; returns the ids of the others."""
+        self._rows = rows
+        self._different: list[str] = []
+        try:
+            self.play(todo)
+        finally:
+            self.end()
+        return self._different
+
+    def _commit(self) -> None:
+        episodes, self._ended = self._ended, []
+        for episode in episodes:
+            row = self._rows[episode.episode_id]
+            if episode.trace_uri is None or episode.trace_sha256 != row.trace_sha256:
+                self._different.append(episode.episode_id)
+                continue
+            (self._folder / episode.trace_uri).replace(self._trial.path / episode.trace_uri)
+
+
+def _restore_traces(
+    trial: TrialDirectory,
+    store: EpisodeStore,
+    planned: Sequence[PlannedEpisode],
+    jobs: int,
+    stop: StopFlag,
+    say: Callable[[str], None] | None,
+) -> None:
+    """Play simulated episodes again whose trace is missing, empty or not the one of its row.
+
+    The log only grows: a row stays as it is, and only the trace it names is put back.
+    """
+    damaged = {row.episode_id: row for row in store.episodes() if _lacks_trace(trial.path, row)}
+    simulated = {p.base_id: p for p in planned}
+    todo = []
+    for row in damaged.values():
+        match = simulated.get(base_id_of(row.episode_id, row.attempt))
+        if row.side is Side.SIM and match is not None:
+            todo.append(replace(match, attempt=row.attempt))
+    tell = say or (lambda _line: None)
+    if todo:
+        with tempfile.TemporaryDirectory(prefix=".again-", dir=trial.path) as folder:
+            again = _Again(trial, store, jobs, stop, None, len(planned), say, folder=Path(folder))
+            again.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
+            (Path(folder) / TRACES).mkdir()
+            different = again.restore(damaged, todo)
+        if n := len(todo) - len(different):
+            tell(
+                f"traces that were missing or damaged: {n}, made again from the seeds, as they were"
+            )
+        for episode_id in different:
+            tell(
+                f"{damaged[episode_id].trace_uri}: is missing or damaged and stays so: its episode"
+                " plays differently now"
+            )
+    played = {p.episode_id for p in todo}
+    for row in damaged.values():
+        if row.episode_id not in played:
+            tell(
+                f"{row.trace_uri}: is missing or damaged and stays so: only simulated episodes of"
+                " the plan are played again"
+            )
+
+
+def _lacks_trace(trial: Path, row: Episode) -> bool:
+    """Whether the trace a row names is missing, empty or another one."""
+    if row.trace_uri is None:
+        return False
+    if row.side is Side.SIM and row.trace_uri != trace_uri(row.episode_id):
+        return False  # not written by a run; `verify` says more
+    try:
+        return trace_digest(trial / row.trace_uri) != row.trace_sha256
+    except OSError:
+        return True
+
+
 def _chunks(todo: Sequence[PlannedEpisode], jobs: int) -> Iterator[list[PlannedEpisode]]:
-    """Episodes of one cell together, so that a worker builds an environment once.
+    """Episodes of one cell together, so that each of several workers builds an environment once.
 
     The order a plan asks for matters where a body warms up or an operator tires; simulated
     episodes depend on their seed alone, so they are regrouped.
     """
+    if jobs == 1:
+        for first in range(0, len(todo), CHUNK):
+            yield list(todo[first : first + CHUNK])
+        return
     size = max(1, min(CHUNK, len(todo) // (jobs * 4)))
     cells: dict[object, list[PlannedEpisode]] = defaultdict(list)
     for planned in todo:
@@ -356,86 +502,3 @@ def _chunks(todo: Sequence[PlannedEpisode], jobs: int) -> Iterator[list[PlannedE
     for cell in cells.values():
         for first in range(0, len(cell), size):
             yield cell[first : first + size]
-
-
-# Worker processes ------------------------------------------------------------------------------
-
-_stage: Stage | None = None
-
-
-def _pool(trial: TrialDirectory, jobs: int) -> ProcessPoolExecutor:
-    # One thread per worker: numpy's own threads would fight over the same cores.
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    return ProcessPoolExecutor(
-        max_workers=jobs,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start_worker,
-        initargs=(trial.plan, trial.plan_digest, trial.path, os.getpid()),
-    )
-
-
-def _started(pool: ProcessPoolExecutor) -> ProcessPoolExecutor:
-    """The pool once its first worker answers.
-
-    Raises:
-        CheckFailedError: If workers cannot start, so that no episode is blamed for it.
-    """
-    try:
-        _submit(pool, os.getpid).result()
-    except BrokenProcessPool as err:
-        _shut_down(pool)
-        raise CheckFailedError(
-            "worker processes cannot start; a script that runs trials needs"
-            " `if __name__ == '__main__':`, or use jobs=1"
-        ) from err
-    return pool
-
-
-def _submit(pool: ProcessPoolExecutor, task: Callable[..., Any], *given: Any) -> Future[Any]:  # noqa: ANN401
-    """Submit with Ctrl-C held back: workers start here and inherit that, from their first moment.
-
-    Ctrl-C reaches the whole process group; only the parent decides what it means.
-    """
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return pool.submit(task, *given)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
-def _start_worker(plan: TrialPlan, plan_digest: str, trial: Path, parent: int) -> None:
-    global _stage
-    _die_with(parent)
-    _stage = Stage(plan, plan_digest, trial)
-
-
-def _die_with(parent: int) -> None:
-    """Ask the kernel to end this process when its parent dies, even by SIGKILL (Linux)."""
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the kernel was asked
-            os._exit(1)
-
-
-def _play_chunk(chunk: Sequence[PlannedEpisode]) -> list[Episode]:
-    if _stage is None:
-        raise RuntimeError("worker was not started")
-    return [_stage.play(planned) for planned in chunk]
-
-
-def _shut_down(pool: ProcessPoolExecutor) -> None:
-    workers = list((pool._processes or {}).values())  # noqa: SLF001 - no public way to end them
-    manager: Any = pool._executor_manager_thread  # noqa: SLF001
-    pool.shutdown(wait=False, cancel_futures=True)
-    for worker in workers:
-        worker.terminate()
-    for worker in workers:
-        worker.join()
-    if manager is not None:
-        # Python wakes this thread when it exits, which fails if it is just closing its pipe.
-        manager.join(_MANAGER_END_S)
-
-
-# Signals ---------------------------------------------------------------------------------------

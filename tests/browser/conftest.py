@@ -19,6 +19,8 @@ import pytest
 # `ROBO_EVAL_REQUIRE_ALL` turns each skip below into a failure, see tests/conftest.py.
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
+PATIENCE_MS = 120_000
+"""For whatever a page does sooner on a machine that is not busy."""
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -60,7 +62,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trials")
     (folder / "plan.yaml").write_text(PLAN, encoding="utf-8")
     command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "small"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -82,7 +84,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("odd")
     (folder / "plan.yaml").write_text(FEW, encoding="utf-8")
     command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "few"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr
     shutil.copytree(folder / "few", folder / "changed")
     with closing(sqlite3.connect(folder / "changed" / "episodes.db")) as database, database:
@@ -142,6 +144,7 @@ def open_page(
         viewport={"width": width, "height": 900}, offline=True, accept_downloads=True, **options
     )
     stack.callback(context.close)
+    context.set_default_timeout(PATIENCE_MS)
     opened = Opened(page=context.new_page())
     opened.page.on("console", lambda message: opened.messages.append(message.text))
     opened.page.on("pageerror", lambda error: opened.messages.append(str(error)))
@@ -152,7 +155,7 @@ def open_page(
     if options.get("java_script_enabled", True) and "report" in file.parts:
         # Waited for as an element: the page's policy forbids evaluating texts.
         ready = opened.page.locator("html[data-ready=yes]")
-        ready.wait_for(state="attached", timeout=60_000)
+        ready.wait_for(state="attached")
     return opened
 
 

@@ -523,7 +523,7 @@ def test_the_index_lists_trials_and_says_what_is_broken(
         assert str(folder) not in page.content()
         assert page.locator("tbody a").count() == 1
     opened.page.locator("tbody a").click()
-    opened.page.locator("html[data-ready=yes]").wait_for(state="attached", timeout=60_000)
+    opened.page.locator("html[data-ready=yes]").wait_for(state="attached")
 
 
 def test_the_picture_of_the_page_is_not_blank(wide: Any) -> None:

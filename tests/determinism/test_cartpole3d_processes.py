@@ -47,7 +47,7 @@ def play_elsewhere(jobs: list[dict[str, Any]]) -> list[list[str]]:
         input="\n".join(map(json.dumps, jobs)),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=800,
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

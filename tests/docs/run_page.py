@@ -87,7 +87,7 @@ def run_command(command: str, shown: str, folder: Path) -> None:
     else:
         raise AssertionError(f"{command!r}: neither run here nor listed as not run")
     done = subprocess.run(
-        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240
+        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=800
     )
     if "robo-eval:" not in shown:  # a page may show how something is refused
         assert done.returncode == 0, f"$ {command}\n{done.stdout}"

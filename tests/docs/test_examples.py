@@ -23,7 +23,7 @@ def test_example_runs(program: Path, tmp_path: Path) -> None:
         env={key: value for key, value in os.environ.items() if key != "ROBO_EVAL_LEVELS"},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=800,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip(), "an example shows what it did"

@@ -64,7 +64,7 @@ def test_examples_of_the_page_run(page: Path, tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=280,
+        timeout=800,
     )
     assert done.returncode == 0, done.stdout
 

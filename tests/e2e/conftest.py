@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+
+from robo_eval.core.kinds import Profile
 
 PREPARED: Final = Path(__file__).with_name("run_prepared.py")
 SMALL_PLAN = """
@@ -58,7 +61,7 @@ def cli(tmp_path: Path, environment: Callable[..., dict[str, str]]) -> Callable[
             text=True,
             cwd=tmp_path,
             env=environment(**extra),
-            timeout=240,
+            timeout=800,
         )
         return Finished(done.returncode, done.stdout, done.stderr)
 
@@ -126,3 +129,22 @@ def small_plan(tmp_path: Path) -> Path:
     path = tmp_path / "small.yaml"
     path.write_text(SMALL_PLAN)
     return path
+
+
+@pytest.fixture
+def lighter_cart() -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """Within what it returns, level 1 of CartPole3D is one with a lighter cart."""
+
+    @contextlib.contextmanager
+    def changed() -> Iterator[None]:
+        from robo_eval_sim import cartpole3d
+        from robo_eval_sim.novelty import Fixed, load_level, same
+
+        table = same({"cart_mass": Fixed(4.0, "kg")})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(load_level(1)), "tables", dict.fromkeys(Profile, table))
+            cartpole3d._behaviour.cache_clear()
+            yield
+        cartpole3d._behaviour.cache_clear()
+
+    return changed

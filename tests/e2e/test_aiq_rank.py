@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -50,8 +51,9 @@ PLAN: dict[str, Any] = {
 }
 
 
-def played(folder: Path, **changes: Any) -> Path:
-    run_simulated(TrialDirectory.create(folder, TrialPlan.model_validate({**PLAN, **changes})))
+def played(folder: Path, *, jobs: int | None = None, **changes: Any) -> Path:
+    plan = TrialPlan.model_validate({**PLAN, **changes})
+    run_simulated(TrialDirectory.create(folder, plan), jobs=jobs)
     return folder
 
 
@@ -136,6 +138,24 @@ def test_trials_of_other_difficulties_are_compared_where_both_were_played(
     assert found["medium"]["aiq"]["value"] is not None
     assert found["easy"]["aiq"]["reason"] == "no episode of level 1 and level 9"
     assert found["all"]["aiq"]["reason"] == "no episode of level 1 at easy and level 9 at easy"
+
+
+def test_levels_that_changed_are_mixed_only_when_asked(
+    quick_cli, study, trial, tmp_path, lighter_cart
+):
+    with lighter_cart():
+        other = played(tmp_path / "other", policies=["adaptive"], jobs=1)
+    page = tmp_path / "page.html"
+    refused = quick_cli("aiq", "rank", study, trial, other, "--out", page)
+    assert (refused.code, refused.out) == (2, "")
+    assert not page.exists()
+    said = r"level 1 easy \(compat\) changed between episodes: .*, as did .* level 1 medium"
+    assert re.search(said, refused.err)
+    told = quick_cli("aiq", "rank", study, trial, other, "--out", page, "--across-versions")
+    assert told.code == 0, told.err
+    text = " ".join(told.out.split())
+    assert "they are mixed all the same, as --across-versions asks for" in text
+    assert "level 1 easy (compat), level 1 medium (compat): played as levels that behave" in text
 
 
 def test_a_changed_log_is_ranked_and_refused(quick_cli, study, trial, tmp_path):

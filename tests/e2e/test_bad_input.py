@@ -256,7 +256,7 @@ def test_disk_that_fills_up_during_a_run_loses_nothing(tmp_path, cli, environmen
         capture_output=True,
         text=True,
         preexec_fn=_limited_file_size,
-        timeout=120,
+        timeout=800,
     )
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr

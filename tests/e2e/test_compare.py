@@ -126,6 +126,28 @@ def test_nothing_to_compare_is_refused(quick_cli, trials):
         compare_trials([opened, opened])
 
 
+def test_levels_that_changed_are_mixed_only_when_asked(quick_cli, tmp_path, lighter_cart):
+    heavy = play(tmp_path / "heavy", "[nothing]", levels="[0, 1]", episodes=2)
+    with lighter_cart():
+        trials = heavy, play(tmp_path / "light", "[random]", levels="[0, 1]", episodes=2)
+    refused = quick_cli("compare", *trials)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.count("\n") == 1
+    said = r"CartPole3D-v0 level 1 easy \(paper\) changed between episodes: behaviour \w{12} \(pyb"
+    assert re.search(said, refused.err)
+    assert "level 0" not in refused.err
+    assert str(trials[0]) in refused.err
+    assert str(trials[1]) in refused.err
+    assert "--across-versions" in refused.err
+    told = quick_cli("compare", *trials, "--across-versions", "--json")
+    assert told.code == 0, told.err
+    (warning,) = [text for text in json.loads(told.out)["warnings"] if "level 1" in text]
+    assert "--across-versions asks for" in warning
+    told = quick_cli("acc", trials[1])
+    assert "warning: level 1 easy (paper): played as levels that behave otherwise" in told.out
+    assert "warning" not in quick_cli("acc", trials[0]).out
+
+
 @pytest.mark.slow
 def test_a_policy_that_crashed_neither_wins_nor_loses(quick_cli, tmp_path):
     (tmp_path / "crashing_policy.py").write_text(CRASHING)

@@ -95,7 +95,7 @@ def test_scores_are_the_same_with_and_without_a_terminal(cli, environment, small
         if not chunk:
             break
         shown += chunk
-    assert process.wait(timeout=60) == 0, shown.decode(errors="replace")
+    assert process.wait(timeout=240) == 0, shown.decode(errors="replace")
     os.close(leader)
     piped, terminal = (cli("metrics", name, "--json").out for name in ("piped", "shown"))
     strip = re.compile(r'"(trial|created_utc|chain_head)": "[^"]*",?')

@@ -22,7 +22,7 @@ MAP = EXAMPLE / "topics.yaml"
 def bags(tmp_path_factory) -> Path:
     """The bags of the example: sixteen attempts of two policies."""
     folder = tmp_path_factory.mktemp("lab") / "bags"
-    subprocess.run([sys.executable, EXAMPLE / "make_bags.py", folder], check=True, timeout=120)
+    subprocess.run([sys.executable, EXAMPLE / "make_bags.py", folder], check=True, timeout=800)
     return folder
 
 
@@ -43,7 +43,10 @@ def test_bags_become_metrics_and_a_report(cli, tmp_path, bags):
     done = cli("import", "bag", bags, "--map", MAP, "--out", "trial", "--json")
     assert (done.code, done.err) == (0, "")
     said = json.loads(done.out)
-    assert said == {"trial": "trial", "rows": 16, "bags": 16, "recovered": [], "left_out": []}
+    assert said == {
+        "trial": "trial", "rows": 16, "bags": 16, "recovered": [], "lost": {}, "left_out": [],
+        "outside": {}, "remarks": [],
+    }  # fmt: skip
 
     done = cli("verify", "trial")
     assert done.code == 0
@@ -78,6 +81,29 @@ def test_a_bag_cut_short_is_recovered_and_said_so(cli, tmp_path, bags):
     assert "1 episode of 1 bag imported into trial" in done.out
     assert "act_layout01: its bag was cut short" in done.out
     assert cli("verify", "trial").code == 0
+
+
+def test_what_the_rows_do_not_show_is_said(cli, tmp_path, bags):
+    # From the outcome on, which comes last; no end is ever said.
+    text = MAP.read_text().replace("/safety/estop", "{field: /safety/estop, holds: false}")
+    marks = "episodes: {field: /attempt/result.success, start: ['true', 'false'], end: over}\n"
+    (tmp_path / "topics.yaml").write_text(text + marks)
+    done = cli("import", "bag", bags, "--map", "topics.yaml", "--out", "trial")
+    assert done.code == 0, done.err
+    assert "/safety/estop: 16 messages in no episode" in done.out
+    assert "16 episodes, such as act_layout01-001: no end was said" in done.out
+    said = json.loads(
+        cli("import", "bag", bags, "--map", "topics.yaml", "--out", "again", "--json").out
+    )
+    assert said["outside"] == {
+        "/safety/estop": 16,
+        **dict.fromkeys(
+            ("/joint_states", "/position_controller/commands", "/ft_sensor/wrench"), 3200
+        ),
+    }
+    assert [remark["episode_id"] for remark in said["remarks"]][:2] == [
+        "act_layout01-001", "act_layout02-001",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

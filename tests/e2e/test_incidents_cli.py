@@ -451,7 +451,7 @@ def test_without_the_library_for_stamps_nothing_is_written(lab, environment, tmp
     done = subprocess.run(
         [sys.executable, "-c", blocked, "incidents", *sign, "--log", str(lab)],
         cwd=tmp_path, env=environment(ROBO_EVAL_OPERATOR="Operator A"),
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     refused = SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
     assert_refused(refused, "pip install 'robo-eval[stamp]")
@@ -624,6 +624,7 @@ WRONG = {
     "attach to nothing": (["attach", "lab/9", "other.txt", "--copy"], "no incident 'lab/9'"),
     "attach the log": (["attach", "lab/2", "lab/incidents.db"], "is the log itself"),
     "attach beside the log": (["attach", "lab/2", "lab/incidents.db-shm"], "is the log itself"),
+    "attach a file of its folder": (["attach", "lab/2", "lab/beside.json"], "add --copy"),
     "attach half a window": (["attach", "lab/2", "a", "--since", "-1h"], "both given or both"),
     "review without verdict": (["review", "lab/2", "--note", "x"], "--confirm or --dismiss"),
     "review of a duplicate": (
@@ -715,6 +716,7 @@ def test_wrong_input_is_refused_in_one_line_and_changes_nothing(lab, run, tmp_pa
     (tmp_path / "other.csv").write_text("precious")
     (tmp_path / "other.jsonl").write_text("something else\n")
     lab.with_name("incidents.db-shm").touch()
+    lab.with_name("beside.json").write_text("{}")
     before, there = records(lab), files(tmp_path)
     for name, (arguments, *words) in WRONG.items():
         done = run("incidents", *arguments, stdin=PASSWORD + "\n")

@@ -55,7 +55,7 @@ def on_terminal(command: list[str], columns: int) -> list[list[str]]:
             if not got:
                 break
             drawn += got
-        assert process.wait(30.0) == 0, drawn.decode()
+        assert process.wait(240.0) == 0, drawn.decode()
     os.close(ours)
     # Each frame begins by going up and clearing what is there.
     frames = re.split(r"(?:\x1b\[2K|\x1b\[1A|\r)+", drawn.decode())

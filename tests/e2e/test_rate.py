@@ -85,7 +85,7 @@ class Terminal:
         )  # fmt: skip
         os.close(inner)
 
-    def wait_for(self, text: str, seconds: float = 60.0) -> None:
+    def wait_for(self, text: str, seconds: float = 240.0) -> None:
         """Until a text is shown after the one that was waited for before."""
         deadline = time.monotonic() + seconds
         while (at := self.text.find(text, self._seen)) < 0:
@@ -127,7 +127,7 @@ class Terminal:
             if not found:
                 break
             self.text += found
-        code = self._process.wait(timeout=60)
+        code = self._process.wait(timeout=240)
         os.close(self._screen)
         return code
 

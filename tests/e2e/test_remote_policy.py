@@ -35,16 +35,24 @@ from robo_eval.core.errors import InputError
 TOKEN = "0123456789abcdef"
 DIGEST = "d" * 64
 OBSERVATION = np.zeros(4, np.float32)
+PATIENCE_S = 60.0
+"""For whatever comes in time on a machine that is not broken."""
 POLICIES = """
+import sys
 import time
+from pathlib import Path
+
+def wait_for(gate):
+    while not Path(gate).exists():
+        time.sleep(0.01)
 
 class Plain:
     name = "plain"
     digest = "d" * 64
 
-    def __init__(self, *, digest="d" * 64, sleep_s=0.0):
+    def __init__(self, *, digest="d" * 64, gate=""):
         self.digest = digest
-        self.sleep_s = sleep_s
+        self.gate = gate
 
     def reset(self, *, seed=None):
         print("policies may print")
@@ -53,8 +61,8 @@ class Plain:
 
     def act(self, observation):
         self.ticks += 1
-        if self.sleep_s and self.ticks == 2:
-            time.sleep(self.sleep_s)
+        if self.gate and self.ticks == 2:
+            wait_for(self.gate)
         return {"seed": self.seed, "tick": self.ticks, "sum": observation.sum()}
 
 class Breaks(Plain):
@@ -62,9 +70,10 @@ class Breaks(Plain):
         return 1 / 0
 
 class Heavy(Plain):
-    def __init__(self, *, load_s):
+    def __init__(self, *, gate):
         super().__init__()
-        time.sleep(load_s)
+        print("loading", file=sys.stderr, flush=True)
+        wait_for(gate)
 
 class Chunks(Plain):
     chunk_length = 3
@@ -90,7 +99,7 @@ class Served:
 
     def end(self, number: int = signal.SIGINT) -> int:
         self.process.send_signal(number)
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=PATIENCE_S)
 
 
 class Servers:
@@ -124,7 +133,7 @@ class Servers:
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=PATIENCE_S)
             process.stdout.close()  # type: ignore[union-attr]
 
 
@@ -149,7 +158,14 @@ def factory(name: str, **keywords: object) -> tuple[str, ...]:
 
 
 def remote(url: str, **times: float) -> RemotePolicy:
-    return RemotePolicy(url, **{"timeout_s": 5.0, "start_timeout_s": 10.0, **times})
+    return RemotePolicy(url, **{"timeout_s": PATIENCE_S, "start_timeout_s": PATIENCE_S, **times})
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_a_trial_has_the_rows_of_a_local_policy(serving, cli, tmp_path):
@@ -241,17 +257,21 @@ def test_a_policy_that_fails_ends_the_episode_and_not_the_server(serving):
             policy.act(OBSERVATION)
 
 
-def test_loading_a_policy_delays_nobody_who_plays(serving):
-    server = serving("heavy", *factory("Heavy", load_s=0.7))
-    first = remote(server.url, timeout_s=0.5)
+def test_loading_a_policy_delays_nobody_who_plays(serving, tmp_path):
+    gate = tmp_path / "gate"
+    gate.touch()
+    server = serving("heavy", *factory("Heavy", gate=str(gate)))
+    first, second = remote(server.url), remote(server.url)
     first.reset(seed=1)
-    first.act(OBSERVATION)
-    second = remote(server.url)
+    gate.unlink()
+    before = server.log.read_text().count("loading")
     loading = threading.Thread(target=second.reset)
     loading.start()
+    wait_until(lambda: server.log.read_text().count("loading") > before)
     for _ in range(20):
         first.act(OBSERVATION)
     assert loading.is_alive()
+    gate.touch()
     loading.join()
 
 
@@ -263,16 +283,16 @@ def test_an_observation_that_cannot_be_sent_is_named(plain):
     assert policy.act(OBSERVATION)["tick"] == 1
 
 
-def test_a_late_answer_ends_the_episode_and_is_not_taken_for_another(serving):
-    policy = remote(serving("slow", *factory("Plain", sleep_s=0.7)).url, timeout_s=0.3)
+def test_a_late_answer_ends_the_episode_and_is_not_taken_for_another(serving, tmp_path):
+    gate = tmp_path / "gate"
+    policy = remote(serving("slow", *factory("Plain", gate=str(gate))).url, timeout_s=0.3)
     policy.reset(seed=1)
     policy.act(OBSERVATION)
-    begin = time.monotonic()
     with pytest.raises(RemotePolicyError, match=r"no answer within 0\.3 s"):
         policy.act(OBSERVATION)
-    assert time.monotonic() - begin < 0.65
     with pytest.raises(LinkLostError, match="the next episode's reset opens it again"):
         policy.act(OBSERVATION)
+    gate.touch()
     policy.reset(seed=2)
     assert policy.act(OBSERVATION) == {"seed": 2, "tick": 1, "sum": 0.0}
 
@@ -300,13 +320,28 @@ def test_a_server_that_comes_back_is_found_at_the_next_reset(serving):
 
 
 def test_a_server_that_is_busy_ends_when_asked(serving):
-    server = serving("slow", *factory("Plain", sleep_s=60.0))
+    server = serving("slow", *factory("Plain", gate="never"))
     policy = remote(server.url, timeout_s=0.2)
     policy.reset(seed=1)
     policy.act(OBSERVATION)
     with pytest.raises(RemotePolicyError, match="no answer"):
         policy.act(OBSERVATION)
     assert server.end() == 0
+
+
+def test_a_server_that_takes_no_bytes_is_given_up(serving):
+    server = serving("plain", *factory("Plain"))
+    policy = remote(server.url, timeout_s=0.3)
+    policy.reset(seed=1)
+    policy.act(OBSERVATION)
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(LinkLostError, match="the connection is lost"):
+            policy.act(np.zeros(60 * 2**20, np.uint8))
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    policy.reset(seed=2)
+    assert policy.act(OBSERVATION)["tick"] == 1
 
 
 def test_only_who_knows_the_token_is_let_in(serving, monkeypatch):
@@ -398,21 +433,25 @@ def hello(message: dict[str, Any], **changes: object) -> str | bytes:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "words", "limit_s"),
     [
-        (lambda m: "garbage", "answered with garbage: a message is not JSON"),
-        (lambda m: b"\0", "answered with garbage"),
-        (lambda m: hello(m, protocol=2), "speaks protocol 2, and this robo-eval speaks 1"),
-        (lambda m: hello(m, digest=""), "its hello has digest"),
-        (lambda m: hello(m, chunk=0), "its hello has chunk"),
-        (lambda m: '{"type":"ready","id":1}', "answered hello 1 with 'ready' '1'"),
-        (lambda m: '{"type":"error","id":1,"message":"no\\nway"}', "no way"),
-        (lambda m: None, r"no answer within 0\.3 s"),
+        (lambda m: "garbage", "answered with garbage: a message is not JSON", PATIENCE_S),
+        (lambda m: b"\0", "answered with garbage", PATIENCE_S),
+        (
+            lambda m: hello(m, protocol=2),
+            "speaks protocol 2, and this robo-eval speaks 1",
+            PATIENCE_S,
+        ),
+        (lambda m: hello(m, digest=""), "its hello has digest", PATIENCE_S),
+        (lambda m: hello(m, chunk=0), "its hello has chunk", PATIENCE_S),
+        (lambda m: '{"type":"ready","id":1}', "answered hello 1 with 'ready' '1'", PATIENCE_S),
+        (lambda m: '{"type":"error","id":1,"message":"no\\nway"}', "no way", PATIENCE_S),
+        (lambda m: None, r"no answer within 0\.3 s", 0.3),
     ],
 )
-def test_a_server_that_introduces_itself_badly_is_refused(answer, words):
+def test_a_server_that_introduces_itself_badly_is_refused(answer, words, limit_s):
     with broken_server(answer) as url, pytest.raises(InputError, match=words) as caught:
-        remote(url, start_timeout_s=0.3)
+        remote(url, start_timeout_s=limit_s)
     assert str(caught.value).startswith(url)
     assert "\n" not in str(caught.value)
 
@@ -436,7 +475,6 @@ def actions(message: dict[str, Any], value: object, **changes: object) -> str | 
         (lambda m: actions(m, [1], inference_s="x"), "inference_s x"),
         (lambda m: actions(m, [1], id=99), "answered act 3 with 'actions' '99'"),
         (lambda m: b"0" * (MAX_FRAME_BYTES + 1), "the connection is lost: .*1009"),
-        (lambda m: None, r"no answer within 0\.5 s"),
     ],
 )
 def test_a_server_that_answers_garbage_ends_the_episode(answer, words):
@@ -448,7 +486,7 @@ def test_a_server_that_answers_garbage_ends_the_episode(answer, words):
         return answer(message)
 
     with broken_server(respond) as url:
-        policy = remote(url, start_timeout_s=0.5)
+        policy = remote(url)
         policy.reset(seed=1)
         with pytest.raises(RemotePolicyError, match=words) as caught:
             policy.act(OBSERVATION)
@@ -457,25 +495,6 @@ def test_a_server_that_answers_garbage_ends_the_episode(answer, words):
         with pytest.raises(LinkLostError):
             policy.act(OBSERVATION)
         policy.reset(seed=1)
-
-
-def test_a_server_that_takes_no_bytes_is_given_up():
-    stopped = threading.Event()
-
-    def respond(message: dict[str, Any]) -> Any:
-        if message["type"] == "hello":
-            return hello(message)
-        stopped.wait(20)
-        return None
-
-    with broken_server(respond) as url:
-        policy = remote(url, timeout_s=0.3, start_timeout_s=0.5)
-        begin = time.monotonic()
-        for _ in range(3):
-            with pytest.raises(RemotePolicyError):
-                policy.act(np.zeros(60 * 2**20, np.uint8))
-        assert time.monotonic() - begin < 8.0
-        stopped.set()
 
 
 @pytest.mark.parametrize(
@@ -505,11 +524,11 @@ def test_a_client_that_breaks_the_protocol_gets_a_line_and_is_closed(plain, fram
     with connect(plain.url, max_size=None) as connection:
         for frame in frames:
             connection.send(frame)
-            answer = decode(connection.recv(timeout=5))
+            answer = decode(connection.recv(timeout=PATIENCE_S))
         assert answer["type"] == "error"
         assert words in answer["message"]
         with pytest.raises(ConnectionClosed) as caught:
-            connection.recv(timeout=5)
+            connection.recv(timeout=PATIENCE_S)
         assert caught.value.rcvd.code == 1002
 
 
@@ -518,7 +537,7 @@ def test_a_frame_that_is_too_large_is_not_read(plain):
         # The head of a frame that promises too much is enough.
         connection.socket.sendall(struct.pack(">BBQ", 0x82, 0xFF, MAX_FRAME_BYTES + 1) + b"mask")
         with pytest.raises(ConnectionClosed) as caught:
-            connection.recv(timeout=5)
+            connection.recv(timeout=PATIENCE_S)
     assert caught.value.rcvd.code == 1009
     policy = remote(plain.url)
     policy.reset()
@@ -528,7 +547,4 @@ def test_a_frame_that_is_too_large_is_not_read(plain):
 def test_a_policy_that_is_not_used_any_more_is_let_go(plain):
     before = plain.log.read_text().count("left after")
     remote(plain.url)  # nothing keeps it
-    deadline = time.monotonic() + 5
-    while plain.log.read_text().count("left after") == before:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: plain.log.read_text().count("left after") > before)

@@ -33,7 +33,7 @@ def make(folder: Path, *arguments: str, **environment: str) -> subprocess.Comple
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=240,
     )
 
 

@@ -49,7 +49,7 @@ def run_suite(folder: Path, *options: str, **environment: str) -> subprocess.Com
         env=clean | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=800,
     )
 
 

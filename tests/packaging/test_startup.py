@@ -34,7 +34,7 @@ def loaded_by(
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.stdout.strip(), done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

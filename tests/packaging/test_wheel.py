@@ -23,7 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation",
         "--wheel-dir", str(folder), str(REPOSITORY),
     ]  # fmt: skip
-    subprocess.run(command, check=True, timeout=300)
+    subprocess.run(command, check=True, timeout=800)
     (path,) = folder.glob("robo_eval-*.whl")
     return path
 
@@ -58,7 +58,7 @@ def install(folder: Path, wheel: Path, extra: str = "") -> Installed:
     metadata forgets to ask for must be missing.
     """
     installed = Installed(folder)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=800)
     pinned = [
         line.split(" \\")[0]
         for line in (REPOSITORY / "requirements/demo.txt").read_text().splitlines()
@@ -129,7 +129,7 @@ def test_a_log_played_elsewhere_is_scored_by_the_base_install(
         [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "trial", "--no-report"],
         cwd=tmp_path,
         check=True,
-        timeout=120,
+        timeout=800,
     )
     base.run(base.command, "metrics", tmp_path / "trial")
     base.run(base.command, "verify", tmp_path / "trial")

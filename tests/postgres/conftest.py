@@ -35,15 +35,15 @@ class Server:
         for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(family, timeout=20)
+        psutil.wait_procs(family, timeout=120)
 
     def start(self) -> None:
         """Start it again; it recovers from its own log."""
-        for attempt in range(5):
+        for attempt in range(40):
             try:
                 self._server.ensure_postgres_running()
             except Exception:
-                if attempt == 4:
+                if attempt == 39:
                     raise
                 time.sleep(0.5)
             else:

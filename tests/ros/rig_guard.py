@@ -92,11 +92,11 @@ class Rig:
 
     # What is heard.
 
-    def on_command(self, message: Any, info: dict[str, int]) -> None:
+    def on_command(self, message: Any) -> None:
         data = list(message.data)
         self.count += 1
         if self.values["echo"] or data != self.last:
-            say(command=data, count=self.count, sent_ns=info["source_timestamp"])
+            say(command=data, count=self.count)
         self.last = data
 
     def on_state(self, message: Any) -> None:
@@ -178,7 +178,6 @@ class Rig:
             if order["set"].get("estop") is not None:
                 self.estop.publish(Bool(data=order["set"]["estop"]))
             if "driver" in order["set"] or {"position", "velocity"} & set(order["set"]):
-                say(changed=order["set"], at_ns=time.time_ns())
                 self.drive()
         if "request" in order:
             say(asked=True)
@@ -198,7 +197,7 @@ class Rig:
         if "call" in order:
             name = order["call"]
             request = SetBool.Request(data=order["data"]) if name == "enable" else Trigger.Request()
-            self.services[name].wait_for_service(5.0)
+            self.services[name].wait_for_service(30.0)
             self.calls[name] = self.services[name].call_async(request)
 
     def listen(self) -> None:

@@ -43,7 +43,7 @@ def beside(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable
             if process.poll() is None:
                 process.send_signal(number)
                 try:
-                    process.wait(5.0)
+                    process.wait(30.0)
                 except subprocess.TimeoutExpired:
                     continue
         process.communicate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 from robo_eval_robot.config import Perturbation
 from robo_eval_twin.gantry import Gantry
 
-TWIN = Path(str(files("robo_eval_twin").joinpath("gantry_twin.yaml")))
 PLAN = """
 name: One
 tasks: [{env: RoboEval/CartPole3D-v0, family: balancing, levels: [0], kwargs: {balls: 0}}]
@@ -24,13 +22,10 @@ sides: [twin]
 """
 
 
-def play(cli: Callable[..., Any], folder: Path, twin: str) -> tuple[Any, dict[str, Any], int]:
+def play(cli: Callable[..., Any], folder: Path, text: str) -> tuple[Any, dict[str, Any], int]:
     """Play a plan on a twin; gives how it ended, what the preflight found, and how many rows."""
-    name = f"preflight-{folder.name[-30:]}"
-    text = TWIN.read_text().replace("name: gantry-twin", f"name: {name}")
-    assert "  perturbation: {seed: 0}" in text
     robot, plan, trial = folder / "robot.yaml", folder / "plan.yaml", folder / "trial"
-    robot.write_text(text.replace("  perturbation: {seed: 0}", f"  {twin}"))
+    robot.write_text(text)
     plan.write_text(PLAN)
     done = cli("run", plan, "--robot", robot, "--out", trial)
     found = json.loads((trial / "preflight.json").read_text())
@@ -40,7 +35,7 @@ def play(cli: Callable[..., Any], folder: Path, twin: str) -> tuple[Any, dict[st
 
 
 @pytest.mark.parametrize(
-    ("twin", "problem"),
+    ("fault", "problem"),
     [
         pytest.param(
             "has_command_timeout: false",
@@ -55,9 +50,11 @@ def play(cli: Callable[..., Any], folder: Path, twin: str) -> tuple[Any, dict[st
     ],
 )
 def test_a_robot_that_is_not_safe_plays_no_episode(
-    twin: str, problem: str, cli: Callable[..., Any], tmp_path: Path
+    fault: str, problem: str, cli: Callable[..., Any], tmp_path: Path, twin: str
 ) -> None:
-    done, found, rows = play(cli, tmp_path, twin)
+    assert "  perturbation: {seed: 0}" in twin
+    text = twin.replace("  perturbation: {seed: 0}", f"  {fault}")
+    done, found, rows = play(cli, tmp_path, text)
     assert (done.code, found["passed"], rows) == (1, False, 0), done.err
     assert problem in found["problem"]
     assert f"preflight failed, motors stay disabled: {problem}" in done.err.splitlines()[-1]

@@ -36,15 +36,13 @@ sides: [sim, twin]
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Callable[[str], tuple[Any, ...]]:
+def given(tmp_path: Path, twin: str) -> Callable[[str], tuple[Any, ...]]:
     """Command line of a trial on a twin that nobody else uses, without its target."""
-    import robo_eval_twin
 
     def write(plan: str) -> tuple[Any, ...]:
         (tmp_path / "plan.yaml").write_text(plan)
-        text = Path(robo_eval_twin.__file__).with_name("gantry_twin.yaml").read_text()
         robot = tmp_path / "robot.yaml"
-        robot.write_text(text.replace("name: gantry-twin", f"name: twin-{tmp_path.name}"))
+        robot.write_text(twin)
         out = ("--out", tmp_path / "trial", "--sides", "twin", "--robot", robot)
         return ("run", tmp_path / "plan.yaml", *out, "--no-report", "--json")
 

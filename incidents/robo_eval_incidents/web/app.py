@@ -22,6 +22,7 @@ from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.log import open_log
 from robo_eval_incidents.web import api
 from robo_eval_incidents.web.deps import LoggedOutError, Site
+from robo_eval_incidents.web.files import Folder
 from robo_eval_incidents.web.pages import (
     audit,
     export,
@@ -54,7 +55,7 @@ def make_app(
     Args:
         target: Path of the log, a folder that holds `incidents.db`, or URL.
         station: As whom to write; None for the log's own station.
-        evidence: Folder that evidence is relative to; None for the folder of the log.
+        evidence: Folder of evidence; None for `incidents/` beside the log.
         is_tls: Whether browsers reach it by TLS; their cookies are then sent no other way.
 
     Raises:
@@ -68,7 +69,7 @@ def make_app(
         log=log,
         accounts=accounts,
         sessions=Sessions(log, accounts),
-        evidence=evidence or log.evidence_folder,
+        evidence=Folder.of(log, evidence),
         is_tls=is_tls,
     )
 

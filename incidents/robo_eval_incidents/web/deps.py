@@ -7,7 +7,7 @@ import binascii
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
@@ -25,6 +25,9 @@ from robo_eval_incidents.schema import RECORDS
 from robo_eval_incidents.taxonomy import Severity, Via
 from robo_eval_incidents.web.permissions import ForbiddenError
 from robo_eval_incidents.web.sessions import COOKIE, Session, Sessions
+
+if TYPE_CHECKING:
+    from robo_eval_incidents.web.files import Folder
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _MOST_FIELDS: Final = 200
@@ -51,7 +54,7 @@ class Site:
         log: The log.
         accounts: Its accounts.
         sessions: Who is logged in.
-        evidence: Folder that evidence is relative to; None if this machine has none.
+        evidence: Where files of evidence are; None if this machine has none.
         is_tls: Whether browsers reach it by TLS.
     """
 
@@ -59,7 +62,7 @@ class Site:
     log: IncidentLog
     accounts: Accounts
     sessions: Sessions
-    evidence: Path | None
+    evidence: Folder | None
     is_tls: bool
     _robots: tuple[dict[str, int], list[str]] = field(default_factory=lambda: ({}, []))
 
@@ -93,7 +96,7 @@ class Site:
         """
         if incident.highest_severity is not Severity.CRITICAL:
             return
-        record_id = session.view_id(incident.incident_id)
+        record_id = self.sessions.view_id(session, incident.incident_id)
         if any(record.record_id == record_id for record in incident.records):
             return
         self.log.file(

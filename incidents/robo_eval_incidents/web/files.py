@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -11,6 +12,7 @@ from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.bodies import Evidence
 from robo_eval_incidents.given import section_of
+from robo_eval_incidents.log import EVIDENCE, IncidentLog
 from robo_eval_incidents.web.deps import NotFoundError
 
 KINDS: Final = frozenset({
@@ -25,33 +27,60 @@ class ChangedFileError(InputError):
     """A file of evidence is not the one that was recorded."""
 
 
-def find_evidence(folder: Path | None, uri: str) -> Path:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """Where files of evidence are.
+
+    Attributes:
+        base: What their paths are relative to.
+        root: What they lie below, links followed.
+        name: What people call it.
+    """
+
+    base: Path
+    root: Path
+    name: str
+
+    @classmethod
+    def of(cls, log: IncidentLog, given: Path | None) -> Folder | None:
+        """The folder somebody gave, or `incidents/` beside a log; None if this machine has none.
+
+        What else lies beside a log is not evidence: keys and settings, for instance.
+        """
+        if given is not None:
+            return cls(base=given, root=given, name="the folder of evidence")
+        beside = log.evidence_folder
+        if beside is None:
+            return None
+        return cls(base=beside, root=beside / EVIDENCE, name=f"{EVIDENCE}/ beside the log")
+
+
+def find_evidence(folder: Folder | None, uri: str) -> Path:
     """The file of a piece of evidence.
 
     Args:
-        folder: Folder that evidence is relative to; None if this machine has none.
-        uri: Path below it.
+        folder: Where evidence is; None if this machine has none.
+        uri: Its path, relative to `base` of the folder.
 
     Raises:
         NotFoundError: If it is not there, or lies elsewhere.
     """
     if folder is None:
         raise NotFoundError("the evidence of this log is not kept on this machine")
-    root = folder.resolve()
     if Path(uri).suffix.lower() not in KINDS:
         raise NotFoundError(f"{uri:.200}: evidence ends in {', '.join(sorted(KINDS))}")
     try:
-        path = (root / uri).resolve()
+        path = (folder.base / uri).resolve()
         # A link may lead out of the folder whatever its name is.
-        inside = path.is_relative_to(root) and path.suffix.lower() in KINDS
+        inside = path.is_relative_to(folder.root.resolve()) and path.suffix.lower() in KINDS
         if not inside or not path.is_file():
-            raise NotFoundError(f"{uri}: is no file below the folder of evidence")
+            raise NotFoundError(f"{uri}: is no file below {folder.name}")
     except (OSError, ValueError, RuntimeError) as err:
-        raise NotFoundError(f"{uri}: cannot be found below the folder of evidence") from err
+        raise NotFoundError(f"{uri}: cannot be found below {folder.name}") from err
     return path
 
 
-def open_evidence(folder: Path | None, evidence: Evidence) -> tuple[BinaryIO, int]:
+def open_evidence(folder: Folder | None, evidence: Evidence) -> tuple[BinaryIO, int]:
     """Open a file of evidence that is the one recorded.
 
     Returns:
@@ -78,7 +107,7 @@ def open_evidence(folder: Path | None, evidence: Evidence) -> tuple[BinaryIO, in
     return file, length
 
 
-def recorded_evidence(folder: Path | None, uri: str) -> Evidence:
+def recorded_evidence(folder: Folder | None, uri: str) -> Evidence:
     """A file that is there, with its digest, as evidence.
 
     Raises:

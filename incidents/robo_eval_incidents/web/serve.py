@@ -44,7 +44,7 @@ def serve(
         cert: Certificate for TLS, PEM.
         key: Its private key, PEM.
         allow_plain: Listen on other addresses than this machine's own without TLS.
-        evidence: Folder that evidence is relative to; None for the folder of the log.
+        evidence: Folder of evidence; None for `incidents/` beside the log.
         on_ready: Told the address of the page as soon as it can be opened.
 
     Raises:

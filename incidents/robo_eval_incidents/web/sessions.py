@@ -45,11 +45,6 @@ class Session:
     user: User
     csrf: str
 
-    def view_id(self, incident_id: str) -> str:
-        """Id of the record that an incident was looked at in this session: always the same."""
-        digest = hashlib.sha256(self.digest + incident_id.encode()).digest()
-        return str(uuid.UUID(bytes=digest[:16], version=4))
-
     def has(self, token: str | None) -> bool:
         """Whether a form comes from a page of this session."""
         return bool(self.csrf) and hmac.compare_digest(self.csrf.encode(), (token or "").encode())
@@ -123,6 +118,15 @@ class Sessions:
         day = time.time_ns() // _DAY_NS
         digest = hashlib.sha256(f"call\n{day}\n{user.key}".encode()).digest()
         return Session(digest=digest, user=user, csrf="")
+
+    def view_id(self, session: Session, incident_id: str) -> str:
+        """Id of the record that an incident was looked at in a session: always the same.
+
+        Nobody else can know it beforehand, and put another record in its place.
+        """
+        told = session.digest + incident_id.encode()
+        digest = hmac.new(self._key, told, "sha256").digest()
+        return str(uuid.UUID(bytes=digest[:16], version=4))
 
     def end(self, session: Session) -> None:
         """End a session."""

@@ -8,6 +8,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
 
 SIGNIFICANT_DIGITS: Final = 9
@@ -77,7 +78,7 @@ def make_scale(
             levels.
         ShapeError: If `difficulty` is not a list of at least one number.
     """
-    values = np.asarray(difficulty, dtype=np.float64)
+    values = as_numbers("difficulty", difficulty)
     if values.ndim != 1 or values.size == 0:
         raise ShapeError(f"difficulty has shape {values.shape}; it must be (items,), items >= 1")
     bad = np.flatnonzero(~np.isfinite(values))

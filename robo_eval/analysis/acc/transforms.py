@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.names import unknown_name
 
+Missing: TypeAlias = Literal["raise", "drop"] | float
+"""What becomes of what is missing: refused, left out, or a number in its place."""
+_REMEDY: Final = "give nan='drop' to leave it out, or a number that stands for it"
 _SAME: Final = 1e-12
 """Distance at which a position on [0, 1] hits a difficulty, rounding apart."""
 
@@ -44,8 +47,13 @@ class Transformed:
     positions: NDArray[np.float64] | None = None
 
     def analyse(self, *, undefined: Undefined = "nan") -> Analysis:
-        """The analysis of every agent on this axis, arrays of shape (A,)."""
-        return analyse(self.response, self.difficulty, h0=self.h0, q=self.q, undefined=undefined)
+        """The analysis of every agent on this axis, arrays of shape (A,).
+
+        Responses that were left out with `nan="drop"` stay left out.
+        """
+        return analyse(
+            self.response, self.difficulty, h0=self.h0, q=self.q, undefined=undefined, nan="drop"
+        )
 
 
 def transform(kind: str, scores: ArrayLike, **options: Any) -> Transformed:  # noqa: ANN401
@@ -54,6 +62,7 @@ def transform(kind: str, scores: ArrayLike, **options: Any) -> Transformed:  # n
     Args:
         kind: `"Opp"`, `"ARef"`, `"Rnk"`, `"DRef"` or `"IRT"` (a stand-in, labelled so).
         scores: Results, shape (A, I); higher is better.
+            What is missing is NaN, None, pandas' NA, or masked.
         options: Keywords of `opponents`, `against_reference`, `ranks`, `reference_distribution`
             or `log_odds`.
 
@@ -81,31 +90,46 @@ def transform(kind: str, scores: ArrayLike, **options: Any) -> Transformed:  # n
         raise InputError(f"transformation {kind}: {err}") from err
 
 
-def opponents(matches: ArrayLike) -> Transformed:
+def opponents(matches: ArrayLike, *, nan: Missing = "raise") -> Transformed:
     """Opp: the strength of the opponent is the difficulty.
 
     Args:
-        matches: Result of row against column, shape (A, A): 0, 0.5 or 1; the diagonal is ignored
-            and counts 0.5.
+        matches: Result of row against column, shape (A, A): 0, 0.5 or 1, and the two results of a
+            game add up to 1; the diagonal is ignored and counts 0.5.
+        nan: What a game without a result is: `"raise"` refuses it, `"drop"` leaves it out, a number
+            stands for it. A game left out counts for its players as their mean over the others,
+            the game of each against itself included.
 
     Returns:
         Items are the opponents at their total score, and two anchors: success at 0, failure at A.
     """
     results = as_numbers("matches", matches).copy()
-    n = len(results)
-    if results.shape != (n, n) or n < 2:
+    if results.ndim != 2 or results.shape[0] != results.shape[1] or len(results) < 2:
         raise ShapeError(f"matches has shape {results.shape}; it must be (A, A), A >= 2")
+    n = len(results)
     np.fill_diagonal(results, 0.5)
-    bad = np.argwhere(~np.isin(results, (0.0, 0.5, 1.0)))
+    results = _filled(results, nan)
+    missing = np.isnan(results)
+    if missing.any() and nan == "raise":
+        a, b = np.argwhere(missing)[0]
+        raise InputError(f"match of {a} against {b} is nan; {_REMEDY}")
+    bad = np.argwhere(~missing & ~np.isin(results, (0.0, 0.5, 1.0)))
     if bad.size:
         a, b = bad[0]
         raise InputError(f"match of {a} against {b} is {results[a, b]}; it must be 0, 0.5 or 1")
+    bad = np.argwhere((missing != missing.T) | (~missing & ~missing.T & (results + results.T != 1)))
+    if bad.size:
+        a, b = bad[0]
+        raise InputError(
+            f"match of {a} against {b} is {results[a, b]}, and of {b} against {a}"
+            f" {results[b, a]}; the two results of a game add up to 1"
+        )
     # No total reaches 0 or n, since a player draws against itself, so no anchor meets a level.
     response = np.hstack([results, np.ones((n, 1)), np.zeros((n, 1))])
     return Transformed(
         kind="Opp: total score of the opponent",
         response=response,
-        difficulty=np.concatenate([results.sum(axis=1), [0.0, float(n)]]),
+        difficulty=np.concatenate([_totals(results), [0.0, float(n)]]),
         h0=0.0,
         q=float(n),
         items=np.arange(n),
@@ -114,7 +138,7 @@ def opponents(matches: ArrayLike) -> Transformed:
 
 
 def against_reference(
-    scores: ArrayLike, *, reference: int, higher_is_better: bool = True
+    scores: ArrayLike, *, reference: int, higher_is_better: bool = True, nan: Missing = "raise"
 ) -> Transformed:
     """ARef: beating a reference agent is the success, its rarity the difficulty.
 
@@ -122,8 +146,10 @@ def against_reference(
         scores: Real scores, shape (A, I), A >= 2.
         reference: Row of the reference; its own response is 0.5 everywhere.
         higher_is_better: False for scores such as times.
+        nan: What a missing score is: `"raise"` refuses it, `"drop"` leaves it out, and with it an
+            item on which the reference or all others have none; a number stands for it.
     """
-    table = _scores(scores, higher_is_better=higher_is_better)
+    table = _scores(scores, higher_is_better=higher_is_better, nan=nan)
     n = len(table)
     if n < 2:
         raise ShapeError(f"scores has {n} rows; a reference needs at least one other agent")
@@ -131,18 +157,26 @@ def against_reference(
         raise InputError(f"reference is {reference}; it must be a row from 0 to {n - 1}")
     response = (np.sign(table - table[reference]) + 1.0) / 2.0
     others = np.delete(response, reference, axis=0)
+    kept = _with_scores(others)
+    response, others = response[:, kept], others[:, kept]
     return Transformed(
         kind=f"ARef: share of agents below agent {reference}",
         response=response,
-        difficulty=1.0 - others.mean(axis=0),
+        difficulty=1.0 - np.nanmean(others, axis=0),
         h0=0.0,
         q=1.0,
-        items=np.arange(table.shape[1]),
-        population=np.asarray(scores, dtype=np.float64),
+        items=kept,
+        population=table if higher_is_better else -table,
     )
 
 
-def ranks(scores: ArrayLike, *, levels: int = 101, higher_is_better: bool = True) -> Transformed:
+def ranks(
+    scores: ArrayLike,
+    *,
+    levels: int = 101,
+    higher_is_better: bool = True,
+    nan: Missing = "raise",
+) -> Transformed:
     """Rnk: an item is a step that falls at the agent's rank in the population.
 
     Args:
@@ -150,12 +184,18 @@ def ranks(scores: ArrayLike, *, levels: int = 101, higher_is_better: bool = True
         levels: Difficulties the steps are sampled at, at least 2; the more, the nearer to
             `closed_form` of the positions.
         higher_is_better: False for scores such as times.
+        nan: What a missing score is: `"raise"` refuses it, `"drop"` leaves it out, and an agent's
+            rank on an item is among those that have one; a number stands for it.
     """
-    table = _scores(scores, higher_is_better=higher_is_better)
+    table = _scores(scores, higher_is_better=higher_is_better, nan=nan)
+    has_score = ~np.isnan(table)
     below = (table[None, :, :] < table[:, None, :]).sum(axis=1)
     equal = (table[None, :, :] == table[:, None, :]).sum(axis=1)
-    positions = (below + 0.5 * equal) / len(table)
-    return _stepped("Rnk: rank in the population", positions, levels, scores)
+    # An item without any score has no rank either: the 1 only avoids a division by 0.
+    positions = (below + 0.5 * equal) / np.maximum(has_score.sum(axis=0), 1)
+    positions = np.where(has_score, positions, np.nan)
+    population = table if higher_is_better else -table
+    return _stepped("Rnk: rank in the population", positions, levels, population)
 
 
 def reference_distribution(
@@ -167,6 +207,7 @@ def reference_distribution(
     bounds: tuple[float, float] = (0.0, 1.0),
     levels: int = 101,
     higher_is_better: bool = True,
+    nan: Missing = "raise",
 ) -> Transformed:
     """DRef: an item is a step that falls at the score's quantile in a reference distribution.
 
@@ -178,13 +219,15 @@ def reference_distribution(
         bounds: Least and greatest score of the beta distribution.
         levels: Difficulties the steps are sampled at.
         higher_is_better: False for scores such as times.
+        nan: What a missing score is: `"raise"` refuses it, `"drop"` leaves it out, a number stands
+            for it.
     """
     from scipy import stats
 
     table = as_numbers("scores", scores)
     if table.ndim == 1:
         table = table[None, :]
-    _scores(table, higher_is_better=True)
+    table = _scores(table, higher_is_better=True, nan=nan)
     mu = np.broadcast_to(as_numbers("mean", mean), table.shape[1:])
     var = np.broadcast_to(as_numbers("variance", variance), table.shape[1:])
     if not (np.isfinite(mu).all() and np.isfinite(var).all() and (var > 0.0).all()):
@@ -206,10 +249,12 @@ def reference_distribution(
         raise unknown_name("family", family, ["normal", "beta"])
     if not higher_is_better:
         positions = 1.0 - positions
-    return _stepped(f"DRef: {family} reference", np.asarray(positions), levels, scores)
+    return _stepped(f"DRef: {family} reference", np.asarray(positions), levels, table)
 
 
-def log_odds(responses: ArrayLike, *, drop_constant: bool = True) -> Transformed:
+def log_odds(
+    responses: ArrayLike, *, drop_constant: bool = True, nan: Missing = "raise"
+) -> Transformed:
     """IRT stand-in: smoothed log-odds of failure as difficulty.
 
     A fitted item response model needs hundreds of agents; with fewer this is what can be said.
@@ -217,20 +262,23 @@ def log_odds(responses: ArrayLike, *, drop_constant: bool = True) -> Transformed
     Args:
         responses: Binary results of a reference population, shape (A, I).
         drop_constant: Leave out items all or none of the agents solved.
+        nan: What a missing response is: `"raise"` refuses it, `"drop"` leaves it out, 0 or 1 stands
+            for it.
     """
-    table = _scores(responses, higher_is_better=True)
-    bad = np.argwhere((table != 0.0) & (table != 1.0))
+    table = _scores(responses, higher_is_better=True, nan=nan)
+    bad = np.argwhere((table != 0.0) & (table != 1.0) & ~np.isnan(table))
     if bad.size:
         agent, item = bad[0]
         raise InputError(
             f"response of agent {agent} to item {item} is {table[agent, item]}; it must be 0 or 1"
         )
-    n = len(table)
-    solved = table.sum(axis=0)
-    kept = np.flatnonzero((solved > 0) & (solved < n)) if drop_constant else np.arange(len(solved))
+    answered = (~np.isnan(table)).sum(axis=0)
+    solved = np.nansum(table, axis=0)
+    varied = (solved > 0) & (solved < answered)
+    kept = np.flatnonzero(varied) if drop_constant else _with_scores(table)
     if kept.size == 0:
         raise InputError("every item was solved by all agents or by none; no difficulty is left")
-    k = solved[kept]
+    k, n = solved[kept], answered[kept]
     return Transformed(
         kind="IRT stand-in: smoothed log-odds of failure, no item response model was fitted",
         response=table[:, kept],
@@ -264,11 +312,16 @@ def closed_form(positions: ArrayLike) -> tuple[float, float, float]:
     return mean, variance**0.5, 1.0 - variance / room if room >= _SAME else float("nan")
 
 
-def _scores(scores: ArrayLike, *, higher_is_better: bool) -> NDArray[np.float64]:
+def _scores(scores: ArrayLike, *, higher_is_better: bool, nan: Missing) -> NDArray[np.float64]:
     table = as_numbers("scores", scores)
     if table.ndim != 2 or table.size == 0:
         raise ShapeError(f"scores has shape {table.shape}; it must be (agents, items)")
-    bad = np.argwhere(~np.isfinite(table))
+    table = _filled(table, nan)
+    missing = np.isnan(table)
+    if missing.any() and nan == "raise":
+        agent, item = np.argwhere(missing)[0]
+        raise InputError(f"score of agent {agent} on item {item} is nan; {_REMEDY}")
+    bad = np.argwhere(~missing & ~np.isfinite(table))
     if bad.size:
         agent, item = bad[0]
         raise InputError(
@@ -277,15 +330,46 @@ def _scores(scores: ArrayLike, *, higher_is_better: bool) -> NDArray[np.float64]
     return table if higher_is_better else -table
 
 
+def _filled(table: NDArray[np.float64], nan: Missing) -> NDArray[np.float64]:
+    """The table with the stated number in place of what is missing, if one is stated."""
+    if nan in ("raise", "drop"):
+        return table
+    if isinstance(nan, str | bool) or not np.isfinite(nan):
+        raise InputError(f"nan is {nan!r}; valid: 'raise', 'drop' or a finite number")
+    return np.where(np.isnan(table), float(nan), table)
+
+
+def _totals(results: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Total score of each player over all games, a game left out at the mean of the others."""
+    means = np.nanmean(results, axis=1) * len(results)
+    sums = np.nansum(results, axis=1)
+    return np.asarray(np.where(np.isnan(results).any(axis=1), means, sums), dtype=np.float64)
+
+
+def _with_scores(table: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The columns that hold a score.
+
+    Raises:
+        InputError: If none does.
+    """
+    kept = np.flatnonzero(~np.isnan(table).all(axis=0))
+    if not kept.size:
+        raise InputError("no score is left")
+    return kept
+
+
 def _stepped(
-    kind: str, positions: NDArray[np.float64], levels: int, scores: ArrayLike
+    kind: str, positions: NDArray[np.float64], levels: int, population: NDArray[np.float64]
 ) -> Transformed:
     """Average the falling steps at `positions` (A, I), sampled at evenly spaced difficulties."""
     if levels < 2:
         raise InputError(f"levels is {levels}; a step needs at least 2 difficulties")
     difficulty = np.linspace(0.0, 1.0, levels)
     response = np.empty((len(positions), levels))
-    for agent, falls in enumerate(np.sort(positions, axis=1)):
+    for agent, steps in enumerate(positions):
+        falls = np.sort(steps[~np.isnan(steps)])
+        if not len(falls):
+            raise InputError(f"agent {agent} has no score; leave it out")
         # Steps not yet fallen, counted with those that fall here and without: half of each.
         before = np.searchsorted(falls, difficulty - _SAME, side="left")
         after = np.searchsorted(falls, difficulty + _SAME, side="right")
@@ -297,6 +381,6 @@ def _stepped(
         h0=0.0,
         q=1.0,
         items=np.array([], dtype=np.intp),
-        population=np.asarray(scores, dtype=np.float64),
+        population=population,
         positions=positions,
     )

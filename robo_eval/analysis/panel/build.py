@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from robo_eval.analysis.panel.items import levels_digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty
 from robo_eval.stats.resampling import mean_interval
@@ -35,7 +34,8 @@ def summarise_panel(
         versions: Versions of Python and the packages beneath.
 
     Raises:
-        InputError: If an episode was not scored, or a member misses a seed of an item.
+        InputError: If an episode was not scored, a member misses a seed of an item, or the level
+            changed between its episodes.
     """
     if episodes["quality"].isna().any():
         raise InputError("panel: an episode has no score; run the plan again")
@@ -45,6 +45,12 @@ def summarise_panel(
         table = cell.pivot_table(index="seed", columns="policy", values="quality")
         if table.isna().to_numpy().any() or table.size != len(cell):
             raise InputError(f"panel: {profile} level {level} {difficulty}: episodes are missing")
+        behaviours = cell["behaviour"].fillna("none").unique().tolist()
+        if len(behaviours) != 1 or behaviours == ["none"]:
+            raise InputError(
+                f"panel: {profile} level {level} {difficulty}: episodes were played with the"
+                f" behaviours {', '.join(behaviours)}; run the plan again in a new folder"
+            )
         interval = mean_interval(table.mean(axis=1).to_numpy())
         ends = (interval.low, interval.high)
         low, high = (interval.value if end is None else end for end in ends)
@@ -57,6 +63,7 @@ def summarise_panel(
                 "low": round(low, _DIGITS),
                 "high": round(high, _DIGITS),
                 "n": len(cell),
+                "behaviour": behaviours[0],
             }
         )
     items.sort(key=lambda item: (item["profile"], item["level"], _ORDER[item["difficulty"]]))
@@ -64,7 +71,6 @@ def summarise_panel(
         "software": ", ".join(sorted(episodes["software"].unique())),
         "versions": dict(versions),
         "plan_digest": plan_digest,
-        "levels_digest": levels_digest(),
         "members": _members(episodes),
         "probe": _probe(episodes),
         "items": items,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import functools
-import importlib.util
 import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.core.canonical import digest
 from robo_eval.core.cartpole3d import EPISODE_TICKS
 from robo_eval.core.errors import InputError
-from robo_eval.core.names import unknown_name
+from robo_eval.core.names import listing, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,12 +29,10 @@ COLUMNS: Final = (
     "high",
     "n",
     "item_difficulty",
+    "behaviour",
 )
 _DATA: Final = "items.json"
 _PLAN: Final = "plan.yaml"
-_SIMULATOR: Final = "robo_eval_sim"
-_LEVEL_SOURCE: Final = ("novelty/*.py", "physics.py", "start.py", "motion.py", "world.py")
-"""Files of the simulator that set how hard an item is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,28 +52,17 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What the panel data were made with, and whether the levels have changed since.
+    """What the panel data were made with.
 
     Attributes:
         software: Version and revision that played the episodes.
         versions: Versions of Python and the packages beneath.
         plan_digest: SHA-256 of the locked plan.
-        levels_digest: Digest of the levels' source then.
-        levels_digest_now: The same of the installed simulator; None if there is none.
     """
 
     software: str
     versions: dict[str, str]
     plan_digest: str
-    levels_digest: str
-    levels_digest_now: str | None
-
-    @property
-    def is_current(self) -> bool | None:
-        """Whether the installed levels are those of the data; None without a simulator."""
-        if self.levels_digest_now is None:
-            return None
-        return self.levels_digest_now == self.levels_digest
 
 
 def item_difficulty(profile: str, *, agents: Iterable[str] = ()) -> pd.DataFrame:
@@ -92,8 +75,8 @@ def item_difficulty(profile: str, *, agents: Iterable[str] = ()) -> pd.DataFrame
 
     Returns:
         One row an item: `level`, `difficulty`, `mean_performance` of the panel with its 95 %
-        interval `low` to `high` (bootstrap over seeds), `n` episodes, and `item_difficulty`, which
-        is 1 - `mean_performance`.
+        interval `low` to `high` (bootstrap over seeds), `n` episodes, `item_difficulty`, which is
+        1 - `mean_performance`, and `behaviour` of the level, as rows carry it.
 
     Raises:
         UnknownNameError: If there is no such profile.
@@ -200,11 +183,31 @@ def unlike_items(task: TaskPlan) -> list[str]:
     return reasons
 
 
-def warnings() -> tuple[str, ...]:
-    """Why the difficulties may not be those of the levels that were played; empty if they are."""
-    if provenance().is_current is False:
-        return ("The installed novelty levels are not those the panel was measured on.",)
-    return ()
+def warnings(episodes: pd.DataFrame) -> tuple[str, ...]:
+    """Why the difficulties may not be those of the levels that were played; empty if they are.
+
+    Args:
+        episodes: Rows. Those without a behaviour, as of a robot or an import, say nothing.
+    """
+    played = episodes[episodes["task"].eq(TASK) & episodes["behaviour"].notna()]
+    measured = {
+        (i["profile"], i["level"], i["difficulty"]): i["behaviour"] for i in _data()["items"]
+    }
+    names = ["level", "difficulty", "profile"]
+    found = [
+        f"level {level} {difficulty} ({profile})"
+        for (level, difficulty, profile, behaviour), _ in played.groupby([*names, "behaviour"])
+        if measured.get((profile, level, difficulty), behaviour) != behaviour
+    ]
+    if not found:
+        return ()
+    made = provenance().versions
+    versions = ", ".join(f"{name} {made[name]}" for name in ("robo_eval", "pybullet", "numpy"))
+    text = (
+        f"{listing(found)}: played as levels that behave otherwise than those the panel was"
+        f" measured on, with {versions}. How difficult they are is not known."
+    )
+    return (text,)
 
 
 def members() -> tuple[Member, ...]:
@@ -214,53 +217,12 @@ def members() -> tuple[Member, ...]:
 
 def provenance() -> Provenance:
     """What the data were made with."""
-    made = {name: _data()[name] for name in ("software", "versions", "plan_digest")}
-    return Provenance(
-        **made,
-        levels_digest=_data()["levels_digest"],
-        levels_digest_now=levels_digest(),
-    )
+    return Provenance(**{name: _data()[name] for name in ("software", "versions", "plan_digest")})
 
 
 def plan_text() -> str:
     """The plan, as YAML, whose episodes the data summarise."""
     return (files(__package__) / _PLAN).read_text(encoding="utf-8")
-
-
-def levels_digest() -> str | None:
-    """Digest of the installed levels' code, comments and docstrings aside.
-
-    None if no simulator is installed.
-    """
-    found = importlib.util.find_spec(_SIMULATOR)
-    if found is None or not found.submodule_search_locations:
-        return None
-    folder = Path(found.submodule_search_locations[0])
-    paths = sorted(path for pattern in _LEVEL_SOURCE for path in folder.glob(pattern))
-    code = {
-        path.relative_to(folder).as_posix(): _code(path.read_text(encoding="utf-8"))
-        for path in paths
-    }
-    return digest(code)
-
-
-@functools.lru_cache(maxsize=256)
-def _code(text: str) -> str:
-    """The code of a file in one spelling, so that only what runs can differ."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
-    return ast.unparse(tree)
-
-
-def _is_text(node: ast.stmt) -> bool:
-    """Whether a statement is only a string: a docstring of a function or of an attribute."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
 
 
 @functools.cache

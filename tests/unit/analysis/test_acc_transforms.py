@@ -123,6 +123,76 @@ def test_the_population_is_kept_with_the_result():
         np.testing.assert_array_equal(transform(kind, scores, **options).population, scores)
 
 
+UNPLAYED = [[0.5, np.nan, 1], [np.nan, 0.5, 0], [0, 1, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("matches", "message"),
+    [
+        ([[0.5, 1, 1], [1, 0.5, 0], [0, 1, 0.5]], r"0 against 1 is 1\.0, and of 1 against 0 1\.0"),
+        ([[0.5, 0], [0, 0.5]], r"0 against 1 is 0\.0, and of 1 against 0 0\.0"),
+        ([[0.5, 0.5], [1, 0.5]], "the two results of a game add up to 1"),
+        (UNPLAYED, "match of 0 against 1 is nan; give nan='drop'"),
+        (np.ma.masked_array([[0.5, 1], [0, 0.5]], mask=[[0, 1], [1, 0]]), "0 against 1 is nan"),
+    ],
+)
+def test_a_game_has_one_result(matches, message):
+    with pytest.raises(InputError, match=message):
+        transform("Opp", matches)
+
+
+def test_a_game_that_one_side_says_nothing_about_is_refused():
+    with pytest.raises(InputError, match="add up to 1"):
+        transform("Opp", [[0.5, np.nan], [1, 0.5]], nan="drop")
+
+
+def test_games_that_were_not_played_are_left_out():
+    found = transform("Opp", UNPLAYED, nan="drop")
+    # Means over the games with a result, one's own at 0.5 included, times three.
+    assert found.difficulty.tolist() == [2.25, 0.75, 1.5, 0.0, 3.0]
+    assert np.isfinite(found.analyse().capability).all()
+    drawn = [[0.5, 0.5, 1], [0.5, 0.5, 0], [0, 1, 0.5]]
+    stated = transform("Opp", UNPLAYED, nan=0.5)
+    np.testing.assert_array_equal(stated.difficulty, transform("Opp", drawn).difficulty)
+
+
+MISSING = [[1, np.nan], [2, 3.0], [3, 4.0]]
+REFERENCE = {"mean": [0, 1], "variance": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"), [("Rnk", {}), ("ARef", {"reference": 1}), ("DRef", REFERENCE)]
+)
+def test_missing_scores_are_left_out_or_stated(kind, more):
+    for scores in (MISSING, np.ma.masked_invalid(MISSING), [[1, None], *MISSING[1:]]):
+        with pytest.raises(InputError, match="score of agent 0 on item 1 is nan; give nan='drop'"):
+            transform(kind, scores, **more)
+        assert np.isfinite(transform(kind, scores, nan="drop", **more).analyse().capability).all()
+        stated = transform(kind, scores, nan=9.0, **more).analyse().capability
+        full = transform(kind, [[1, 9.0], *MISSING[1:]], **more).analyse().capability
+        np.testing.assert_array_equal(stated, full)
+
+
+def test_a_rank_is_among_those_with_a_score():
+    assert transform("Rnk", MISSING, nan="drop").positions[1:, 1].tolist() == [0.25, 0.75]
+
+
+def test_log_odds_count_those_who_answered():
+    found = transform("IRT", [[1, np.nan], [0, 0], [1, 1]], nan="drop")
+    assert found.difficulty.tolist() == [np.log(1.5 / 2.5), 0.0]
+
+
+@pytest.mark.parametrize("nan", ["skip", np.inf, True])
+def test_a_rule_for_missing_scores_that_is_none(nan):
+    with pytest.raises(InputError, match="valid: 'raise', 'drop' or a finite number"):
+        transform("Rnk", MISSING, nan=nan)
+
+
+def test_an_agent_without_any_score_is_refused():
+    with pytest.raises(InputError, match="agent 0 has no score; leave it out"):
+        transform("Rnk", [[np.nan, np.nan], [1, 2]], nan="drop")
+
+
 def test_unknown_names_and_options_are_refused():
     with pytest.raises(UnknownNameError, match="did you mean 'ARef'"):
         transform("ARf", [[1, 2]])

@@ -231,6 +231,25 @@ def test_what_changed_in_mid_trial_is_told_with_when() -> None:
     assert told["policy"].text.startswith(f"{rows[15].policy}: ")
 
 
+def test_levels_engine_and_numerics_that_changed_in_mid_trial_are_told() -> None:
+    plan = plan_of(text=TEXT.replace("[twin]", "[sim]"))
+    rows = [
+        replace(row, robot=None, behaviour=f"b{row.level}", engine="bullet 1", numerics="numpy 1")
+        for row in rows_of(plan, Side.SIM)
+    ]
+    lost = again(ended(rows[0], EndReason.LOST))
+    assert set(found([replace(lost, engine=None, behaviour=None), *rows], plan)) == {
+        "lost", "retried",
+    }  # fmt: skip
+    last = next(i for i in reversed(range(len(rows))) if rows[i].level == 9)
+    rows[last] = replace(rows[last], behaviour="new", engine="bullet 2", numerics="numpy 2")
+    told = found(rows, plan)
+    assert set(told) == {"level", "engine", "numerics"}
+    assert told["level"].text == "RoboEval/CartPole3D-v0 level 9 easy (paper)"
+    assert (told["level"].count, told["level"].episodes) == (1, (rows[last].episode_id,))
+    assert told["engine"].text == "bullet 1 (15 attempts), then bullet 2 (1 attempt)"
+
+
 def test_starts_of_one_seed_are_compared_between_policies() -> None:
     plan = plan_of()
     rows = rows_of(plan)

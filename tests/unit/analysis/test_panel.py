@@ -113,36 +113,53 @@ def test_the_panels_seeds_are_nobody_elses():
     assert min(used) > 10_000_000 > SeedPlan().first
 
 
-def test_provenance_tells_whether_the_levels_changed(monkeypatch):
-    monkeypatch.setattr(items, "levels_digest", lambda: "0" * 64)
-    assert panel.provenance().is_current is False
-    monkeypatch.setattr(items, "levels_digest", lambda: None)
-    assert panel.provenance().is_current is None
-    monkeypatch.setattr(items, "levels_digest", lambda: items._data()["levels_digest"])
+def test_provenance_says_what_the_data_were_made_with():
     found = panel.provenance()
-    assert found.is_current is True
     assert found.software.startswith("robo-eval ")
-    assert "numpy" in found.versions
+    assert {"numpy", "pybullet"} <= found.versions.keys()
+    assert len(found.plan_digest) == 64
 
 
-def test_only_code_counts_as_a_change_of_the_levels(tmp_path, monkeypatch):
-    folder = tmp_path / "robo_eval_sim" / "novelty"
-    folder.mkdir(parents=True)
-    level = folder / "level_01_new.py"
+def test_the_panel_was_measured_on_the_installed_levels():
+    pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval[sim]'")
+    gymnasium = pytest.importorskip("gymnasium")
+    stale = []
+    for item in items._data()["items"]:
+        level, difficulty, profile = (item[name] for name in ("level", "difficulty", "profile"))
+        env = gymnasium.make(panel.TASK, level=level, difficulty=difficulty, profile=profile)
+        if env.unwrapped.behaviour != item["behaviour"]:
+            stale.append(f"level {level} {difficulty} ({profile})")
+        env.close()
+    assert not stale, f"these levels changed: run benchmarks/make_panel.py; {stale}"
 
-    def now(text):
-        level.write_text(text, encoding="utf-8")
-        return items.levels_digest()
 
-    class Found:
-        submodule_search_locations = (str(folder.parent),)
+def level_rows(**changes):
+    (item,) = (
+        i
+        for i in items._data()["items"]
+        if (i["profile"], i["level"], i["difficulty"]) == ("paper", 3, "hard")
+    )
+    row = {"task": panel.TASK, "profile": "paper", "level": 3, "difficulty": "hard"}
+    return pd.DataFrame([{**row, "behaviour": item["behaviour"]}, {**row, **changes}])
 
-    monkeypatch.setattr(items.importlib.util, "find_spec", lambda name: Found)
-    before = now('"""Old words."""\nMASS = 5.0\n"""Unit."""\ndef f():\n    """Says."""\n')
-    assert before == now('"""New."""\n\n# why\nMASS = 5.0\ndef f():\n    pass\n')
-    assert before != now('"""Old words."""\nMASS = 6.0\n"""Unit."""\ndef f():\n    """Says."""\n')
-    monkeypatch.setattr(items.importlib.util, "find_spec", lambda name: None)
-    assert items.levels_digest() is None
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"behaviour": None},
+        {"behaviour": "0" * 64, "task": "Other-v0"},
+        {"behaviour": "0" * 64, "level": 99},
+        {"behaviour": "0" * 64, "level": None, "difficulty": None, "profile": None},
+    ],
+)
+def test_rows_that_do_not_say_otherwise_are_no_reason_to_warn(changes):
+    assert panel.warnings(level_rows(**changes)) == ()
+
+
+def test_rows_of_another_behaviour_than_the_panel_s_are_named():
+    (said,) = panel.warnings(level_rows(behaviour="0" * 64))
+    assert said.startswith("level 3 hard (paper): played as levels that behave otherwise")
+    assert f"pybullet {panel.provenance().versions['pybullet']}" in said
 
 
 def test_the_simulator_still_gives_the_recorded_results():
@@ -179,6 +196,7 @@ def played(*, drop=None, quality=lambda policy, level, seed: 0.5, digest="d"):
             "seed": seed,
             "quality": quality(policy, level, seed),
             "software": "robo-eval 0",
+            "behaviour": f"b{level}",
         }
         for level in (0, 1)
         for policy in ("weak", "strong")
@@ -200,6 +218,7 @@ def test_the_mean_is_over_members_and_seeds_and_the_interval_over_seeds():
     assert noisy["mean_performance"] == pytest.approx(0.55)
     assert 0.01 < noisy["high"] - noisy["low"] < 0.1
     assert calm["n"] == 40
+    assert (calm["behaviour"], noisy["behaviour"]) == ("b0", "b1")
 
 
 def test_members_carry_their_digest_and_mean_and_the_probe_is_who_varies_most():
@@ -223,6 +242,11 @@ def test_what_is_incomplete_is_refused():
     mixed = pd.concat([played(), other[other["level"] == 0].assign(level=5)])
     with pytest.raises(InputError, match="played with 2 digests"):
         summarised(mixed)
+    for behaviour, said in ((None, "none"), ("b2", "b2")):
+        changed = played()
+        changed.loc[3, "behaviour"] = behaviour
+        with pytest.raises(InputError, match=f"level 0 easy: .* behaviours b0, {said}; run"):
+            summarised(changed)
 
 
 def test_the_file_form_loses_nothing():
@@ -285,5 +309,6 @@ def test_a_trial_with_a_member_rates_the_others_only(tmp_path):
         "mine (panel-firm, a member of the panel)",
         "panel-firm (a member of the panel)",
     )
+    assert table.warnings == ()
     assert table.panel_members == {"mine": "panel-firm", "panel-firm": "panel-firm"}
     assert table.as_dict()["panel_members"] == dict(table.panel_members)

@@ -572,12 +572,20 @@ def test_no_address_is_an_error_of_the_server(web, path: str) -> None:
 
 
 def test_no_file_outside_the_folder_of_evidence_is_handed_out(web, tmp_path: Path) -> None:
-    folder = Path(web.site.evidence)
+    folder = web.site.evidence.root
+    folder.mkdir(exist_ok=True)
     (tmp_path / "secret.mcap").write_text("secret")
     (folder / "link.mcap").symlink_to(tmp_path / "secret.mcap")
     (folder / "dir.mcap").mkdir()
     (folder / "loop.mcap").symlink_to(folder / "loop.mcap")
-    uris = ("link.mcap", "dir.mcap", "loop.mcap", "none.mcap", "incidents.db", "incidents.db-wal")
+    (folder.parent / "beside.json").write_text("secret")
+    names = ("link.mcap", "dir.mcap", "loop.mcap", "none.mcap")
+    uris = (
+        *(f"incidents/{name}" for name in names),
+        "incidents.db",
+        "incidents.db-wal",
+        "beside.json",
+    )
     answer = web.client.post(f"{API}/incidents", json=REPORT, headers=web.headers["operator"])
     name = answer.json()["record_id"]
     body = Attachment.model_validate({"evidence": [{"uri": uri} for uri in uris]})

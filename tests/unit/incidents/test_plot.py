@@ -307,7 +307,7 @@ def test_what_was_cut_short_is_drawn_as_far_as_it_goes(tmp_path: Path, stopped: 
     assert "Joint velocity" in charts(parsed(html))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_damage_of_a_file_is_an_error(
     tmp_path: Path, stopped: Path, data: st.DataObject

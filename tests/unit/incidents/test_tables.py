@@ -11,7 +11,7 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from robo_eval.core.errors import InputError
@@ -524,11 +524,52 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 TIMES = st.integers(0, LATEST_NS)
 
 
+# What a careless reader would take for more of the number, or for a limit.
+TRICKY = st.text("N 1.,0limt()/:\\\\;=x-+eE±°%_'", max_size=9).map(
+    lambda text: " ".join(text.split())
+)
+
+
+@example([{"name": "force", "value": 1.0, "unit": "N (limit 80)", "limit": 2.0}])
 @given(st.lists(st.fixed_dictionaries(
-    {"name": NAMES, "value": NUMBERS, "unit": WORDS}, optional={"limit": NUMBERS}
+    {"name": NAMES, "value": NUMBERS, "unit": WORDS | TRICKY}, optional={"limit": NUMBERS}
 )))  # fmt: skip
 def test_quantities_survive_a_cell(quantities):
     assert quantities_of(quantities_cell(quantities)) == quantities
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit", "limit"),
+    [
+        ("force=150 N (limit 140 N)", 150.0, "N", 140.0),
+        ("force=150N(Limit: 140N)", 150.0, "N", 140.0),
+        ("force=150 N (limit 1.4e2)", 150.0, "N", 140.0),
+        ("rate=5 1/s (limit 4 1/s)", 5.0, "1/s", 4.0),
+        ("stiffness=-.5 kg m2 s-2", -0.5, "kg m2 s-2", None),
+        ("slope=50 %", 50.0, "%", None),
+        ("force=5 N (peak)", 5.0, "N (peak)", None),
+        ("ratio=.5", 0.5, "", None),
+    ],
+)
+def test_a_quantity_keeps_its_number_unit_and_limit(text, value, unit, limit):
+    wanted = {"name": text.partition("=")[0], "value": value, "unit": unit}
+    assert quantities_of(text) == [wanted if limit is None else {**wanted, "limit": limit}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "81,2 N", "1,234 N", "1.234,5 N", "1 234 N", "1'000 N", "1_000 N", "0x1F", "1 e3 N",
+        "5 x10^3 N", "5 ± 1 N", "81.2-85 N", "81.2 - 85 N", "1/2", "3:45 min", "81.2.3 N",
+        "81·2 N", "150 N [140 N]", "150 N limit 140", "150 N, limit 140 N", "150 N (limit 140",
+        "150 N (max 140 N)", "150 N (> 140)", "150 N / 140 N", "150 N/140 N", "150 N (140)",
+        "150 N (limit)", "150 N (limit 140,5 N)", "150 N (limit 0.14 kN)", "150 (limit 140 N)",
+        "150 N (limit 140 N) (sustained)", "N", "",
+    ],
+)  # fmt: skip
+def test_what_would_lose_a_part_of_a_quantity_is_refused(text):
+    with pytest.raises(ValueError, match=r"write it like force=81\.2 N \(limit 80\)"):
+        quantities_of(f"force={text}")
 
 
 @given(st.lists(st.builds(

@@ -537,6 +537,16 @@ def test_looking_at_a_critical_incident_is_recorded_once_for_a_session(web, brow
     assert incident_id in browse("auditor").get("/audit").text
 
 
+def test_whoever_knows_a_session_cannot_file_its_views_beforehand(web, browse) -> None:
+    """Only this process knows which ids its views get; nobody can take one first."""
+    incident_id = browse("operator").report(severity="critical")
+    session = web.site.sessions.find(next(iter(web.cookies("colleague")[0].values())))
+    elsewhere = Sessions(web.log, web.site.accounts)
+    mine = web.site.sessions.view_id(session, incident_id)
+    assert mine == web.site.sessions.view_id(session, incident_id)
+    assert mine != elsewhere.view_id(session, incident_id)
+
+
 def test_looking_at_others_is_not_recorded(web, browse) -> None:
     incident_id = browse("operator").report(severity="major")
     browse("colleague").get(f"/incidents/{incident_id}")
@@ -606,12 +616,13 @@ def test_a_log_that_cannot_be_written_loses_nothing_that_was_typed(
 def test_evidence_is_attached_with_its_digest_and_downloaded(web, browse) -> None:
     operator = browse("operator")
     path = f"/incidents/{operator.report()}"
-    (web.site.evidence / "photos").mkdir(exist_ok=True)
-    label = "Path below the folder of the log, where the file must lie already"
+    folder = web.site.evidence.root / "photos"
+    folder.mkdir(parents=True, exist_ok=True)
+    label = "Path of the file, which lies below incidents/ beside the log already"
     assert label in operator.get(path).text
-    file = web.site.evidence / "photos" / "a b.jpg"
+    file = folder / "a b.jpg"
     file.write_bytes(b"picture")
-    assert operator.post(f"{path}/attach", {"uri": "photos/a b.jpg"}).status_code == 303
+    assert operator.post(f"{path}/attach", {"uri": "incidents/photos/a b.jpg"}).status_code == 303
     answer = operator.get(f"{path}/evidence/0")
     assert answer.content == b"picture"
     assert answer.headers["content-disposition"] == 'attachment; filename="a_b.jpg"'
@@ -630,15 +641,17 @@ def test_evidence_is_attached_with_its_digest_and_downloaded(web, browse) -> Non
     "uri",
     [
         "../secret.txt", "/etc/passwd", "a/../../secret.txt", "..\\secret.txt", "file:///etc/passwd",
-        "incidents.db", "link.txt", "folder", "missing.txt", "a\x00.txt", "", "key.pem", "x" * 600,
-        "incidents.db/x.txt",
+        "incidents/incidents.db", "incidents/link.txt", "incidents/folder", "incidents/missing.txt",
+        "incidents/a\x00.txt", "", "incidents/key.pem", "x" * 600, "incidents.db/x.txt",
+        "incidents", "secret.txt", "./secret.txt", "incidents/../secret.txt", ".docker/config.json",
     ],
 )  # fmt: skip
 def test_no_path_leads_out_of_the_folder_of_evidence(web, browse, uri: str) -> None:
-    folder = web.site.evidence
-    (folder.parent / "secret.txt").write_text("secret")
-    (folder / "folder").mkdir(exist_ok=True)
-    (folder / "key.pem").write_text("secret")
+    folder = web.site.evidence.root
+    (folder / "folder").mkdir(parents=True, exist_ok=True)
+    for name in ("incidents.db", "key.pem", "../secret.txt", "../.docker/config.json"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("secret")
     link = folder / "link.txt"
     if not link.is_symlink():
         link.symlink_to(folder.parent / "secret.txt")
@@ -652,14 +665,16 @@ def test_no_path_leads_out_of_the_folder_of_evidence(web, browse, uri: str) -> N
 
 
 def test_evidence_that_others_recorded_is_checked_as_well(web, browse, report) -> None:
-    folder = web.site.evidence
+    folder = web.site.evidence.root
+    folder.mkdir(exist_ok=True)
     (folder.parent / "secret.txt").write_text("secret")
     link = folder / "away.txt"
     link.symlink_to(folder.parent / "secret.txt")
-    evidence = (Evidence(uri="incidents.db"), Evidence(uri="away.txt"))
+    uris = ("incidents.db", "secret.txt", "incidents/away.txt")
+    evidence = tuple(Evidence(uri=uri) for uri in uris)
     filed = web.log.file(report(evidence=evidence), by="robo-eval", via=Via.RULE)
     reviewer = browse("reviewer")
-    for number in range(2):
+    for number in range(len(uris)):
         answer = reviewer.get(f"/incidents/{filed.record_id}/evidence/{number}")
         assert answer.status_code == 404
     page = reviewer.get(f"/incidents/{filed.record_id}").text

@@ -202,7 +202,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_what_a_killed_writer_left_is_restored_up_to_the_last_chunk(tmp_path):
     folder = tmp_path / "e1"
     here = str(Path(__file__).parent)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(folder), here], timeout=60)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(folder), here], timeout=240)
     assert done.returncode == -signal.SIGKILL
     found = restore(folder)
     assert not found.was_complete

@@ -120,7 +120,7 @@ def fill(trial: Path, limit: int | None = None) -> tuple[int, str, int]:
         # Python would keep the byte code it was cut off in.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=preexec,
-        timeout=120,
+        timeout=240,
     )
     return done.returncode, done.stderr, int(done.stdout.split()[-1]) if done.stdout else 0
 

@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -297,8 +296,7 @@ def test_asking_for_the_status_does_not_get_in_the_way_of_a_run(trial):
     try:
         (trial.path / "run.lock").touch()
         asker.stdout.readline()
-        deadline = time.monotonic() + 1.0
-        while time.monotonic() < deadline:
+        for _ in range(500):
             with RunLock(trial.path):
                 pass
     finally:
@@ -347,7 +345,7 @@ def test_two_processes_creating_one_trial_leave_one(tmp_path):
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()
-    codes = sorted(process.wait(timeout=60) for process in processes)
+    codes = sorted(process.wait(timeout=240) for process in processes)
     for process in processes:
         process.stdin.close()
         process.stdout.close()

@@ -11,6 +11,7 @@ from robo_eval.log.importer import import_csv
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.verify import verify_trial
 from robo_eval.metrics.frame import episodes_frame
+from robo_eval.metrics.scoring import quality_of
 
 TABLE = """run,model,outcome,minutes,when,energy,stars
 a1,pi0,yes,0.5,2026-03-01T10:30,1.5,5
@@ -135,6 +136,103 @@ constants: {task: t, side: sim}
 def test_dialects_and_units(lab, table, columns, expected):
     (row,) = rows(lab(table, columns))
     assert (row.success, row.quality) == expected
+
+
+@pytest.mark.parametrize(
+    ("table", "more"),
+    [
+        pytest.param("p,s,note,,\na,1,x,,\nb,0,y,,\n", "", id="empty columns at the end"),
+        pytest.param(",p,s,note,note\n0,a,1,x,y\n1,b,0,,\n", "", id="index, and a name twice"),
+        pytest.param("p,s,,\na,1\nb,0,,,,\n", "", id="lines of several lengths"),
+        pytest.param('#{"t_start": 1.5, "env": "C"}\np,s\na,1\nb,0\n', "", id="remark before"),
+        pytest.param('# "open, 5\n# b\np,s\na,1\nb,0\n', "", id="remarks with a quote"),
+        pytest.param("Lab 5\n\np,s\na,1\nb,0\n", "skip: 2\n", id="skip"),
+        pytest.param("! x\np,s\na,1\n! y\nb,0\n", "comment: '!'\n", id="comment"),
+        pytest.param('p,s,n\na,1,"x\n# y"\nb,0,\n', "comment: '#'\n", id="no comment in a cell"),
+        pytest.param("#p,s\na,1\nb,0\n", "#", id="a header with a sign"),
+        pytest.param("sep=;\np;s\na;1\nb;0\n", "", id="sep"),
+        pytest.param("sep=;\np;s\na;1\nb;0\n", "delimiter: ';'\n", id="sep and delimiter"),
+        pytest.param("sep=\t\r\np\ts\r\na\t1\r\nb\t0\r\n", "", id="sep of tabs"),
+        pytest.param("p,s\ra,1\rb,0\r", "", id="line ends of old"),
+        pytest.param("p,s\na,1\nb,0\n".encode("utf-16"), "", id="UTF-16"),
+        pytest.param("\ufeffp,s\na,1\nb,0\n".encode("utf-16-be"), "", id="UTF-16, big end first"),
+    ],
+)
+def test_what_stands_around_a_table_harms_nothing(lab, table, more):
+    columns = SIMPLE.replace("policy: p", "policy: '#p'") if more == "#" else SIMPLE + more
+    found = [(row.policy, row.success) for row in rows(lab(table, columns))]
+    assert found == [("a", True), ("b", False)]
+
+
+def test_what_was_left_out_is_said(lab, tmp_path):
+    lab("p,s\na,1\n", SIMPLE)
+    (tmp_path / "lab.csv").write_text("# one\n# two\np,s\na,1\nb,\n")
+    said = []
+    import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "other", warn=said.append)
+    assert [note.partition(": ")[2] for note in said] == [
+        "2 lines of remarks before the header left out",
+        "1 episode has no score and count as missing (no_verdict)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.9999999999999999", (True, 1.0)),
+        ("1.0000000000000002", (True, 1.0)),
+        ("-1e-17", (False, 0.0)),
+        ("0.9999999891", (False, 0.999999989)),
+        ("0.99999", (False, 0.99999)),
+    ],
+)
+def test_quality_is_rounded_like_played_quality(lab, text, expected):
+    columns = BY_QUALITY.replace("0.8", "1.0") % "scale: 1"
+    (row,) = rows(lab(f"p,s\na,{text}\n", columns))
+    assert (row.success, row.quality) == expected
+    assert quality_of(float(text), (0.0, 1.0)) == row.quality
+
+
+def test_a_threshold_is_met_as_in_played_episodes(lab):
+    columns = BY_QUALITY.replace("0.8", repr(1 / 3)) % "scale: 1"
+    assert rows(lab(f"p,s\na,{1 / 3!r}\n", columns))[0].success
+
+
+@pytest.mark.parametrize(
+    ("cell", "unit"), [("85%", "%"), ("85 %", "%"), ("85", "%"), ("85.0%", "%")]
+)
+def test_a_number_may_carry_its_own_unit(lab, cell, unit):
+    (row,) = rows(lab(f"p,s\na,{cell}\n", BY_QUALITY % f"unit: '{unit}'"))
+    assert row.quality == 0.85
+
+
+def test_a_percent_sign_with_a_decimal_comma(lab):
+    columns = BY_QUALITY % "unit: '%'" + "delimiter: ';'\ndecimal: ','\n"
+    assert rows(lab("p;s\na;84,5 %\n", columns))[0].quality == 0.845
+
+
+MISSING = "columns: {policy: p, quality: q%s}\nmissing: [n/a]\nsuccess_quality: 0.85\n"
+
+
+def test_a_missing_score_is_missing(lab):
+    table = "p,q,end\na,0.9,ok\na,,crash\nb,n/a,crash\nb,0.7,ok\n"
+    trial = lab(table, MISSING % "" + SIMPLE.split("\n")[1])
+    assert [(row.quality, row.success) for row in rows(trial)] == [
+        (0.9, True), (None, None), (None, None), (0.7, False),
+    ]  # fmt: skip
+    assert verify_trial(trial.path).ok
+
+
+def test_words_of_an_end_may_leave_it_to_the_score(lab):
+    words = "ok: by the score, crash: fault, late: timeout, -: ''"
+    ends = f", end_reason: {{column: end, values: {{{words}}}}}"
+    table = "p,q,end\na,0.9,ok\na,0.2,ok\na,,ok\na,,crash\na,0.5,late\na,0.9,\na,0.9,-\na,,-\n"
+    trial = lab(table, MISSING % ends + SIMPLE.split("\n")[1])
+    assert [row.end_reason.value for row in rows(trial)] == [
+        "success", "failure", "no_verdict", "fault", "timeout", "success", "success", "no_verdict",
+    ]  # fmt: skip
+    assert [row.success for row in rows(trial)] == [
+        True, False, None, None, False, True, True, None,
+    ]  # fmt: skip
 
 
 def with_columns(columns: str) -> str:
@@ -263,6 +361,7 @@ def test_a_seed_may_be_any_number_of_64_bits(lab):
 
 ATTEMPTS = "columns: {episode_id: i, attempt: n, policy: p, success: s}\n" + SIMPLE.split("\n")[1]
 TIMED = with_columns("start_ns: w")
+DURATION_S = with_columns("duration_s: {column: d, unit: s}")
 DURATION = with_columns("duration_s: d")
 TICKS = with_columns("ticks: n")
 
@@ -440,7 +539,76 @@ BAD_TABLES = {
         "line 2, column 'e': unknown end_reason 'timout'; did you mean 'timeout'",
     ),
     "unclear success": ("p,s\na,maybe\n", SIMPLE, "line 2, column 's': 'maybe' is neither"),
-    "no success": ("p,s\na,\n", SIMPLE, "line 2, column 's': whether it succeeded"),
+    "no rule of success": (
+        "p,q\na,\na,0.5\n",
+        SIMPLE.replace("success: s", "quality: q"),
+        "line 3, column 'q': whether it succeeded cannot be told from quality alone; give success_",
+    ),
+    "a remark among the rows": (
+        "p,s\na,1\n# end\n",
+        SIMPLE,
+        "line 3: has 1 cells, the header has 2; set comment in the column map",
+    ),
+    "preface without a sign": (
+        "Lab 5\nRig,2\n\np,s\na,1\n",
+        SIMPLE,
+        "line 1: is not the header, which is in line 4; set skip: 3 in the column map",
+    ),
+    "percent sign without its unit": (
+        "p,s\na,85%\n",
+        BY_QUALITY.replace("%s", "scale: 1"),
+        "line 2, column 's': '85%' is not a number; give unit: '%'",
+    ),
+    "a unit of another kind in the cell": ("p,s,d\na,1,5ms\n", DURATION_S, "'5ms' is not a number"),
+    "UTF-16 without its mark": (
+        "p,s\na,1\n".encode("utf-16-le"),
+        SIMPLE,
+        "line 1: holds NUL bytes",
+    ),
+    "skip beyond the end": ("p,s\n", SIMPLE + "skip: 9\n", "only holds lines that are left out"),
+    "quote in the middle": ('p,s\na,1\nb,"a"b"\nc,0\n', SIMPLE, "line 3: is no CSV"),
+    "quote in a record of several lines": (
+        'p,s\n"a\n\nb",1\n"c\nd"x,0\n',
+        SIMPLE,
+        "line 5: is no CSV",
+    ),
+    "quote that stays open": ('p,s\na,1\n"b,1\nc,1\n', SIMPLE, "line 3: is no CSV"),
+    "bad cell after a cell of several lines": (
+        'p,s\n"a\nb",1\n"c\nd",maybe\n',
+        SIMPLE,
+        "line 4, column 's': 'maybe' is neither",
+    ),
+    "UTF-16 that is cut short": (
+        "p,s\na,1\n".encode("utf-16")[:-1],
+        SIMPLE,
+        "is cut short or no UTF-16; save the table as",
+    ),
+    **{
+        f"exponent in {unit}": (
+            f"p,s,w\na,1,{text}\n",
+            with_columns(f"start_ns: {{column: w, unit: {unit}}}"),
+            reason,
+        )
+        for unit, text, reason in [
+            ("ns", "1.7e9", "'1.7e9' is not whole nanoseconds; write all digits, or give the unit"),
+            ("ns", "1.77236E+18", "is not whole nanoseconds"),
+            ("s", "1.77236E+09", "'1.77236E\\+09' has lost its last 4 digits to the exponent"),
+            ("ms", "1.77236E+12", "has lost its last 7 digits to the exponent"),
+        ]
+    },
+    **{
+        f"no unit but {unit}": (
+            f"p,s,w\na,1,{text}\n",
+            TIMED,
+            f"looks like a date in {unit} since 1970; give unit: {unit}",
+        )
+        for unit, text in [("s", "1772361000"), ("ms", "1772361000123"), ("us", "1772361000123456")]
+    },
+    "a seed without its last digits": (
+        "p,s,n\na,1,1.23457E+18\n",
+        with_columns("seed: n"),
+        "has lost its last 13 digits",
+    ),
     "word without value": (
         "p,s\na,perhaps\n",
         SIMPLE.replace("success: s", "success: {column: s, values: {yes: true}}"),
@@ -477,6 +645,11 @@ def test_a_bad_table_is_refused_and_leaves_nothing(lab, tmp_path, name):
 
 
 BAD_MAPS = {
+    "skip that is no number": (SIMPLE + "skip: header\n", "skip: must be a number of lines"),
+    "comment that is no text": (
+        SIMPLE + "comment: [a]\n",
+        "comment: must be what such lines begin",
+    ),
     "not yaml": ("columns: [", "not valid YAML"),
     "not text": (b"\xff\x00", "not valid YAML in UTF-8; save it as UTF-8"),
     "no mapping": ("- a\n", "column map: must be a mapping"),

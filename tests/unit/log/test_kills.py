@@ -57,7 +57,7 @@ def kill_at_random(trial: TrialDirectory, rng: random.Random, durability: str) -
         writer.stdout.readline()
     time.sleep(rng.uniform(0.0, 0.03))
     writer.send_signal(signal.SIGKILL)
-    out, _ = writer.communicate(timeout=60)
+    out, _ = writer.communicate(timeout=240)
     acknowledged = [int(line) for line in out.split()]
     return acknowledged[-1] if acknowledged else 0
 

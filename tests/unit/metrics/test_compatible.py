@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
+from robo_eval.core.errors import InputError
 from robo_eval.core.plan import TrialPlan
-from robo_eval.metrics.compatible import incompatibilities, incompatible_rows
+from robo_eval.metrics.compatible import check_levels, incompatibilities, incompatible_rows
 from robo_eval.metrics.frame import episodes_frame
 
 TASK = {"env": "Push-v0", "levels": [0, 1], "difficulties": ["easy", "hard"], "kwargs": {"n": 1}}
@@ -121,3 +122,60 @@ def test_rows_name_robots_simulators_and_scores():
 def test_rows_without_a_condition_in_common_name_the_field(column, one, other):
     found = incompatible_rows(rows(**{column: one}), rows(**{column: other}))
     assert found == [f"{column} (real): {one} and {other}"]
+
+
+# Levels that changed ------------------------------------------------------------------------------
+
+
+def of_level(trial, behaviour, **columns):
+    level = {"side": "sim", "level": 3, "difficulty": "easy", "profile": "paper", "robot": None}
+    return rows(**{**level, "behaviour": behaviour, **columns}).assign(trial=trial)
+
+
+def test_a_level_that_changed_is_refused_with_both_sides_and_the_remedy():
+    table = pd.concat(
+        [of_level("old", "a" * 64, engine="bullet 1"), of_level("new", "b" * 64, level=3)]
+    )
+    with pytest.raises(InputError) as refused:
+        check_levels(table, across_versions=False)
+    assert str(refused.value) == (
+        "Push-v0 level 3 easy (paper) changed between episodes: behaviour aaaaaaaaaaaa (bullet 1)"
+        " in old, bbbbbbbbbbbb in new; play the older episodes again, or mix them all the same by"
+        " --across-versions"
+    )
+    (warning,) = check_levels(table, across_versions=True)
+    assert warning.startswith("Push-v0 level 3 easy (paper) changed between episodes: behaviour ")
+
+
+def test_several_levels_and_a_task_without_levels_are_named():
+    none = {"level": None, "difficulty": None, "profile": None}
+    table = pd.concat(
+        [
+            *(of_level("x", b * 64, level=n) for n in (3, 4) for b in "ab"),
+            *(of_level("x", None, task_version=v, task="Pull-v1", **none) for v in ("v1", "v2")),
+        ]
+    )
+    said = r"level 3 .* in x, b+ in x, as did Push-v0 level 4 easy \(paper\), Pull-v1; play"
+    with pytest.raises(InputError, match=said):
+        check_levels(table, across_versions=False)
+    with pytest.raises(InputError, match=r"Pull-v1 changed .*: task_version v1 in x, v2 in x"):
+        check_levels(table[table["task"] == "Pull-v1"], across_versions=False)
+
+
+LIKE = {
+    "same": ("a", {}),
+    "no digest": (None, {}),
+    "another level": ("b", {"level": 4}),
+    "another difficulty": ("b", {"difficulty": "hard"}),
+    "another profile": ("b", {"profile": "compat"}),
+    "another task": ("b", {"task": "Pull-v0"}),
+    "another engine": ("a", {"engine": "bullet 2", "numerics": "numpy 9"}),
+    "no score": ("b", {"quality": None, "success": None, "end_reason": "fault"}),
+}
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_levels_that_did_not_change_are_mixed_without_a_word(name):
+    behaviour, columns = LIKE[name]
+    table = pd.concat([of_level("old", "a"), of_level("new", behaviour, **columns)])
+    assert check_levels(table, across_versions=False) == ()

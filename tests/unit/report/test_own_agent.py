@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "own_agent.py"
 def test_each_number_has_an_interval_and_its_sample_size(tmp_path: Path) -> None:
     pytest.importorskip("pybullet", reason="the simulator is not installed: pip install .[sim]")
     done = subprocess.run(
-        [sys.executable, str(EXAMPLE)], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, str(EXAMPLE)], cwd=tmp_path, capture_output=True, text=True, timeout=800
     )
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if " at level " in line]

@@ -179,7 +179,7 @@ def run(command: list[str], **keywords: Any) -> subprocess.CompletedProcess[str]
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=280,
+        timeout=800,
         check=False,
         **keywords,
     )

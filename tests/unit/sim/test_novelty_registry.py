@@ -88,7 +88,7 @@ def test_the_command_line_lists_an_18th_level(folder: Path) -> None:
         capture_output=True,
         text=True,
         env=os.environ | {"ROBO_EVAL_LEVELS": str(folder)},
-        timeout=60,
+        timeout=240,
     )
     assert "light_pole" in done.stdout, done.stderr
 

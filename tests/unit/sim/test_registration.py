@@ -8,7 +8,7 @@ import sys
 
 def run(program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

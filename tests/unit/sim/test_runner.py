@@ -1,5 +1,7 @@
 """The runner logs every attempt: what broke is a row, never an exception or a score."""
 
+import builtins
+import time
 from typing import ClassVar
 
 import gymnasium
@@ -19,8 +21,8 @@ class Patched(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, reward=0.2, info=None, shared_buffer=False):
-        self._reward, self._info = reward, info or {}
+    def __init__(self, reward=0.2, info=None, shared_buffer=False, breaks=None):
+        self._reward, self._info, self._breaks = reward, info or {}, breaks
         self._buffer = np.zeros(2) if shared_buffer else None
         self._tick = 0
 
@@ -37,6 +39,10 @@ class Patched(gymnasium.Env):
 
     def step(self, action):
         self._tick += 1
+        if self._breaks == "hangs" and self._tick == 3:
+            time.sleep(1e6)
+        elif self._breaks and self._tick == 3:
+            raise getattr(builtins, self._breaks)("no more")
         return self._observation(), self._reward, self._tick == 5, False, self._info
 
 
@@ -74,6 +80,37 @@ def test_a_reward_that_is_no_number_is_a_fault(tmp_path, reward):
     assert {row.end_reason for row in rows} == {"fault"}
     assert all(row.quality is None and row.episode_return is None for row in rows)
     assert all("finite" in row.end_detail for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "by"),
+    [
+        ("RuntimeError", "setup"),
+        ("ConnectionResetError", "setup"),
+        ("SystemExit", "setup"),
+        ("TimeoutError", "time"),
+    ],
+)
+def test_a_world_that_breaks_is_no_fault_of_the_policy(tmp_path, breaks, by):
+    _, rows = run(tmp_path / "t", kwargs=f"{{breaks: {breaks}}}")
+    assert [(row.end_reason, row.fault_by, row.ticks) for row in rows] == [("fault", by, 2)] * 3
+    assert all(breaks in row.end_detail for row in rows)
+
+
+def test_a_world_that_hangs_is_a_fault_by_time(tmp_path, monkeypatch):
+    from robo_eval.agents import confined
+    from robo_eval_sim import worker
+
+    monkeypatch.setattr(worker, "WORLD_LIMIT_S", 0.5)
+    monkeypatch.setattr(confined, "_MAKING", (0.5, 0.0))
+    _, rows = run(tmp_path / "t", kwargs="{breaks: hangs}", episodes=2)
+    assert [(row.end_reason, row.fault_by, row.ticks) for row in rows] == [("fault", "time", 2)] * 2
+    assert rows[0].end_detail == "the environment did not go on within 0.5 s (tick 2)"
+
+
+def test_a_fault_in_scoring_is_by_the_setup(tmp_path):
+    _, rows = run(tmp_path / "t", kwargs="{info: {end_reason: nonsense}}")
+    assert {row.fault_by for row in rows} == {"setup"}
 
 
 def test_a_safety_stop_named_by_the_environment_is_no_success(tmp_path):
@@ -142,7 +179,7 @@ def test_a_policy_that_exits_is_a_fault(tmp_path, monkeypatch):
     result = run_simulated(TrialDirectory.create(tmp_path / "t", plan), jobs=1)
     assert result.unscored == 2
     with EpisodeStore(tmp_path / "t", durable=False) as store:
-        assert {row.end_reason for row in store.episodes()} == {"fault"}
+        assert {(row.end_reason, row.fault_by) for row in store.episodes()} == {("fault", "policy")}
 
 
 def test_a_policy_that_changed_is_refused_on_resume(tmp_path, monkeypatch):

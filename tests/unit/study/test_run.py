@@ -191,12 +191,9 @@ def test_a_killed_run_goes_on_where_it_was(tiny, tmp_path, done_already):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "robo_eval", "aiq", "run", str(path), "--out", str(out)]
     run = subprocess.Popen([*command, "--workers", "1", "--json"], stdout=subprocess.PIPE)
-    kept = 0
-    for _ in range(600):
-        time.sleep(0.05)
-        kept = count_of(out / "results.db")
-        if kept > 4:
-            break
+    while (kept := count_of(out / "results.db")) <= 4:
+        assert run.poll() is None
+        time.sleep(0.01)
     os.kill(run.pid, signal.SIGKILL)
     run.wait()
     kept = count_of(out / "results.db")

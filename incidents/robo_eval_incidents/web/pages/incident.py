@@ -204,8 +204,7 @@ def _page(
         may=may,
         review_refused=_review_refused(incident, user.name),
         files=_files(site, incident),
-        # A server may have been told another folder of evidence than that of the log.
-        folder_of="the log" if site.evidence == site.log.evidence_folder else "evidence",
+        folder=None if site.evidence is None else site.evidence.name,
         plot=_plot(site, incident),
         # A form that was sent has all of these fields, unless somebody made one up.
         current=forms.correction_fields(incident)

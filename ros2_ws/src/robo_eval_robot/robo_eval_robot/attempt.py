@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.core.kinds import EndReason
+from robo_eval.core.kinds import EndReason, FaultBy
 
 if TYPE_CHECKING:
     from robo_eval_robot.link import Trip
@@ -35,6 +35,7 @@ class Attempt:
     Attributes:
         end_reason: Why it ended.
         detail: More about that, one line.
+        fault_by: Who a fault was by.
         ticks: Control ticks.
         duration_s: Time under way, seconds.
         episode_return: Sum of the rewards; None if it is not scored.
@@ -51,6 +52,7 @@ class Attempt:
 
     end_reason: EndReason
     detail: str | None = None
+    fault_by: FaultBy | None = None
     ticks: int = 0
     duration_s: float = 0.0
     episode_return: float | None = None

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from robo_eval.agents import load_policy
+from robo_eval.agents.confined import ConfinedPolicy
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError, InterruptedRunError
 from robo_eval.core.kinds import EndReason
-from robo_eval.core.policy import Policy
+from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import (
     PlannedEpisode,
     attempts_of,
@@ -121,11 +121,12 @@ def run_physical(
         store = stack.enter_context(EpisodeStore(trial.path, durable=True))
         recover_trial(trial, store)
         drafts = stack.enter_context(Drafts(trial, config))
+        policies = _policies(trial.plan, stack)
         own = stack.enter_context(children(trial.path / "logs"))
         _start_processes(own, trial, config, robot_file, view)
         link = RobotLink(config)
         stack.callback(link.close)
-        run = _Run(trial, config, store, own, link, stop, drafts, terminal, operator)
+        run = _Run(trial, config, store, own, link, stop, drafts, terminal, operator, policies)
         run.on_progress = on_progress
         run.on_status = on_status
         run.connect()
@@ -141,6 +142,14 @@ def run_physical(
             played=run.played,
             seconds=time.monotonic() - started,
         )
+
+
+def _policies(plan: TrialPlan, stack: ExitStack) -> list[ConfinedPolicy]:
+    """The policies, each in a process of its own: the robot's side must go on if one hangs."""
+    return [
+        stack.enter_context(ConfinedPolicy(entry, plan.decision_timeout_s))
+        for entry in plan.policies
+    ]
 
 
 def _start_processes(
@@ -177,6 +186,7 @@ class _Run:
         drafts: Drafts,
         terminal: Terminal | None,
         operator: str | None,
+        policies: Sequence[ConfinedPolicy],
     ) -> None:
         self._trial = trial
         self._config = config
@@ -193,9 +203,9 @@ class _Run:
         self._playing = ""
         self._next_status_s = 0.0
         plan = trial.plan
-        self._policies: list[Policy] = [
-            load_policy(entry.name, entry.factory, entry.kwargs) for entry in plan.policies
-        ]
+        self._policies = policies
+        for policy in policies:
+            policy.check = self._check_alive
         suffix = f"-{config.side.value}"
         self.planned = [
             replace(planned, pair_id=planned.base_id.removesuffix(suffix))
@@ -405,6 +415,7 @@ class _Run:
             success=attempt.success,
             end_reason=attempt.end_reason,
             end_detail=attempt.detail,
+            fault_by=attempt.fault_by if attempt.end_reason is EndReason.FAULT else None,
             recovered=attempt.trace.recovered if attempt.trace else False,
             uninterrupted_actions=attempt.ticks,
             control_quality=attempt.measures,

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from robo_eval.agents.confined import PolicyError, line_of
 from robo_eval.core.errors import CheckFailedError, InterruptedRunError, TrialDirectoryError
-from robo_eval.core.kinds import EndReason
+from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import Injection, TrialPlan
-from robo_eval.core.policy import Policy, aside
+from robo_eval.core.policy import Policy, aside, is_action
 from robo_eval.core.schedule import PlannedEpisode, task_and_policy
 from robo_eval.metrics.scoring import score_played
 from robo_eval_robot.attempt import OPERATOR, Attempt, SkippedError
@@ -103,7 +104,11 @@ def play_attempt(
             env.finish()
         raise
     except (Exception, SystemExit) as err:  # noqa: BLE001 - whatever broke, it is logged
-        score = Attempt(end_reason=EndReason.FAULT, detail=_detail(err, len(played.rewards)))
+        score = Attempt(
+            end_reason=EndReason.FAULT,
+            detail=_detail(err, len(played.rewards)),
+            fault_by=_fault_by(err),
+        )
     env.finish()
     if score.end_reason is EndReason.SAFETY_STOP:
         link.wait(lambda: any(_is_of(trip, planned) for trip in link.trips), _STATE_S)
@@ -119,6 +124,7 @@ def play_attempt(
     return Attempt(
         end_reason=score.end_reason,
         detail=score.detail,
+        fault_by=score.fault_by,
         ticks=ticks,
         duration_s=ticks / config.control_rate_hz,
         episode_return=score.episode_return,
@@ -233,10 +239,31 @@ def _play(
                     _disturb(stagehand, injection)
                     played.injected.append((tick, injection))
             action = policy.act(observation)
-            observation, reward, played.terminated, played.truncated, played.info = env.step(action)
+            observation, reward, played.terminated, played.truncated, played.info = _stepped(
+                env, action
+            )
             if "end_reason" not in played.info:
                 played.rewards.append(float(reward))
             check()
+
+
+def _stepped(env: RosRobotEnv, action: Any) -> tuple[Any, Any, bool, bool, Any]:  # noqa: ANN401
+    """A step; what it raises for no action of the task is the policy's fault."""
+    try:
+        return env.step(action)
+    except (RobotLostError, RobotStuckError, InterruptedRunError):
+        raise
+    except Exception as err:
+        if is_action(env.action_space, action):
+            raise
+        raise PolicyError(line_of(err)) from err
+
+
+def _fault_by(err: BaseException) -> FaultBy:
+    """Who an error inside an episode is by."""
+    if isinstance(err, PolicyError):
+        return err.fault_by
+    return FaultBy.TIME if isinstance(err, TimeoutError) else FaultBy.SETUP
 
 
 def _disturb(stagehand: Stagehand, injection: Injection) -> None:
@@ -308,7 +335,9 @@ def _faults(played: _Played, score: Attempt, config: RobotConfig) -> list[dict[s
 
 def _detail(err: BaseException, tick: int) -> str:
     """What broke, in one line, and where."""
-    frames = traceback.extract_tb(err.__traceback__)
-    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, " if frames else ""
-    text = " ".join(f"{type(err).__name__}: {err}"[:500].split()) + f" ({place}tick {tick})"
-    return text.encode("utf-8", "replace").decode()
+    if isinstance(err, PolicyError):
+        text, place = str(err), err.place
+    else:
+        frame = traceback.extract_tb(err.__traceback__)[-1]
+        text, place = line_of(err), f"{Path(frame.filename).name}:{frame.lineno}, "
+    return f"{text} ({place}tick {tick})".encode("utf-8", "replace").decode()

@@ -1,0 +1,378 @@
+"""How what a policy's author wrote is run in a process of its own, which ends if it hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final, Self
+
+from robo_eval.agents.registry import load_policy
+from robo_eval.core.errors import InputError, RoboEvalError
+from robo_eval.core.kinds import FaultBy
+from robo_eval.core.plan import PolicyPlan
+
+_UNFORKABLE: Final = ("torch", "tensorflow", "jax")
+"""Libraries whose threads do not survive a fork: beside them a process starts anew."""
+_STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What people and systems send to end a run."""
+_END_S: Final = 5.0
+_POLL_S: Final = 0.05
+_MAKING: Final = (60.0, 10.0)
+"""Making a policy may take so many seconds, or so many times as long as a decision."""
+
+
+def making_limit_s(decision_timeout_s: float) -> float:
+    """How long making a policy may take: networks load, libraries compile."""
+    return max(_MAKING[0], _MAKING[1] * decision_timeout_s)
+
+
+# Processes -------------------------------------------------------------------------------------
+
+
+def can_fork() -> bool:
+    """Whether a copy of this process works."""
+    return sys.platform == "linux" and not any(name in sys.modules for name in _UNFORKABLE)
+
+
+class Confined:
+    """A process that dies with this one, and can be ended whatever it does.
+
+    Args:
+        work: A function of a module; its first arguments are where it hears and where it speaks.
+        *given: The further ones.
+        forks: Whether the process is a copy of this one, which takes no time; else it starts anew.
+
+    Attributes:
+        pipe: Where it is heard.
+    """
+
+    def __init__(self, work: Callable[..., None], *given: object, forks: bool) -> None:
+        context = multiprocessing.get_context("fork" if forks else "spawn")
+        # Two pipes and no pair of sockets, which forget what a process said before it died.
+        hears, self._tell = context.Pipe(duplex=False)
+        self.pipe, speaks = context.Pipe(duplex=False)
+        arguments = (work, hears, speaks, os.getpid(), *given)
+        self._process: Any = context.Process(target=_begin, args=arguments)  # type: ignore[attr-defined]
+        if not forks:
+            resource_tracker.ensure_running()  # its start would end the mask below
+        # Such signals reach the whole process group; only the parent decides what they mean. The
+        # mask is inherited from the first moment.
+        previous = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+        try:
+            self._process.start()
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+        except BaseException:
+            self.end()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+            hears.close()
+            speaks.close()
+
+    def tell(self, what: object) -> None:
+        """Send it something; a dead one is found out by listening."""
+        with contextlib.suppress(BrokenPipeError):
+            self._tell.send(what)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        alive: bool = self._process.is_alive()
+        return alive
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a debugger or a signal has stopped it, so that it cannot be said to hang."""
+        with contextlib.suppress(OSError):
+            state = Path(f"/proc/{self._process.pid}/stat").read_bytes().rpartition(b")")[2]
+            return state.split()[0] in b"Tt"
+        return False
+
+    def end(self) -> None:
+        """Kill it and what it has started; may be called again."""
+        if self._process.pid is not None and self.is_alive:
+            _kill(self._process.pid, signal.SIGSTOP)  # it starts no more from here on
+            for pid in [*_descendants(self._process.pid), self._process.pid]:
+                _kill(pid, signal.SIGKILL)
+            self._process.join(_END_S)
+        self.pipe.close()
+        self._tell.close()
+
+
+def _kill(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _descendants(pid: int) -> list[int]:
+    """Processes that a process has started, and those these have started (Linux)."""
+    found = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *_descendants(child)]
+    return found
+
+
+def _begin(
+    work: Callable[..., None], hears: Connection, speaks: Connection, parent: int, *given: object
+) -> None:
+    if sys.platform == "linux":
+        # Die when the parent dies, even by SIGKILL.
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the kernel was asked
+            os._exit(1)
+    worker = os.getpid()
+
+    def leave_to_parent(number: int, _frame: object) -> None:
+        if os.getpid() != worker:  # a process that a policy has forked ends as it would anywhere
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    for number in _STOPPING:
+        signal.signal(number, leave_to_parent)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+    # A copy of our parent has a copy of its progress bar, whose locks nobody would release.
+    out = open(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stderr = out
+    with contextlib.suppress(BrokenPipeError, EOFError):
+        work(hears, speaks, *given)
+
+
+def wait_for(process: Confined, limit_s: float, check: Callable[[], None] | None = None) -> bool:
+    """Wait until a process has said something; False if it did not within the limit.
+
+    Time in which this process, or that one, was stopped does not count.
+
+    Args:
+        process: Which.
+        limit_s: The limit.
+        check: Called many times a second; what it raises ends the waiting.
+
+    Raises:
+        EOFError: If the process has died.
+    """
+    waited_s, last_s = 0.0, time.monotonic()
+    while not process.pipe.poll(min(_POLL_S, limit_s)):
+        if not process.is_alive and not process.pipe.poll():
+            raise EOFError
+        if check is not None:
+            check()
+        now_s = time.monotonic()
+        if not process.is_stopped:
+            waited_s += min(now_s - last_s, 4 * _POLL_S)
+        last_s = now_s
+        if waited_s >= limit_s:
+            return process.pipe.poll()
+    return True
+
+
+# What is done there ----------------------------------------------------------------------------
+
+
+def digest_of(policy: PolicyPlan, decision_timeout_s: float) -> str:
+    """The digest of a policy, made once; one by import path where it can do no harm.
+
+    Raises:
+        RoboEvalError: If it cannot be made, or not in time.
+    """
+    if policy.factory is None:
+        return load_policy(policy.name, None, policy.kwargs).digest
+    where = f"policy {policy.name!r}: factory {policy.factory!r}"
+    limit_s = making_limit_s(decision_timeout_s)
+    process = Confined(_make, policy, forks=can_fork())
+    try:
+        if not wait_for(process, limit_s):
+            raise InputError(
+                f"{where}: did not return within {limit_s:g} s; if it needs longer, raise"
+                " decision_timeout_s, of which that is ten times, and a minute at least"
+            )
+        found: str | RoboEvalError = process.pipe.recv()
+    except EOFError as err:
+        raise InputError(f"{where}: the process that called it died") from err
+    finally:
+        process.end()
+    if isinstance(found, RoboEvalError):
+        raise found
+    return found
+
+
+def _make(_hears: Connection, pipe: Connection, policy: PolicyPlan) -> None:
+    try:
+        pipe.send(load_policy(policy.name, policy.factory, policy.kwargs).digest)
+    except RoboEvalError as err:
+        pipe.send(err)
+    except BaseException as err:  # noqa: BLE001 - whatever it raises is told in one line
+        where = f"policy {policy.name!r}: factory {policy.factory!r}"
+        pipe.send(InputError(f"{where}: raised {line_of(err)}"))
+
+
+def line_of(err: BaseException) -> str:
+    """An error in one line."""
+    return " ".join(f"{type(err).__name__}: {err}"[:500].split())
+
+
+def fault_of(err: BaseException) -> FaultBy:
+    """Who is to blame for what a policy raised: itself, unless the way to it broke."""
+    from robo_eval.agents.remote import LinkLostError
+
+    return FaultBy.SETUP if isinstance(err, LinkLostError) else FaultBy.POLICY
+
+
+# One policy, asked over a pipe: for a robot, whose ticks are long -------------------------------
+
+
+class PolicyError(RoboEvalError):
+    """A policy raised an error, took too long or answered with no action.
+
+    Args:
+        line: What went wrong, in one line.
+        place: Where in whose code; may be empty.
+        fault_by: Who that is by.
+    """
+
+    def __init__(self, line: str, place: str = "", fault_by: FaultBy = FaultBy.POLICY) -> None:
+        super().__init__(line)
+        self.place = place
+        self.fault_by = fault_by
+
+
+class ConfinedPolicy:
+    """A policy in a process of its own, which is ended when an answer takes too long.
+
+    The next `reset` makes the policy anew, in a fresh process.
+
+    Args:
+        policy: What the plan says of it.
+        decision_timeout_s: How long a reset or an action may take, seconds.
+        check: Called many times a second while it is waited for; what it raises ends the waiting.
+
+    Attributes:
+        name: Its name in the plan.
+        digest: Its digest.
+
+    Raises:
+        InputError: If it cannot be made, or not in time.
+    """
+
+    def __init__(
+        self,
+        policy: PolicyPlan,
+        decision_timeout_s: float,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        self.name = policy.name
+        self.check = check
+        self._policy = policy
+        self._limit_s = decision_timeout_s
+        self._process: Confined | None = None
+        try:
+            self.digest: str = self._made()
+        except PolicyError as err:
+            raise InputError(f"policy {self.name!r}: {err}") from err
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Forget the last episode; a process that was ended is started again.
+
+        Raises:
+            PolicyError: If the policy raises an error or takes too long.
+        """
+        if self._process is None:
+            self._made()
+        self._ask("the policy was not reset", self._limit_s, "reset", seed)
+
+    def act(self, observation: Any) -> Any:  # noqa: ANN401 - any Gymnasium space is allowed
+        """The action for this observation.
+
+        Raises:
+            PolicyError: If the policy raises an error or takes too long.
+        """
+        return self._ask("the policy gave no action", self._limit_s, "act", observation)
+
+    def measures(self) -> dict[str, float]:
+        """What the policy measured of itself since `reset`."""
+        if self._process is None:
+            return {}
+        found: dict[str, float] = self._ask("no measures came", self._limit_s, "measures", None)
+        return found
+
+    def _made(self) -> str:
+        self._process = Confined(_serve, self._policy, forks=False)
+        limit_s = making_limit_s(self._limit_s)
+        digest: str = self._ask("the policy was not made", limit_s, "digest", None)
+        return digest
+
+    def _ask(self, problem: str, limit_s: float, what: str, given: object) -> Any:  # noqa: ANN401
+        if self._process is None:
+            raise PolicyError("the policy's process has ended; the next reset starts it again")
+        self._process.tell((what, given))
+        is_done = False
+        try:
+            if not wait_for(self._process, limit_s, self.check):
+                raise PolicyError(f"{problem} within {limit_s:g} s")
+            found = self._process.pipe.recv()
+            is_done = True
+        except EOFError as err:
+            raise PolicyError("the policy's process died") from err
+        finally:
+            if not is_done:  # an answer may be under way that nobody awaits
+                self._end()
+        if isinstance(found, _Raised):
+            raise PolicyError(found.line, found.place, found.fault_by)
+        return found
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """An error on its way from the process of a policy."""
+
+    line: str
+    place: str
+    fault_by: FaultBy
+
+
+def _serve(hears: Connection, speaks: Connection, plan: PolicyPlan) -> None:
+    policy: Any = None
+    while True:
+        what, given = hears.recv()
+        answer: object = None
+        try:
+            if what == "digest":
+                policy = load_policy(plan.name, plan.factory, plan.kwargs)
+                answer = policy.digest
+            elif what == "reset":
+                policy.reset(seed=given)
+            elif what == "act":
+                answer = policy.act(given)
+            elif callable(getattr(policy, "measures", None)):
+                answer = {str(name): float(value) for name, value in policy.measures().items()}
+            else:
+                answer = {}
+            speaks.send(answer)
+        except BaseException as err:  # noqa: BLE001 - whatever it raises is told
+            frames = traceback.extract_tb(err.__traceback__)
+            place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, " if frames else ""
+            speaks.send(_Raised(line_of(err), place, fault_of(err)))

@@ -1,0 +1,134 @@
+"""A process that plays episodes, and is ended when what it plays does not come to an end."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from ctypes import c_uint64
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.agents.confined import Confined, can_fork, line_of, making_limit_s
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InputError, RoboEvalError
+from robo_eval.core.kinds import FaultBy
+from robo_eval.core.plan import TrialPlan
+from robo_eval.core.schedule import PlannedEpisode
+from robo_eval.log.directory import TrialDirectory
+from robo_eval_sim.beat import CELLS, Asked, Beat
+from robo_eval_sim.play import Stage
+
+WORLD_LIMIT_S: Final = 600.0
+"""How long a world may take for a reset or a step, at least."""
+_LONGEST_LOOK_S: Final = 1.0
+"""What passes between two looks counts for so long at most: this process was stopped, too."""
+_READY, _STOPPED = "ready", "stopped"
+_WORDS: Final = {
+    Asked.MAKE: "the policy was not made",
+    Asked.RESET: "the policy was not reset",
+    Asked.ACT: "the policy gave no action",
+    None: "the environment did not go on",
+}
+
+
+class Worker:
+    """Plays the episodes it is given, one after the other, in a process of its own.
+
+    Args:
+        trial: The trial.
+        folder: Where traces go, in `traces/`.
+        forks: Whether the process may be a copy of this one; see `Confined`.
+
+    Attributes:
+        todo: What it was given and has not played; the first may be under way.
+        is_ready: Whether it has said a word.
+    """
+
+    def __init__(self, trial: TrialDirectory, folder: Path, *, forks: bool) -> None:
+        forks = forks and can_fork()
+        cells = get_context("fork" if forks else "spawn").RawArray(c_uint64, CELLS)
+        self.beat = Beat(cells)
+        self.todo: deque[PlannedEpisode] = deque()
+        self.is_ready = False
+        self._seen, self._unchanged_s, self._looked_s = -1, 0.0, time.monotonic()
+        limit_s = trial.plan.decision_timeout_s
+        making_s = making_limit_s(limit_s)
+        self._limits_s = {
+            Asked.MAKE: making_s,
+            Asked.RESET: limit_s,
+            Asked.ACT: limit_s,
+            None: max(WORLD_LIMIT_S, making_s),
+        }
+        self._process = Confined(_work, cells, trial.plan, trial.plan_digest, folder, forks=forks)
+        self.pipe = self._process.pipe
+
+    def give(self, chunk: Sequence[PlannedEpisode]) -> None:
+        """Have it play episodes."""
+        self.todo.extend(chunk)
+        self._process.tell(list(chunk))
+
+    def rows(self) -> Iterator[Episode]:
+        """The rows of the episodes that have ended since.
+
+        Raises:
+            RoboEvalError: If it cannot go on.
+            EOFError: If it has died.
+        """
+        while self.pipe.poll():
+            found = self.pipe.recv()
+            self.is_ready = True
+            if found == _STOPPED:
+                self.todo.clear()
+            if isinstance(found, Exception):
+                raise found
+            if isinstance(found, Episode):
+                self.todo.popleft()
+                yield found
+        if not self._process.is_alive and not self.pipe.poll():
+            raise EOFError
+
+    def problem(self) -> tuple[FaultBy, str] | None:
+        """Whose fault it is that nothing has happened for too long, and what was waited for."""
+        now_s = time.monotonic()
+        passed_s, self._looked_s = now_s - self._looked_s, now_s
+        count, asked = self.beat.count, self.beat.asked
+        if not self.todo or count != self._seen:
+            self._seen, self._unchanged_s = count, 0.0
+        elif not self._process.is_stopped:
+            self._unchanged_s += min(passed_s, _LONGEST_LOOK_S)
+        limit_s = self._limits_s[asked]
+        if self._unchanged_s < limit_s:
+            return None
+        by = FaultBy.TIME if asked is None else FaultBy.POLICY
+        return by, f"{_WORDS[asked]} within {limit_s:g} s (tick {self.beat.ticks})"
+
+    def end(self) -> None:
+        """Kill it, and what its policies have started."""
+        self._process.end()
+
+
+def _work(
+    hears: Connection,
+    pipe: Connection,
+    cells: Any,  # noqa: ANN401
+    plan: TrialPlan,
+    plan_digest: str,
+    trial: Path,
+) -> None:
+    beat = Beat(cells)
+    stage = Stage(plan, plan_digest, trial, beat=beat)
+    pipe.send(_READY)
+    while True:
+        for planned in hears.recv():
+            if beat.stops:
+                pipe.send(_STOPPED)
+                break
+            try:
+                pipe.send(stage.play(planned))
+            except (RoboEvalError, OSError) as err:
+                pipe.send(err)
+            except BaseException as err:  # noqa: BLE001 - told in one line where it can be
+                pipe.send(InputError(f"{planned.base_id}: {line_of(err)}"))
