@@ -184,8 +184,8 @@ class _Reader:
             yield f"{self._path}: {lines} of remarks before the header left out"
         missing = sum(row.values["end_reason"] is EndReason.NO_VERDICT for row in rows)
         if missing:
-            episodes = "1 episode has" if missing == 1 else f"{missing} episodes have"
-            yield f"{self._path}: {episodes} no score and count as missing (no_verdict)"
+            episodes = "1 episode" if missing == 1 else f"{missing} episodes"
+            yield f"{self._path}: {episodes} without a score, counted as missing (no_verdict)"
 
     def _encoding(self) -> str:
         with self._path.open("rb") as file:

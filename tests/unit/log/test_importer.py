@@ -171,7 +171,7 @@ def test_what_was_left_out_is_said(lab, tmp_path):
     import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "other", warn=said.append)
     assert [note.partition(": ")[2] for note in said] == [
         "2 lines of remarks before the header left out",
-        "1 episode has no score and count as missing (no_verdict)",
+        "1 episode without a score, counted as missing (no_verdict)",
     ]
 
 
