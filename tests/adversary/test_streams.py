@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 
 import pytest
 
-COMMAND = f"{sys.executable} -m robo_eval"
+COMMAND = f"{shlex.quote(sys.executable)} -m robo_eval"
 
 
 def shell(command: str, folder, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pytest
 
 from robo_eval.cli.recover import recover
 from robo_eval.core.canonical import file_digest
-from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import PlannedEpisode, schedule
@@ -498,10 +500,11 @@ def test_times_that_no_clock_has_are_brought_into_range(lab: Lab) -> None:
 
 def test_a_row_that_names_a_file_elsewhere_is_not_followed(lab: Lab, record, tmp_path) -> None:
     record(tmp_path / "secret")
-    lab.play(has_trace=False, trace_uri="../secret")
-    capture(lab.path)
-    (incident,) = lab.incidents()
-    assert incident.evidence == []
+    lab.play(has_trace=False)
+    with closing(sqlite3.connect(lab.path / "episodes.db")) as database, database:
+        database.execute("UPDATE episodes SET trace_uri = '../secret'")
+    with pytest.raises(InputError, match="leads out of the trial"):
+        capture(lab.path)
     assert not (lab.path / "incidents").exists()
 
 

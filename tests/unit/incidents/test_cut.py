@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -164,7 +166,11 @@ def emptied(bag: Path) -> Path:
 
 
 def other_form(bag: Path) -> Path:
-    (bag / "e1_0.mcap").rename(bag / "e1_0.db3")
+    for file in bag.iterdir():
+        file.unlink()
+    with closing(sqlite3.connect(bag / "e1_0.db3")) as database:
+        database.execute("CREATE TABLE topics (id, name, type)")
+        database.execute("CREATE TABLE messages (id, topic_id, timestamp, data)")
     return bag
 
 
