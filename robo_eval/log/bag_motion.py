@@ -46,6 +46,8 @@ class MotionReader:
         kind = check_field(where, self._path, type_name, known) if self._path.steps else type_name
         names = names_beside(self._path, type_name, known)
         self._is_listed = kind.endswith("[]")
+        # A float32 is greater than 0.1 if it is greater than the float32 nearest to that.
+        self._is_float32 = kind.removesuffix("[]") == "float32"
         self._named = names if self._is_listed else None
         self._speeds: Callable[[Message], Speeds] = _speeds_of(kind, known)
         if "" not in exposure.above and not _is_twist(kind, known):
@@ -122,7 +124,13 @@ class MotionReader:
 
     def _above(self, name: str) -> float:
         above = self._exposure.above
-        return above.get(name, above.get("", np.inf))
+        found = above.get(name, above.get("", np.inf))
+        return float(np.float32(found)) if self._is_float32 else found
+
+    @property
+    def since_ns(self) -> int | None:
+        """When it is first known how fast anything is; None if it never is."""
+        return min((said[0][1] for said in self._said.values()), default=None)
 
     def seconds(self, first_ns: int, last_ns: int) -> float:
         """How long anything moved between two times.

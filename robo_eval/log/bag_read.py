@@ -82,6 +82,7 @@ class BagContent:
         self._where = str(bag.bag.path)
         self._series: dict[FieldPath, Series] = {}
         self._stamps: dict[str, list[int]] = defaultdict(list)
+        self._counts: Counter[str] = Counter()
         self._float32: set[FieldPath] = set()
         self._events: set[FieldPath] = set()
         self._absent: set[str] = set()
@@ -152,6 +153,7 @@ class BagContent:
         for reader in readers:
             takers.setdefault(reader.topic, []).append(reader)
         for topic, stamp, message in self.bag.messages({*by_topic, *takers}):
+            self._counts[topic] += 1
             for path, series in by_topic.get(topic, ()):
                 self._take(path, series, stamp, message)
             for taker in takers.get(topic, ()):
@@ -160,6 +162,19 @@ class BagContent:
                 self._stamps[topic].append(stamp)
         for reader in readers:
             reader.check()
+        for place, source in self._map.truths():
+            self._check_silent(place, source)
+
+    def _check_silent(self, place: str, source: FieldSource) -> None:
+        """Refuse a truth that no message of its topic holds: it would count as false."""
+        path = source.field
+        count = self._counts[path.topic]
+        may_be_absent = source.default is not None or self.bag.is_recovered
+        if count and not may_be_absent and not self._series[path].values:
+            raise InputError(
+                f"{self._where}: {path.text} ({place} of the topic map): is in none of the {count}"
+                f" messages of {path.topic}; give it a default if it may be absent"
+            )
 
     def _take(self, path: FieldPath, series: Series, stamp: int, message: Message) -> None:
         value = _EVENT if path in self._events else path.value(message)
@@ -281,7 +296,7 @@ class BagContent:
         late = said[len(inside) :]
         for at in late[-1:] if column.take == "last" else late:
             value = series.values[at]
-            found = _named(column.truths, value) if column.is_truth else None
+            found = _named(place, column.truths, value) if column.is_truth else None
             word = spelled(place, found if found is not None else value, column.source.values)
             if word != before:
                 late_s = (series.stamps[at] - window.last_ns) * _NS
@@ -295,7 +310,7 @@ class BagContent:
         self, ours: str, column: FieldSource, window: Window, said: Sequence[int]
     ) -> None:
         values = self._series[column.field].values
-        if any(_named(column.truths, values[at]) for at in said):
+        if any(_named(column.field.text, column.truths, values[at]) for at in said):
             self.remarks[window.number].append(
                 f"{ours}: {column.field.text} says true and then false; the last counts, with"
                 " take: any it is true"
@@ -325,7 +340,8 @@ class BagContent:
         if then >= window.first_ns:
             return
         earlier = [w for w in self.windows[: window.number - 1] if w.first_ns <= then <= w.last_ns]
-        if earlier and not any(_named(source.truths, value) is False for value in series.values):
+        truths = [_named(place, source.truths, value) for value in series.values] if earlier else []
+        if earlier and False not in truths:
             raise InputError(
                 f"{place}: says true in episode {earlier[0].number} and never false; write it as"
                 f" {{field: '{source.field.text}', holds: false}} if it is an event of that"
@@ -334,10 +350,10 @@ class BagContent:
 
     def _truth(self, place: str, path: FieldPath, truths: Mapping[str, bool], at: int) -> bool:
         values = self._series[path].values
-        found = _named(truths, values[at])
+        where = self._at(place, path, at)
+        found = _named(where, truths, values[at])
         if found is not None:
             return found
-        where = self._at(place, path, at)
         word = spelled(where, values[at], truths)
         if truths:
             raise InputError(
@@ -374,10 +390,11 @@ class BagContent:
             InputError: If the field cannot be compared.
         """
         exposure = self._map.exposure
+        if exposure is None or window.last_ns == window.first_ns:
+            return (window.last_ns - window.first_ns) * _NS
+        self._check_known(place, exposure.field, window)
         if self._motion is not None:
             return self._motion.seconds(window.first_ns, window.last_ns)
-        if exposure is None:
-            return (window.last_ns - window.first_ns) * _NS
         series = self._series.get(exposure.field, Series())
         total = 0
         low = max(0, bisect_right(series.stamps, window.first_ns) - 1)
@@ -390,6 +407,22 @@ class BagContent:
             if last > first and self._truth(place, exposure.field, exposure.truths, at):
                 total += last - first
         return total * _NS
+
+    def _check_known(self, place: str, field: FieldPath, window: Window) -> None:
+        """Refuse exposure where nothing says whether the robot moves; remark it of a part."""
+        stamps = self._series.get(field, Series()).stamps
+        since = self._motion.since_ns if self._motion else min(stamps, default=None)
+        if since is None or since >= window.last_ns:
+            raise InputError(
+                f"{place}: {field.text} says nothing in the episode or before it; name another"
+                " field, or leave exposure out"
+            )
+        silent_s = (since - window.first_ns) * _NS
+        if silent_s > _CLOCK_WITHIN_S:
+            self.remarks[window.number].append(
+                f"exposure: {field.text} says nothing in the first {silent_s:.3f} s, which count"
+                " as standing still"
+            )
 
     def signals(self, window: Window) -> ControlSignals:
         """The signals of an episode.
@@ -494,9 +527,9 @@ def _start_of(bag: OpenBag) -> tuple[int, dict[str, str]]:
 # Values ----------------------------------------------------------------------------------------
 
 
-def _named(truths: Mapping[str, bool], value: object) -> bool | None:
+def _named(place: str, truths: Mapping[str, bool], value: object) -> bool | None:
     """What a value says by the words of the map, or by itself; None if it is no truth."""
-    return truths.get(spelled("", value, truths)) if truths else truth_of("", value)
+    return truths.get(spelled(place, value, truths)) if truths else truth_of(place, value)
 
 
 def _is_plain(text: str) -> bool:
