@@ -88,7 +88,7 @@ class MotionReader:
         if names and len(names) != len(speeds):
             raise InputError(
                 f"{self._where}: message {self._count} of topic {self.topic} has {len(speeds)}"
-                f" numbers for {len(names)} joints; leave the bag out"
+                f" number{'s' * (len(speeds) != 1)} for {len(names)} joints; leave the bag out"
             )
         for index, speed in enumerate(speeds.tolist()):
             name = names[index] if names else str(index)

@@ -82,7 +82,7 @@ class BagContent:
         self._where = str(bag.bag.path)
         self._series: dict[FieldPath, Series] = {}
         self._stamps: dict[str, list[int]] = defaultdict(list)
-        self._counts: Counter[str] = Counter()
+        self._heard: set[str] = set()
         self._float32: set[FieldPath] = set()
         self._events: set[FieldPath] = set()
         self._absent: set[str] = set()
@@ -153,7 +153,7 @@ class BagContent:
         for reader in readers:
             takers.setdefault(reader.topic, []).append(reader)
         for topic, stamp, message in self.bag.messages({*by_topic, *takers}):
-            self._counts[topic] += 1
+            self._heard.add(topic)
             for path, series in by_topic.get(topic, ()):
                 self._take(path, series, stamp, message)
             for taker in takers.get(topic, ()):
@@ -168,12 +168,11 @@ class BagContent:
     def _check_silent(self, place: str, source: FieldSource) -> None:
         """Refuse a truth that no message of its topic holds: it would count as false."""
         path = source.field
-        count = self._counts[path.topic]
         may_be_absent = source.default is not None or self.bag.is_recovered
-        if count and not may_be_absent and not self._series[path].values:
+        if path.topic in self._heard and not may_be_absent and not self._series[path].values:
             raise InputError(
-                f"{self._where}: {path.text} ({place} of the topic map): is in none of the {count}"
-                f" messages of {path.topic}; give it a default if it may be absent"
+                f"{self._where}: {path.text} ({place} of the topic map): no message of"
+                f" {path.topic} holds it; give it a default if it may be absent"
             )
 
     def _take(self, path: FieldPath, series: Series, stamp: int, message: Message) -> None:

@@ -96,9 +96,9 @@ def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list
             remarks = [_AGAIN]
         elif is_start and cuts and not is_state and markers.each is None:
             raise InputError(
-                f"{place}: says {word!r:.40} again after the end of episode {len(cuts)}, and nothing"
-                " else between; set episodes.each: message if that begins another episode, or"
-                " change if it does not"
+                f"{place}: says {word!r:.40} again after the end of episode {len(cuts)}, and"
+                " nothing else between; set episodes.each: message if that begins one, or change"
+                " if it does not"
             )
     if begun is not None:
         cuts.append((begun, end_ns, [*remarks, *([_NEVER] if markers.end else [])]))
