@@ -181,10 +181,11 @@ def _speed_path(where: str, path: FieldPath, type_name: str, known: Definitions)
         steps = (*steps, "twist")
         kind = check_field(where, FieldPath(path.topic, steps, path.text), type_name, known)
     names = [name for name, _ in known[kind][1]] if kind in known else []
+    is_place = not {"position", "positions"}.isdisjoint(steps)
     is_vector = set(_AXES) <= set(names) or _is_twist(kind, known)
-    if kind.removesuffix("[]") not in (*NUMBERS, "json") and not is_vector:
+    if is_place or (kind.removesuffix("[]") not in (*NUMBERS, "json") and not is_vector):
         raise InputError(
-            f"{where}: {path.text} is {kind}, and no speed; name a number, a list of numbers, a"
+            f"{where}: {path.text} is {'a position' if is_place else kind}, and no speed; name a number, a list of numbers, a"
             " vector or a twist"
         )
     return FieldPath(path.topic, steps, path.text)

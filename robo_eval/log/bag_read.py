@@ -380,10 +380,10 @@ class BagContent:
         stamps = reader.received_ns
         return bisect_right(stamps, window.last_ns) - bisect_left(stamps, window.first_ns)
 
-    def motion_s(self, place: str, window: Window) -> float:
+    def motion_s(self, place: str, window: Window) -> float | None:
         """Seconds of an episode in which the robot moved; all of it if the map does not say when.
 
-        A value holds until the next one; what was said before the episode holds at its start.
+        None if that is in the part of the bag that was lost. A value holds until the next one; what was said before the episode holds at its start.
 
         Raises:
             InputError: If the field cannot be compared.
@@ -391,7 +391,8 @@ class BagContent:
         exposure = self._map.exposure
         if exposure is None or window.last_ns == window.first_ns:
             return (window.last_ns - window.first_ns) * _NS
-        self._check_known(place, exposure.field, window)
+        if not self._is_known(place, exposure.field, window):
+            return None
         if self._motion is not None:
             return self._motion.seconds(window.first_ns, window.last_ns)
         series = self._series.get(exposure.field, Series())
@@ -407,11 +408,13 @@ class BagContent:
                 total += last - first
         return total * _NS
 
-    def _check_known(self, place: str, field: FieldPath, window: Window) -> None:
-        """Refuse exposure where nothing says whether the robot moves; remark it of a part."""
+    def _is_known(self, place: str, field: FieldPath, window: Window) -> bool:
+        """Whether anything says if the robot moves; refused if it should, remarked of a part."""
         stamps = self._series.get(field, Series()).stamps
         since = self._motion.since_ns if self._motion else min(stamps, default=None)
         if since is None or since >= window.last_ns:
+            if self.may_be_cut(window):
+                return False
             raise InputError(
                 f"{place}: {field.text} says nothing in the episode or before it; name another"
                 " field, or leave exposure out"
@@ -422,6 +425,7 @@ class BagContent:
                 f"exposure: {field.text} says nothing in the first {silent_s:.3f} s, which count"
                 " as standing still"
             )
+        return True
 
     def signals(self, window: Window) -> ControlSignals:
         """The signals of an episode.
@@ -448,6 +452,10 @@ class BagContent:
                 is_stamped = settings.clock == "header"
                 if name == "command" and is_stamped and "joints" in self._readers:
                     reader.check_clock(self._readers["joints"])
+                if name == "command" and (
+                    what := reader.to_and_fro(window.first_ns, window.last_ns)
+                ):
+                    self.remarks[window.number].append(what)
                 if name == "joints" and (bursts := reader.bursts(window.first_ns, window.last_ns)):
                     reasons[name] = bursts
             except InputError as err:

@@ -259,6 +259,17 @@ class SignalReader:
             found[name] = Signal(topic=self.topic, stamp_s=seconds, values=values[:, None])
         return found
 
+    def to_and_fro(self, first_ns: int, last_ns: int) -> str:
+        """That commands leave and come back at once, as those of two publishers do."""
+        for name in self.names:
+            column = self._column(name, first_ns, last_ns)
+            if conflict(column.received, column.values, column.groups, _APART) is not None:
+                return (
+                    f"{self._path.text}: commands of {self._what} {name!r} leave and come back at"
+                    " once; if two publishers send them, record one"
+                )
+        return ""
+
     def bursts(self, first_ns: int, last_ns: int) -> str:
         """That messages were received in bursts, which says little about when they were sent."""
         for name in self.names if self._signals.clock == "received" else ():

@@ -396,6 +396,21 @@ def test_a_force_of_one_number_has_the_digits_it_was_given(bring, field):
     assert quality(bring(rows, f"signals: {{wrench: {field}}}\n")) == {"peak_force_N": 10.1}
 
 
+@pytest.mark.parametrize(("second", "count"), [(0.0, 1), (1.0, 0)])
+def test_commands_of_a_second_publisher_are_remarked(bring, second, count):
+    rows: Rows = []
+    for t in np.arange(0.0, 2.0, 0.02):
+        rows += [
+            ("/command", t, array(t, [], [1.0])),
+            ("/command", t + 0.01, array(t, [], [second])),
+        ]
+        rows += at(t + 0.001, 1.0)
+    done = bring(rows, JOINT % "")
+    assert [remark.what[:54] for remark in done.remarks] == (
+        ["/command: commands of joint 'j' leave and come back at"] * count
+    )
+
+
 @pytest.mark.parametrize("case", ["NaN later", "zeros in another order", "stamps 0"])
 def test_an_unusable_signal_leaves_its_measures_out(bring, case):
     rows, clock, _ = CASES[case]
@@ -561,6 +576,8 @@ UNKNOWN: dict[str, tuple[Rows, str, str]] = {
                    "no linear and angular speed; write exposure.above as one number"),
     "zeros of another": (speeds((["a", "b"], [0.5, 0.5]), (["b", "a"], [0.0, 0.0])),
                          SPEED % ("/joint_states", 0.01), "two publishers on topic /joint_states"),
+    "positions": (speeds((["a"], [0.5])), SPEED % ("/joint_states.position", 0.01),
+                  "/joint_states.position is a position, and no speed; name a number"),
     "past the end": (speeds((["a"], [0.5])), SPEED % ("'/joint_states.velocity[3]'", 0.01),
                      r"/joint_states\.velocity\[3\] says nothing in the episode or before it"),
     "pose": ([("/odom", 0.0, odometry(0.0, 0.0))], SPEED % ("/odom.pose", 0.1),
