@@ -185,8 +185,8 @@ def _speed_path(where: str, path: FieldPath, type_name: str, known: Definitions)
     is_vector = set(_AXES) <= set(names) or _is_twist(kind, known)
     if is_place or (kind.removesuffix("[]") not in (*NUMBERS, "json") and not is_vector):
         raise InputError(
-            f"{where}: {path.text} is {'a position' if is_place else kind}, and no speed; name a number, a list of numbers, a"
-            " vector or a twist"
+            f"{where}: {path.text} is {'a position' if is_place else kind}, and no speed; name a"
+            " number, a list of numbers, a vector or a twist"
         )
     return FieldPath(path.topic, steps, path.text)
 

@@ -39,7 +39,8 @@ _EMPTY: Final = "std_msgs/msg/Empty"
 _EVENT: Final = "event"
 """What a message without content says."""
 _LISTED: Final = 10
-"""A field that says more values than these has no words for truths."""
+_LONGEST: Final = 40
+"""A field that says more values than these, or longer ones, has no words for truths."""
 
 
 @dataclass(slots=True)
@@ -274,7 +275,7 @@ class BagContent:
             where, named = self._at(place, column.field, chosen[0]), column.source.values
             text = spelled(where, values[chosen[0]], [*named, *missing])
             if named and text not in named and text not in missing:
-                raise InputError(f"{where}: {unknown_name('value', text, named)}")
+                raise InputError(f"{where}: {unknown_name('value', f'{text:.40}', named)}")
             return text
         there = [at for at in chosen if not self._is_missing(values[at])]
         truths = [self._truth(place, column.field, column.truths, at) for at in there]
@@ -355,12 +356,11 @@ class BagContent:
             return found
         word = spelled(where, values[at], truths)
         if truths:
-            raise InputError(
-                f"{where}: {unknown_name('value', word, truths)}; add it to values as true or false"
-            )
+            problem = unknown_name("value", f"{word:.40}", truths)
+            raise InputError(f"{where}: {problem}; add it to values as true or false")
         says = sorted({spelled(where, value, ()) for value in values})
         given = f"{word!r:.40}" if isinstance(values[at], str) else word
-        if len(says) > _LISTED:
+        if len(says) > _LISTED or max(map(len, says)) > _LONGEST:
             raise InputError(f"{where}: {given} is neither true nor false; name a field that is")
         listed = ", ".join(f"{text}: ..." if _is_plain(text) else f"{text!r}: ..." for text in says)
         raise InputError(
@@ -383,7 +383,8 @@ class BagContent:
     def motion_s(self, place: str, window: Window) -> float | None:
         """Seconds of an episode in which the robot moved; all of it if the map does not say when.
 
-        None if that is in the part of the bag that was lost. A value holds until the next one; what was said before the episode holds at its start.
+        None if that is in the part of the bag that was lost. A value holds until the next one; what
+        was said before the episode holds at its start.
 
         Raises:
             InputError: If the field cannot be compared.
@@ -452,10 +453,6 @@ class BagContent:
                 is_stamped = settings.clock == "header"
                 if name == "command" and is_stamped and "joints" in self._readers:
                     reader.check_clock(self._readers["joints"])
-                if name == "command" and (
-                    what := reader.to_and_fro(window.first_ns, window.last_ns)
-                ):
-                    self.remarks[window.number].append(what)
                 if name == "joints" and (bursts := reader.bursts(window.first_ns, window.last_ns)):
                     reasons[name] = bursts
             except InputError as err:
@@ -471,6 +468,7 @@ class BagContent:
                 reasons[name] = f"{path.topic} is not in what was recovered"
         joints, command, force = (found.get(name) for name in ("joints", "command", "force"))
         self._check_commanded(joints, command, reasons)
+        self._remark_commands(window)
         named = settings.joints or joints or command or ("",)
         return ControlSignals(
             units={name: settings.unit_of(name) for name in named},
@@ -483,6 +481,11 @@ class BagContent:
             reasons=reasons,
             skipped=skipped,
         )
+
+    def _remark_commands(self, window: Window) -> None:
+        reader = self._readers.get("command")
+        what = reader.to_and_fro(window.first_ns, window.last_ns) if reader else ""
+        self.remarks[window.number] += [what] if what else []
 
     def _check_commanded(
         self,

@@ -62,7 +62,8 @@ def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list
     begins = [word for _, path, word in words if path == markers.field]
     if not markers.start & set(begins):
         says, wants = (
-            ", ".join(map(repr, w)) for w in (sorted({*begins})[:5], sorted(markers.start))
+            ", ".join(f"{word!r:.40}" for word in w)
+            for w in (sorted({*begins})[:5], sorted(markers.start))
         )
         raise InputError(
             f"{where}: topic {markers.field.topic} (episodes of the topic map) has no"
@@ -71,7 +72,7 @@ def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list
         )
     if markers.each is None and not markers.end and len(begins) > 1 and len(set(begins)) == 1:
         raise InputError(
-            f"{place}: says nothing but {begins[0]!r}, {len(begins)} times; set episodes.each:"
+            f"{place}: says nothing but {begins[0]!r:.40}, {len(begins)} times; set episodes.each:"
             " message if each of these begins an episode, or change if it is one state"
         )
     # An event is said once; what is said again where nothing begins is a state at some rate.
