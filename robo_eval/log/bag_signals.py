@@ -566,7 +566,7 @@ def force_reader(
         digits = np.float32 if found == "float32" else float
 
         def number(message: Message) -> Named:
-            return ("force",), [plain_of(digits(full.value(message)))]
+            return ("force",), np.array([plain_of(digits(full.value(message)))], np.float64)
 
         return _force(where, place, path, number, signals)
     names = [name for name, _ in known[found][1]] if found in known else []
