@@ -10,7 +10,7 @@ import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field
+from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field, fields_in
 from robo_eval.log.bag_map import Exposure
 from robo_eval.log.bag_signals import JOINT_STATE, NUMBERS, conflict, names_beside
 
@@ -169,20 +169,18 @@ class MotionReader:
 
 def _speed_path(where: str, path: FieldPath, type_name: str, known: Definitions) -> FieldPath:
     """The way to a speed; a topic alone means its field `data`, or its twist."""
-    fields = [name for name, _ in known[type_name][1]] if type_name in known else []
     steps: tuple[str | int, ...] = path.steps
-    if steps == (DATA,) and DATA not in fields and path.text == path.topic:
+    if steps == (DATA,) and DATA not in fields_in(type_name, known) and path.text == path.topic:
         steps = ()
     kind = check_field(where, FieldPath(path.topic, steps, path.text), type_name, known)
     if type_name == JOINT_STATE and not steps:
         return FieldPath(path.topic, ("velocity",), path.text)
     # An Odometry has a TwistWithCovariance, which has a Twist.
-    while kind in known and "twist" in (names := [name for name, _ in known[kind][1]]):
+    while "twist" in fields_in(kind, known):
         steps = (*steps, "twist")
         kind = check_field(where, FieldPath(path.topic, steps, path.text), type_name, known)
-    names = [name for name, _ in known[kind][1]] if kind in known else []
     is_place = not {"position", "positions"}.isdisjoint(steps)
-    is_vector = set(_AXES) <= set(names) or _is_twist(kind, known)
+    is_vector = set(_AXES) <= set(fields_in(kind, known)) or _is_twist(kind, known)
     if is_place or (kind.removesuffix("[]") not in (*NUMBERS, "json") and not is_vector):
         raise InputError(
             f"{where}: {path.text} is {'a position' if is_place else kind}, and no speed; name a"
@@ -192,7 +190,7 @@ def _speed_path(where: str, path: FieldPath, type_name: str, known: Definitions)
 
 
 def _is_twist(kind: str, known: Definitions) -> bool:
-    return kind in known and set(_TWIST) <= {name for name, _ in known[kind][1]}
+    return set(_TWIST) <= set(fields_in(kind, known))
 
 
 def _speeds_of(kind: str, known: Definitions) -> Callable[[Message], Speeds]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field
+from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field, fields_in
 from robo_eval.log.bag_map import SignalMap
 from robo_eval.log.bag_value import plain_of
 
@@ -569,8 +569,7 @@ def force_reader(
             return ("force",), np.array([plain_of(digits(full.value(message)))], np.float64)
 
         return _force(where, place, path, number, signals)
-    names = [name for name, _ in known[found][1]] if found in known else []
-    if not {"x", "y", "z"} <= set(names):
+    if not {"x", "y", "z"} <= set(fields_in(found, known)):
         raise InputError(
             f"{where}: topic {path.topic} ({place} of the topic map): {found} is no force; name a"
             " field with x, y and z, or one number"
@@ -640,7 +639,7 @@ def names_beside(full: FieldPath, type_name: str, known: Definitions) -> FieldPa
         steps = full.steps[:end]
         above = FieldPath(full.topic, steps, full.text)
         kind = check_field("", above, type_name, known) if steps else type_name
-        for name, _ in known[kind][1] if kind in known else ():
+        for name in fields_in(kind, known):
             found = FieldPath(full.topic, (*steps, name), full.text)
             is_list = check_field("", found, type_name, known) == "string[]"
             if is_list and ("name" in name or "joint" in name):
@@ -668,7 +667,7 @@ def _numbers(
 
 def _data(type_name: str, known: Definitions) -> tuple[str, ...]:
     """What a topic alone means: its field `data`, if it has one."""
-    return (DATA,) if DATA in {name for name, _ in known[type_name][1]} else ()
+    return (DATA,) if DATA in fields_in(type_name, known) else ()
 
 
 def _check_header(
@@ -679,8 +678,7 @@ def _check_header(
     known: Definitions,
     clock: str,
 ) -> None:
-    names = [name for name, _ in known[type_name][1]] if type_name in known else []
-    if clock == "header" and "header" not in names:
+    if clock == "header" and "header" not in fields_in(type_name, known):
         raise InputError(
             f"{where}: topic {path.topic} ({place} of the topic map): {type_name} has no header;"
             " set signals.clock: received"
