@@ -111,6 +111,11 @@ def check_field(place: str, field: FieldPath, type_name: str, known: Definitions
     return _type_text(kind)
 
 
+def fields_in(kind: str, known: Definitions) -> list[str]:
+    """The fields of a type; a basic type and a list have none."""
+    return [name for name, _ in known[kind][1]] if kind in known else []
+
+
 def _below(
     place: str,
     field: FieldPath,

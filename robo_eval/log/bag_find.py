@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ _PACKED: Final = (".zstd", ".zst")
 _UNREAD: Final = (".gz", ".bz2", ".xz", ".lz4", ".zip", ".7z")
 """Endings of what is compressed in a way that is not read."""
 _ROS1_MAGIC: Final = b"#ROSBAG V"
+_HOLE: Final = 1 << 30
+"""Bytes of a file that no recorder leaves unwritten."""
 _NUMBERED: Final = re.compile(r"(?P<name>.+)_(?P<number>0|[1-9]\d*)")
 """As rosbag2 numbers the files of one recording, from 0 on."""
 
@@ -68,6 +71,8 @@ def find_bags(places: Iterable[Path]) -> list[Bag]:
         with explained(place, "cannot be read"):
             found = _at(place)
         for bag in found:
+            for path in (*bag.storage, *bag.copies.values()):
+                _check_whole_file(path)
             if place.is_file():
                 _check_whole(place, bag, named)
             # Each file of a recording may be named, but none of them twice.
@@ -129,7 +134,9 @@ def _at(place: Path) -> list[Bag]:
         raise InputError(f"{place}: there is no such bag; name a bag folder or a .mcap file")
     if place.is_file():
         return [_of_file(place)]
-    bags = _below(place) if place.is_dir() else []
+    if not place.is_dir():
+        raise InputError(f"{place}: is neither file nor folder; name a bag folder or a .mcap file")
+    bags = _below(place)
     if not bags:
         raise InputError(
             f"{place}: holds no bags: no folder with {METADATA_FILE}, no .mcap file; name the"
@@ -140,6 +147,11 @@ def _at(place: Path) -> list[Bag]:
 
 def _below(folder: Path) -> list[Bag]:
     """The bag a folder is, or those in it and in its folders."""
+    for entry in folder.iterdir():
+        is_bag = _suffix(entry.name) in _STORAGE and not entry.name.startswith(".")
+        if is_bag and not entry.is_file() and not entry.is_dir():
+            what = "is no file" if entry.exists() else "is a link to what is not there"
+            raise InputError(f"{entry}: {what}; copy the recording there, or move it away")
     if (found := _folder(folder)) is not None:
         return [found]
     files = _files(folder)
@@ -284,6 +296,26 @@ def _check_readable(path: Path) -> None:
         raise InputError(
             f"{path}: is a ROS 1 bag, which is not read;{rename} convert it by: rosbags-convert"
             f" --src {bag} --dst {bag.with_suffix('')}"
+        )
+
+
+def _check_whole_file(path: Path) -> None:
+    """Refuse a file of which much was never written: it takes long to read, and holds nothing."""
+    with explained(path, "cannot be read"), path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        missing = at = 0
+        while at < size and size > _HOLE and hasattr(os, "SEEK_HOLE"):
+            end = file.seek(at, os.SEEK_HOLE)
+            try:
+                at = file.seek(end, os.SEEK_DATA)
+            except OSError:
+                # No data follows.
+                at = size
+            missing += at - end
+    if missing > _HOLE:
+        raise InputError(
+            f"{path}: {missing / 1e9:.1f} of its {size / 1e9:.1f} GB were never written; copy it"
+            " once more, or move it away"
         )
 
 

@@ -220,6 +220,14 @@ class TopicMap:
     id: str | None = None
     raw: Mapping[str, Any] = field(default_factory=dict)
 
+    def truths(self) -> Iterator[tuple[str, FieldSource]]:
+        """What is false unless a message says that it is true: its place in the map, its source."""
+        for name, column in self.columns.items():
+            if column.take == "rises":
+                yield f"columns.{name}", column
+        for reason, stop in self.stops.items():
+            yield f"stops.{reason.value}", stop
+
     def fields(self) -> Iterator[tuple[str, FieldPath, bool]]:
         """Every field that is read: its place in the map, the field, whether it may be absent."""
         for name, column in self.columns.items():
@@ -395,6 +403,10 @@ def _column(path: Path, name: str, entry: object) -> FieldSource:
     is_truth = KINDS[base] is Kind.TRUTH or take == "rises"
     holds = _holds(path, place, data, usual=take == "rises" or base not in _RESULTS)
     is_late = not holds and take in ("last", "first", *TRUTH_TAKES)
+    truths = _truths(path, place, data) if is_truth else {}
+    default = _default(path, place, data)
+    if default in truths and take != "rises":
+        default = "true" if truths[default] else "false"
     return FieldSource(
         field=found,
         take=take,
@@ -404,8 +416,8 @@ def _column(path: Path, name: str, entry: object) -> FieldSource:
             unit=unit,
             scale=scale,
         ),
-        default=_default(path, place, data),
-        truths=_truths(path, place, data) if is_truth else {},
+        default=default,
+        truths=truths,
         is_truth=is_truth,
         holds=holds,
         is_sure="holds" in data,

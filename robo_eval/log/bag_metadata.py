@@ -144,7 +144,7 @@ def described(path: Path) -> Described | None:
         raise InputError(f"{err}; {_ANEW}") from err
     except (LookupError, TypeError, AttributeError, ValueError) as err:
         raise InputError(
-            f"{path}: cannot be read: it lacks what names a bag's files; {_ANEW}"
+            f"{path}: cannot be read: it is not as rosbag2 writes it; {_ANEW}"
         ) from err
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field
+from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field, fields_in
 from robo_eval.log.bag_map import Exposure
 from robo_eval.log.bag_signals import JOINT_STATE, NUMBERS, conflict, names_beside
 
@@ -46,6 +46,8 @@ class MotionReader:
         kind = check_field(where, self._path, type_name, known) if self._path.steps else type_name
         names = names_beside(self._path, type_name, known)
         self._is_listed = kind.endswith("[]")
+        # A float32 is greater than 0.1 if it is greater than the float32 nearest to that.
+        self._is_float32 = kind.removesuffix("[]") == "float32"
         self._named = names if self._is_listed else None
         self._speeds: Callable[[Message], Speeds] = _speeds_of(kind, known)
         if "" not in exposure.above and not _is_twist(kind, known):
@@ -86,7 +88,7 @@ class MotionReader:
         if names and len(names) != len(speeds):
             raise InputError(
                 f"{self._where}: message {self._count} of topic {self.topic} has {len(speeds)}"
-                f" numbers for {len(names)} joints; leave the bag out"
+                f" number{'s' * (len(speeds) != 1)} for {len(names)} joints; leave the bag out"
             )
         for index, speed in enumerate(speeds.tolist()):
             name = names[index] if names else str(index)
@@ -122,7 +124,13 @@ class MotionReader:
 
     def _above(self, name: str) -> float:
         above = self._exposure.above
-        return above.get(name, above.get("", np.inf))
+        found = above.get(name, above.get("", np.inf))
+        return float(np.float32(found)) if self._is_float32 else found
+
+    @property
+    def since_ns(self) -> int | None:
+        """When it is first known how fast anything is; None if it never is."""
+        return min((said[0][1] for said in self._said.values()), default=None)
 
     def seconds(self, first_ns: int, last_ns: int) -> float:
         """How long anything moved between two times.
@@ -161,29 +169,28 @@ class MotionReader:
 
 def _speed_path(where: str, path: FieldPath, type_name: str, known: Definitions) -> FieldPath:
     """The way to a speed; a topic alone means its field `data`, or its twist."""
-    fields = [name for name, _ in known[type_name][1]] if type_name in known else []
     steps: tuple[str | int, ...] = path.steps
-    if steps == (DATA,) and DATA not in fields and path.text == path.topic:
+    if steps == (DATA,) and DATA not in fields_in(type_name, known) and path.text == path.topic:
         steps = ()
     kind = check_field(where, FieldPath(path.topic, steps, path.text), type_name, known)
     if type_name == JOINT_STATE and not steps:
         return FieldPath(path.topic, ("velocity",), path.text)
     # An Odometry has a TwistWithCovariance, which has a Twist.
-    while kind in known and "twist" in (names := [name for name, _ in known[kind][1]]):
+    while "twist" in fields_in(kind, known):
         steps = (*steps, "twist")
         kind = check_field(where, FieldPath(path.topic, steps, path.text), type_name, known)
-    names = [name for name, _ in known[kind][1]] if kind in known else []
-    is_vector = set(_AXES) <= set(names) or _is_twist(kind, known)
-    if kind.removesuffix("[]") not in (*NUMBERS, "json") and not is_vector:
+    is_place = not {"position", "positions"}.isdisjoint(steps)
+    is_vector = set(_AXES) <= set(fields_in(kind, known)) or _is_twist(kind, known)
+    if is_place or (kind.removesuffix("[]") not in (*NUMBERS, "json") and not is_vector):
         raise InputError(
-            f"{where}: {path.text} is {kind}, and no speed; name a number, a list of numbers, a"
-            " vector or a twist"
+            f"{where}: {path.text} is {'a position' if is_place else kind}, and no speed; name a"
+            " number, a list of numbers, a vector or a twist"
         )
     return FieldPath(path.topic, steps, path.text)
 
 
 def _is_twist(kind: str, known: Definitions) -> bool:
-    return kind in known and set(_TWIST) <= {name for name, _ in known[kind][1]}
+    return set(_TWIST) <= set(fields_in(kind, known))
 
 
 def _speeds_of(kind: str, known: Definitions) -> Callable[[Message], Speeds]:

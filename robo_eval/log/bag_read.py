@@ -39,7 +39,8 @@ _EMPTY: Final = "std_msgs/msg/Empty"
 _EVENT: Final = "event"
 """What a message without content says."""
 _LISTED: Final = 10
-"""A field that says more values than these has no words for truths."""
+_LONGEST: Final = 40
+"""A field that says more values than these, or longer ones, has no words for truths."""
 
 
 @dataclass(slots=True)
@@ -82,6 +83,7 @@ class BagContent:
         self._where = str(bag.bag.path)
         self._series: dict[FieldPath, Series] = {}
         self._stamps: dict[str, list[int]] = defaultdict(list)
+        self._heard: set[str] = set()
         self._float32: set[FieldPath] = set()
         self._events: set[FieldPath] = set()
         self._absent: set[str] = set()
@@ -152,6 +154,7 @@ class BagContent:
         for reader in readers:
             takers.setdefault(reader.topic, []).append(reader)
         for topic, stamp, message in self.bag.messages({*by_topic, *takers}):
+            self._heard.add(topic)
             for path, series in by_topic.get(topic, ()):
                 self._take(path, series, stamp, message)
             for taker in takers.get(topic, ()):
@@ -160,6 +163,18 @@ class BagContent:
                 self._stamps[topic].append(stamp)
         for reader in readers:
             reader.check()
+        for place, source in self._map.truths():
+            self._check_silent(place, source)
+
+    def _check_silent(self, place: str, source: FieldSource) -> None:
+        """Refuse a truth that no message of its topic holds: it would count as false."""
+        path = source.field
+        may_be_absent = source.default is not None or self.bag.is_recovered
+        if path.topic in self._heard and not may_be_absent and not self._series[path].values:
+            raise InputError(
+                f"{self._where}: {path.text} ({place} of the topic map): no message of"
+                f" {path.topic} holds it; give it a default if it may be absent"
+            )
 
     def _take(self, path: FieldPath, series: Series, stamp: int, message: Message) -> None:
         value = _EVENT if path in self._events else path.value(message)
@@ -260,7 +275,7 @@ class BagContent:
             where, named = self._at(place, column.field, chosen[0]), column.source.values
             text = spelled(where, values[chosen[0]], [*named, *missing])
             if named and text not in named and text not in missing:
-                raise InputError(f"{where}: {unknown_name('value', text, named)}")
+                raise InputError(f"{where}: {unknown_name('value', f'{text:.40}', named)}")
             return text
         there = [at for at in chosen if not self._is_missing(values[at])]
         truths = [self._truth(place, column.field, column.truths, at) for at in there]
@@ -281,7 +296,7 @@ class BagContent:
         late = said[len(inside) :]
         for at in late[-1:] if column.take == "last" else late:
             value = series.values[at]
-            found = _named(column.truths, value) if column.is_truth else None
+            found = _named(place, column.truths, value) if column.is_truth else None
             word = spelled(place, found if found is not None else value, column.source.values)
             if word != before:
                 late_s = (series.stamps[at] - window.last_ns) * _NS
@@ -295,7 +310,7 @@ class BagContent:
         self, ours: str, column: FieldSource, window: Window, said: Sequence[int]
     ) -> None:
         values = self._series[column.field].values
-        if any(_named(column.truths, values[at]) for at in said):
+        if any(_named(column.field.text, column.truths, values[at]) for at in said):
             self.remarks[window.number].append(
                 f"{ours}: {column.field.text} says true and then false; the last counts, with"
                 " take: any it is true"
@@ -325,7 +340,8 @@ class BagContent:
         if then >= window.first_ns:
             return
         earlier = [w for w in self.windows[: window.number - 1] if w.first_ns <= then <= w.last_ns]
-        if earlier and not any(_named(source.truths, value) is False for value in series.values):
+        truths = [_named(place, source.truths, value) for value in series.values] if earlier else []
+        if earlier and False not in truths:
             raise InputError(
                 f"{place}: says true in episode {earlier[0].number} and never false; write it as"
                 f" {{field: '{source.field.text}', holds: false}} if it is an event of that"
@@ -334,18 +350,17 @@ class BagContent:
 
     def _truth(self, place: str, path: FieldPath, truths: Mapping[str, bool], at: int) -> bool:
         values = self._series[path].values
-        found = _named(truths, values[at])
+        where = self._at(place, path, at)
+        found = _named(where, truths, values[at])
         if found is not None:
             return found
-        where = self._at(place, path, at)
         word = spelled(where, values[at], truths)
         if truths:
-            raise InputError(
-                f"{where}: {unknown_name('value', word, truths)}; add it to values as true or false"
-            )
+            problem = unknown_name("value", f"{word:.40}", truths)
+            raise InputError(f"{where}: {problem}; add it to values as true or false")
         says = sorted({spelled(where, value, ()) for value in values})
         given = f"{word!r:.40}" if isinstance(values[at], str) else word
-        if len(says) > _LISTED:
+        if len(says) > _LISTED or max(map(len, says)) > _LONGEST:
             raise InputError(f"{where}: {given} is neither true nor false; name a field that is")
         listed = ", ".join(f"{text}: ..." if _is_plain(text) else f"{text!r}: ..." for text in says)
         raise InputError(
@@ -365,19 +380,22 @@ class BagContent:
         stamps = reader.received_ns
         return bisect_right(stamps, window.last_ns) - bisect_left(stamps, window.first_ns)
 
-    def motion_s(self, place: str, window: Window) -> float:
+    def motion_s(self, place: str, window: Window) -> float | None:
         """Seconds of an episode in which the robot moved; all of it if the map does not say when.
 
-        A value holds until the next one; what was said before the episode holds at its start.
+        None if that is in the part of the bag that was lost. A value holds until the next one; what
+        was said before the episode holds at its start.
 
         Raises:
             InputError: If the field cannot be compared.
         """
         exposure = self._map.exposure
+        if exposure is None or window.last_ns == window.first_ns:
+            return (window.last_ns - window.first_ns) * _NS
+        if not self._is_known(place, exposure.field, window):
+            return None
         if self._motion is not None:
             return self._motion.seconds(window.first_ns, window.last_ns)
-        if exposure is None:
-            return (window.last_ns - window.first_ns) * _NS
         series = self._series.get(exposure.field, Series())
         total = 0
         low = max(0, bisect_right(series.stamps, window.first_ns) - 1)
@@ -390,6 +408,25 @@ class BagContent:
             if last > first and self._truth(place, exposure.field, exposure.truths, at):
                 total += last - first
         return total * _NS
+
+    def _is_known(self, place: str, field: FieldPath, window: Window) -> bool:
+        """Whether anything says if the robot moves; refused if it should, remarked of a part."""
+        stamps = self._series.get(field, Series()).stamps
+        since = self._motion.since_ns if self._motion else min(stamps, default=None)
+        if since is None or since >= window.last_ns:
+            if self.may_be_cut(window):
+                return False
+            raise InputError(
+                f"{place}: {field.text} says nothing in the episode or before it; name another"
+                " field, or leave exposure out"
+            )
+        silent_s = (since - window.first_ns) * _NS
+        if silent_s > _CLOCK_WITHIN_S:
+            self.remarks[window.number].append(
+                f"exposure: {field.text} says nothing in the first {silent_s:.3f} s, which count"
+                " as standing still"
+            )
+        return True
 
     def signals(self, window: Window) -> ControlSignals:
         """The signals of an episode.
@@ -431,6 +468,7 @@ class BagContent:
                 reasons[name] = f"{path.topic} is not in what was recovered"
         joints, command, force = (found.get(name) for name in ("joints", "command", "force"))
         self._check_commanded(joints, command, reasons)
+        self._remark_commands(window)
         named = settings.joints or joints or command or ("",)
         return ControlSignals(
             units={name: settings.unit_of(name) for name in named},
@@ -443,6 +481,11 @@ class BagContent:
             reasons=reasons,
             skipped=skipped,
         )
+
+    def _remark_commands(self, window: Window) -> None:
+        reader = self._readers.get("command")
+        what = reader.to_and_fro(window.first_ns, window.last_ns) if reader else ""
+        self.remarks[window.number] += [what] if what else []
 
     def _check_commanded(
         self,
@@ -494,9 +537,9 @@ def _start_of(bag: OpenBag) -> tuple[int, dict[str, str]]:
 # Values ----------------------------------------------------------------------------------------
 
 
-def _named(truths: Mapping[str, bool], value: object) -> bool | None:
+def _named(place: str, truths: Mapping[str, bool], value: object) -> bool | None:
     """What a value says by the words of the map, or by itself; None if it is no truth."""
-    return truths.get(spelled("", value, truths)) if truths else truth_of("", value)
+    return truths.get(spelled(place, value, truths)) if truths else truth_of(place, value)
 
 
 def _is_plain(text: str) -> bool:

@@ -62,7 +62,8 @@ def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list
     begins = [word for _, path, word in words if path == markers.field]
     if not markers.start & set(begins):
         says, wants = (
-            ", ".join(map(repr, w)) for w in (sorted({*begins})[:5], sorted(markers.start))
+            ", ".join(f"{word!r:.40}" for word in w)
+            for w in (sorted({*begins})[:5], sorted(markers.start))
         )
         raise InputError(
             f"{where}: topic {markers.field.topic} (episodes of the topic map) has no"
@@ -71,7 +72,7 @@ def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list
         )
     if markers.each is None and not markers.end and len(begins) > 1 and len(set(begins)) == 1:
         raise InputError(
-            f"{place}: says nothing but {begins[0]!r}, {len(begins)} times; set episodes.each:"
+            f"{place}: says nothing but {begins[0]!r:.40}, {len(begins)} times; set episodes.each:"
             " message if each of these begins an episode, or change if it is one state"
         )
     # An event is said once; what is said again where nothing begins is a state at some rate.
@@ -94,6 +95,12 @@ def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list
             begun = None
         elif is_start and begun is not None and not is_state:
             remarks = [_AGAIN]
+        elif is_start and cuts and not is_state and markers.each is None:
+            raise InputError(
+                f"{place}: says {word!r:.40} again after the end of episode {len(cuts)}, and"
+                " nothing else between; set episodes.each: message if that begins one, or change"
+                " if it does not"
+            )
     if begun is not None:
         cuts.append((begun, end_ns, [*remarks, *([_NEVER] if markers.end else [])]))
     within_s = LABEL_WITHIN_S if markers.label_within_s is None else markers.label_within_s

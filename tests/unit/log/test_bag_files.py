@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import shutil
 import sqlite3
@@ -469,7 +470,7 @@ def lie(data: dict[str, Any], topic: str, count: int) -> None:
         ),
         (
             lambda data: data.pop("relative_file_paths"),
-            r"metadata\.yaml: cannot be read: it lacks what names a bag's files; write it anew",
+            r"metadata\.yaml: cannot be read: it is not as rosbag2 writes it; write it anew",
         ),
     ],
 )
@@ -588,6 +589,41 @@ def test_a_file_that_would_be_passed_over_is_named(tmp_path, bring, is_named):
     other.write_bytes(gzip.compress(mcap(tmp_path / "two.mcap", outcome(9.0)).read_bytes()))
     with pytest.raises(InputError, match=r"two\.mcap\.gz: is compressed in a way that is not read"):
         bring(other if is_named else tmp_path / "bags", topics=PLAIN)
+
+
+def a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_link_to_nothing(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def a_hole(path: Path) -> None:
+    with path.open("wb") as file:
+        file.write(b"\x89MCAP0\r\n")
+        file.truncate(20 << 30)
+
+
+@pytest.mark.parametrize("name", ["two.mcap", "two.db3"])
+@pytest.mark.parametrize(
+    ("make", "says", "says_if_named"),
+    [
+        (a_pipe, "is no file", "is neither file nor folder"),
+        (a_link_to_nothing, "is a link to what is not there", "there is no such bag"),
+        (a_hole, r"21\.5 of its 21\.5 GB were", r"21\.5 of its 21\.5 GB were"),
+    ],
+)
+def test_what_holds_no_recording_is_named_and_not_read(
+    tmp_path, bring, make, says, says_if_named, name
+):
+    good = mcap(tmp_path / "bags" / "one.mcap", outcome())
+    make(tmp_path / "bags" / name)
+    for place, message in ((tmp_path / "bags", says), (tmp_path / "bags" / name, says_if_named)):
+        with pytest.raises(InputError, match=rf"{name}: {message}"):
+            bring(place, topics=PLAIN)
+    # A recording beside it that is named by itself is read.
+    assert len(bring(good, topics=PLAIN)[1]) == 1
 
 
 # Names -----------------------------------------------------------------------------------------

@@ -688,7 +688,7 @@ def refused_topics() -> dict[str, tuple[list[Topic], str, str]]:
         ),
         "joint": (joint_topics(states), listed % "x, y", "unknown joint 'x'; valid: a, b"),
         "some": (joint_topics(states), listed % "a, bb", "'bb'; did you mean 'b'"),
-        "sizes": (joint_topics(short), JOINT_MAP, "has 1 positions for 2 joints"),
+        "sizes": (joint_topics(short), JOINT_MAP, "has 1 position for 2 joints"),
         "nameless": (
             [*simple(), named, empty],
             MAP + signals,
@@ -697,7 +697,7 @@ def refused_topics() -> dict[str, tuple[list[Topic], str, str]]:
         "width": (
             [*simple(), named, empty],
             MAP + signals.replace("}", ", joints: [a, b]}"),
-            "has 1 positions for 2 joints",
+            "has 1 position for 2 joints",
         ),
         "text": (
             [*simple(), named, ("/commands", STRING, [])],

@@ -325,11 +325,37 @@ CASES: dict[str, tuple[Rows, str, str]] = {
     ),
     "an hour ahead": (
         followed(lambda *_: None, stamp=lambda t: t + 3600.0), "header",
-        r"stamps of its 100 messages are 3599\.999 s behind those of /joint_states",
+        r"stamps of 100 of its 100 messages are 3599\.999 s behind those of /joint_states",
     ),
     "later point": (
         [("/command", 0.0, trajectory(0.0, ["j"], [1.0], 0.5)), *at(0.1, 0.5)], "",
         r"message 1: asks for its point 0\.5 s later \(time_from_start\).*reference",
+    ),
+    "later point, by its field": (
+        [("/command.points[0].positions", 0.0, trajectory(0.0, ["j"], [1.0], 0.5)), *at(0.1, 0.5)],
+        "", r"message 1: asks for its point 0\.5 s later \(time_from_start\)",
+    ),
+    "commands in another order": (
+        followed(lambda _, t: [
+            ("/command", t + 0.001, state(t, ["k", "j"], [9.0, 9.0])), *at(t + 0.002, 0.5 * t)
+        ]),
+        "", "signals.command.*two publishers say where joint 'j' is to be: message 1 says 0",
+    ),
+    "a clock that was set ahead": (
+        followed(lambda *_: None, stamp=lambda t: t + 60.0 * (t > 1.8)), "header",
+        r"the stamps of 9 of its 100 messages are 59\.999 s behind those of /joint_states",
+    ),
+    "no positions": (
+        followed(lambda _, t: [("/joint_states", t, state(t, ["j"], []))]), "",
+        "message 1: has 0 positions for 1 joint; name a topic with positions",
+    ),
+    "whole turn, once": (
+        followed(lambda _, t: at(t, t + 3.0 - 2 * math.pi * (t > 1.0))),
+        "", r"'j' steps by a whole turn once; set signals.continuous: \[j\]",
+    ),
+    "whole turn between few messages": (
+        [row for t in np.arange(0.0, 3.0, 0.1) for row in at(t, 6.0 * t % (2 * math.pi))],
+        "", r"'j' steps by a whole turn 2 times",
     ),
     "whole turn": (
         followed(lambda _, t: at(t, math.remainder(9 * t, 2 * math.pi))),
@@ -342,11 +368,47 @@ CASES: dict[str, tuple[Rows, str, str]] = {
 def test_what_would_give_a_wrong_number_is_refused(bring, case):
     rows, clock, message = CASES[case]
     text = JOINT % (f", clock: {clock}" if clock else "")
-    if case == "stamps equal, standing still":
+    commands = [topic for topic, _, _ in rows if topic.startswith("/command")]
+    if not commands:
         text = text.replace("command: /command, ", "")
+    elif commands[0] != "/command":
+        # What a case calls a topic is the field it is about.
+        text = text.replace("/command", f"'{commands[0]}'")
+        rows = [(topic.partition(".")[0], seconds, message) for topic, seconds, message in rows]
     with pytest.raises(InputError, match=message) as caught:
         bring(rows, text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [state(0.0, ["wheel"], [], [0.5]), state(0.0, ["wheel", "wheel"], [1.0, 1.0])],
+    ids=["a wheel has no position", "a wheel is named twice"],
+)
+def test_what_is_said_about_other_joints_does_no_harm(bring, other):
+    rows = followed(lambda _, t: [*at(t, 0.5 * t), ("/joint_states", t, other)])
+    assert quality(bring(rows, JOINT % ""))["tracking_rmse_rad"] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("field", ["/force", "/force.data"])
+def test_a_force_of_one_number_has_the_digits_it_was_given(bring, field):
+    rows = [("/force", t, T["std_msgs/msg/Float32"](data=v)) for t, v in ((0.0, 0.7), (1.0, -10.1))]
+    assert quality(bring(rows, f"signals: {{wrench: {field}}}\n")) == {"peak_force_N": 10.1}
+
+
+@pytest.mark.parametrize(("second", "count"), [(0.0, 1), (1.0, 0)])
+def test_commands_of_a_second_publisher_are_remarked(bring, second, count):
+    rows: Rows = []
+    for t in np.arange(0.0, 2.0, 0.02):
+        rows += [
+            ("/command", t, array(t, [], [1.0])),
+            ("/command", t + 0.01, array(t, [], [second])),
+        ]
+        rows += at(t + 0.001, 1.0)
+    done = bring(rows, JOINT % "")
+    assert [remark.what[:54] for remark in done.remarks] == (
+        ["/command: commands of joint 'j' leave and come back at"] * count
+    )
 
 
 @pytest.mark.parametrize("case", ["NaN later", "zeros in another order", "stamps 0"])
@@ -507,13 +569,17 @@ UNKNOWN: dict[str, tuple[Rows, str, str]] = {
     "NaN": (speeds((["a", "b"], [0.0, math.nan])), SPEED % ("/joint_states.velocity", 0.01),
             "of joint 'b' is empty or NaN in message 1 of 40.*exposure.joints"),
     "short": (speeds((["a", "b"], [0.0])), SPEED % ("/joint_states.velocity", 0.01),
-              "message 1 of topic /joint_states has 1 numbers for 2 joints"),
+              "message 1 of topic /joint_states has 1 number for 2 joints"),
     "unknown joint": (speeds((["arm"], [0.0])), SPEED % ("/joint_states", "0.01, joints: [amr]"),
                       "unknown joint 'amr'; did you mean 'arm'"),
     "two speeds": (speeds((["a"], [0.0])), SPEED % ("/joint_states", "{linear: 0.1}"),
                    "no linear and angular speed; write exposure.above as one number"),
     "zeros of another": (speeds((["a", "b"], [0.5, 0.5]), (["b", "a"], [0.0, 0.0])),
                          SPEED % ("/joint_states", 0.01), "two publishers on topic /joint_states"),
+    "positions": (speeds((["a"], [0.5])), SPEED % ("/joint_states.position", 0.01),
+                  "/joint_states.position is a position, and no speed; name a number"),
+    "past the end": (speeds((["a"], [0.5])), SPEED % ("'/joint_states.velocity[3]'", 0.01),
+                     r"/joint_states\.velocity\[3\] says nothing in the episode or before it"),
     "pose": ([("/odom", 0.0, odometry(0.0, 0.0))], SPEED % ("/odom.pose", 0.1),
              "and no speed; name a number"),
 }  # fmt: skip

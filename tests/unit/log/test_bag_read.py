@@ -26,6 +26,10 @@ Said = tuple[float, str, Any]
 
 MAP = "constants: {task: t, side: real, policy: p, robot: r}\n"
 SUCCEEDED = MAP.replace("r}", "r, success: 'true'}")
+BY_SUCCESS = """
+columns: {success: /success}
+episodes: {field: /word, start: '1', end_field: /success, end: true}
+"""
 EVENTS = "episodes: {field: /event, start: begin, end: end}\n"
 LABEL = "columns: {success: {field: /label, default: 'false'}}\n"
 STOP = "columns: {success: /success}\nstops: {safety_stop: /estop}\n"
@@ -486,13 +490,42 @@ def test_a_number_is_a_stop_if_the_map_says_so(bring, values, reason):
             "name the value that ends",
         ),
         (
+            STOP.replace("/estop", "/parts"),
+            r"stops\.safety_stop.*at 0\.000 s: is a list, not one value; name a part",
+        ),
+        (
+            STOP.replace("/estop", "'/parts.data[7]'"),
+            r"/parts\.data\[7\] \(stops\.safety_stop.*no message of /parts holds it; give",
+        ),
+        (
+            STOP.replace("/estop", "/json.data.estpo"),
+            r"/json\.data\.estpo.*no message of /json holds it; give it a default",
+        ),
+        (
+            "columns: {success: /success, interventions: /json.data.help}\n",
+            r"/json\.data\.help.*no message of /json holds it",
+        ),
+        (
+            "columns: {success: /success}\nexposure: /json.data.moves\n",
+            r"exposure.*/json\.data\.moves says nothing in the episode or before it",
+        ),
+        (
+            "columns: {success: /success}\nexposure: {field: /json.data.speed, above: 0.1}\n",
+            r"exposure.*/json\.data\.speed says nothing in the episode or before it",
+        ),
+        (
+            BY_SUCCESS,
+            r"/word \(episodes of the topic map\): says '1' again after the end of episode 1.*each",
+        ),
+        (
             "columns: {success: /success}\nepisodes: {field: /word, start: '1'}\n",
             r"nothing but '1', 2 times; set episodes\.each: message",
         ),
     ],
 )  # fmt: skip
 def test_what_is_no_truth_and_no_marker_is_refused(bring, tmp_path, text, message):
-    words = said("/word", word, (0, "1"), (1, "1"))
+    words = said("/word", word, (0, "1"), (3, "1"))
+    words += [(0, "/parts", floats(1.0)), (0, "/json", word('{"estop": true}'))]
     with pytest.raises(InputError, match=message) as caught:
         bring([*MODES, *words], MAP + text)
     assert "\n" not in str(caught.value)
@@ -510,6 +543,30 @@ assisted_success: failure
     (row,) = rows_of(bring(MODES, MAP + text))
     assert (row.interventions, row.success) == (1, False)
     assert row.exposure_s == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "success"),
+    [
+        (STOP.replace("/estop", "{field: /json.data.estpo, default: 'false'}"), True),
+        ("columns: {success: {field: /none, values: {4: true, 0: false}, default: 4}}\n", True),
+        ("columns: {success: {field: /none, values: {4: true, 0: false}, default: 0}}\n", False),
+        ("columns: {success: {field: /none, default: no}}\n", False),
+    ],
+)
+def test_a_default_stands_for_what_is_not_said(bring, text, success):
+    messages = [*outcomes(2), (0, "/json", word("{}"))]
+    assert [row.success for row in rows_of(bring(messages, MAP + text))] == [success]
+
+
+def test_exposure_before_anything_is_known_is_remarked(bring):
+    moves = said("/moves", boolean, (8, True), (9, False))
+    text = "columns: {success: /success}\nexposure: /moves\n"
+    done = bring([*outcomes(0, 10), *moves], MAP + text)
+    assert [row.exposure_s for row in rows_of(done)] == [pytest.approx(1.0)]
+    assert [remark.what for remark in done.remarks] == [
+        "exposure: /moves says nothing in the first 8.000 s, which count as standing still"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -563,9 +620,11 @@ def test_a_mean_is_that_of_the_digits(bring):
     assert (row.quality, row.success) == (0.4, True)
 
 
-def test_a_float32_at_a_limit_is_not_above_it(bring):
-    messages = [*outcomes(2), *said("/speed", lambda v: floats(0.0, v), (0, 0.7), (1, 0.71))]
-    text = "columns: {success: /success}\nexposure: {field: /speed, above: 0.7}\n"
+@pytest.mark.parametrize("limit", [0.1, 0.7])
+@pytest.mark.parametrize("make", [lambda v: floats(0.0, v), lambda v: number(v, "Float32")])
+def test_a_float32_at_a_limit_is_not_above_it(bring, limit, make):
+    messages = [*outcomes(2), *said("/speed", make, (0, limit), (1, limit + 0.01))]
+    text = f"columns: {{success: /success}}\nexposure: {{field: /speed, above: {limit}}}\n"
     (row,) = rows_of(bring(messages, MAP + text))
     assert row.exposure_s == pytest.approx(1.0)
 
