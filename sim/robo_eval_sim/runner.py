@@ -369,6 +369,7 @@ class _Run:
             fault_by=by,
             uninterrupted_actions=told["ticks"],
             software=software(),
+            **worker.declared.get(planned.condition, {}),
             **told,
         )
 
