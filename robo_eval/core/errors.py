@@ -58,7 +58,7 @@ def said(err: BaseException) -> str:
         text = " ".join(str(err).split())
     except Exception:  # noqa: BLE001 - an error that cannot even say what it is
         text = ""
-    return f"{type(err).__name__}: {text:.300}" if text else type(err).__name__
+    return f"{type(err).__name__}: {text:.500}" if text else type(err).__name__
 
 
 @contextmanager

@@ -140,7 +140,8 @@ def clustered_interval(
         level: Coverage aimed at.
 
     Raises:
-        ValueError: If there are fewer than two clusters or `n` is smaller than their number.
+        ValueError: If there are fewer than two clusters, `n` is smaller than their number, or a
+            share is missing or none.
 
     References:
         Korn and Graubard (1998), Survey Methodology 24:193-201.
@@ -154,6 +155,8 @@ def clustered_interval(
     from scipy.special import betaincinv, stdtrit
 
     rates = floats("cluster_rates", cluster_rates)
+    if rates.ndim != 1 or not ((rates >= 0.0) & (rates <= 1.0)).all():
+        raise ValueError(f"cluster_rates must hold shares from 0 to 1, given {rates!s:.60}")
     clusters = len(rates)
     if clusters < 2 or n < clusters:
         raise ValueError(f"2 clusters and as many trials are needed, given {clusters} and {n}")

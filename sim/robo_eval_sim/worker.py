@@ -11,9 +11,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
-from robo_eval.agents.confined import Confined, can_fork, line_of, making_limit_s
+from robo_eval.agents.confined import Confined, can_fork, making_limit_s
 from robo_eval.core.episode import Episode
-from robo_eval.core.errors import InputError, RoboEvalError
+from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.kinds import FaultBy
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import Condition, PlannedEpisode
@@ -139,4 +139,4 @@ def _work(
             except (RoboEvalError, OSError) as err:
                 pipe.send(err)
             except BaseException as err:  # noqa: BLE001 - told in one line where it can be
-                pipe.send(InputError(f"{planned.base_id}: {line_of(err)}"))
+                pipe.send(InputError(f"{planned.base_id}: {said(err)}"))
