@@ -37,14 +37,12 @@ from robo_eval.cli import (
     serve_policy,
     verify,
 )
-from robo_eval.core.errors import InputError, InterruptedRunError, RoboEvalError, said
+from robo_eval.core.errors import TRACEBACK, InputError, InterruptedRunError, RoboEvalError, said
 
 _ABORTED: Final = 130
 """Typer's way of saying that Ctrl-C was pressed."""
 _UNREAD: Final = 141
 """How programs end whose output nobody reads any more: 128 and the number of SIGPIPE."""
-_TRACEBACK: Final = "ROBO_EVAL_TRACEBACK"
-"""Environment variable that also shows where an error comes from."""
 _LONGEST: Final = 1600
 """Letters of an error; what was given may be as long as it likes."""
 _STOPPED: Final = "stopped by Ctrl-C; the same command may be given again"
@@ -169,7 +167,7 @@ def _outcome(err: BaseException) -> tuple[str | None, int]:
                 return None, 0
             if err.code in (1, 2, 3) and not isinstance(err.__context__, typer.Abort):
                 return None, int(err.code)
-    if os.environ.get(_TRACEBACK):
+    if os.environ.get(TRACEBACK):
         with contextlib.suppress(OSError):
             traceback.print_exception(err)
     return (None, _UNREAD) if isinstance(err, BrokenPipeError) else _meaning_of(err)
@@ -210,4 +208,4 @@ def _meaning_of(err: BaseException) -> tuple[str, int]:
         return f"{where}{err.strerror}", InputError.exit_code
     if isinstance(err, MemoryError):
         return "there is not enough memory for this", InputError.exit_code
-    return f"{said(err)} ({_TRACEBACK}=1 shows where)", InputError.exit_code
+    return f"{said(err)} ({TRACEBACK}=1 shows where)", InputError.exit_code

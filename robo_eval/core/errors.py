@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, Final
+
+TRACEBACK: Final = "ROBO_EVAL_TRACEBACK"
+"""Environment variable that also shows where an error comes from."""
 
 
 class RoboEvalError(Exception):

@@ -174,7 +174,7 @@ def test_a_score_beside_an_end_that_has_none_is_refused_with_its_remedy(lab, qua
 
 def test_only_a_share_is_told_to_be_in_percent(lab):
     columns = "columns: {policy: p, success: s, ticks: n}\nconstants: {task: t, side: sim}\n"
-    with pytest.raises(InputError, match="column 'n': '85%' is not a number$"):
+    with pytest.raises(InputError, match=r"column 'n': '85%' is not a number$"):
         lab("p,s,n\na,1,85%\n", columns)
     columns = columns.replace("success: s, ticks: n", "quality: n")
     with pytest.raises(InputError, match="'85%' is not a number; give unit: '%' if it is a share"):
