@@ -7,9 +7,11 @@ import pytest
 from robo_eval.core.errors import InputError, RoboEvalError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.evidence import Evidence
 from robo_eval.log.importer import import_csv
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.verify import verify_trial
+from robo_eval.metrics.attribution import attribute
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.scoring import quality_of
 
@@ -179,6 +181,21 @@ def test_only_a_share_is_told_to_be_in_percent(lab):
     columns = columns.replace("success: s, ticks: n", "quality: n")
     with pytest.raises(InputError, match="'85%' is not a number; give unit: '%' if it is a share"):
         lab("p,s,n\na,1,85%\n", columns)
+
+
+@pytest.mark.parametrize(
+    ("columns", "threshold"),
+    [
+        ("{policy: p, quality: q}\nsuccess_quality: 0.8", 0.8),
+        ("{policy: p, quality: q, success: s}", 1.0),
+    ],
+    ids=["by a threshold", "in the words of the other lab"],
+)
+def test_metrics_find_no_fault_in_what_counts_as_success_there(lab, columns, threshold):
+    table = "p,q,s\na,0.85,1\na,0.8,1\na,0.3,0\n"
+    trial = lab(table, f"columns: {columns}\nconstants: {{task: t, side: sim}}\n")
+    assert [task.success_quality for task in trial.plan.tasks] == [threshold]
+    assert attribute(Evidence(), episodes_frame(trial.frame()), trial.plan).findings == ()
 
 
 def test_what_was_left_out_is_said(lab, tmp_path):
