@@ -95,7 +95,7 @@ def test_what_no_float_can_count_or_square_is_refused():
 
 @pytest.mark.parametrize("share", [np.nan, np.inf, None])
 def test_a_cluster_whose_share_is_missing_is_refused(share):
-    with pytest.raises(ValueError, match="cluster_rates holds (nan|inf), which is not finite"):
+    with pytest.raises(ValueError, match=r"cluster_rates holds (nan|inf), which is not finite"):
         clustered_interval([0.5, 0.6, share], 30)
 
 

@@ -119,10 +119,10 @@ def run(make: Callable[[Context, Sequence[str]], Part], args: Sequence[str] | No
     except Exception as err:  # noqa: BLE001 - the edge of a process of its own
         if TRACEBACK in os.environ:
             traceback.print_exception(err)
-        is_ours = isinstance(err, RoboEvalError)
-        line = str(err) if is_ours else f"{said(err)} ({TRACEBACK}=1 shows where)"
+        ours = err if isinstance(err, RoboEvalError) else None
+        line = ours or f"{said(err)} ({TRACEBACK}=1 shows where)"
         print(f"error: {line}", file=sys.stderr)  # noqa: T201
-        return err.exit_code if is_ours else RoboEvalError.exit_code
+        return (ours or RoboEvalError).exit_code
     finally:
         if part is not None:
             # Last words are said even after an error, and an error in them hides no other.
