@@ -315,7 +315,9 @@ def _targets(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
     found: list[tuple[str, float, float]] = []
     least: dict[str, float] = {}
     theirs = plan.imported.column_map.get("success_quality") if plan and plan.imported else 1.0
-    for task in plan.tasks if plan is not None and theirs is not None else ():
+    for task in plan.tasks if plan is not None else ():
+        if theirs is None:
+            return []
         # Imports of an earlier version hold it in their map only.
         target = min(task.success_quality, float(theirs))
         least[task.env] = min(target, least.get(task.env, 1.0))

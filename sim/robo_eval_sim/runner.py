@@ -92,7 +92,8 @@ def check_plan(plan: TrialPlan) -> None:
     for policy in plan.policies:
         digest_of(policy, plan.decision_timeout_s)
     first = {(p.condition.task, p.condition.level): p for p in reversed(schedule(plan, Side.SIM))}
-    ours, others = [], []
+    ours: list[PlannedEpisode] = []
+    others: list[PlannedEpisode] = []
     for planned in reversed(first.values()):
         is_ours = plan.tasks[planned.condition.task].env.startswith(_OUR_NAMESPACE)
         (ours if is_ours else others).append(planned)

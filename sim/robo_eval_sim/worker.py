@@ -15,8 +15,8 @@ from robo_eval.agents.confined import Confined, can_fork, making_limit_s
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.kinds import FaultBy
-from robo_eval.core.plan import TrialPlan
-from robo_eval.core.schedule import Condition, PlannedEpisode
+from robo_eval.core.plan import Condition, TrialPlan
+from robo_eval.core.schedule import PlannedEpisode
 from robo_eval.log.directory import TrialDirectory
 from robo_eval_sim.beat import CELLS, Asked, Beat
 from robo_eval_sim.play import Stage, declared
