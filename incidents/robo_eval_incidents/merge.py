@@ -410,6 +410,7 @@ def copy_checked(source: Path, target: Path, sha256: str | None) -> str | None:
         target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with appearing(target) as part:
+            part.touch(mode=0o600)  # as the log itself
             with source.open("rb") as reader, part.open("wb") as writer:
                 while chunk := reader.read(1 << 20):
                     digest.update(chunk)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.log.evidence_read import records
 from robo_eval_incidents.bodies import Report, plain
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.given import section_of
@@ -126,21 +126,12 @@ def read_csv(path: Path, *, robot: str | None = None) -> list[Reported]:
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Cells of each line by column, with its number."""
     text = _text(path)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     with _cells_up_to(len(text)):
-        try:
-            header = [column.strip() for column in next(reader, [])]
-            _check_header(path, header)
-            lines = [(reader.line_num, cells) for cells in reader]
-        except csv.Error as err:
-            raise InputError(f"{path}: line {reader.line_num}: no CSV: {err}") from err
+        found = records(path, text)
+        _, header = next(found)
+        _check_header(path, header)
+        lines = list(found)
     for number, cells in lines:
-        if not any(cell.strip() for cell in cells):
-            continue
-        if len(cells) != len(header):
-            raise InputError(
-                f"{path}: line {number} has {len(cells)} cells; the header names {len(header)}"
-            )
         yield number, dict(zip(header, cells, strict=True))
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from robo_eval.agents.registry import load_policy
-from robo_eval.core.errors import InputError, RoboEvalError
+from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.kinds import FaultBy
 from robo_eval.core.plan import PolicyPlan
 
@@ -216,12 +216,7 @@ def _make(_hears: Connection, pipe: Connection, policy: PolicyPlan) -> None:
         pipe.send(err)
     except BaseException as err:  # noqa: BLE001 - whatever it raises is told in one line
         where = f"policy {policy.name!r}: factory {policy.factory!r}"
-        pipe.send(InputError(f"{where}: raised {line_of(err)}"))
-
-
-def line_of(err: BaseException) -> str:
-    """An error in one line."""
-    return " ".join(f"{type(err).__name__}: {err}"[:500].split())
+        pipe.send(InputError(f"{where}: raised {said(err)}"))
 
 
 def fault_of(err: BaseException) -> FaultBy:
@@ -375,4 +370,4 @@ def _serve(hears: Connection, speaks: Connection, plan: PolicyPlan) -> None:
         except BaseException as err:  # noqa: BLE001 - whatever it raises is told
             frames = traceback.extract_tb(err.__traceback__)
             place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, " if frames else ""
-            speaks.send(_Raised(line_of(err), place, fault_of(err)))
+            speaks.send(_Raised(said(err), place, fault_of(err)))

@@ -134,6 +134,9 @@ def load_policy(
             raise InputError(f"{where}: the policy's name cannot be set to {name!r}") from err
         if not isinstance(made, Policy):
             raise InputError(f"{where}: returned a {type(made).__name__}, which is not a policy")
+        stated: object = made.digest
+        if not isinstance(stated, str) or not stated:
+            raise InputError(f"{where}: the policy's digest must be a text, given {stated!r:.60}")
         policy: Policy = made
     return policy
 

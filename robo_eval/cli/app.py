@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -36,14 +37,12 @@ from robo_eval.cli import (
     serve_policy,
     verify,
 )
-from robo_eval.core.errors import InputError, InterruptedRunError, RoboEvalError, said
+from robo_eval.core.errors import TRACEBACK, InputError, InterruptedRunError, RoboEvalError, said
 
 _ABORTED: Final = 130
 """Typer's way of saying that Ctrl-C was pressed."""
 _UNREAD: Final = 141
 """How programs end whose output nobody reads any more: 128 and the number of SIGPIPE."""
-_TRACEBACK: Final = "ROBO_EVAL_TRACEBACK"
-"""Environment variable that also shows where an error comes from."""
 _LONGEST: Final = 1600
 """Letters of an error; what was given may be as long as it likes."""
 _STOPPED: Final = "stopped by Ctrl-C; the same command may be given again"
@@ -161,16 +160,25 @@ def _silence(stream: int) -> None:
 def _outcome(err: BaseException) -> tuple[str | None, int]:
     """Why the command did not get to its end, if there is something to say, and its exit code."""
     if isinstance(err, SystemExit):
-        if err.code is None or err.code == 0:
-            return None, 0
-        if isinstance(err.__context__, (OSError, EOFError)):  # typer says what it made of them
+        if isinstance(err.__context__, (OSError, EOFError)):  # typer, or rich, says so
             err = err.__context__
-        elif err.code in (1, 2, 3) and not isinstance(err.__context__, typer.Abort):
-            return None, int(err.code)
-    if os.environ.get(_TRACEBACK):
+        elif _is_of_typer(err):
+            if err.code is None or err.code == 0:
+                return None, 0
+            if err.code in (1, 2, 3) and not isinstance(err.__context__, typer.Abort):
+                return None, int(err.code)
+    if os.environ.get(TRACEBACK):
         with contextlib.suppress(OSError):
             traceback.print_exception(err)
     return (None, _UNREAD) if isinstance(err, BrokenPipeError) else _meaning_of(err)
+
+
+def _is_of_typer(err: SystemExit) -> bool:
+    """Whether it is how typer ends a command, and not what code of somebody else does."""
+    name = ""
+    for frame, _ in traceback.walk_tb(err.__traceback__):
+        name = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] in ("typer", "click")
 
 
 def _line(message: str) -> str:
@@ -188,11 +196,16 @@ def _meaning_of(err: BaseException) -> tuple[str, int]:
         return str(err), err.exit_code
     if isinstance(err, (KeyboardInterrupt, typer.Abort)) or getattr(err, "code", 0) == _ABORTED:
         return _STOPPED, InterruptedRunError.exit_code
+    if isinstance(err, SystemExit):
+        return f"something that it ran ended the program: {said(err)}", InputError.exit_code
     if isinstance(err, EOFError):
         return "standard input ended before everything was answered", InputError.exit_code
+    if isinstance(err, RuntimeError) and str(err).startswith("Symlink loop from "):
+        # What pathlib makes of ELOOP.
+        return f"{str(err)[19:-1]}: {os.strerror(errno.ELOOP)}", InputError.exit_code
     if isinstance(err, OSError) and err.strerror:
         where = f"{os.fsdecode(err.filename)}: " if isinstance(err.filename, str | bytes) else ""
         return f"{where}{err.strerror}", InputError.exit_code
     if isinstance(err, MemoryError):
         return "there is not enough memory for this", InputError.exit_code
-    return f"{said(err)} ({_TRACEBACK}=1 shows where)", InputError.exit_code
+    return f"{said(err)} ({TRACEBACK}=1 shows where)", InputError.exit_code

@@ -129,6 +129,7 @@ def _copied(file: Path, folder: Path, digest: str, on_failure: ExitStack) -> Pat
     with explained(place, "cannot be written"):
         place.parent.mkdir(exist_ok=True)
     with appearing(place) as part:
+        part.touch(mode=0o600)  # as the log itself
         shutil.copyfile(file, part)
     on_failure.callback(place.unlink, missing_ok=True)
     return place

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, Final
+
+TRACEBACK: Final = "ROBO_EVAL_TRACEBACK"
+"""Environment variable that also shows where an error comes from."""
 
 
 class RoboEvalError(Exception):
@@ -58,7 +61,7 @@ def said(err: BaseException) -> str:
         text = " ".join(str(err).split())
     except Exception:  # noqa: BLE001 - an error that cannot even say what it is
         text = ""
-    return f"{type(err).__name__}: {text:.300}" if text else type(err).__name__
+    return f"{type(err).__name__}: {text:.500}" if text else type(err).__name__
 
 
 @contextmanager

@@ -47,7 +47,8 @@ def text_of(path: Path, kind: str) -> str:
     except FileNotFoundError as err:
         raise PlanError(f"{path}: no such {kind} file") from err
     except (OSError, UnicodeDecodeError) as err:
-        raise PlanError(f"{path}: cannot be read as UTF-8 text: {err}") from err
+        reason = getattr(err, "strerror", None) or f"is no UTF-8 text: {err}"
+        raise PlanError(f"{path}: cannot be read: {reason}") from err
 
 
 def mapping_of(text: str, source: str, what: str, page: str) -> dict[Any, Any]:

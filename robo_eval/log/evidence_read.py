@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,24 +85,44 @@ def _lines(path: Path, name: str, data: bytes) -> list[tuple[int, dict[str, str]
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as err:
         raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err
+    found = records(path, text)
+    _, header = next(found)
+    _check_header(path, name, header)
+    return [
+        (line, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
+        for line, cells in found
+    ]
+
+
+def records(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each record of a CSV text, with the line it begins in; the header comes first.
+
+    Blank cells at the end that have no column are left out: spreadsheets write them.
+
+    Raises:
+        InputError: If it is no CSV, or a record has not as many cells as the header.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line, header = 1, None
     try:
-        header = [column.strip() for column in next(reader, [])]
-        _check_header(path, name, header)
-        lines = []
         for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            if len(cells) != len(header):
-                raise InputError(
-                    f"{path}: line {reader.line_num} has {len(cells)} cells; the header names"
-                    f" {len(header)}"
-                )
-            values = (cell.strip() for cell in cells)
-            lines.append((reader.line_num, dict(zip(header, values, strict=True))))
+            while cells and not cells[-1].strip() and len(cells) > len(header or ()):
+                del cells[-1]
+            if header is None:
+                header = [name.strip() for name in cells]
+                yield line, header
+            elif any(cell.strip() for cell in cells):
+                if len(cells) != len(header):
+                    raise InputError(
+                        f"{path}: line {line} has {len(cells)} cells; the header names"
+                        f" {len(header)}"
+                    )
+                yield line, cells
+            line = reader.line_num + 1
     except csv.Error as err:
-        raise InputError(f"{path}: line {reader.line_num}: no CSV: {err}") from err
-    return lines
+        raise InputError(f"{path}: line {line}: no CSV: {err}") from err
+    if header is None:
+        yield 1, []
 
 
 def _check_header(path: Path, name: str, header: list[str]) -> None:

@@ -69,13 +69,18 @@ def word(place: str, column: str, text: str) -> str:
     return found if KINDS[column] is Kind.WORD else found.value
 
 
-def number(place: str, source: Source, text: str, decimal: str) -> float:
-    """A number in the unit of our column.
+def number(place: str, source: Source, text: str, decimal: str, *, is_share: bool = False) -> float:
+    """A number in the unit of our column; `is_share` says that it can be one in percent.
 
     Raises:
         InputError: If it is none, or not finite.
     """
-    value = float(_converted(place, source, text, decimal))
+    try:
+        value = float(_converted(place, source, text, decimal))
+    except InputError as err:
+        if is_share and text.endswith("%") and source.unit is None:
+            raise InputError(f"{err}; give unit: '%' if it is a share in percent") from err
+        raise
     if not math.isfinite(value):
         raise _not_finite(place, text)
     return value
@@ -165,8 +170,7 @@ def _converted(place: str, source: Source, text: str, decimal: str) -> Decimal:
         if _is_not_finite(plain):
             raise _not_finite(place, text)
         sign = "" if decimal == "." else f" with the decimal sign {decimal!r}"
-        percent = "; give unit: '%' if it is a share in percent" if text.endswith("%") else ""
-        raise InputError(f"{place}: {text!r:.60} is not a number{sign}{percent}")
+        raise InputError(f"{place}: {text!r:.60} is not a number{sign}")
     scaled = _EXACT.multiply(value, source.scale)
     return _EXACT.multiply(scaled, UNITS[source.unit]) if source.unit else scaled
 

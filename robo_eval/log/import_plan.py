@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from robo_eval.core.episode import QUALITY_DECIMALS
 from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.plan import TrialPlan, parse_plan
@@ -43,6 +44,8 @@ def plan_of_import(
         # With the defaults of a plan, which could not name one condition twice.
         key = (values["task"], profile or Profile.PAPER, level, difficulty or Difficulty.EASY)
         task: dict[str, Any] = {"env": values["task"], "family": values["family"]}
+        if raw_map.get("success_quality") is not None:
+            task["success_quality"] = round(float(raw_map["success_quality"]), QUALITY_DECIMALS)
         if level is not None:
             task["levels"] = [level]
             task |= {"profile": str(key[1]), "difficulties": [str(key[3])]}

@@ -148,7 +148,8 @@ class RowMaker:
         if KINDS[base] is Kind.INTEGER:
             amount = whole(place, source, text, self._decimal, is_name=base == "seed")
         else:
-            amount = number(place, source, text, self._decimal)
+            is_share = base in _SHARES
+            amount = number(place, source, text, self._decimal, is_share=is_share)
         if base in _NOT_NEGATIVE and amount < 0:
             raise InputError(f"{place}: {text!r:.60} is negative; {base} cannot be")
         if base in _COUNTS and amount >= COUNT_LIMIT:
@@ -171,7 +172,7 @@ class RowMaker:
 
     def _entry(self, place: str, base: str, source: Source, text: str) -> float | str:
         if base in ("control_quality", "costs") or source.unit or source.scale != 1:
-            return number(place, source, text, self._decimal)
+            return number(place, source, text, self._decimal, is_share=True)
         return text
 
     def _complete(

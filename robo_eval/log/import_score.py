@@ -89,6 +89,13 @@ def _check_score(
     end: EndReason,
     threshold: float | None,
 ) -> None:
+    scored = [name for name in ("success", "quality") if name in sources]
+    if not end.is_scored and quality is not None and not (success and "success" in scored):
+        column = sources[scored[-1]] if scored else "quality"
+        raise InputError(
+            f"{where}, column {column!r}: an episode that ended by {end.value!r} has no score;"
+            " leave the cell empty, or map the end to failure or to 'by the score'"
+        )
     if success is not None and success != (end is EndReason.SUCCESS):
         column = sources.get("success", "success")
         raise InputError(

@@ -92,6 +92,7 @@ class _Lines:
         self._back: list[str] = []
         self._begins = True
         self.first = 1
+        self.comments = 0
 
     def skip(self, n: int) -> None:
         """Leave out the next lines."""
@@ -115,6 +116,7 @@ class _Lines:
             if self._begins:
                 self.first = number
                 if self._comment and text.startswith(self._comment):
+                    self.comments += 1
                     continue
             yield text
 
@@ -140,6 +142,10 @@ class _Lines:
             yield cells
 
 
+def _lines(n: int) -> str:
+    return "1 line" if n == 1 else f"{n} lines"
+
+
 def _without_empty_end(cells: Sequence[str]) -> Sequence[str]:
     """The cells up to the last that is not blank."""
     n = max((place for place, cell in enumerate(cells, start=1) if cell.strip()), default=0)
@@ -153,7 +159,7 @@ class _Reader:
         self._path = path
         self._map = mapping
         self._delimiter = mapping.delimiter
-        self.remarks = 0
+        self.remarks = self.comments = 0
         self._maker = RowMaker(
             sha256=sha256,
             missing=mapping.missing,
@@ -173,15 +179,22 @@ class _Reader:
                 explained(self._path, "cannot be read"),
                 self._path.open(encoding=self._encoding(), newline="") as file,
             ):
-                yield from self._rows(_Lines(file, self._map.comment))
+                lines = _Lines(file, self._map.comment)
+                yield from self._rows(lines)
+                self.comments = lines.comments
         except UnicodeError as err:
             raise self._not_utf8() from err
 
     def notes(self, rows: Sequence[ImportedRow]) -> Iterator[str]:
         """What somebody should know who looks at the rows only."""
         if self.remarks:
-            lines = "1 line" if self.remarks == 1 else f"{self.remarks} lines"
-            yield f"{self._path}: {lines} of remarks before the header left out"
+            yield f"{self._path}: {_lines(self.remarks)} of remarks before the header left out"
+        if self.comments:
+            begin = "begins" if self.comments == 1 else "begin"
+            yield (
+                f"{self._path}: {_lines(self.comments)} left out that {begin} with"
+                f" {self._map.comment!r}"
+            )
         missing = sum(row.values["end_reason"] is EndReason.NO_VERDICT for row in rows)
         if missing:
             episodes = "1 episode" if missing == 1 else f"{missing} episodes"

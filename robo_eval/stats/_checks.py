@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,9 @@ from robo_eval.stats.arrays import floats
 
 Alternative = Literal["two", "greater", "less"]
 """Two-sided, or only "the first is greater", or only "the first is less"."""
+
+_COUNTED: Final = 2.0**53
+_HUGE: Final = 1e150
 
 
 def check_level(level: float) -> None:
@@ -32,14 +35,16 @@ def check_choice(name: str, value: str, choices: object) -> None:
         raise ValueError(f"{name} must be {', '.join(most)} or {last}, given {value!r}")
 
 
-def whole(name: str, values: ArrayLike, *, least: int = 0) -> NDArray[np.float64]:
-    """Counts as floats: finite, whole, at least `least`."""
+def whole(name: str, values: ArrayLike, *, least: int | None = 0) -> NDArray[np.float64]:
+    """Counts as floats: finite, whole, at least `least` if there is such a limit."""
     counts = floats(name, values)
     bad = ~(np.isfinite(counts) & (counts == np.floor(counts)))
     if bad.any():
         raise ValueError(f"{name} must hold whole numbers, given {counts[bad][0]}")
-    if (counts < least).any():
+    if least is not None and (counts < least).any():
         raise ValueError(f"{name} must be at least {least}, given {counts[counts < least][0]:.0f}")
+    if (counts > _COUNTED).any():
+        raise ValueError(f"{name} holds {counts.max():g}; beyond 2^53 a float is no count")
     return counts
 
 
@@ -51,6 +56,8 @@ def finite(name: str, values: ArrayLike, *, ndim: int = 1) -> NDArray[np.float64
         raise ValueError(f"{name} must have shape {wanted}, given {x.shape}")
     if not np.isfinite(x).all():
         raise ValueError(f"{name} holds {x[~np.isfinite(x)][0]}, which is not finite")
+    if (np.abs(x) > _HUGE).any():
+        raise ValueError(f"{name} holds {x[np.abs(x) > _HUGE][0]:g}; the square of it overflows")
     return x
 
 

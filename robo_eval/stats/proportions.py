@@ -8,8 +8,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robo_eval.stats._checks import check_level, unwrap
-from robo_eval.stats.arrays import floats
+from robo_eval.stats._checks import check_level, finite, unwrap, whole
 
 Sided = Literal["two", "lower", "upper"]
 """Both ends, or one end only with the whole error probability spent on it."""
@@ -112,11 +111,7 @@ def clopper_pearson_interval(
 
 
 def _counts(k: ArrayLike, n: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    k_, n_ = np.broadcast_arrays(floats("k", k), floats("n", n))
-    for name, counts in (("k", k_), ("n", n_)):
-        bad = ~(np.isfinite(counts) & (counts == np.floor(counts)))
-        if bad.any():
-            raise ValueError(f"{name} must hold whole numbers, given {counts[bad][0]}")
+    k_, n_ = np.broadcast_arrays(whole("k", k, least=None), whole("n", n, least=None))
     if (n_ < 1).any():
         raise ValueError(f"n must be at least 1, given {n_[n_ < 1][0]:.0f}; no data, no interval")
     bad = (k_ < 0) | (k_ > n_)
@@ -140,7 +135,8 @@ def clustered_interval(
         level: Coverage aimed at.
 
     Raises:
-        ValueError: If there are fewer than two clusters or `n` is smaller than their number.
+        ValueError: If there are fewer than two clusters, `n` is smaller than their number, or a
+            share is missing or not finite.
 
     References:
         Korn and Graubard (1998), Survey Methodology 24:193-201.
@@ -153,7 +149,7 @@ def clustered_interval(
     # Not scipy.stats, whose import takes longer than the analysis of a trial.
     from scipy.special import betaincinv, stdtrit
 
-    rates = floats("cluster_rates", cluster_rates)
+    rates = finite("cluster_rates", cluster_rates)
     clusters = len(rates)
     if clusters < 2 or n < clusters:
         raise ValueError(f"2 clusters and as many trials are needed, given {clusters} and {n}")

@@ -247,7 +247,7 @@ class Task:
         """
         try:
             env = gymnasium.make(self.env, **self.kwargs)
-        except Exception as err:  # environments may be anybody's
+        except (Exception, SystemExit) as err:  # environments may be anybody's
             problem = " ".join(str(err).split())
             raise InputError(f"{self.name}: {self.env} cannot be made: {problem}") from err
         try:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import robo_eval
 from robo_eval.agents import load_policy
-from robo_eval.agents.confined import fault_of, line_of
+from robo_eval.agents.confined import fault_of
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import (
@@ -29,6 +29,7 @@ from robo_eval.core.errors import (
     PlanError,
     RoboEvalError,
     TrialDirectoryError,
+    said,
 )
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import TaskPlan, TrialPlan
@@ -173,6 +174,12 @@ class Stage:
             reason = str(err).partition("\n")[0].replace("`", "'")
             raise PlanError(
                 f"tasks.{task}: {name} cannot be made with {keywords}: {reason}"
+            ) from err
+        except (Exception, SystemExit) as err:
+            if isinstance(err, RoboEvalError):
+                raise
+            raise PlanError(
+                f"tasks.{task}: {name} cannot be made with {keywords}: {said(err)}"
             ) from err
 
     def play(self, planned: PlannedEpisode) -> Episode:
@@ -361,7 +368,7 @@ def _detail(err: BaseException, tick: int) -> str:
         if not Path(frame.filename).is_relative_to(_OURS)
         and not Path(frame.filename).is_relative_to(_CORE)
     ]
-    text = line_of(err) + f" ({places[-1] if places else ''}tick {tick})"
+    text = said(err) + f" ({places[-1] if places else ''}tick {tick})"
     return text.encode("utf-8", "replace").decode()
 
 

@@ -8,13 +8,19 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Final
 
-from robo_eval.agents.confined import digest_of
+from robo_eval.agents.confined import Confined, can_fork, digest_of, wait_for
 from robo_eval.core.episode import Episode
-from robo_eval.core.errors import CheckFailedError, InputError, InterruptedRunError
+from robo_eval.core.errors import (
+    CheckFailedError,
+    InputError,
+    InterruptedRunError,
+    PlanError,
+    RoboEvalError,
+)
 from robo_eval.core.kinds import EndReason, FaultBy, Side
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import (
@@ -34,10 +40,11 @@ from robo_eval.log.store import EpisodeStore
 from robo_eval.log.trace_folder import trace_digest
 from robo_eval.metrics.scoring import SCORE_VERSION
 from robo_eval_sim.play import Stage, declared, trace_uri
-from robo_eval_sim.worker import Worker
+from robo_eval_sim.worker import WORLD_LIMIT_S, Worker
 
 CHUNK: Final = 8
 """Most episodes a worker plays between two commits: what a kill can cost in repeated work."""
+_OUR_NAMESPACE: Final = "RoboEval/"
 _PHYSICAL: Final = frozenset({Side.TWIN, Side.REAL})
 _POOL_FROM: Final = 12
 """From how many episodes on starting worker processes (about a second) pays."""
@@ -84,16 +91,52 @@ def check_plan(plan: TrialPlan) -> None:
     """
     for policy in plan.policies:
         digest_of(policy, plan.decision_timeout_s)
+    first = {(p.condition.task, p.condition.level): p for p in reversed(schedule(plan, Side.SIM))}
+    ours: list[PlannedEpisode] = []
+    others: list[PlannedEpisode] = []
+    for planned in reversed(first.values()):
+        is_ours = plan.tasks[planned.condition.task].env.startswith(_OUR_NAMESPACE)
+        (ours if is_ours else others).append(planned)
     stage = Stage(plan, "", Path())
     try:
-        seen: set[tuple[int, int | None]] = set()
-        for planned in schedule(plan, Side.SIM):
-            key = (planned.condition.task, planned.condition.level)
-            if key not in seen:
-                seen.add(key)
-                stage.environment(planned)
+        for planned in ours:
+            stage.environment(planned)
     finally:
         stage.close()
+    if others:
+        _check_worlds(plan, others)
+
+
+def _check_worlds(plan: TrialPlan, todo: Sequence[PlannedEpisode]) -> None:
+    """Build environments of somebody else where they can do no harm."""
+    process = Confined(_build, plan, todo, forks=can_fork())
+    where = "tasks"
+    try:
+        while wait_for(process, WORLD_LIMIT_S):
+            found = process.pipe.recv()
+            if isinstance(found, RoboEvalError):
+                raise found
+            if found is None:
+                return
+            where = f"tasks.{found}.env: {plan.tasks[found].env}"
+        raise PlanError(f"{where}: was not made within {WORLD_LIMIT_S:g} s")
+    except EOFError as err:
+        raise PlanError(f"{where}: the process that made it ended") from err
+    finally:
+        process.end()
+
+
+def _build(
+    _hears: Connection, pipe: Connection, plan: TrialPlan, todo: Sequence[PlannedEpisode]
+) -> None:
+    stage = Stage(plan, "", Path())
+    try:
+        for planned in todo:
+            pipe.send(planned.condition.task)
+            stage.environment(planned)
+        pipe.send(None)
+    except RoboEvalError as err:
+        pipe.send(err)
 
 
 def run_simulated(
@@ -369,6 +412,7 @@ class _Run:
             fault_by=by,
             uninterrupted_actions=told["ticks"],
             software=software(),
+            **worker.declared.get(planned.condition, {}),
             **told,
         )
 

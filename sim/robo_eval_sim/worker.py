@@ -11,15 +11,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
-from robo_eval.agents.confined import Confined, can_fork, line_of, making_limit_s
+from robo_eval.agents.confined import Confined, can_fork, making_limit_s
 from robo_eval.core.episode import Episode
-from robo_eval.core.errors import InputError, RoboEvalError
+from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.kinds import FaultBy
-from robo_eval.core.plan import TrialPlan
+from robo_eval.core.plan import Condition, TrialPlan
 from robo_eval.core.schedule import PlannedEpisode
 from robo_eval.log.directory import TrialDirectory
 from robo_eval_sim.beat import CELLS, Asked, Beat
-from robo_eval_sim.play import Stage
+from robo_eval_sim.play import Stage, declared
 
 WORLD_LIMIT_S: Final = 600.0
 """How long a world may take for a reset or a step, at least."""
@@ -45,6 +45,7 @@ class Worker:
     Attributes:
         todo: What it was given and has not played; the first may be under way.
         is_ready: Whether it has said a word.
+        declared: What the environment of each condition says of itself.
     """
 
     def __init__(self, trial: TrialDirectory, folder: Path, *, forks: bool) -> None:
@@ -53,6 +54,7 @@ class Worker:
         self.beat = Beat(cells)
         self.todo: deque[PlannedEpisode] = deque()
         self.is_ready = False
+        self.declared: dict[Condition, dict[str, str]] = {}
         self._seen, self._unchanged_s, self._looked_s = -1, 0.0, time.monotonic()
         limit_s = trial.plan.decision_timeout_s
         making_s = making_limit_s(limit_s)
@@ -84,6 +86,8 @@ class Worker:
                 self.todo.clear()
             if isinstance(found, Exception):
                 raise found
+            if isinstance(found, tuple):
+                condition, self.declared[condition] = found
             if isinstance(found, Episode):
                 self.todo.popleft()
                 yield found
@@ -120,6 +124,7 @@ def _work(
 ) -> None:
     beat = Beat(cells)
     stage = Stage(plan, plan_digest, trial, beat=beat)
+    told: set[Condition] = set()
     pipe.send(_READY)
     while True:
         for planned in hears.recv():
@@ -127,8 +132,11 @@ def _work(
                 pipe.send(_STOPPED)
                 break
             try:
+                if planned.condition not in told:  # whoever ends this process cannot ask any more
+                    pipe.send((planned.condition, declared(stage.environment(planned))))
+                    told.add(planned.condition)
                 pipe.send(stage.play(planned))
             except (RoboEvalError, OSError) as err:
                 pipe.send(err)
             except BaseException as err:  # noqa: BLE001 - told in one line where it can be
-                pipe.send(InputError(f"{planned.base_id}: {line_of(err)}"))
+                pipe.send(InputError(f"{planned.base_id}: {said(err)}"))

@@ -93,6 +93,8 @@ def test_what_nobody_thought_of_is_one_line(lab):
         ("type('Own', (BaseException,), {})('why')", "Own: why"),
         ("SystemExit('why')", "SystemExit: why"),
         ("SystemExit(77)", "SystemExit: 77"),
+        ("SystemExit(0)", "SystemExit: 0"),
+        ("SystemExit", "ended the program: SystemExit"),
     ):
         text = (lab / "sitecustomize.py").read_text()
         (lab / "sitecustomize.py").write_text(text.replace("{error}", error))

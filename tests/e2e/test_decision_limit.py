@@ -109,6 +109,16 @@ def factory_hangs(folder):
     time.sleep(1e6)
 
 
+class dies(Hangs):
+    def hang(self):
+        os._exit(0)
+
+
+class dies_in_reset(Hangs):
+    def reset(self, *, seed=None):
+        os._exit(0)
+
+
 class raises(Hangs):
     def hang(self):
         raise OSError("no such camera")
@@ -176,9 +186,22 @@ def test_a_policy_that_never_answers_is_a_fault_of_its_own_and_the_run_goes_on(
     ] * 2
     assert all(row.policy_digest == "7" * 64 for row in rows["odd"])
     assert all(row.duration_s == row.ticks * 0.02 for row in rows["odd"])
+    made = [(r.behaviour, r.task_version, r.engine, r.numerics) for r in played(trial.path)]
+    assert len(set(made)) == 1
+    assert all(made[0])
     assert verify_trial(trial.path).ok
     if maker == "has_a_family":
         assert not any(map(is_running, (tmp_path / "pids").read_text().split()))
+
+
+@pytest.mark.parametrize("maker", ["dies", "dies_in_reset"])
+def test_the_row_of_a_process_that_died_says_on_what_it_played(tmp_path, plan, maker):
+    trial = TrialDirectory.create(tmp_path / "t", parse_plan(plan(maker), source="plan"))
+    assert run_simulated(trial, jobs=1).unscored == 2
+    rows = played(trial.path)
+    assert [row.end_reason for row in rows if row.policy == "odd"] == ["lost"] * 2
+    assert len({(r.behaviour, r.task_version, r.engine, r.numerics) for r in rows}) == 1
+    assert all((rows[0].behaviour, rows[0].task_version, rows[0].engine, rows[0].numerics))
 
 
 def test_two_workers_lose_only_the_episodes_that_hang(tmp_path, plan):

@@ -484,6 +484,9 @@ def test_stations_that_were_apart_are_brought_together(lab, run, incidents, tmp_
     assert "  1 file of evidence copied\n" in run("incidents", "merge", "away/incidents.db").out
     incidents("attach", "away/2", "1.jpg", "2.jpg", *away)
     assert "  2 files of evidence copied\n" in run("incidents", "merge", "away/incidents.db").out
+    copies = [*lab.parent.rglob("incidents/*.jpg"), *tmp_path.rglob("away/incidents/*.jpg")]
+    assert len(copies) == 6
+    assert {file.stat().st_mode & 0o777 for file in copies} == {0o600}
     # As a file of records as well.
     assert incidents("export", "--out", "all.jsonl") == {"file": "all.jsonl", "rows": 7}
     (merged,) = incidents("merge", "all.jsonl", "--log", "copy.db")

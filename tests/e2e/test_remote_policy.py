@@ -31,6 +31,10 @@ from robo_eval.agents.serve import PolicyServer
 from robo_eval.agents.wire import MAX_FRAME_BYTES, TOKEN_VARIABLE, decode, encode
 from robo_eval.cli.serve_policy import serve_policy
 from robo_eval.core.errors import InputError
+from robo_eval.core.plan import parse_plan
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.store import EpisodeStore
+from robo_eval_sim.runner import run_simulated
 
 TOKEN = "0123456789abcdef"
 DIGEST = "d" * 64
@@ -495,6 +499,31 @@ def test_a_server_that_answers_garbage_ends_the_episode(answer, words):
         with pytest.raises(LinkLostError):
             policy.act(OBSERVATION)
         policy.reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "by"),
+    [(b"0" * (MAX_FRAME_BYTES + 1), "setup"), ("{", "policy")],
+    ids=["the connection is lost", "the policy answers garbage"],
+)
+def test_a_lost_connection_is_a_fault_of_the_setup(tmp_path, answer, by):
+    def respond(message: dict[str, Any]) -> Any:
+        if message["type"] == "hello":
+            return hello(message)
+        if message["type"] == "reset":
+            return encode({"type": "ready", "id": message["id"]})
+        return answer
+
+    with broken_server(respond) as url:
+        plan = (
+            "name: x\ntasks: [{levels: [0]}]\nepisodes: 1\npolicies: [{name: far, factory:"
+            f" 'robo_eval.agents.remote:RemotePolicy', kwargs: {{url: '{url}'}}}}]\n"
+        )
+        trial = TrialDirectory.create(tmp_path / "t", parse_plan(plan, source="plan"))
+        run_simulated(trial, jobs=1)
+    with EpisodeStore(trial.path, durable=False) as store:
+        (row,) = store.episodes()
+    assert (row.end_reason, row.fault_by) == ("fault", by)
 
 
 @pytest.mark.parametrize(

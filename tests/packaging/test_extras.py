@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
+from collections.abc import Callable
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import typer
@@ -117,6 +118,13 @@ PathFinder.find_spec = classmethod(found)
 """
 
 
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    err: str
+
+
 def modules_of_extras(*, but: str = "") -> dict[str, str]:
     """Modules that only an extra brings, by the extra."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -158,44 +166,73 @@ def test_every_verb_is_tried() -> None:
         assert any(command.startswith(f"{verb} ") or command == verb for command in COMMANDS), verb
 
 
-@pytest.mark.parametrize("installed", ["", "sim"])
-def test_a_missing_extra_is_named_with_its_command(commands_with, commands, tmp_path, installed):
-    blocked = modules_of_extras(but=installed)
+def check_every_verb(bare: Callable[..., Ended], commands: Any, extra: str, folder: Path) -> None:
+    """Give each command where only one extra is installed, or none.
+
+    Args:
+        bare: Runs a command there.
+        commands: Runs one where nothing is missing.
+        extra: What is installed.
+        folder: Where to.
+    """
+    for name, text in (("plan", PLAN), ("suite", SUITE), ("remote", REMOTE), ("digits", DIGITS)):
+        (folder / f"{name}.yaml").write_text(text)
+    (folder / "bag").mkdir()
+    (folder / "bag/a.bag").write_bytes(b"#ROSBAG V2.0\n")
+    (folder / "topics.yaml").write_text(TOPICS)
+    (folder / "robot.yaml").write_text("name: x\n")
+    (folder / "table.csv").write_text("p,s\na,1\n")
+    (folder / "map.yaml").write_text(
+        "columns: {policy: p, success: s}\nconstants: {task: t, family: f, side: real, robot: r}\n"
+    )
+    made = ["run plan.yaml --out trial --no-report", "incidents init --log other.db --station b"]
+    made += [] if extra else ["aiq run suite.yaml --out study --workers 1"]
+    for command in made:
+        assert commands(*shlex.split(command), folder=folder).code == 0, command
+    named = set()
+    for command in COMMANDS:
+        # It would go on for ever where nothing is missing.
+        endless = command.startswith("serve-policy")
+        done = bare(*shlex.split(command), folder=folder, endless=endless)
+        assert done.code in ((0, 1, 2, -14) if endless else (0, 1, 2)), (command, done)
+        assert "Traceback" not in done.err, (command, done)
+        assert "ModuleNotFoundError" not in done.err, (command, done)
+        assert "No module named" not in done.err, (command, done)
+        if "pip install" in done.err:
+            assert done.code == 2, (command, done)
+            named |= set(re.findall(r"robo-eval\[([\w,]+)\]", done.err))
+    expected = {"bags", "postgres", "remote", "server", "stamp", "study"}
+    assert expected | {"ray" if extra else "sim"} <= named
+
+
+@pytest.mark.parametrize("extra", ["", "sim"])
+def test_a_missing_extra_is_named_with_its_command(commands_with, commands, tmp_path, extra):
+    blocked = modules_of_extras(but=extra)
     assert {"sklearn", "fastapi", "rosbags", "websockets", "psycopg", "ray", "rclpy"} <= set(
         blocked
     )
-    assert ("pybullet" in blocked) == (not installed)
+    assert ("pybullet" in blocked) == (not extra)
     (tmp_path / "sitecustomize.py").write_text(BLOCKER.format(blocked=set(blocked)))
-    for name, text in (("plan", PLAN), ("suite", SUITE), ("remote", REMOTE), ("digits", DIGITS)):
-        (tmp_path / f"{name}.yaml").write_text(text)
-    (tmp_path / "bag").mkdir()
-    (tmp_path / "bag/a.bag").write_bytes(b"#ROSBAG V2.0\n")
-    (tmp_path / "topics.yaml").write_text(TOPICS)
-    (tmp_path / "robot.yaml").write_text("name: x\n")
-    (tmp_path / "table.csv").write_text("p,s\na,1\n")
-    (tmp_path / "map.yaml").write_text(
-        "columns: {policy: p, success: s}\nconstants: {task: t, family: f, side: real, robot: r}\n"
-    )
-    # Made where nothing is missing.
-    made = ["run plan.yaml --out trial --no-report", "incidents init --log other.db --station b"]
-    made += [] if installed else ["aiq run suite.yaml --out study --workers 1"]
-    for command in made:
-        assert commands(*shlex.split(command), folder=tmp_path).code == 0, command
-    bare = commands_with(PYTHONPATH=str(tmp_path))
-    named = set()
+    run = commands_with(PYTHONPATH=str(tmp_path))
+
+    def bare(*command: str, folder: Path, endless: bool) -> Ended:
+        done = run(*command, folder=folder, limit_s=2 if endless else 60)
+        return Ended(done.code, done.err)
+
     try:
-        for command in COMMANDS:
-            # It would go on for ever where nothing is missing.
-            limit_s = 2 if command.startswith("serve-policy") else 60
-            done = bare(*shlex.split(command), folder=tmp_path, limit_s=limit_s)
-            assert done.code in ((0, 1, 2, -14) if limit_s == 2 else (0, 1, 2)), (command, done)
-            assert "Traceback" not in done.err, (command, done)
-            assert "ModuleNotFoundError" not in done.err, (command, done)
-            assert "No module named" not in done.err, (command, done)
-            if "pip install" in done.err:
-                assert done.code == 2, (command, done)
-                named |= set(re.findall(r"robo-eval\[([\w,]+)\]", done.err))
+        check_every_verb(bare, commands, extra, tmp_path)
     finally:
-        bare.close()
-    expected = {"bags", "postgres", "remote", "server", "stamp", "study"}
-    assert expected | {"ray" if installed else "sim"} <= named
+        run.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", ["", "sim"])
+def test_every_verb_ends_calmly_in_a_real_environment(installed, commands, tmp_path, extra):
+    real = installed(extra)
+
+    def bare(*command: str, folder: Path, endless: bool) -> Ended:
+        assert not (endless and "remote" in extra)
+        done = real.ended(real.command, *command, folder=folder, limit_s=300)
+        return Ended(done.returncode, done.stderr)
+
+    check_every_verb(bare, commands, extra, tmp_path)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,65 +17,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the checkout with the pinned build tools."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [
-        sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation",
-        "--wheel-dir", str(folder), str(REPOSITORY),
-    ]  # fmt: skip
-    subprocess.run(command, check=True, timeout=800)
-    (path,) = folder.glob("robo_eval-*.whl")
-    return path
-
-
-class Installed:
-    """A virtual environment with the wheel in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.python = folder / "venv/bin/python"
-        self.command = folder / "venv/bin/robo-eval"
-
-    def run(self, *command: str | Path, code: int = 0) -> str:
-        clean = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-        done = subprocess.run(
-            [str(part) for part in command],
-            cwd=self.folder,
-            env=clean,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=600,
-        )
-        assert done.returncode == code, done.stdout
-        return done.stdout
-
-
-def install(folder: Path, wheel: Path, extra: str = "") -> Installed:
-    """A fresh environment with the wheel and what it asks for, at the locked versions.
-
-    The lock is a constraint here and not the list of what to install: what the wheel's own
-    metadata forgets to ask for must be missing.
-    """
-    installed = Installed(folder)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=800)
-    pinned = [
-        line.split(" \\")[0]
-        for line in (REPOSITORY / "requirements/demo.txt").read_text().splitlines()
-        if "==" in line and not line.lstrip().startswith(("#", "--"))
-    ]
-    (folder / "constraints.txt").write_text("\n".join(pinned) + "\n")
-    installed.run(
-        installed.python, "-m", "pip", "install", "-qq", "--no-compile",
-        "--constraint", "constraints.txt", f"robo-eval{extra} @ {wheel.as_uri()}",
-    )  # fmt: skip
-    return installed
-
-
-@pytest.fixture(scope="module")
-def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    return install(tmp_path_factory.mktemp("base"), wheel)
+def base(installed: Callable[[str], Any]) -> Any:
+    return installed("")
 
 
 def test_every_data_file_is_in_the_wheel(wheel: Path) -> None:
@@ -89,7 +33,7 @@ def test_every_data_file_is_in_the_wheel(wheel: Path) -> None:
     assert not [name for name in packaged if "/tests/" in name or name.startswith("tests/")]
 
 
-def test_base_install_scores_and_reports_but_does_not_play(base: Installed) -> None:
+def test_base_install_scores_and_reports_but_does_not_play(base: Any) -> None:
     assert "resume" in base.run(base.command, "--help")
     assert base.run(base.command, "--version").startswith("robo-eval ")
     assert "gravity" in base.run(base.command, "levels").lower()
@@ -100,7 +44,7 @@ def test_base_install_scores_and_reports_but_does_not_play(base: Installed) -> N
     base.run(base.python, "-m", "pip", "check")
 
 
-def test_without_pybullet_the_message_names_the_extra(base: Installed) -> None:
+def test_without_pybullet_the_message_names_the_extra(base: Any) -> None:
     program = (
         "import gymnasium\n"
         "from robo_eval.core.errors import MissingExtraError\n"
@@ -120,9 +64,7 @@ def test_without_pybullet_the_message_names_the_extra(base: Installed) -> None:
     assert not (base.folder / "trial").exists()
 
 
-def test_a_log_played_elsewhere_is_scored_by_the_base_install(
-    base: Installed, tmp_path: Path
-) -> None:
+def test_a_log_played_elsewhere_is_scored_by_the_base_install(base: Any, tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text("name: x\ntasks: [{levels: [0]}]\npolicies: [random, balancer]\nepisodes: 4\n")
     subprocess.run(
@@ -137,16 +79,16 @@ def test_a_log_played_elsewhere_is_scored_by_the_base_install(
     assert (tmp_path / "trial/report/index.html").stat().st_size > 10_000
 
 
-def test_with_the_sim_extra_a_plan_is_played(wheel: Path, tmp_path: Path) -> None:
-    installed = install(tmp_path, wheel, "[sim]")
+def test_with_the_sim_extra_a_plan_is_played(installed: Callable[[str], Any]) -> None:
+    sim = installed("sim")
     program = (
         "import gymnasium\n"
         "env = gymnasium.make('RoboEval/CartPole3D-v0', level=3)\n"
         "env.reset(seed=1)\n"
         "print(len(env.step(0)))\n"
     )
-    assert installed.run(installed.python, "-c", program).split()[-1] == "5"
-    plan = tmp_path / "plan.yaml"
+    assert sim.run(sim.python, "-c", program).split()[-1] == "5"
+    plan = sim.folder / "plan.yaml"
     plan.write_text("name: x\ntasks: [{levels: [0, 16]}]\npolicies: [balancer]\nepisodes: 8\n")
-    assert "report:" in installed.run(installed.command, "run", "plan.yaml", "--out", "trial")
-    assert (tmp_path / "trial/report/index.html").exists()
+    assert "report:" in sim.run(sim.command, "run", "plan.yaml", "--out", "trial")
+    assert (sim.folder / "trial/report/index.html").exists()

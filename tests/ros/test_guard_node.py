@@ -435,3 +435,22 @@ def test_without_limits_it_does_not_start(
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert message in done.stderr
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_what_nobody_thought_of_is_one_line(ros_environment: dict[str, str], shown: bool) -> None:
+    program = "from robo_eval_robot.process import run; raise SystemExit(run(lambda *_: 1 / 0))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**ros_environment, **({"ROBO_EVAL_TRACEBACK": "1"} if shown else {})},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert lines[-1] == (
+        "error: ZeroDivisionError: division by zero (ROBO_EVAL_TRACEBACK=1 shows where)"
+    )
+    assert ("Traceback" in done.stderr) == (len(lines) > 1) == shown

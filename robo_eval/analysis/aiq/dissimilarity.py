@@ -129,9 +129,19 @@ def triangle_violations(table: ArrayLike) -> tuple[int, int]:
 
     Args:
         table: Dissimilarities, shape (n, n).
+
+    Raises:
+        InputError: If one is missing or not finite.
+        ShapeError: If it is no table.
     """
     values = as_numbers("table", table)
-    n = len(values)
+    n = len(values) if values.ndim == 2 else 0
+    if values.shape != (n, n):
+        raise ShapeError(f"table has shape {values.shape}; it must be (n, n)")
+    bad = np.argwhere(~np.isfinite(values) & ~np.eye(n, dtype=bool))
+    if len(bad):
+        i, j = bad[0]
+        raise InputError(f"table[{i}, {j}] is {values[i, j]}; it must be finite")
     found = 0
     for k in range(n):
         longer = values > values[:, [k]] + values[[k], :] + _SAME

@@ -169,6 +169,7 @@ def test_a_class_of_the_package_can_appear_under_another_name():
         ("lab_agents:NUMBER", "is a int, not a callable"),
         ("lab_agents:make_list", "returned a list without act, reset, digest"),
         ("lab_agents:Sealed", "name cannot be set"),
+        ("lab_agents:Nameless", "digest must be a text, given None"),
         ("lacking:Own", "needs a module that is missing: No module named 'no_such_library'"),
         ("broken:Own", "importing it fails: ZeroDivisionError"),
     ],
@@ -180,6 +181,9 @@ def test_a_factory_that_leads_nowhere_is_refused_in_one_line(folder, factory, me
 
     class Sealed(Own):
         name = property(lambda self: "sealed")
+
+    class Nameless(Own):
+        digest = None
     """
     write(folder / "lab_agents.py", OWN + textwrap.dedent(sealed))
     write(folder / "lacking.py", "import no_such_library\n")

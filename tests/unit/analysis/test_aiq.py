@@ -183,6 +183,11 @@ def test_the_floor_can_be_subtracted():
 
 def test_triangles_that_cannot_be_are_counted():
     assert triangle_violations(TABLE) == (0, 1)
+    for missing in (np.nan, np.inf):
+        with pytest.raises(InputError, match=r"table\[0, 2\] is (nan|inf); it must be finite"):
+            triangle_violations([[0, 0.1, missing], [0.1, 0, 0.1], [1, 0.1, 0]])
+    with pytest.raises(ShapeError, match="table has shape"):
+        triangle_violations(1.0)
     assert triangle_violations([[0, 0.1, 1], [0.1, 0, 0.1], [1, 0.1, 0]]) == (1, 1)
     four = np.ones((4, 4)) - np.eye(4)
     assert triangle_violations(four) == (0, 4)

@@ -346,6 +346,11 @@ def test_a_spreadsheet_with_a_mark_at_its_begin_is_read(log, table):
     assert imported(log)["1"].description == "öl"
 
 
+def test_blank_cells_that_a_spreadsheet_adds_harm_nothing(log, table):
+    path = table(f"{HEADER},,\n{GOOD.strip()},,,\n,,\n")
+    assert len(import_reports(log, path, by="Operator A").added) == 1
+
+
 GOOD = "1,2026-03-01T09:30:00Z,minor,a scratch,arm_1\n"
 HEADER = "source_id,time,severity,description,robot"
 BAD_CSV = {
@@ -358,6 +363,7 @@ BAD_CSV = {
     "too long": (f"2,2026-03-01T09:30:00Z,minor,x,{'a' * 121}", "column robot: has 121 char.*120"),
     "steering": ("2,2026-03-01T09:30:00Z,minor,a\u202eb,a", r"column description: .*U\+202E"),
     "cells": ("2,2026-03-01T09:30:00Z,minor,x", "line 3 has 4 cells; the header names 5"),
+    "record": ('2,2026-03-01T09:30:00Z,minr,"x\ny",a', "line 3, column severity"),
     "quote": ('2,2026-03-01T09:30:00Z,minor,"x,a', "line 3: no CSV"),
     "same id": ("1,2026-03-01T09:30:00Z,minor,x,a", "source id '1' appears twice"),
     "huge": (

@@ -81,7 +81,9 @@ def test_an_empty_record_says_that_nothing_happened(tmp_path):
             "rates episode 'e1' twice",
         ),
         ("ratings", "episode_id,rater,success\ne1,,true\n", "column 'rater'"),
-        ("ratings", 'episode_id,rater,success\ne1,"a,true\n', "no CSV"),
+        ("ratings", 'episode_id,rater,success\ne1,"a,true\n', "line 2: no CSV"),
+        ("repairs", 'hours,description\n1,"a\nb"\nlong,"c\nd"\n', "line 4, column 'hours'"),
+        ("repairs", "hours,description\n1,a,b\n", "line 2 has 3 cells; the header names 2"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(tmp_path, name, text, message):
@@ -90,6 +92,11 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path, name, text, message)
         read_evidence(tmp_path)
     assert str(tmp_path / f"{name}.csv") in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_blank_cells_that_a_spreadsheet_adds_harm_nothing(tmp_path):
+    write(tmp_path, "repairs.csv", "hours,description,,\n1,a,,\n2,b,,,,\n3,\n")
+    assert [repair.hours for repair in read_evidence(tmp_path).repairs] == [1.0, 2.0, 3.0]
 
 
 def test_a_file_that_is_named_must_be_there(tmp_path):

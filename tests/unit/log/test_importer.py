@@ -7,9 +7,11 @@ import pytest
 from robo_eval.core.errors import InputError, RoboEvalError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.evidence import Evidence
 from robo_eval.log.importer import import_csv
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.verify import verify_trial
+from robo_eval.metrics.attribution import attribute
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.scoring import quality_of
 
@@ -164,13 +166,46 @@ def test_what_stands_around_a_table_harms_nothing(lab, table, more):
     assert found == [("a", True), ("b", False)]
 
 
+@pytest.mark.parametrize("quality", ["0", "0.3", "0.95"])
+def test_a_score_beside_an_end_that_has_none_is_refused_with_its_remedy(lab, quality):
+    columns = {"policy": "p", "quality": "q", "end_reason": "e"}
+    map_ = f"columns: {columns}\nconstants: {{task: t, side: sim}}\nsuccess_quality: 0.8\n"
+    with pytest.raises(InputError, match="line 2, column 'q': an episode that ended by 'fault'"):
+        lab(f"p,q,e\na,{quality},fault\n", map_)
+
+
+def test_only_a_share_is_told_to_be_in_percent(lab):
+    columns = "columns: {policy: p, success: s, ticks: n}\nconstants: {task: t, side: sim}\n"
+    with pytest.raises(InputError, match=r"column 'n': '85%' is not a number$"):
+        lab("p,s,n\na,1,85%\n", columns)
+    columns = columns.replace("success: s, ticks: n", "quality: n")
+    with pytest.raises(InputError, match="'85%' is not a number; give unit: '%' if it is a share"):
+        lab("p,s,n\na,1,85%\n", columns)
+
+
+@pytest.mark.parametrize(
+    ("columns", "threshold"),
+    [
+        ("{policy: p, quality: q}\nsuccess_quality: 0.8", 0.8),
+        ("{policy: p, quality: q, success: s}", 1.0),
+    ],
+    ids=["by a threshold", "in the words of the other lab"],
+)
+def test_metrics_find_no_fault_in_what_counts_as_success_there(lab, columns, threshold):
+    table = "p,q,s\na,0.85,1\na,0.8,1\na,0.3,0\n"
+    trial = lab(table, f"columns: {columns}\nconstants: {{task: t, side: sim}}\n")
+    assert [task.success_quality for task in trial.plan.tasks] == [threshold]
+    assert attribute(Evidence(), episodes_frame(trial.frame()), trial.plan).findings == ()
+
+
 def test_what_was_left_out_is_said(lab, tmp_path):
-    lab("p,s\na,1\n", SIMPLE)
-    (tmp_path / "lab.csv").write_text("# one\n# two\np,s\na,1\nb,\n")
+    lab("p,s\na,1\n", SIMPLE + "comment: '!'\n")
+    (tmp_path / "lab.csv").write_text("# one\n# two\np,s\na,1\n!c,1\nb,\n")
     said = []
     import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "other", warn=said.append)
     assert [note.partition(": ")[2] for note in said] == [
         "2 lines of remarks before the header left out",
+        "1 line left out that begins with '!'",
         "1 episode without a score, counted as missing (no_verdict)",
     ]
 

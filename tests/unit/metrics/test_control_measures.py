@@ -165,6 +165,11 @@ def test_the_peak_of_a_force_is_the_longest_vector():
             "sample 19, column 0 is nan",
         ),
         (
+            lambda: jerk_rms(even(0.1), np.array([[0.0]] * 19 + [[1e300]])),
+            ShapeError,
+            r"sample 19, column 0 is 1e\+300",
+        ),
+        (
             lambda: tracking_rmse([0.0], [[0.0]], [0.0], [[0.0, 1.0]]),
             ShapeError,
             "commands are of 2 joints, positions of 1",

@@ -1,6 +1,7 @@
 """The runner logs every attempt: what broke is a row, never an exception or a score."""
 
 import builtins
+import re
 import time
 from typing import ClassVar
 
@@ -196,6 +197,66 @@ def test_a_policy_that_changed_is_refused_on_resume(tmp_path, monkeypatch):
     monkeypatch.setattr(Quits, "digest", "5" * 64)
     with pytest.raises(ValueError, match="policy 'quits' is not the one of the logged episodes"):
         run_simulated(trial, jobs=1)
+
+
+WORLDS = """
+import os
+import sys
+import time
+
+import gymnasium
+
+
+class exits(gymnasium.Env):
+    def __init__(self):
+        os._exit(0)
+
+
+class ends_the_program(gymnasium.Env):
+    def __init__(self):
+        sys.exit(0)
+
+
+class raises(gymnasium.Env):
+    def __init__(self):
+        raise RuntimeError("no licence")
+
+
+class never_comes(gymnasium.Env):
+    def __init__(self):
+        time.sleep(1e6)
+
+
+for world in (exits, ends_the_program, raises, never_comes):
+    gymnasium.register(f"Lab/{world.__name__}-v0", entry_point=world)
+"""
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ("worlds:Lab/exits-v0", "the process that made it ended"),
+        ("worlds:Lab/ends_the_program-v0", "cannot be made with {}: SystemExit: 0"),
+        ("worlds:Lab/raises-v0", "cannot be made with {}: RuntimeError: no licence"),
+        ("worlds:Lab/never_comes-v0", "was not made within 2 s"),
+        ("exits_when_imported:Lab/x-v0", "the process that made it ended"),
+        ("ends_when_imported:Lab/x-v0", "cannot be made with {}: SystemExit: 0"),
+    ],
+)
+def test_a_world_of_somebody_else_does_not_end_the_check(tmp_path, monkeypatch, env, said):
+    import robo_eval_sim.runner as runner
+
+    (tmp_path / "worlds.py").write_text(WORLDS)
+    (tmp_path / "exits_when_imported.py").write_text("import os\nos._exit(0)\n")
+    (tmp_path / "ends_when_imported.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    if "never" in env:
+        monkeypatch.setattr(runner, "WORLD_LIMIT_S", 2.0)
+    text = f"name: x\ntasks: [{{levels: [0]}}, {{env: {env}, quality_range: [0, 1]}}]\n"
+    plan = parse_plan(text + "policies: [nothing]\n", source="plan")
+    with pytest.raises(ValueError, match=re.escape(said)) as raised:
+        check_plan(plan)
+    assert str(raised.value).startswith("tasks.1")
 
 
 def test_check_plan_refuses_what_cannot_be_made(tmp_path):

@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robo_eval.stats.proportions import clopper_pearson_interval, wilson_interval
+from robo_eval.stats.agreement import pearson
+from robo_eval.stats.proportions import (
+    clopper_pearson_interval,
+    clustered_interval,
+    wilson_interval,
+)
 
 
 def _all_counts(n_max):
@@ -79,6 +84,19 @@ def test_impossible_counts_are_refused(k, n, match):
     for interval in (wilson_interval, clopper_pearson_interval):
         with pytest.raises(ValueError, match=match):
             interval(k, n)
+
+
+def test_what_no_float_can_count_or_square_is_refused():
+    with pytest.raises(ValueError, match=r"n holds 1e\+300; beyond 2\^53 a float is no count"):
+        wilson_interval(1, 1e300)
+    with pytest.raises(ValueError, match=r"sim holds 1e\+300; the square of it overflows"):
+        pearson([0.1, 0.2, 0.3, 1e300], [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("share", [np.nan, np.inf, None])
+def test_a_cluster_whose_share_is_missing_is_refused(share):
+    with pytest.raises(ValueError, match=r"cluster_rates holds (nan|inf), which is not finite"):
+        clustered_interval([0.5, 0.6, share], 30)
 
 
 def test_impossible_levels_and_sides_are_refused():

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from robo_eval.agents.confined import PolicyError, line_of
-from robo_eval.core.errors import CheckFailedError, InterruptedRunError, TrialDirectoryError
+from robo_eval.agents.confined import PolicyError
+from robo_eval.core.errors import CheckFailedError, InterruptedRunError, TrialDirectoryError, said
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import Injection, TrialPlan
 from robo_eval.core.policy import Policy, aside, is_action
@@ -256,7 +256,7 @@ def _stepped(env: RosRobotEnv, action: Any) -> tuple[Any, Any, bool, bool, Any]:
     except Exception as err:
         if is_action(env.action_space, action):
             raise
-        raise PolicyError(line_of(err)) from err
+        raise PolicyError(said(err)) from err
 
 
 def _fault_by(err: BaseException) -> FaultBy:
@@ -339,5 +339,5 @@ def _detail(err: BaseException, tick: int) -> str:
         text, place = str(err), err.place
     else:
         frame = traceback.extract_tb(err.__traceback__)[-1]
-        text, place = line_of(err), f"{Path(frame.filename).name}:{frame.lineno}, "
+        text, place = said(err), f"{Path(frame.filename).name}:{frame.lineno}, "
     return f"{text} ({place}tick {tick})".encode("utf-8", "replace").decode()

@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
@@ -18,7 +19,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from robo_eval.core.errors import RoboEvalError
+from robo_eval.core.errors import TRACEBACK, RoboEvalError, said
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PARENT: Final = "ROBO_EVAL_PARENT"
@@ -115,9 +116,13 @@ def run(make: Callable[[Context, Sequence[str]], Part], args: Sequence[str] | No
         executor.add_node(part.node)
         while not asked and not part.is_over:
             executor.spin_once(timeout_sec=_SPIN_S)
-    except RoboEvalError as err:
-        print(f"error: {err}", file=sys.stderr)  # noqa: T201 - a process of its own
-        return err.exit_code
+    except Exception as err:  # noqa: BLE001 - the edge of a process of its own
+        if TRACEBACK in os.environ:
+            traceback.print_exception(err)
+        ours = err if isinstance(err, RoboEvalError) else None
+        line = ours or f"{said(err)} ({TRACEBACK}=1 shows where)"
+        print(f"error: {line}", file=sys.stderr)  # noqa: T201
+        return (ours or RoboEvalError).exit_code
     finally:
         if part is not None:
             # Last words are said even after an error, and an error in them hides no other.
