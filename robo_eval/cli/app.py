@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from io import TextIOWrapper
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -39,6 +39,9 @@ from robo_eval.cli import (
 )
 from robo_eval.core.errors import TRACEBACK, InputError, InterruptedRunError, RoboEvalError, said
 
+_USAGE: Final[Any] = typer.BadParameter.__base__
+"""What typer raises of words that are none of a command; it has no public name for it."""
+_INTERRUPTED: Final = InterruptedRunError.exit_code
 _ABORTED: Final = 130
 """Typer's way of saying that Ctrl-C was pressed."""
 _UNREAD: Final = 141
@@ -66,8 +69,8 @@ def _version(value: bool) -> None:  # noqa: FBT001 - the signature typer calls
 
 
 @app.callback(
-    epilog="Exit codes: 0 done, 1 a check failed, 2 bad input, 3 interrupted (go on with resume)."
-    " ROBO_EVAL_TRACEBACK=1 shows where an error comes from."
+    epilog="Exit codes: 0 done, 1 a check failed, 2 bad input, 3 interrupted (go on with resume),"
+    " 141 nobody read the output to its end. ROBO_EVAL_TRACEBACK=1 shows where an error comes from."
 )
 def root(
     *,
@@ -85,7 +88,7 @@ def root(
 
 app.command("demo", short_help="Play the demo trial and write its report.")(demo.demo)
 app.command("run", short_help="Play a plan in a new trial directory.")(run.run)
-app.command("resume")(run.resume)
+app.command("resume", short_help="Play what is missing in a trial directory.")(run.resume)
 app.command("doctor", short_help="Look at a robot before a run.")(doctor.doctor)
 app.command("partner", short_help="Play the simulated half of pairs.")(run.partner)
 app.command("pause", short_help="Let a run on a robot wait.")(pause.pause)
@@ -119,7 +122,8 @@ def main() -> None:
     _prepare_streams()
     message, code = None, 0
     try:
-        app(prog_name="robo-eval")
+        ended = app(prog_name="robo-eval", standalone_mode=False)
+        message, code = (_STOPPED, _INTERRUPTED) if ended == _ABORTED else (None, ended or 0)
     except BaseException as err:  # noqa: BLE001 - the edge of the process
         message, code = _outcome(err)
     try:
@@ -159,26 +163,23 @@ def _silence(stream: int) -> None:
 
 def _outcome(err: BaseException) -> tuple[str | None, int]:
     """Why the command did not get to its end, if there is something to say, and its exit code."""
-    if isinstance(err, SystemExit):
-        if isinstance(err.__context__, (OSError, EOFError)):  # typer, or rich, says so
-            err = err.__context__
-        elif _is_of_typer(err):
-            if err.code is None or err.code == 0:
-                return None, 0
-            if err.code in (1, 2, 3) and not isinstance(err.__context__, typer.Abort):
-                return None, int(err.code)
+    if isinstance(err, _USAGE):
+        return _usage(err), InputError.exit_code
     if os.environ.get(TRACEBACK):
         with contextlib.suppress(OSError):
             traceback.print_exception(err)
     return (None, _UNREAD) if isinstance(err, BrokenPipeError) else _meaning_of(err)
 
 
-def _is_of_typer(err: SystemExit) -> bool:
-    """Whether it is how typer ends a command, and not what code of somebody else does."""
-    name = ""
-    for frame, _ in traceback.walk_tb(err.__traceback__):
-        name = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] in ("typer", "click")
+def _usage(err: Any) -> str | None:  # noqa: ANN401 - a `_USAGE`
+    """What is wrong with the words of a command; help stands for a command without any."""
+    if type(err).__name__ == "NoArgsIsHelpError":
+        err.show()
+        return None
+    path = "robo-eval" if err.ctx is None else err.ctx.command_path
+    text = " ".join(err.format_message().split()).rstrip(".?").replace(". Did", "; did")
+    verb = path.partition(" ")[2]
+    return (f"{verb}: " if verb else "") + f"{text[:1].lower()}{text[1:]}; see: {path} --help"
 
 
 def _line(message: str) -> str:
@@ -194,8 +195,10 @@ def _meaning_of(err: BaseException) -> tuple[str, int]:
     """What an error says to whoever gave the command, and the exit code it means."""
     if isinstance(err, RoboEvalError):
         return str(err), err.exit_code
-    if isinstance(err, (KeyboardInterrupt, typer.Abort)) or getattr(err, "code", 0) == _ABORTED:
-        return _STOPPED, InterruptedRunError.exit_code
+    if isinstance(err, typer.Abort):  # what typer makes of it
+        err = err.__cause__ or KeyboardInterrupt()
+    if isinstance(err, KeyboardInterrupt):
+        return _STOPPED, _INTERRUPTED
     if isinstance(err, SystemExit):
         return f"something that it ran ended the program: {said(err)}", InputError.exit_code
     if isinstance(err, EOFError):

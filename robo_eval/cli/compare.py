@@ -97,7 +97,10 @@ def _print_policies(side: SideComparison, title: str) -> None:
     print_table(title, [*columns, "if missing failed, or succeeded"][: 5 + has_bounds], rows)
     say_missing_intervals(own.success for own in side.policies)
     if any(own.rank is not None for own in side.policies):
-        say("rank: = is shared by policies that were not told apart; could be: what is left open")
+        say(
+            "rank: = is shared by policies that were not told apart, also by way of a third; could"
+            " be: what is left open"
+        )
     say()
 
 

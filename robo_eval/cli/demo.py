@@ -26,8 +26,8 @@ def demo(
     """Play two trials and write their reports.
 
     First 17 novelty levels in three difficulties with four agents, in the simulator. Then, where
-    ROS 2 is installed, a matched trial: two policies on the twin of a robot, and in the simulator
-    from the same states. A demo that was interrupted goes on; one that is complete only gets its
+    ROS 2 is installed, a matched trial: a policy on the twin of a robot, and in the simulator from
+    the same states. A demo that was interrupted goes on; one that is complete only gets its
     reports again.
 
     Example: robo-eval demo --out runs/demo

@@ -32,9 +32,12 @@ def recover(
     from robo_eval_incidents.capture import capture
 
     opened = TrialDirectory.open(trial)
+    was_complete = opened.status() == "complete"
     with opened.lock(), EpisodeStore(opened.path, durable=True) as store:
         found = recover_trial(opened, store)
-        opened.write_manifest(status="interrupted", store=store)
+        is_changed = bool(found.bags or found.rows or found.failed)
+        status = "complete" if was_complete and not is_changed else "interrupted"
+        opened.write_manifest(status=status, store=store)
         if (opened.path / DATABASE).exists():
             capture(opened.path)
     if json:
@@ -50,7 +53,8 @@ def recover(
         say(f"{len(found.bags)} bags made readable, {len(found.rows)} episodes logged as lost")
         for name in found.rows:
             say(f"  {name}")
-        next_steps(f"robo-eval resume {quoted(trial)}")
+        if status != "complete":
+            next_steps(f"robo-eval resume {quoted(trial)}")
     if found.failed:
         sys.stdout.flush()
         raise CheckFailedError("; ".join(found.failed))

@@ -53,7 +53,7 @@ def calm(commands) -> Callable[..., Any]:
         assert "Traceback" not in done.err, shown
         # What nobody thought of has this at its end.
         assert "ROBO_EVAL_TRACEBACK" not in done.err, shown
-        if done.code == 2 and "Usage:" not in done.err:
+        if done.code == 2 and not done.err.startswith("Usage:"):  # help for a verb without words
             lines = [line for line in done.err.splitlines() if line.startswith("robo-eval: ")]
             assert len(lines) == 1, shown
             assert len(lines[0]) < 2000, shown

@@ -46,7 +46,7 @@ def assert_refused(result, *words: str, code: int = 2) -> None:
     assert "Traceback" not in result.err
     lines = [line for line in result.err.splitlines() if line.strip()]
     message = lines[-1]
-    assert len(lines) == 1 or "Usage:" in result.err, result.err
+    assert len(lines) == 1, result.err
     for word in words:
         assert word in result.err.replace("\n", " "), f"{word!r} is not in {message!r}"
 
