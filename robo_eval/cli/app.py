@@ -163,6 +163,8 @@ def _silence(stream: int) -> None:
 
 def _outcome(err: BaseException) -> tuple[str | None, int]:
     """Why the command did not get to its end, if there is something to say, and its exit code."""
+    if isinstance(err, SystemExit) and isinstance(err.__context__, OSError):
+        err = err.__context__  # typer ends the program where nobody reads on
     if isinstance(err, _USAGE):
         return _usage(err), InputError.exit_code
     if os.environ.get(TRACEBACK):

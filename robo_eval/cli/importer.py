@@ -111,9 +111,11 @@ def _say_bags(done: BagImport) -> None:
         say(f"  {measure} is left out of {_which(names)}: {reason}")
     by_remark: dict[str, list[str]] = {}
     for remark in done.remarks:
-        by_remark.setdefault(remark.what, []).append(remark.episode_id)
+        names = by_remark.setdefault(remark.what, [])
+        if remark.episode_id is not None:
+            names.append(remark.episode_id)
     for what, names in by_remark.items():
-        say(f"  {_which(names)}: {what}")
+        say(f"  {_which(names)}: {what}" if names else f"  {what}")
     for topic, count in done.outside.items():
         messages = "1 message" if count == 1 else f"{count} messages"
         say(f"  {topic}: {messages} in no episode")

@@ -14,6 +14,7 @@ from typing import Any, Final
 from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.names import nearest_name
 from robo_eval.log.bag_find import Bag, find_bags
 from robo_eval.log.bag_map import TopicMap, parts_of_id, read_topic_map
 from robo_eval.log.bag_open import SLACK_NS, OpenBag, check_library, opened
@@ -59,14 +60,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """What is to be said about an episode whose row does not show it.
+    """What is to be said and no row shows.
 
     Attributes:
-        episode_id: Which episode.
+        episode_id: About which episode; None for the whole import.
         what: What.
     """
 
-    episode_id: str
+    episode_id: str | None
     what: str
 
 
@@ -141,6 +142,7 @@ def import_bags(
         reader = _Reader(mapping, digest(digests), Path(name), measure, _names(found))
         for bag in found:
             reader.read(bag)
+        reader.remark_absent()
         plan = plan_of_import(
             found[0].path if len(found) == 1 else found[0].path.absolute().parent,
             mapping.raw,
@@ -208,6 +210,7 @@ class _Reader:
         self.left_out: list[LeftOut] = []
         self.outside: Counter[str] = Counter()
         self.remarks: list[Remark] = []
+        self._topics: set[str] = set()
         self._map = mapping
         self._measure = measure
         self._scratch = scratch
@@ -235,6 +238,7 @@ class _Reader:
                     f"{bag.path}: holds the same messages as {first}; an episode is imported once:"
                     " leave one out"
                 )
+            self._topics |= messages.topics.keys()
             self._check_begins(messages)
             content = BagContent(messages, self._map)
             for window in content.windows:
@@ -269,7 +273,8 @@ class _Reader:
         taken = _Taken()
         self._add_constants(where, taken)
         self._add_folder(where, bag.bag, taken)
-        self._add_columns(where, content, window, taken)
+        stopped = self._stopped(where, content, window)
+        self._add_columns(where, content, window, taken, stopped)
         values = taken.values
         for name in NEEDED:
             if values.get(name) is None:
@@ -278,7 +283,6 @@ class _Reader:
             values["episode_id"] = self._id(where, bag.bag, window, values)
             taken.sources["episode_id"] = "id"
         _check_id(where, values["episode_id"])
-        stopped = self._stopped(where, content, window)
         if bag.is_recovered:
             values["recovered"] = True
             if content.may_be_cut(window):
@@ -305,6 +309,14 @@ class _Reader:
                     raise InputError(f"{where}: {part} is missing, which id of the topic map needs")
             name = template.format_map(known)
         return f"{name}-{window.number:03d}" if window.number else name
+
+    def remark_absent(self) -> None:
+        """Say which topics of the map are in no bag, so that a misspelt one is seen."""
+        absent = {path.topic for _, path, _ in self._map.fields()} - self._topics
+        for topic in sorted(absent):
+            near = nearest_name(topic, sorted(self._topics))
+            hint = f"; did you mean {near}?" if near else ""
+            self.remarks.append(Remark(episode_id=None, what=f"no bag has topic {topic}{hint}"))
 
     # Values ------------------------------------------------------------------------------------
 
@@ -333,7 +345,14 @@ class _Reader:
             taken.sources[ours] = ours
             put(taken.values, ours, self._maker.value(place, ours, source, text or ""))
 
-    def _add_columns(self, where: str, content: BagContent, window: Window, taken: _Taken) -> None:
+    def _add_columns(
+        self,
+        where: str,
+        content: BagContent,
+        window: Window,
+        taken: _Taken,
+        stopped: EndReason | None,
+    ) -> None:
         for ours, column in self._map.columns.items():
             place = f"{where}: {column.field.text} (columns.{ours} of the topic map)"
             taken.sources[ours.partition(".")[0]] = column.field.text
@@ -342,7 +361,8 @@ class _Reader:
                 # Silence is a default in a whole recording; of this one the end is missing.
                 column = replace(column, default=None)
             text = content.text(ours, place, column, window)
-            if text is None and may_be_cut:
+            # Of an episode that was stopped the stop says how it ended.
+            if text is None and (may_be_cut or (stopped is not None and ours in SCORES)):
                 continue
             if text is None:
                 raise InputError(

@@ -633,3 +633,26 @@ def test_a_float32_is_the_value_the_map_names(bring):
     messages = [(0, "/level", number(0.7, "Float32")), *outcomes(1)]
     text = "columns: {success: /success, family: {field: /level, values: {0.7: easy, 1: hard}}}\n"
     assert [row.family for row in rows_of(bring(messages, MAP + text))] == ["easy"]
+
+
+def test_a_topic_that_no_bag_has_is_named_though_its_default_is_taken(bring):
+    """A misspelt topic would make every episode a failure without a word."""
+    done = bring(
+        outcomes(3.0) + said("/stop", boolean, (0.0, False)),
+        MAP + "columns: {success: {field: /succes, default: false}}\n"
+        "stops: {safety_stop: {field: /estop, default: false}}\n",
+    )
+    assert [(one.episode_id, one.what) for one in done.remarks] == [
+        (None, "no bag has topic /estop; did you mean /stop?"),
+        (None, "no bag has topic /succes; did you mean /success?"),
+    ]
+
+
+def test_a_stop_says_how_an_episode_ended_that_has_no_label(bring):
+    messages = [
+        *events((1, 6), (9, 11)),
+        *outcomes(5),
+        *said("/estop", boolean, (0, False), (10, True), (12, False)),
+    ]
+    found = [(row.end_reason, row.success) for row in rows_of(bring(messages, MAP + STOP + EVENTS))]
+    assert found == [("success", True), ("safety_stop", False)]
