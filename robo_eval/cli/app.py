@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 import sys
 import traceback
 from io import TextIOWrapper
@@ -126,6 +127,8 @@ def main() -> None:
         message, code = (_STOPPED, _INTERRUPTED) if ended == _ABORTED else (None, ended or 0)
     except BaseException as err:  # noqa: BLE001 - the edge of the process
         message, code = _outcome(err)
+    # It has ended: another Ctrl-C may not take its last word and its exit code away.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sys.stdout.flush()
     except OSError as err:

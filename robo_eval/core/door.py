@@ -177,6 +177,7 @@ class _Outline:
     def __init__(self, loader: Any) -> None:  # noqa: ANN401 - libyaml's have no stubs
         self._loader = loader
         self._inside = [_Open(None, has_keys=False)]
+        self._has_aliases = False
         self._sizes: dict[str, int | None] = {}
         """What each anchor stands for is so large; None while it has not ended."""
 
@@ -234,6 +235,7 @@ class _Outline:
         self._add(event, event.anchor, _OF_A_VALUE + len(text))
 
     def _alias(self, event: yaml.AliasEvent) -> None:
+        self._has_aliases = True
         # Of an anchor that is not there the loader speaks.
         size = self._sizes.get(str(event.anchor), 0)
         if size is None:
@@ -247,7 +249,8 @@ class _Outline:
         within = self._inside[-1]
         within.size += size
         if within.size > LARGEST:
-            raise _refused(event, "is too large, with its aliases written out")
+            grown = ", with its aliases written out" if self._has_aliases else ""
+            raise _refused(event, f"is too large{grown}")
 
 
 def _refused(event: Any, problem: str) -> yaml.YAMLError:  # noqa: ANN401 - libyaml's marks
