@@ -150,7 +150,9 @@ def _find(factory: str, where: str) -> Callable[..., Any]:
     found: Any = module
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise unknown_name(f"attribute of {module_name} in {where}", part, _own(found))
+            raise InputError(
+                f"{where}: {unknown_name(f'attribute of {module_name}', part, _own(found))}"
+            )
         found = getattr(found, part)
     if not callable(found):
         raise InputError(f"{where}: is a {type(found).__name__}, not a callable")

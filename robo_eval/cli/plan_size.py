@@ -67,8 +67,8 @@ def at_least(
     _answer(
         json,
         {"episodes": n, "failures": 0, "rate": rate, "level": level},
-        f"{n} episodes in a row without a failure show a success rate of at least {rate:g}"
-        f" (one-sided, {level:.0%})",
+        f"{'1 episode' if n == 1 else f'{n} episodes in a row'} without a failure"
+        f" show{'s' * (n == 1)} a success rate of at least {rate:g} (one-sided, {level:.0%})",
     )
 
 

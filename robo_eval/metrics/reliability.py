@@ -191,7 +191,7 @@ def _mean_time(value: float | None, hours: float, events: int, level: float) -> 
             n=events,
             method="garwood_one_sided",
             unit="h",
-            reason="nothing happened; the lower end is a one-sided bound",
+            reason="none such; the lower end is a one-sided bound",
         )
     return Estimate(
         value=value,

@@ -179,7 +179,7 @@ ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         "MTBF, MTTR, MTBSI",
         (
             "Hours of exposure per failure, mean hours of a repair, and hours per incident. Where "
-            "nothing happened, the hours it is at least, with one-sided confidence."
+            "there was none, the hours it is at least, with one-sided confidence."
         ),
     ),
     (
