@@ -213,7 +213,7 @@ def test_another_profile_is_another_test(quick_cli, study, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("study", "trial", "trial"), "both have"),
+        (("study", "trial", "trial"), "name trials that were played apart"),
         (("study", "trial", "--baseline", "nobody"), "nobody"),
         (("study", "none"), "none"),
         (("none", "trial"), "none: no study; `robo-eval aiq run"),
