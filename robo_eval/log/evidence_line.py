@@ -13,9 +13,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.log.evidence import PHYSICAL, SIDES
-
-_TRUTHS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
+from robo_eval.log.import_cell import TRUTHS
 
 _Value = TypeVar("_Value")
 _LARGEST: Final = 1e15
@@ -62,9 +60,9 @@ class Line:
         value = self.cells.get(column, "").lower()
         if not value:
             return default
-        if value not in _TRUTHS:
+        if value not in TRUTHS:
             raise self.wrong(column, "must be true or false")
-        return _TRUTHS[value]
+        return TRUTHS[value]
 
     def amount(self, column: str, default: _Value) -> float | _Value:
         """A number of at least 0, or the default where the cell is empty."""
