@@ -52,7 +52,7 @@ def calm(commands) -> Callable[..., Any]:
         assert done.code in codes, shown
         assert "Traceback" not in done.err, shown
         # What nobody thought of has this at its end.
-        assert "ROBO_EVAL_TRACEBACK" not in done.err, shown
+        assert "(ROBO_EVAL_TRACEBACK=1 shows where)" not in done.err, shown
         if done.code == 2 and not done.err.startswith("Usage:"):  # help for a verb without words
             lines = [line for line in done.err.splitlines() if line.startswith("robo-eval: ")]
             assert len(lines) == 1, shown
