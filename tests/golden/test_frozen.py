@@ -11,6 +11,7 @@ import gzip
 import importlib.util
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -177,6 +178,8 @@ def ranking(folder: Path) -> Any:
 def bare(document: Any) -> Any:
     """A document without what may differ from machine to machine."""
     if isinstance(document, Mapping):
+        if document.get("source") == "manifest.json":  # versions and the machine, in words
+            return {"id": document["id"]}
         return {key: bare(part) for key, part in document.items() if key not in LOOSE}
     if isinstance(document, list):
         return [bare(part) for part in document]
@@ -201,8 +204,17 @@ def differences(was: Any, now: Any, path: str = "") -> Iterator[str]:
     elif _is_number(was) and _is_number(now):
         if not math.isclose(was, now, rel_tol=WITHIN, abs_tol=WITHIN):
             yield f"{path}: {was!r} was, {now!r} is"
-    elif was != now:
+    elif _text(was) != _text(now):
         yield f"{path}: {was!r:.120} was, {now!r:.120} is"
+
+
+def _text(value: Any) -> Any:
+    """A text without revisions and digests, which name who made it and not what was found."""
+    return (
+        re.sub(r"\b(?:[\d.]+\+g)?[0-9a-f]{12,64}\b", "#", value)
+        if isinstance(value, str)
+        else value
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -231,7 +243,7 @@ def test_every_number_is_as_it_was(trial: str, tmp_path: Path) -> None:
     was = frozen(trial)
     found = []
     for name, document in documents(trial, tmp_path / "trial"):
-        found += [f"{name}{one}" for one in differences(was[name], document)]
+        found += [f"{name}{one}" for one in differences(bare(was[name]), document)]
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:60])
 
 
