@@ -20,7 +20,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.sql import ClauseElement
 
-from robo_eval.core.errors import InputError, MissingExtraError, TrialDirectoryError
+from robo_eval.core.errors import InputError, MissingExtraError, TrialDirectoryError, pip_install
 from robo_eval.log import database as files
 from robo_eval.log.files import explained, part_of, sync_folder
 from robo_eval_incidents.schema import CURRENT, METADATA, VERSION_TABLE
@@ -336,7 +336,7 @@ def _connect_server(target: str) -> Connection:
         )
     except (ImportError, NoSuchModuleError) as err:
         raise MissingExtraError(
-            "PostgreSQL's driver is not installed; pip install 'robo-eval[postgres]'"
+            f"PostgreSQL's driver is not installed; {pip_install('postgres')}"
         ) from err
     return engine.connect()
 

@@ -205,9 +205,9 @@ def _say_if_paused(trial: TrialDirectory) -> None:
 
 def _need_ros() -> None:
     if not has_ros():
-        from robo_eval.core.errors import MissingExtraError
+        from robo_eval.core.errors import MissingExtraError, pip_install
 
         raise MissingExtraError(
             "a physical side is played through ROS 2, and rclpy is not installed: source your ROS"
-            " installation, or on a machine without one: pip install 'robo-eval[ros]'"
+            f" installation, or on a machine without one: {pip_install('ros')}"
         )

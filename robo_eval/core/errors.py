@@ -8,6 +8,8 @@ from typing import ClassVar, Final
 
 TRACEBACK: Final = "ROBO_EVAL_TRACEBACK"
 """Environment variable that also shows where an error comes from."""
+DISTRIBUTION: Final = "robo-eval-stack"
+"""What pip calls us."""
 
 
 class RoboEvalError(Exception):
@@ -41,6 +43,11 @@ class TrialDirectoryError(InputError):
 
 class MissingExtraError(RoboEvalError, ImportError):
     """An optional part is not installed; the message holds the pip command that adds it."""
+
+
+def pip_install(extra: str) -> str:
+    """The command that adds an optional part, for messages of a `MissingExtraError`."""
+    return f'pip install "{DISTRIBUTION}[{extra}]"'
 
 
 class CheckFailedError(RoboEvalError):

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import DISTRIBUTION, InputError, MissingExtraError
 from robo_eval.log.evidence import Incident
 
 DATABASE: Final = "incidents.db"
@@ -124,5 +124,5 @@ def _reader(path: Path) -> _Reader:
     except ImportError as err:
         raise MissingExtraError(
             f"{path}: is an incident log, and the package that reads it, robo_eval_incidents, is"
-            f" not installed ({err}); pip install --force-reinstall robo-eval"
+            f" not installed ({err}); pip install --force-reinstall {DISTRIBUTION}"
         ) from err

@@ -13,7 +13,7 @@ import pandas as pd
 from robo_eval.analysis.trial import analyse_trial, scored_frame
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import COLUMNS
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import DISTRIBUTION, InputError
 from robo_eval.core.kinds import Arm
 from robo_eval.gates.trial import examine_summary
 from robo_eval.log.directory import PLAN, TrialDirectory
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 6_000_000
 """Largest index.html; data that would not fit lie next to it instead of inside."""
 MANIFEST_VERSION: Final = 1
-_PACKAGES: Final = ("robo-eval", "numpy", "scipy", "pandas", "plotly", "jinja2")
+_PACKAGES: Final = (DISTRIBUTION, "numpy", "scipy", "pandas", "plotly", "jinja2")
 
 _log = logging.getLogger(__name__)
 

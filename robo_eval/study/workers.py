@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from robo_eval.core.errors import InputError, InterruptedRunError, MissingExtraError
+from robo_eval.core.errors import InputError, InterruptedRunError, MissingExtraError, pip_install
 from robo_eval.study.work import do
 
 
@@ -140,9 +140,7 @@ def _connect(address: str) -> Any:  # noqa: ANN401 - the module
     try:
         import ray
     except ImportError as err:
-        raise MissingExtraError(
-            "Ray is not installed; `pip install 'robo-eval[ray]'` adds it"
-        ) from err
+        raise MissingExtraError(f"Ray is not installed; `{pip_install('ray')}` adds it") from err
     if not ray.is_initialized():
         try:
             _check_reachable(address)

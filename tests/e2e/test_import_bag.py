@@ -126,7 +126,7 @@ def test_without_the_library_the_command_that_adds_it_is_named(cli, tmp_path, ba
     (tmp_path / "rosbags.py").write_text("raise ImportError('not installed')")
     done = cli("import", "bag", bags, "--map", MAP, "--out", "trial")
     assert done.code == 2
-    assert 'pip install "robo-eval[bags]"' in done.err
+    assert 'pip install "robo-eval-stack[bags]"' in done.err
     assert not (tmp_path / "trial").exists()
 
 

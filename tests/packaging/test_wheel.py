@@ -55,11 +55,11 @@ def test_without_pybullet_the_message_names_the_extra(base: Any) -> None:
     )
     message = base.run(base.python, "-c", program)
     assert "pip install" in message
-    assert "robo-eval[sim]" in message
+    assert "robo-eval-stack[sim]" in message
     plan = base.folder / "plan.yaml"
     plan.write_text("name: x\ntasks: [{levels: [0]}]\npolicies: [random]\nepisodes: 1\n")
     refused = base.run(base.command, "run", "plan.yaml", "--out", "trial", code=2)
-    assert "robo-eval[sim]" in refused
+    assert "robo-eval-stack[sim]" in refused
     assert "Traceback" not in refused
     assert not (base.folder / "trial").exists()
 

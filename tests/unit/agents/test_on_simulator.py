@@ -9,7 +9,7 @@ from robo_eval.agents import make_agent
 from robo_eval.stats.proportions import wilson_interval
 from robo_eval.stats.resampling import paired_difference_interval, stratified_mean_interval
 
-pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval[sim]'")
+pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval-stack[sim]'")
 
 FIRST_SEED = 200_000
 DIFFICULTIES = ("easy", "medium", "hard")

@@ -101,7 +101,7 @@ def test_the_bundle_is_four_files_and_the_manifest_has_their_digests(bundle: Pat
     assert manifest["trial"]["plan_sha256"] == hashlib.sha256(plan).hexdigest()
     assert manifest["trial"]["seeds"] == {"first": 1000, "per_condition": 3}
     assert manifest["configuration"]["resamples"] == 100
-    assert {"robo-eval", "plotly"} <= manifest["versions"].keys()
+    assert {"robo-eval-stack", "plotly"} <= manifest["versions"].keys()
 
 
 def test_the_page_is_small_and_names_no_place_of_this_machine(bundle: Path) -> None:
