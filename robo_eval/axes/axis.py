@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import UNSAID
 
 TITLES: Final[Mapping[str, str]] = {
     "A": "autonomy",
@@ -59,14 +60,16 @@ class Axis:
         parts: What else was measured on the way, by name.
     """
 
-    name: str
+    SAID: ClassVar = ("title", "anchors")
+
+    name: str = field(metadata={"json": "axis"})
     raw: Estimate
-    baseline: float | None
-    expert: float | None
-    scale: str = "linear"
-    source: str = ""
+    baseline: float | None = field(metadata=UNSAID)
+    expert: float | None = field(metadata=UNSAID)
+    scale: str = field(default="linear", metadata=UNSAID)
+    source: str = field(default="", metadata=UNSAID)
     value: Estimate
-    draws: NDArray[np.float64] | None = None
+    draws: NDArray[np.float64] | None = field(default=None, metadata=UNSAID)
     parts: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
@@ -74,20 +77,8 @@ class Axis:
         """What people call it."""
         return TITLES[self.name]
 
-    def as_dict(self) -> dict[str, Any]:
-        """The axis as JSON would have it, without the draws."""
-        return {
-            "axis": self.name,
-            "title": self.title,
-            "raw": self.raw.as_dict(),
-            "anchors": None
-            if self.baseline is None
-            else {
-                "baseline": self.baseline,
-                "expert": self.expert,
-                "scale": self.scale,
-                "source": self.source,
-            },
-            "value": self.value.as_dict(),
-            "parts": {name: part.as_dict() for name, part in self.parts.items()},
-        }
+    @property
+    def anchors(self) -> dict[str, object] | None:
+        """Raw values that count 0 and 1, on which scale, and where they come from."""
+        names = ("baseline", "expert", "scale", "source")
+        return None if self.baseline is None else {name: getattr(self, name) for name in names}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,10 +79,6 @@ class Retrieved:
     precision: Estimate
     hallucination: Estimate
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
@@ -108,10 +104,6 @@ class ProbeResult:
     reached: bool | None
     reached_surely: bool | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
@@ -128,10 +120,6 @@ class Covered:
     ability: str
     how: How
     probes: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return asdict(self)
 
 
 def retrieved_of(lines: Iterable[Retrieval], *, k: int, level: float = 0.95) -> Retrieved:

@@ -17,6 +17,7 @@ from robo_eval.axes.episodes import EPISODE_AXES
 from robo_eval.axes.settings import IndexSettings
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import UNSAID
 from robo_eval.formulas import checks
 from robo_eval.formulas.composite import AXES, WEIGHT_PROFILES, Uniformity
 
@@ -64,23 +65,8 @@ class Index:
     missing: tuple[str, ...] = ()
     alternatives: Mapping[str, Estimate] = field(default_factory=dict)
     gamma: float
-    form: str
-    draws: Array | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The index as JSON would have it, without the draws."""
-        estimates = ("index", "adjusted", "delta", "uniformity", "arithmetic_mean")
-        return {
-            **{name: getattr(self, name).as_dict() for name in estimates},
-            "mean": self.mean,
-            "median": self.median,
-            "quartiles": None if self.quartiles is None else list(self.quartiles),
-            "weights": dict(self.weights),
-            "missing": list(self.missing),
-            "alternatives": {name: one.as_dict() for name, one in self.alternatives.items()},
-            "gamma": self.gamma,
-            "uniformity_form": self.form,
-        }
+    form: str = field(metadata={"json": "uniformity_form"})
+    draws: Array | None = field(default=None, metadata=UNSAID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,17 +51,6 @@ class RevisionResult:
     autonomy: float
     counts: bool
     reason: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The change as JSON would have it."""
-        return {
-            "revision": self.revision,
-            "gain": self.gain.as_dict(),
-            "left": None if self.left is None else self.left.as_dict(),
-            "autonomy": self.autonomy,
-            "counts": self.counts,
-            "reason": self.reason,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

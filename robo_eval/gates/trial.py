@@ -12,6 +12,7 @@ from robo_eval.core import door
 from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
 from robo_eval.core.kinds import Arm, EndReason, Side, strongest_side
 from robo_eval.core.names import unknown_name
+from robo_eval.core.plain import plain
 from robo_eval.gates.assessment import Assessment, assess
 from robo_eval.gates.audits import Audit, audit
 from robo_eval.gates.checklist import Checklist, checklist_of
@@ -61,11 +62,11 @@ class Findings:
         """All of it as one JSON document."""
         return {
             "assessments": [one.as_dict() for one in self.policies],
-            "frontier": self.frontier.as_dict(),
-            "shift": None if self.shift is None else self.shift.as_dict(),
-            "checklist": self.checklist.as_dict(),
-            "since": self.since,
-            "profile": self.profile.model_dump(mode="json"),
+            "frontier": plain(self.frontier),
+            "shift": plain(self.shift),
+            "checklist": plain(self.checklist),
+            "since": plain(self.since),
+            "profile": plain(self.profile),
             "settings": self.config.as_dict(),
         }
 

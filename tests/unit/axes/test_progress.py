@@ -24,6 +24,7 @@ from robo_eval.axes.progress import (
 from robo_eval.axes.settings import ProgressSettings
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import plain
 from robo_eval.log.evidence import Checkpoint
 
 DAY = 86_400 * 10**9
@@ -408,7 +409,7 @@ def test_what_is_no_series_of_one_family_is_refused() -> None:
 
 def test_progress_is_json_without_infinity() -> None:
     found = progress_of(curved(range(9)), FEW)
-    text = json.dumps(found.as_dict(), allow_nan=False)
+    text = json.dumps(plain(found), allow_nan=False)
     assert json.loads(text)["slope"]["unit"] == "surprisal/resource"
     assert json.loads(text)["escape"]["target"] == found.next_step
 
@@ -432,7 +433,7 @@ def test_whatever_the_checkpoints_intervals_hold_their_values(
         assert (one.value is None) <= (one.reason is not None)
         if one.low is not None:
             assert one.low <= one.value <= one.high
-    json.dumps(found.as_dict(), allow_nan=False)
+    json.dumps(plain(found), allow_nan=False)
 
 
 @pytest.mark.parametrize("bandwidth", [None, 8.0])
@@ -467,7 +468,7 @@ def test_drifts_and_patches_of_a_day_that_does_not_count_are_those_of_the_next()
     found = index_over_time(points)
     assert [one.drifts for one in found] == [("payload",), ("firmware", "friction"), ()]
     assert [one.human_patches for one in found] == [0, 3, 0]
-    assert found[1].as_dict()["day"] == 20_502
+    assert plain(found[1])["day"] == 20_502
 
 
 def test_no_checkpoint_is_no_day() -> None:
