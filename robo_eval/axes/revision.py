@@ -153,21 +153,20 @@ def _measured(
             reason=reason,
         )  # fmt: skip
         return Measured(raw=raw, draws=np.zeros(resamples), parts=parts)
-    value = formulas.self_revision(
-        [{"delta": event.gain, "autonomy": event.result.autonomy} for event in counted],
+    found = formulas.self_revision(
+        [
+            {"delta": np.append(event.gain, event.gains), "autonomy": event.result.autonomy}
+            for event in counted
+        ],
         settings.revision_scale,
         positive_part=settings.positive_part,
-    )["r"]
-    gains = np.stack([event.gains for event in counted])
-    if settings.positive_part:
-        gains = np.maximum(gains, 0.0)
-    own = np.array([event.result.autonomy for event in counted])
-    # `formulas.self_revision` of many draws at once.
-    draws = np.clip(own @ gains / settings.revision_scale, 0.0, 1.0)
+    )
+    value, draws = np.split(np.asarray(found["r"]), [1])
     episodes = sum(event.episodes for event in counted)
     return Measured(
-        raw=estimate_of_draws(value, draws, n=episodes, level=level), draws=draws, parts=parts
-    )
+        raw=estimate_of_draws(float(value[0]), draws, n=episodes, level=level), draws=draws,
+        parts=parts,
+    )  # fmt: skip
 
 
 def _event(

@@ -124,7 +124,7 @@ def axis_of(name: str, measured: Measured, anchors: AnchorSettings | None) -> Ax
         scale=anchors.scale,
         source=anchors.source,
         value=_calibrated(raw, anchors),
-        draws=None if draws is None or raw.value is None else _calibrated_draws(draws, anchors),
+        draws=None if draws is None or raw.value is None else np.asarray(_on_line(draws, anchors)),
         parts=measured.parts,
     )
 
@@ -155,27 +155,18 @@ def _calibrated(raw: Estimate, anchors: AnchorSettings) -> Estimate:
     """The estimate between its anchors; its ends change places where lower is better."""
     if raw.value is None:
         return Estimate.missing(reason=str(raw.reason), unit=_RATIO, n=raw.n, method=raw.method)
-
-    def on_line(x: float) -> float:
-        # An interval may reach below 0 where no raw value does, and there is no logarithm.
-        return formulas.calibrate(
-            max(0.0, x), anchors.baseline, anchors.expert, scale=anchors.scale
-        )
-
-    low, high = (None if end is None else on_line(end) for end in (raw.low, raw.high))
+    ends = (raw.low, raw.high)
+    low, high = (None if end is None else _on_line(end, anchors) for end in ends)
     if anchors.expert < anchors.baseline:
         low, high = high, low
-    return replace(raw, value=on_line(raw.value), low=low, high=high, unit=_RATIO)
+    return replace(raw, value=_on_line(raw.value, anchors), low=low, high=high, unit=_RATIO)
 
 
-def _calibrated_draws(draws: Array, anchors: AnchorSettings) -> Array:
-    """`formulas.calibrate` of many draws at once."""
-    x, ends = np.maximum(draws, 0.0), np.array([anchors.baseline, anchors.expert])
-    if anchors.scale == "log":
-        with np.errstate(divide="ignore"):
-            x, ends = np.log(x), np.log(ends)
-    found: Array = np.clip((x - ends[0]) / (ends[1] - ends[0]), 0.0, 1.0)
-    return found
+def _on_line(x: float | Array, anchors: AnchorSettings) -> float:
+    # An interval may reach below 0 where no raw value does, and there is no logarithm.
+    return formulas.calibrate(
+        np.maximum(x, 0.0), anchors.baseline, anchors.expert, scale=anchors.scale
+    )
 
 
 # Axes that need no file of their own -------------------------------------------------------------
