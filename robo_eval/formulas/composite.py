@@ -217,7 +217,8 @@ def index_delta_se(
     known = [errors[name] for name in counted.names]
     if None in known:
         return None
-    relative = counted.weights * (np.array(known, dtype=np.float64) / counted.values)
+    with np.errstate(over="ignore"):
+        relative = counted.weights * (np.array(known, dtype=np.float64) / counted.values)
     return checks.finite(counted.mean * math.hypot(*relative))
 
 

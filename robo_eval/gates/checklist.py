@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from robo_eval.axes.index import EQUAL
+from robo_eval.gates.axes.index import EQUAL
 from robo_eval.log.directory import PLAN
 from robo_eval.log.evidence import CHECKED
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.axes.frontier import Frontier, Shift, frontier_of, shift
 from robo_eval.core import door
 from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
 from robo_eval.core.kinds import Arm, EndReason, Side, strongest_side
@@ -15,6 +14,7 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.plain import plain
 from robo_eval.gates.assessment import Assessment, assess
 from robo_eval.gates.audits import Audit, audit
+from robo_eval.gates.axes.frontier import Frontier, Shift, frontier_of, shift
 from robo_eval.gates.checklist import Checklist, checklist_of
 from robo_eval.gates.evidence import readings_of
 from robo_eval.gates.profile import Profile as LevelProfile

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.axes.experts import innovation, margins_of
 from robo_eval.core.errors import InputError
 from robo_eval.core.plain import plain
+from robo_eval.gates.axes.experts import innovation, margins_of
 from robo_eval.log.evidence import Expert
 
 

@@ -11,15 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import estimate_of_draws
-from robo_eval.axes.improvement import BLOCKS, block_counts
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import UNSAID
 from robo_eval.formulas import checks
+from robo_eval.gates.axes.draws import estimate_of_draws
+from robo_eval.gates.axes.improvement import BLOCKS, block_counts
 
 if TYPE_CHECKING:
-    from robo_eval.axes.settings import FrontierSettings
+    from robo_eval.gates.axes.settings import FrontierSettings
 
 COLUMNS: Final = ("policy", "family", "quality", "interventions")
 """Columns of a table of scored episodes; `start_ns` may be there."""

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.axes.teams import sociality_measured, sociality_of
 from robo_eval.formulas import PENALTIES
+from robo_eval.gates.axes.teams import sociality_measured, sociality_of
 from robo_eval.log.evidence import TeamTrial
 
 

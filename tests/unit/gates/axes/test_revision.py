@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.revision import SelfRevision, revisions_measured
-from robo_eval.axes.settings import AxisSettings
 from robo_eval.core.plain import plain
+from robo_eval.gates.axes.revision import SelfRevision, revisions_measured
+from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.log.evidence import Revision
 
 

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.improvement import kappa_estimate, patched_everywhere
-from robo_eval.axes.progress import (
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import plain
+from robo_eval.gates.axes.improvement import kappa_estimate, patched_everywhere
+from robo_eval.gates.axes.progress import (
     Progress,
     index_over_time,
     progress_by_family,
     progress_of,
 )
-from robo_eval.axes.settings import ProgressSettings
-from robo_eval.core.errors import InputError
-from robo_eval.core.estimate import Estimate
-from robo_eval.core.plain import plain
+from robo_eval.gates.axes.settings import ProgressSettings
 from robo_eval.log.evidence import Checkpoint
 
 DAY = 86_400 * 10**9

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import exact_share, percentile_ends
-from robo_eval.axes.settings import AxisSettings
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.axes import FULL_DEPTH, HORIZON
 from robo_eval.formulas.composite import AXES
 from robo_eval.formulas.judgement import skill as skill_of
+from robo_eval.gates.axes.draws import Measured, exact_share, percentile_ends
+from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
 

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Axis, Measured
-from robo_eval.axes.episodes import EPISODE_AXES
-from robo_eval.axes.revision import revisions_measured
-from robo_eval.axes.settings import AnchorSettings, AxisSettings
-from robo_eval.axes.table import axes_of, axis_of
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import plain
 from robo_eval.formulas import AXES
+from robo_eval.gates.axes.anchors import Axis, axes_of, axis_of
+from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.episodes import EPISODE_AXES
+from robo_eval.gates.axes.revision import revisions_measured
+from robo_eval.gates.axes.settings import AnchorSettings, AxisSettings
 from robo_eval.log.evidence import (
     Anchor,
     Evidence,

@@ -9,15 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, exact_share, jeffreys_draws, tallied
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
+from robo_eval.gates.axes.draws import (
+    JEFFREYS,
+    Measured,
+    estimate_of_draws,
+    exact_share,
+    jeffreys_draws,
+    tallied,
+)
 from robo_eval.stats.proportions import clopper_pearson_interval
 
 if TYPE_CHECKING:
-    from robo_eval.axes.settings import AxisSettings
+    from robo_eval.gates.axes.settings import AxisSettings
     from robo_eval.log.evidence import ToolUse
 
 Array = NDArray[np.float64]

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.cognition import (
+from robo_eval.core.errors import InputError
+from robo_eval.core.plain import plain
+from robo_eval.gates.axes.cognition import (
     CROSSWALK,
     core_score,
     covered_abilities,
     probe_results,
     retrieved_of,
 )
-from robo_eval.core.errors import InputError
-from robo_eval.core.plain import plain
 from robo_eval.log.evidence import Probe, Retrieval
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import EXACT, estimate_of_draws, exact_share
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import checks
+from robo_eval.gates.axes.draws import EXACT, estimate_of_draws, exact_share
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Probe, Retrieval

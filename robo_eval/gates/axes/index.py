@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import TITLES, Axis
-from robo_eval.axes.draws import estimate_of_draws
-from robo_eval.axes.episodes import EPISODE_AXES
-from robo_eval.axes.settings import IndexSettings
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import UNSAID
 from robo_eval.formulas import checks
 from robo_eval.formulas.composite import AXES, WEIGHT_PROFILES, Uniformity
+from robo_eval.gates.axes.anchors import TITLES, Axis
+from robo_eval.gates.axes.draws import estimate_of_draws
+from robo_eval.gates.axes.episodes import EPISODE_AXES
+from robo_eval.gates.axes.settings import IndexSettings
 
 Array = NDArray[np.float64]
 Weights = Mapping[str, float]

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.episodes import (
+from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.episodes import (
     EPISODE_AXES,
     episode_estimates,
     episodes_measured,
     family_mean,
     stated_skill,
 )
-from robo_eval.axes.settings import AxisSettings
+from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.stats.proportions import clopper_pearson_interval
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.cutpoints import Cutpoint, cutpoints
-from robo_eval.axes.frontier import Frontier, frontier_of, shift
-from robo_eval.axes.settings import FrontierSettings
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.plain import plain
+from robo_eval.gates.axes.cutpoints import Cutpoint, cutpoints
+from robo_eval.gates.axes.frontier import Frontier, frontier_of, shift
+from robo_eval.gates.axes.settings import FrontierSettings
 
 DAY = 86_400 * 10**9
 FIVE = FrontierSettings(bins=5, resamples=200)

@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import estimate_of_draws
-from robo_eval.axes.improvement import (
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.formulas import checks
+from robo_eval.formulas.improvement import MIN_POINTS
+from robo_eval.gates.axes.draws import estimate_of_draws
+from robo_eval.gates.axes.improvement import (
     BLOCKS,
     block_counts,
     kappa_estimate,
     patched_by_family,
 )
-from robo_eval.core.errors import InputError
-from robo_eval.core.estimate import Estimate
-from robo_eval.formulas import checks
-from robo_eval.formulas.improvement import MIN_POINTS
 
 if TYPE_CHECKING:
-    from robo_eval.axes.settings import ProgressSettings
+    from robo_eval.gates.axes.settings import ProgressSettings
     from robo_eval.log.evidence import Checkpoint
 
 _DAY_NS: Final = 86_400 * 10**9

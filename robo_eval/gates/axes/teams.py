@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, jeffreys_draws
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import PENALTIES
+from robo_eval.gates.axes.draws import JEFFREYS, Measured, estimate_of_draws, jeffreys_draws
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import TeamTrial
