@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from robo_eval import formulas
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
-from robo_eval.formulas.axes import FULL_DEPTH, HORIZON
 from robo_eval.formulas.composite import AXES
 from robo_eval.formulas.judgement import skill as skill_of
 from robo_eval.gates.axes.draws import Measured, exact_share, percentile_ends
@@ -22,8 +21,6 @@ from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from robo_eval.metrics.config import MetricConfig
 
 Array = NDArray[np.float64]
 
@@ -66,27 +63,7 @@ class _Scored:
     stated: Array
 
 
-# What gates read ---------------------------------------------------------------------------------
-
-
-def episode_estimates(own: pd.DataFrame, config: MetricConfig) -> dict[str, Estimate]:
-    """Autonomy, planning and world model as gates read them, with this project's usual settings.
-
-    Args:
-        own: Scored episodes of one policy on one side.
-        config: Coverage, resamples and seed of the intervals.
-
-    Returns:
-        `autonomy`, `planning` and `world_model`, each only if an episode says what it needs.
-    """
-    how = _Resampling(level=config.level, resamples=config.resamples, seed=config.seed)
-    scored = _scored(own, AxisSettings(horizon=HORIZON, full_depth=FULL_DEPTH))
-    found = {
-        "autonomy": _of_credit(scored.autonomy, scored.family, how),
-        "planning": _of_credit(scored.planning, scored.family, how),
-        "world_model": _of_statements(scored, how),
-    }
-    return {name: estimate for name, estimate in found.items() if estimate is not None}
+# Means and skill ----------------------------------------------------------------------------------
 
 
 def family_mean(

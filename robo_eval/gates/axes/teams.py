@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _DRAWS: Final = 2_000
 
 
-def sociality_of(trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int = 0) -> Estimate:
+def sociality_measured(
+    trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int = 0
+) -> Measured:
     """Share of the shortfall of one robot that several make up for, less penalties.
 
     Tasks weigh alike. Of each task the best number of robots counts, and of several that are as
@@ -29,28 +31,13 @@ def sociality_of(trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int 
 
     Args:
         trials: Episodes of the same tasks, tools and total budget with one and with more robots.
-        level: Coverage of the interval, quantiles of draws from the Jeffreys posteriors of all
+        level: Coverage of the intervals, quantiles of draws from the Jeffreys posteriors of all
             shares; in each draw the numbers of robots are those chosen from the counts.
         seed: Seed of the draws.
 
     Returns:
-        The axis; no value if no task was played with one robot and with several.
-
-    References:
-        Chojecki (2025), arXiv:2511.13411, section 3.1.
-    """
-    return sociality_measured(trials, level=level, seed=seed).raw
-
-
-def sociality_measured(
-    trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int = 0
-) -> Measured:
-    """`sociality_of` with its draws, the lift before penalties, and how often each fault happened.
-
-    Args:
-        trials: See `sociality_of`.
-        level: Coverage of the intervals.
-        seed: Seed of the draws.
+        The axis, with the lift before penalties and how often each fault happened as its parts; no
+        value if no task was played with one robot and with several.
 
     References:
         Chojecki (2025), arXiv:2511.13411, section 3.1.
