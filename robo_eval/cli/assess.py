@@ -12,10 +12,10 @@ from robo_eval.cli.output import JsonOption, print_json, print_table, say
 from robo_eval.cli.settings import ConfigOption, settings_of
 
 if TYPE_CHECKING:
-    from robo_eval.axes.axis import Axis
-    from robo_eval.axes.progress import Progress
     from robo_eval.core.estimate import Estimate
     from robo_eval.gates import Assessment, GateResult
+    from robo_eval.gates.axes.anchors import Axis
+    from robo_eval.gates.axes.progress import Progress
     from robo_eval.gates.trial import Findings
     from robo_eval.log.directory import TrialDirectory
 

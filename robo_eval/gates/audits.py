@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 Status = Literal["pass", "fail", "missing"]
 
@@ -23,10 +23,6 @@ class Audit:
     title: str
     status: Status
     reason: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The check as JSON would have it."""
-        return asdict(self)
 
 
 def audit(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from robo_eval import formulas
 from robo_eval.core.defaults import SEVERITIES
@@ -46,10 +46,6 @@ class Lacking:
     text: str
     amount: float | None = None
     unit: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON would have it."""
-        return asdict(self)
 
 
 def lacking_of(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from robo_eval.axes.axis import Axis
-from robo_eval.axes.frontier import Frontier
-from robo_eval.axes.index import Index
-from robo_eval.axes.progress import Escape, Progress
 from robo_eval.core.estimate import Estimate
+from robo_eval.gates.axes.anchors import Axis
+from robo_eval.gates.axes.frontier import Frontier
+from robo_eval.gates.axes.index import Index
+from robo_eval.gates.axes.progress import Escape, Progress
 from robo_eval.gates.checklist import Checklist
 from robo_eval.gates.readings import Readings
 from robo_eval.report.level_words import amount, in_words, sentence, shown, written

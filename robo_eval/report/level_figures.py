@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import plotly.graph_objects as go
 
-from robo_eval.axes.axis import Axis
-from robo_eval.axes.frontier import Bin, Frontier
-from robo_eval.axes.progress import Progress
+from robo_eval.gates.axes.anchors import Axis
+from robo_eval.gates.axes.frontier import Bin, Frontier
+from robo_eval.gates.axes.progress import Progress
 from robo_eval.report.figures import finish, legend_on_top
 from robo_eval.report.level_words import amount, ends
 from robo_eval.report.levels_model import Autonomy, PolicyLevel

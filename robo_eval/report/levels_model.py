@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from robo_eval.axes.axis import Axis
-from robo_eval.axes.frontier import Frontier
-from robo_eval.axes.progress import DayIndex, Progress
+from robo_eval.gates.axes.anchors import Axis
+from robo_eval.gates.axes.frontier import Frontier
+from robo_eval.gates.axes.progress import DayIndex, Progress
 
 LEAST_AXES: Final = 3
 """Axes with a value that make a picture."""

@@ -12,11 +12,11 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from robo_eval.axes.axis import TITLES, Axis
-from robo_eval.axes.frontier import Frontier, frontier_of
-from robo_eval.axes.progress import DayIndex, Progress, progress_of
-from robo_eval.axes.settings import FrontierSettings, ProgressSettings
 from robo_eval.core.estimate import Estimate
+from robo_eval.gates.axes.anchors import TITLES, Axis
+from robo_eval.gates.axes.frontier import Frontier, frontier_of
+from robo_eval.gates.axes.progress import DayIndex, Progress, progress_of
+from robo_eval.gates.axes.settings import FrontierSettings, ProgressSettings
 from robo_eval.log.evidence import Checkpoint
 from robo_eval.report.level_figures import level_charts, level_styles
 from robo_eval.report.levels_model import (

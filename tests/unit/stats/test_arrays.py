@@ -34,7 +34,6 @@ CALLS = {
     "stats.clustered.resampled_ratios": (COUNTS, TRIALS),
     "stats.joint.joint_intervals": (TABLE, {"statistics": [lambda means: means[0]]}),
     "stats.joint.sim_real_intervals": (WINS, WINS),
-    "stats.mantel.mantel": (APART, APART),
     "stats.multiple.holm": (RATES,),
     "stats.multiple.tied_ranks": (BETTER,),
     "stats.multiple.rank_ranges": (BETTER,),

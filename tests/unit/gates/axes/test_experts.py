@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.axes.experts import innovation, margins_of
 from robo_eval.core.errors import InputError
+from robo_eval.core.plain import plain
+from robo_eval.gates.axes.experts import innovation, margins_of
 from robo_eval.log.evidence import Expert
 
 
@@ -67,7 +68,7 @@ def test_families_without_an_expert_or_an_episode_count_as_not_reached() -> None
     assert found.at_least_human.reason == "not comparable: place, pour"
     assert found.families[1].difference.reason == "no human professional to compare with"
     assert found.families[2].difference.reason == "no scored episode"
-    json.dumps(found.as_dict(), allow_nan=False)
+    json.dumps(plain(found), allow_nan=False)
 
 
 def test_the_families_of_the_battery_can_be_named() -> None:

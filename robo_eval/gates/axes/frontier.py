@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import estimate_of_draws
-from robo_eval.axes.improvement import BLOCKS, block_counts
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import UNSAID
 from robo_eval.formulas import checks
+from robo_eval.gates.axes.draws import estimate_of_draws
+from robo_eval.gates.axes.improvement import BLOCKS, block_counts
 
 if TYPE_CHECKING:
-    from robo_eval.axes.settings import FrontierSettings
+    from robo_eval.gates.axes.settings import FrontierSettings
 
 COLUMNS: Final = ("policy", "family", "quality", "interventions")
 """Columns of a table of scored episodes; `start_ns` may be there."""
@@ -86,32 +87,7 @@ class Frontier:
     empty: tuple[float, ...]
     left_out: tuple[str, ...]
     method: str
-    qualities: NDArray[np.float64] = field(repr=False, compare=False)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The frontier as JSON would have it, without the draws."""
-        return {
-            "most_interventions": self.most_interventions,
-            "target": self.target,
-            "bins": [
-                {
-                    "demand": one.demand,
-                    "budget": one.budget,
-                    "policy": one.policy,
-                    "quality": one.quality.as_dict(),
-                    "share": one.share.as_dict(),
-                    "fitted": one.fitted,
-                    "fitted_share": one.fitted_share,
-                }
-                for one in self.bins
-            ],
-            "auf": self.auf.as_dict(),
-            "auf_share": self.auf_share.as_dict(),
-            "fraction_delegable": self.fraction_delegable.as_dict(),
-            "empty": list(self.empty),
-            "left_out": list(self.left_out),
-            "method": self.method,
-        }
+    qualities: NDArray[np.float64] = field(repr=False, compare=False, metadata=UNSAID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +104,6 @@ class Shift:
     auf: Estimate
     progress: bool | None
     below: tuple[float, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return {"auf": self.auf.as_dict(), "progress": self.progress, "below": list(self.below)}
 
 
 class _Means(NamedTuple):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.axes.teams import sociality_measured, sociality_of
 from robo_eval.formulas import PENALTIES
+from robo_eval.gates.axes.teams import sociality_measured
 from robo_eval.log.evidence import TeamTrial
 
 
@@ -23,14 +23,14 @@ def team(
 
 
 def test_the_worked_example_of_the_scale():
-    found = sociality_of(
+    found = sociality_measured(
         [
             team("lift", 1, 50),
             team("lift", 2, 75, unresolved_conflict=20, loop=30, mode_collapse=10),
             team("carry", 1, 80),
             team("carry", 2, 70, loop=10, mode_collapse=10),
         ]
-    )
+    ).raw
     assert found.value == pytest.approx(0.23)  # lift 0.25, penalties 0.05 (0.1 + 0.2 + 0 + 0.1)
     assert found.n == 400
     assert found.low is not None
@@ -42,27 +42,27 @@ def test_the_best_number_of_robots_counts_and_of_equals_the_smallest():
         team("lift", 1, 50), team("lift", 2, 75), team("lift", 3, 75, chatter=100),
         team("lift", 4, 60),
     ]  # fmt: skip
-    assert sociality_of(trials).value == pytest.approx(0.5)
+    assert sociality_measured(trials).raw.value == pytest.approx(0.5)
 
 
 def test_tasks_without_both_are_left_out():
     alone = [team("lift", 1, 50), team("carry", 2, 90), team("push", 1, 5), team("push", 2, 0, 0)]
-    found = sociality_of(alone)
+    found = sociality_measured(alone).raw
     assert found.value is None
     assert "one robot and with several" in str(found.reason)
-    assert sociality_of([*alone, team("lift", 3, 75)]).value == pytest.approx(0.5)
+    assert sociality_measured([*alone, team("lift", 3, 75)]).raw.value == pytest.approx(0.5)
 
 
 def test_lines_of_one_task_are_added():
     halves = [team("lift", 1, 20, 50), team("lift", 1, 30, 50), team("lift", 2, 75)]
-    assert sociality_of(halves).value == pytest.approx(0.5)
+    assert sociality_measured(halves).raw.value == pytest.approx(0.5)
 
 
 @pytest.mark.slow
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
 def test_it_stays_in_its_range_and_penalties_never_help(solo: int, both: int, loops: int):
-    plain = sociality_of([team("lift", 1, solo), team("lift", 2, both)])
-    fined = sociality_of([team("lift", 1, solo), team("lift", 2, both, loop=loops)])
+    plain = sociality_measured([team("lift", 1, solo), team("lift", 2, both)]).raw
+    fined = sociality_measured([team("lift", 1, solo), team("lift", 2, both, loop=loops)]).raw
     for found in (plain, fined):
         assert found.value is not None
         assert 0.0 <= (found.low or 0.0) <= found.value <= (found.high or 0.0) <= 1.0
@@ -77,7 +77,7 @@ def test_with_draws_it_is_the_same_number_and_shows_its_parts():
         team("carry", 2, 70, loop=10, mode_collapse=10),
     ]
     found = sociality_measured(trials, seed=3)
-    assert found.raw == sociality_of(trials, seed=3)
+    assert found.raw == sociality_measured(trials, seed=3).raw
     assert found.draws is not None
     low, high = np.quantile(found.draws, [0.025, 0.975])
     assert (found.raw.low, found.raw.high) == (pytest.approx(low), pytest.approx(high))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
@@ -75,10 +75,6 @@ class Margins:
     at_least_human: Estimate
     superhuman: Estimate
     missing: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return asdict(self)
 
 
 def margins_of(

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.revision import SelfRevision, revisions_measured
-from robo_eval.axes.settings import AxisSettings
+from robo_eval.core.plain import plain
+from robo_eval.gates.axes.revision import SelfRevision, revisions_measured
+from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.log.evidence import Revision
 
 
@@ -150,7 +151,7 @@ def test_whether_a_cell_is_filled_moves_no_draws_of_other_changes():
 
 
 def test_the_table_of_changes_is_json():
-    shown = revised(change()).revisions[0].as_dict()
+    shown = plain(revised(change()).revisions[0])
     assert shown["counts"] is True
     assert shown["gain"]["value"] == pytest.approx(0.06)
     assert shown["left"]["value"] == 0.0

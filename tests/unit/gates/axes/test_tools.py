@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.settings import AxisSettings
-from robo_eval.axes.tools import categories_under_mild_drift, tools_measured
+from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.settings import AxisSettings
+from robo_eval.gates.axes.tools import categories_under_mild_drift, tools_measured
 from robo_eval.log.evidence import ToolUse
 from robo_eval.stats.proportions import clopper_pearson_interval
 

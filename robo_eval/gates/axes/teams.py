@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, jeffreys_draws
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import PENALTIES
+from robo_eval.gates.axes.draws import JEFFREYS, Measured, estimate_of_draws, jeffreys_draws
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import TeamTrial
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
 _DRAWS: Final = 2_000
 
 
-def sociality_of(trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int = 0) -> Estimate:
+def sociality_measured(
+    trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int = 0
+) -> Measured:
     """Share of the shortfall of one robot that several make up for, less penalties.
 
     Tasks weigh alike. Of each task the best number of robots counts, and of several that are as
@@ -30,28 +31,13 @@ def sociality_of(trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int 
 
     Args:
         trials: Episodes of the same tasks, tools and total budget with one and with more robots.
-        level: Coverage of the interval, quantiles of draws from the Jeffreys posteriors of all
+        level: Coverage of the intervals, quantiles of draws from the Jeffreys posteriors of all
             shares; in each draw the numbers of robots are those chosen from the counts.
         seed: Seed of the draws.
 
     Returns:
-        The axis; no value if no task was played with one robot and with several.
-
-    References:
-        Chojecki (2025), arXiv:2511.13411, section 3.1.
-    """
-    return sociality_measured(trials, level=level, seed=seed).raw
-
-
-def sociality_measured(
-    trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int = 0
-) -> Measured:
-    """`sociality_of` with its draws, the lift before penalties, and how often each fault happened.
-
-    Args:
-        trials: See `sociality_of`.
-        level: Coverage of the intervals.
-        seed: Seed of the draws.
+        The axis, with the lift before penalties and how often each fault happened as its parts; no
+        value if no task was played with one robot and with several.
 
     References:
         Chojecki (2025), arXiv:2511.13411, section 3.1.
@@ -67,36 +53,23 @@ def sociality_measured(
     solo = [_tally(sizes[1], "successes") for sizes in whole.values()]
     best = [_best({k: own for k, own in sizes.items() if k > 1}) for sizes in whole.values()]
     team = [_tally(own, "successes") for own in best]
-    faults = {name: [_tally(own, name) for own in best] for name in PENALTIES}
-    means = {name: float(np.mean([k / n for k, n in counts])) for name, counts in faults.items()}
-    raw, lift = _axis([k / n for k, n in solo], [k / n for k, n in team], means)
     rng = np.random.default_rng(seed)
     alone, together = _draws(solo, rng), _draws(team, rng)
-    penalties = {name: _draws(counts, rng).mean(axis=1) for name, counts in faults.items()}
-    drawn = np.array(
-        [
-            _axis(alone[i], together[i], {name: float(own[i]) for name, own in penalties.items()})
-            for i in range(_DRAWS)
-        ]
-    )
-    n_team = sum(n for _, n in team)
-    n = sum(n for _, n in [*solo, *team])
-    parts = {"lift": estimate_of_draws(lift, drawn[:, 1], n=n, level=level)} | {
-        name: estimate_of_draws(means[name], own, n=n_team, level=level)
-        for name, own in penalties.items()
+    penalties = {
+        name: _draws([_tally(own, name) for own in best], rng).mean(axis=0) for name in PENALTIES
     }
-    value = estimate_of_draws(raw, drawn[:, 0], n=n, level=level)
-    return Measured(raw=value, draws=drawn[:, 0], parts=parts)
+    found = formulas.sociality(alone, together, penalty_means=penalties)
+    n_team = sum(n for _, n in team)
+    n = n_team + sum(n for _, n in solo)
+    raw = np.asarray(found["raw"])
+    parts = {"lift": _estimate(np.asarray(found["lift"]), n, level)} | {
+        name: _estimate(own, n_team, level) for name, own in penalties.items()
+    }
+    return Measured(raw=_estimate(raw, n, level), draws=raw[1:], parts=parts)
 
 
-def _axis(
-    solo: Sequence[float] | NDArray[np.float64],
-    team: Sequence[float] | NDArray[np.float64],
-    penalties: Mapping[str, float],
-) -> tuple[float, float]:
-    """The axis, and the lift before penalties."""
-    found = formulas.sociality(solo, team, penalty_means=penalties)
-    return found["raw"] or 0.0, found["lift"] or 0.0
+def _estimate(drawn: NDArray[np.float64], n: int, level: float) -> Estimate:
+    return estimate_of_draws(float(drawn[0]), drawn[1:], n=n, level=level)
 
 
 def _tally(trials: Sequence[TeamTrial], name: str) -> tuple[int, int]:
@@ -113,5 +86,5 @@ def _best(sizes: Mapping[int, Sequence[TeamTrial]]) -> Sequence[TeamTrial]:
 
 
 def _draws(counts: Sequence[tuple[int, int]], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draws of each share, shape (draws, tasks)."""
-    return np.stack([jeffreys_draws(k, n, _DRAWS, rng) for k, n in counts], axis=1)
+    """Each share and draws of it, shape (tasks, 1 + draws)."""
+    return np.stack([np.append(k / n, jeffreys_draws(k, n, _DRAWS, rng)) for k, n in counts])

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.memory import decay_rate, memory_measured
-from robo_eval.axes.settings import AxisSettings
+from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.memory import decay_rate, memory_measured
+from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.log.evidence import Retention, Retrieval
 
 

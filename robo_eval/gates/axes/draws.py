@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -19,6 +20,23 @@ _Note = TypeVar("_Note", "ToolTrial", "ToolUse")
 
 JEFFREYS: Final = "jeffreys_draws"
 EXACT: Final = "clopper_pearson"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A raw value, and what resampling its evidence makes of it.
+
+    Attributes:
+        raw: The value in its own unit; without a value, and with a reason, if it is missing.
+        draws: The value of each resample, shape (resamples,), in the unit of `raw`; None without
+            an interval. Draws of measurements from the same episodes belong together: the i-th of
+            each is made of the same resample.
+        parts: What else was measured on the way, by name, such as retention and recall.
+    """
+
+    raw: Estimate
+    draws: NDArray[np.float64] | None = None
+    parts: Mapping[str, Estimate] = field(default_factory=dict)
 
 
 def tallied(notes: Iterable[_Note], key: Callable[[_Note], _Key]) -> dict[_Key, tuple[int, int]]:

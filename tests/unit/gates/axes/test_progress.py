@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.improvement import kappa_estimate, patched_everywhere
-from robo_eval.axes.local_fits import fit_sums, fitted_quadratics
-from robo_eval.axes.progress import (
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import plain
+from robo_eval.gates.axes.improvement import kappa_estimate, patched_everywhere
+from robo_eval.gates.axes.progress import (
     Progress,
     index_over_time,
     progress_by_family,
     progress_of,
 )
-from robo_eval.axes.settings import ProgressSettings
-from robo_eval.core.errors import InputError
-from robo_eval.core.estimate import Estimate
+from robo_eval.gates.axes.settings import ProgressSettings
 from robo_eval.log.evidence import Checkpoint
 
 DAY = 86_400 * 10**9
@@ -65,10 +65,17 @@ def low(found: Estimate) -> float:
 # The fit of many samples at once -----------------------------------------------------------------
 
 
+def fits(
+    x: np.ndarray, y: np.ndarray, place: float, day: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    found = formulas.local_quadratic(x, y, place, group=day, counts=counts)
+    return np.asarray(found["slope"]), np.asarray(found["curvature"])
+
+
 def test_the_worked_example_of_the_scale_by_the_fit_of_many_samples() -> None:
     x, y = np.arange(5.0), np.array([0.50, 0.53, 0.58, 0.65, 0.74])
     day = np.arange(5)
-    slope, curvature = fitted_quadratics(np.ones((1, 5)) @ fit_sums(x, y, day, 5), at=2.0)
+    slope, curvature = fits(x, y, 2.0, day, np.ones((1, 5)))
     assert slope[0] == pytest.approx(0.06, abs=1e-9)
     assert curvature[0] == pytest.approx(0.02, abs=1e-9)
 
@@ -87,7 +94,7 @@ def test_the_fit_of_many_samples_is_that_of_each(
     x, y, day = (np.array(column) for column in zip(*data, strict=True))
     x = np.round(x, 2)  # places that are all but equal determine nothing to nine digits
     counts = np.random.default_rng(seed).integers(0, 3, size=(4, 6)).astype(float)
-    slopes, curvatures = fitted_quadratics(counts @ fit_sums(x, y, day, 6), at=where)
+    slopes, curvatures = fits(x, y, where, day, counts)
     for often, slope, curvature in zip(counts, slopes, curvatures, strict=True):
         which = np.repeat(np.arange(len(x)), often[day].astype(int))
         alone = formulas.local_quadratic(x[which], y[which], where)
@@ -102,8 +109,8 @@ def test_the_fit_of_many_samples_is_that_of_each(
 
 @pytest.mark.parametrize("x", [[1.0] * 6, [0.0, 1.0] * 4, [0.0, 0.5, 1.0, 0.2]])
 def test_too_few_points_or_places_have_no_fit(x: list[float]) -> None:
-    sums = fit_sums(np.array(x), np.arange(float(len(x))), np.zeros(len(x), dtype=np.intp), 1)
-    slope, curvature = fitted_quadratics(sums, at=0.0)
+    day = np.zeros(len(x), dtype=np.intp)
+    slope, curvature = fits(np.array(x), np.arange(float(len(x))), 0.0, day, np.ones((1, 1)))
     assert np.isnan([slope[0], curvature[0]]).all()
 
 
@@ -408,7 +415,7 @@ def test_what_is_no_series_of_one_family_is_refused() -> None:
 
 def test_progress_is_json_without_infinity() -> None:
     found = progress_of(curved(range(9)), FEW)
-    text = json.dumps(found.as_dict(), allow_nan=False)
+    text = json.dumps(plain(found), allow_nan=False)
     assert json.loads(text)["slope"]["unit"] == "surprisal/resource"
     assert json.loads(text)["escape"]["target"] == found.next_step
 
@@ -432,7 +439,7 @@ def test_whatever_the_checkpoints_intervals_hold_their_values(
         assert (one.value is None) <= (one.reason is not None)
         if one.low is not None:
             assert one.low <= one.value <= one.high
-    json.dumps(found.as_dict(), allow_nan=False)
+    json.dumps(plain(found), allow_nan=False)
 
 
 @pytest.mark.parametrize("bandwidth", [None, 8.0])
@@ -467,7 +474,7 @@ def test_drifts_and_patches_of_a_day_that_does_not_count_are_those_of_the_next()
     found = index_over_time(points)
     assert [one.drifts for one in found] == [("payload",), ("firmware", "friction"), ()]
     assert [one.human_patches for one in found] == [0, 3, 0]
-    assert found[1].as_dict()["day"] == 20_502
+    assert plain(found[1])["day"] == 20_502
 
 
 def test_no_checkpoint_is_no_day() -> None:

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Axis
-from robo_eval.axes.index import allocation_of, index_of
-from robo_eval.axes.settings import IndexSettings
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import plain
 from robo_eval.formulas import AXES, WEIGHT_PROFILES
+from robo_eval.gates.axes.anchors import Axis
+from robo_eval.gates.axes.index import allocation_of, index_of
+from robo_eval.gates.axes.settings import IndexSettings
 
 # The example vector of the scale, section 4.
 X: dict[str, float | None] = {
@@ -294,7 +295,7 @@ def test_the_index_lies_between_its_axes_and_the_missing_are_never_counted(
 
 def test_the_index_is_json_with_and_without_a_value():
     for values in (X, {**X, "M": None}):
-        shown = json.loads(json.dumps(of(values).as_dict()))
+        shown = json.loads(json.dumps(plain(of(values))))
         assert set(shown) >= {"index", "adjusted", "delta", "weights", "missing", "alternatives"}
     assert shown["missing"] == ["M"]
     assert shown["index"]["value"] is None

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, jeffreys_draws
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
+from robo_eval.gates.axes.draws import JEFFREYS, Measured, estimate_of_draws, jeffreys_draws
 
 if TYPE_CHECKING:
-    from robo_eval.axes.settings import AxisSettings
+    from robo_eval.gates.axes.settings import AxisSettings
     from robo_eval.log.evidence import Retention, Retrieval
 
 Array = NDArray[np.float64]
@@ -30,37 +29,29 @@ _DAYS: Final = "days"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Family:
-    """Memory of one kind of thing, with draws of shape (resamples,).
+    """Memory of one kind of thing: each number and then draws of it, shape (1 + resamples,).
 
     Attributes:
         rate: Decay per day; infinite where nothing at all was recalled.
         recall: Share of what was asked for that was found.
-        rates: Draws of the rate.
-        recalls: Draws of the recall.
         trials: Trials the rate rests on.
         asked: Items the recall rests on.
     """
 
-    rate: float
-    recall: float
-    rates: Array
-    recalls: Array
+    rate: Array
+    recall: Array
     trials: int
     asked: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Whole:
-    """The median over families, or one family, with its draws."""
+    """The median over families, or one family, with its draws as in `_Family`."""
 
-    half_life: float
-    retention: float
-    recall: float
-    memory: float
-    half_lives: Array
-    retentions: Array
-    recalls: Array
-    memories: Array
+    half_life: Array
+    retention: Array
+    recall: Array
+    memory: Array
     trials: int
     asked: int
 
@@ -129,8 +120,8 @@ def memory_measured(
     if len(each) > 1:
         for name, single in each.items():
             parts |= {f"{part} of {name}": own for part, own in _parts(single, k, level).items()}
-    raw = estimate_of_draws(whole.memory, whole.memories, n=whole.trials + whole.asked, level=level)
-    return Measured(raw=_noting(raw, notes), draws=whole.memories, parts=parts)
+    raw = _estimate(whole.memory, whole.trials + whole.asked, level)
+    return Measured(raw=_noting(raw, notes), draws=whole.memory[1:], parts=parts)
 
 
 # What is there and what is not -------------------------------------------------------------------
@@ -218,54 +209,45 @@ def _family(
     share = np.where(recalled > 0.0, recalled / trials, 0.5 / (trials + 1.0))
     drawn = np.stack([jeffreys_draws(one.recalled, one.trials, resamples, rng) for one in kept])
     found, relevant = asked
+    rate = decay_rate(lag, share, trials) if recalled.any() else math.inf
     return _Family(
-        rate=float(decay_rate(lag, share, trials)) if recalled.any() else math.inf,
-        recall=found / relevant,
-        rates=decay_rate(lag, drawn, trials),
-        recalls=jeffreys_draws(found, relevant, resamples, rng),
+        rate=np.append(rate, decay_rate(lag, drawn, trials)),
+        recall=np.append(found / relevant, jeffreys_draws(found, relevant, resamples, rng)),
         trials=int(trials.sum()),
         asked=relevant,
     )
 
 
 def _whole(families: Sequence[_Family], settings: AxisSettings) -> _Whole:
-    unit = settings.half_life_days
-    lives = [_half_life(family.rate) for family in families]
+    with np.errstate(divide="ignore"):
+        lives = [math.log(2.0) / family.rate for family in families]
     scores = [
-        formulas.memory(life, unit, family.recall)
+        formulas.memory(life, settings.half_life_days, family.recall)
         for life, family in zip(lives, families, strict=True)
     ]
-    rates = np.stack([family.rates for family in families])
-    recalls = np.stack([family.recalls for family in families])
-    with np.errstate(divide="ignore"):
-        half_lives = math.log(2.0) / rates
-    # `formulas.memory` of many draws at once, in a form that infinity does not harm.
-    retentions = 1.0 / (1.0 + rates * unit / math.log(2.0))
     return _Whole(
-        half_life=float(np.median(lives)),
-        retention=float(np.median([score["retention"] or 0.0 for score in scores])),
-        recall=float(np.median([family.recall for family in families])),
-        memory=float(np.median([score["m"] or 0.0 for score in scores])),
-        half_lives=np.median(half_lives, axis=0),
-        retentions=np.median(retentions, axis=0),
-        recalls=np.median(recalls, axis=0),
-        memories=np.median(np.sqrt(retentions * recalls), axis=0),
+        half_life=_median(lives),
+        retention=_median([score["retention"] for score in scores]),
+        recall=_median([family.recall for family in families]),
+        memory=_median([score["m"] for score in scores]),
         trials=sum(family.trials for family in families),
         asked=sum(family.asked for family in families),
     )
 
 
-def _half_life(rate: float) -> float:
-    return math.log(2.0) / rate if rate > 0.0 else math.inf
+def _median(of_families: Sequence[object]) -> Array:
+    return np.asarray(np.median(np.array(of_families, dtype=np.float64), axis=0))
+
+
+def _estimate(found: Array, n: int, level: float) -> Estimate:
+    return estimate_of_draws(float(found[0]), found[1:], n=n, level=level)
 
 
 def _parts(whole: _Whole, k: int, level: float) -> dict[str, Estimate]:
     return {
         "half_life_days": _days(whole, level),
-        "retention": estimate_of_draws(
-            whole.retention, whole.retentions, n=whole.trials, level=level
-        ),
-        f"recall@{k}": estimate_of_draws(whole.recall, whole.recalls, n=whole.asked, level=level),
+        "retention": _estimate(whole.retention, whole.trials, level),
+        f"recall@{k}": _estimate(whole.recall, whole.asked, level),
     }
 
 
@@ -273,15 +255,15 @@ def _days(whole: _Whole, level: float) -> Estimate:
     """The half-life; no value where it is infinite, and only a lower end then."""
     tail = (1.0 - level) / 2.0
     # Without interpolation, as the draws may be infinite.
-    low = float(np.quantile(whole.half_lives, tail, method="lower"))
-    high = float(np.quantile(whole.half_lives, 1.0 - tail, method="higher"))
-    low, high = min(low, whole.half_life), max(high, whole.half_life)
-    is_finite = math.isfinite(whole.half_life)
+    value, drawn = float(whole.half_life[0]), whole.half_life[1:]
+    low = min(value, float(np.quantile(drawn, tail, method="lower")))
+    high = max(value, float(np.quantile(drawn, 1.0 - tail, method="higher")))
+    is_finite = math.isfinite(value)
     reason = None if math.isfinite(high) else "no upper end: the draws hold no decay at all"
     if not is_finite:
         reason = f"nothing was forgotten; the half-life is infinite, and at least {low:.3g} days"
     return Estimate(
-        value=whole.half_life if is_finite else None,
+        value=value if is_finite else None,
         low=low if math.isfinite(low) else None,
         high=high if math.isfinite(high) else None,
         level=level,

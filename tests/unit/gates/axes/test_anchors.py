@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Axis, Measured
-from robo_eval.axes.episodes import EPISODE_AXES
-from robo_eval.axes.revision import revisions_measured
-from robo_eval.axes.settings import AnchorSettings, AxisSettings
-from robo_eval.axes.table import axes_of, axis_of
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import plain
 from robo_eval.formulas import AXES
+from robo_eval.gates.axes.anchors import Axis, axes_of, axis_of
+from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.episodes import EPISODE_AXES
+from robo_eval.gates.axes.revision import revisions_measured
+from robo_eval.gates.axes.settings import AnchorSettings, AxisSettings
 from robo_eval.log.evidence import (
     Anchor,
     Evidence,
@@ -147,7 +148,7 @@ def test_with_nothing_every_missing_axis_says_which_file_or_column_it_needs():
         assert axis.value.value is None
         assert needs[axis.name] in str(axis.value.reason)
         assert axis.draws is None
-        assert axis.as_dict()["value"]["value"] is None
+        assert plain(axis)["value"]["value"] is None
 
 
 def test_files_without_lines_measure_no_memory_but_a_revision_of_0():
@@ -197,7 +198,7 @@ def test_throughput_without_anchors_is_measured_and_no_axis():
     assert found.raw.value == pytest.approx(2.0)
     assert (found.value.value, found.baseline, found.draws) == (None, None, None)
     assert "anchors.csv" in str(found.value.reason)
-    assert found.as_dict()["anchors"] is None
+    assert plain(found)["anchors"] is None
 
 
 def test_throughput_without_a_price_card_says_so():
@@ -321,4 +322,4 @@ def test_values_ends_and_draws_are_those_of_the_formula(
 def test_what_was_not_measured_stays_so_whatever_its_anchors():
     axis = axis_of("M", measured(None), AnchorSettings(baseline=0.2, expert=0.9))
     assert (axis.value.value, axis.value.reason) == (None, "nothing was noted")
-    assert axis.as_dict()["anchors"]["expert"] == 0.9
+    assert plain(axis)["anchors"]["expert"] == 0.9

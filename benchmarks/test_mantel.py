@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 import pytest
-
-from robo_eval.stats.mantel import mantel
+from mantel import mantel
 
 
 def distances(places: list[float]) -> np.ndarray:

@@ -9,15 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, exact_share, jeffreys_draws, tallied
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
+from robo_eval.gates.axes.draws import (
+    JEFFREYS,
+    Measured,
+    estimate_of_draws,
+    exact_share,
+    jeffreys_draws,
+    tallied,
+)
 from robo_eval.stats.proportions import clopper_pearson_interval
 
 if TYPE_CHECKING:
-    from robo_eval.axes.settings import AxisSettings
+    from robo_eval.gates.axes.settings import AxisSettings
     from robo_eval.log.evidence import ToolUse
 
 Array = NDArray[np.float64]
@@ -118,17 +124,12 @@ def _at(
     used: Counts, settings: AxisSettings, level: float, resamples: int, rng: np.random.Generator
 ) -> tuple[Estimate, Array]:
     """The axis at one magnitude, and its draws."""
-    successes = np.array([k for k, _ in used.values()], dtype=np.float64)
-    episodes = np.array([n for _, n in used.values()], dtype=np.float64)
-    total = float(episodes.sum())
-    value = formulas.tool_economy(
-        int((successes / episodes >= settings.tool_success).sum()),
-        float(successes.sum()) / total,
-        settings.tool_prior,
+    total = sum(n for _, n in used.values())
+    # Each share first, and then draws of it.
+    drawn = np.stack(
+        [np.append(k / n, jeffreys_draws(k, n, resamples, rng)) for k, n in used.values()]
     )
-    drawn = np.stack([jeffreys_draws(k, n, resamples, rng) for k, n in used.values()])
+    rate = np.array([n for _, n in used.values()]) @ drawn / total
     passing = (drawn >= settings.tool_success).sum(axis=0)
-    # `formulas.tool_economy` of many draws at once.
-    size = passing / np.maximum(passing + settings.tool_prior, 1e-300)
-    draws = size * (episodes @ drawn / total)
-    return estimate_of_draws(value or 0.0, draws, n=int(total), level=level), draws
+    found = np.asarray(formulas.tool_economy(passing, np.minimum(rate, 1.0), settings.tool_prior))
+    return estimate_of_draws(float(found[0]), found[1:], n=total, level=level), found[1:]

@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.cognition import (
+from robo_eval.core.errors import InputError
+from robo_eval.core.plain import plain
+from robo_eval.gates.axes.cognition import (
     CROSSWALK,
     core_score,
     covered_abilities,
     probe_results,
     retrieved_of,
 )
-from robo_eval.core.errors import InputError
 from robo_eval.log.evidence import Probe, Retrieval
 
 
@@ -71,7 +72,7 @@ def test_queries_that_return_nothing_hallucinate_nothing_but_fill_no_room() -> N
     found = retrieved_of([line(8, 0, 0)], k=5)
     assert found.precision.value == 0.0
     assert found.hallucination.reason == "nothing was returned"
-    json.dumps(found.as_dict(), allow_nan=False)
+    json.dumps(plain(found), allow_nan=False)
 
 
 def test_more_items_than_there_is_room_for_are_refused() -> None:
@@ -122,7 +123,7 @@ def test_what_cannot_be_compared_says_why(one: Probe, value: float | None, reaso
     assert (found.ratio.value, found.ratio.low) == (value, None)
     assert reason in str(found.ratio.reason)
     assert found.reached_surely is None
-    json.dumps(found.as_dict(), allow_nan=False)
+    json.dumps(plain(found), allow_nan=False)
 
 
 def test_with_and_without_tools_are_apart() -> None:
@@ -159,7 +160,7 @@ def test_each_axis_names_the_probes_of_its_abilities() -> None:
     assert [one.probes for one in found["G"]] == [()] * 5
     assert [one.how for one in found["A"]] == ["indirect"] * 2
     assert found["S"] == ()
-    assert found["A"][0].as_dict()["axis"] == "A"
+    assert plain(found["A"][0])["axis"] == "A"
 
 
 # Core score --------------------------------------------------------------------------------------

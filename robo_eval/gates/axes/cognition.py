@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import EXACT, estimate_of_draws, exact_share
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import checks
+from robo_eval.gates.axes.draws import EXACT, estimate_of_draws, exact_share
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Probe, Retrieval
@@ -79,10 +79,6 @@ class Retrieved:
     precision: Estimate
     hallucination: Estimate
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
@@ -108,10 +104,6 @@ class ProbeResult:
     reached: bool | None
     reached_surely: bool | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
@@ -128,10 +120,6 @@ class Covered:
     ability: str
     how: How
     probes: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return asdict(self)
 
 
 def retrieved_of(lines: Iterable[Retrieval], *, k: int, level: float = 0.95) -> Retrieved:
@@ -303,23 +291,20 @@ def core_score(
     if missing:
         reason = f"{', '.join(missing)} missing"
         return Estimate.missing(reason=reason, unit="ratio", n=n, method="geometric_mean")
-    value = _core([values[name] for name in CORE])
-    if draws is None or any(name not in draws for name in CORE):
+    value = _core({name: values[name] for name in CORE})
+    if draws is None or any(not len(draws.get(name, ())) for name in CORE):
         reason = "no draws of every axis"
         return Estimate(value=value, n=n, method="geometric_mean", unit="ratio", reason=reason)
-    table = [checks.numbers(f"draws[{name!r}]", draws[name], low=0.0) for name in CORE]
-    checks.same_length(**dict(zip(CORE, table, strict=True)))
-    found = np.array([_core(row) for row in zip(*(one.tolist() for one in table), strict=True)])
-    if not found.size:
-        reason = "no draws of every axis"
-        return Estimate(value=value, n=n, method="geometric_mean", unit="ratio", reason=reason)
+    drawn = {name: np.asarray(draws[name], dtype=np.float64) for name in CORE}
+    checks.same_length(**drawn)
+    found = np.asarray(_core(drawn))
     return estimate_of_draws(value, found, n=n, level=level, method="percentile")
 
 
-def _core(values: Sequence[float | None]) -> float:
-    capped = {
-        name: min(checks.number(name, value, low=0.0), 1.0)
-        for name, value in zip(CORE, values, strict=True)
+def _core(values: Mapping[str, float | NDArray[np.float64] | None]) -> float:
+    """The score of numbers, or of draws of each."""
+    capped: dict[str, Any] = {
+        name: np.minimum(checks.real(name, value, low=0.0), 1.0) for name, value in values.items()
     }
     found = formulas.aai_index(capped, dict.fromkeys(CORE, 1.0))
     assert found is not None  # all four are there

@@ -1,28 +1,27 @@
-"""The ten axes of one policy: what was measured, between which anchors, and what is missing."""
+"""The ten axes of one policy, each on the line between its anchors, and what is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Axis, Measured
-from robo_eval.axes.episodes import episodes_measured
-from robo_eval.axes.memory import memory_measured
-from robo_eval.axes.settings import AnchorSettings, AxisSettings
-from robo_eval.axes.teams import sociality_measured
-from robo_eval.axes.tools import tools_measured
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Side
+from robo_eval.core.plain import UNSAID
 from robo_eval.formulas.composite import AXES
-from robo_eval.metrics.throughput import UNIT
+from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.embodiment_and_cost import embodiment_measured, throughput_measured
+from robo_eval.gates.axes.episodes import episodes_measured
+from robo_eval.gates.axes.memory import memory_measured
+from robo_eval.gates.axes.settings import AnchorSettings, AxisSettings
+from robo_eval.gates.axes.teams import sociality_measured
+from robo_eval.gates.axes.tools import tools_measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _RATIO: Final = "ratio"
-_NO_ROBOT: Final = "no episode on a robot"
 _NO_TEAMS: Final = (
     "teams.csv needs lines of the same task with 1 robot and with several (task, robots,"
     " episodes, successes)"
@@ -42,6 +40,61 @@ _NO_ANCHORS: Final = (
     "no anchors: which tasks per currency unit count 0 and 1 has to be said, by a line of"
     " anchors.csv (axis $, baseline, expert, source) or the anchors of the settings"
 )
+
+
+TITLES: Final[Mapping[str, str]] = {
+    "A": "autonomy",
+    "G": "generality",
+    "P": "planning",
+    "M": "memory",
+    "T": "tools",
+    "R": "self-revision",
+    "S": "sociality",
+    "E": "embodiment",
+    "W": "world model",
+    "$": "throughput",
+}
+"""What people call each axis, in the order of `formulas.AXES`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One axis.
+
+    Attributes:
+        name: One of `formulas.AXES`.
+        raw: What was measured.
+        baseline: Raw value that counts 0; None if there are no anchors.
+        expert: Raw value that counts 1.
+        scale: `linear` or `log`.
+        source: Where the anchors come from; empty if they follow from the definition.
+        value: The axis, in [0, 1].
+        draws: The axis of each resample, shape (resamples,); None without an interval.
+        parts: What else was measured on the way, by name.
+    """
+
+    SAID: ClassVar = ("title", "anchors")
+
+    name: str = field(metadata={"json": "axis"})
+    raw: Estimate
+    baseline: float | None = field(metadata=UNSAID)
+    expert: float | None = field(metadata=UNSAID)
+    scale: str = field(default="linear", metadata=UNSAID)
+    source: str = field(default="", metadata=UNSAID)
+    value: Estimate
+    draws: NDArray[np.float64] | None = field(default=None, metadata=UNSAID)
+    parts: Mapping[str, Estimate] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return TITLES[self.name]
+
+    @property
+    def anchors(self) -> dict[str, object] | None:
+        """Raw values that count 0 and 1, on which scale, and where they come from."""
+        names = ("baseline", "expert", "scale", "source")
+        return None if self.baseline is None else {name: getattr(self, name) for name in names}
 
 
 def axes_of(
@@ -90,8 +143,8 @@ def axes_of(
         "T": tools_measured(noted.tools, settings, level=level, resamples=resamples, seed=seed),
         "R": revision,
         "S": _sociality(noted, level, seed),
-        "E": _embodiment(body, resamples, seed),
-        "$": _throughput(body, resamples, seed),
+        "E": embodiment_measured(body, resamples, seed),
+        "$": throughput_measured(body, resamples, seed),
     }  # fmt: skip
     anchors = _anchors(noted, settings)
     return tuple(axis_of(name, measured[name], anchors.get(name)) for name in AXES)
@@ -124,7 +177,7 @@ def axis_of(name: str, measured: Measured, anchors: AnchorSettings | None) -> Ax
         scale=anchors.scale,
         source=anchors.source,
         value=_calibrated(raw, anchors),
-        draws=None if draws is None or raw.value is None else _calibrated_draws(draws, anchors),
+        draws=None if draws is None or raw.value is None else np.asarray(_on_line(draws, anchors)),
         parts=measured.parts,
     )
 
@@ -155,30 +208,18 @@ def _calibrated(raw: Estimate, anchors: AnchorSettings) -> Estimate:
     """The estimate between its anchors; its ends change places where lower is better."""
     if raw.value is None:
         return Estimate.missing(reason=str(raw.reason), unit=_RATIO, n=raw.n, method=raw.method)
-
-    def on_line(x: float) -> float:
-        # An interval may reach below 0 where no raw value does, and there is no logarithm.
-        return formulas.calibrate(
-            max(0.0, x), anchors.baseline, anchors.expert, scale=anchors.scale
-        )
-
-    low, high = (None if end is None else on_line(end) for end in (raw.low, raw.high))
+    ends = (raw.low, raw.high)
+    low, high = (None if end is None else _on_line(end, anchors) for end in ends)
     if anchors.expert < anchors.baseline:
         low, high = high, low
-    return replace(raw, value=on_line(raw.value), low=low, high=high, unit=_RATIO)
+    return replace(raw, value=_on_line(raw.value, anchors), low=low, high=high, unit=_RATIO)
 
 
-def _calibrated_draws(draws: Array, anchors: AnchorSettings) -> Array:
-    """`formulas.calibrate` of many draws at once."""
-    x, ends = np.maximum(draws, 0.0), np.array([anchors.baseline, anchors.expert])
-    if anchors.scale == "log":
-        with np.errstate(divide="ignore"):
-            x, ends = np.log(x), np.log(ends)
-    found: Array = np.clip((x - ends[0]) / (ends[1] - ends[0]), 0.0, 1.0)
-    return found
-
-
-# Axes that need no file of their own -------------------------------------------------------------
+def _on_line(x: float | Array, anchors: AnchorSettings) -> float:
+    # An interval may reach below 0 where no raw value does, and there is no logarithm.
+    return formulas.calibrate(
+        np.maximum(x, 0.0), anchors.baseline, anchors.expert, scale=anchors.scale
+    )
 
 
 def _sociality(noted: Evidence, level: float, seed: int) -> Measured:
@@ -186,60 +227,3 @@ def _sociality(noted: Evidence, level: float, seed: int) -> Measured:
     if found.raw.value is not None:
         return found
     return replace(found, raw=replace(found.raw, reason=f"{found.raw.reason}; {_NO_TEAMS}"))
-
-
-def _embodiment(body: RobotResult | None, resamples: int, seed: int) -> Measured:
-    if body is None:
-        reason = (
-            f"{_NO_ROBOT}; E needs scored episodes on side real with exposure_s, the same in"
-            " simulation, and incidents.db"
-        )
-        return Measured(raw=Estimate.missing(reason=reason, unit=_RATIO))
-    raw = body.embodiment
-    if raw.value is not None and body.side != Side.REAL.value:
-        said = "; ".join(filter(None, (raw.reason, f"of a {body.side}, not of a robot")))
-        raw = replace(raw, reason=said)
-    parts = {body.name: body.reliability, "SS": body.safety.score}
-    if body.agreement is not None:
-        parts["S2R"] = body.agreement.agreement
-    rng = np.random.default_rng([seed, AXES.index("E")])
-    return Measured(raw=raw, draws=_split_normal(raw, resamples, rng), parts=parts)
-
-
-def _split_normal(raw: Estimate, resamples: int, rng: np.random.Generator) -> Array | None:
-    """Draws around a share whose quantiles are the ends of its interval, cut off at 0 and 1."""
-    if raw.value is None or raw.low is None or raw.high is None:
-        return None
-    reach = NormalDist().inv_cdf(0.5 + raw.level / 2.0)
-    z = rng.standard_normal(resamples) / reach
-    wide = np.where(z < 0.0, raw.value - raw.low, raw.high - raw.value)
-    found: Array = np.clip(raw.value + z * wide, 0.0, 1.0)
-    return found
-
-
-def _throughput(body: RobotResult | None, resamples: int, seed: int) -> Measured:
-    found = None if body is None else body.throughput
-    if found is None:
-        what = _NO_ROBOT if body is None else "no price card"
-        reason = (
-            f"{what}; $ needs metrics.price_card in the plan, or for an import in --config, and"
-            " episodes with exposure_s"
-        )
-        return Measured(raw=Estimate.missing(reason=reason, unit=UNIT))
-    parts = {"per_hour": found.per_hour, **_costs(found.items)}
-    paid = found.hours * found.cost_per_hour
-    if found.per_cost.value is None or paid <= 0.0:
-        return Measured(raw=found.per_cost, parts=parts)
-    rng = np.random.default_rng([seed, AXES.index("$")])
-    # The posterior of a rate of events under Jeffreys' prior.
-    draws = rng.gamma(found.successes + 0.5, size=resamples) / paid
-    return Measured(raw=found.per_cost, draws=draws, parts=parts)
-
-
-def _costs(items: Mapping[str, float]) -> dict[str, Estimate]:
-    return {
-        f"cost of {name}": Estimate(
-            value=price, low=price, high=price, n=1, method="declared", unit="currency units/h"
-        )
-        for name, price in items.items()
-    }

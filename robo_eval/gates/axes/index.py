@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import TITLES, Axis
-from robo_eval.axes.draws import estimate_of_draws
-from robo_eval.axes.episodes import EPISODE_AXES
-from robo_eval.axes.settings import IndexSettings
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import UNSAID
 from robo_eval.formulas import checks
 from robo_eval.formulas.composite import AXES, WEIGHT_PROFILES, Uniformity
+from robo_eval.gates.axes.anchors import TITLES, Axis
+from robo_eval.gates.axes.draws import estimate_of_draws
+from robo_eval.gates.axes.episodes import EPISODE_AXES
+from robo_eval.gates.axes.settings import IndexSettings
 
 Array = NDArray[np.float64]
 Weights = Mapping[str, float]
@@ -64,33 +65,8 @@ class Index:
     missing: tuple[str, ...] = ()
     alternatives: Mapping[str, Estimate] = field(default_factory=dict)
     gamma: float
-    form: str
-    draws: Array | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The index as JSON would have it, without the draws."""
-        estimates = ("index", "adjusted", "delta", "uniformity", "arithmetic_mean")
-        return {
-            **{name: getattr(self, name).as_dict() for name in estimates},
-            "mean": self.mean,
-            "median": self.median,
-            "quartiles": None if self.quartiles is None else list(self.quartiles),
-            "weights": dict(self.weights),
-            "missing": list(self.missing),
-            "alternatives": {name: one.as_dict() for name, one in self.alternatives.items()},
-            "gamma": self.gamma,
-            "uniformity_form": self.form,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Draws:
-    """Numbers of each resample, shape (resamples,) each."""
-
-    index: Array
-    arithmetic_mean: Array
-    uniformity: Array
-    adjusted: Array
+    form: str = field(metadata={"json": "uniformity_form"})
+    draws: Array | None = field(default=None, metadata=UNSAID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,26 +131,25 @@ def index_of(
         )  # fmt: skip
     point = formulas.jaggedness(found.values, weights, settings.gamma, form=settings.uniformity)
     drawn = _drawn(found, counted, settings.gamma, settings.uniformity)
+    indices = None if drawn is None else drawn["index"]
     silent = [name for name in counted if name not in found.draws]
 
     def estimate(key: str) -> Estimate:
-        name = "arithmetic_mean" if key == "weighted_arithmetic_mean" else key
-        name = "adjusted" if key == "adjusted_index" else name
-        draws = None if drawn is None else getattr(drawn, name)
+        draws = None if drawn is None else drawn[key]
         return _estimate(point[key], draws, len(counted), silent, level)  # type: ignore[literal-required]
 
-    quartiles = None if drawn is None else np.quantile(drawn.index, [0.25, 0.75])
+    quartiles = None if indices is None else np.quantile(indices, [0.25, 0.75])
     return Index(
         index=estimate("index"),
         adjusted=estimate("adjusted_index"),
         delta=_delta(found, weights, point["index"], len(counted)),
-        mean=None if drawn is None else float(drawn.index.mean()),
-        median=None if drawn is None else float(np.median(drawn.index)),
+        mean=None if indices is None else float(indices.mean()),
+        median=None if indices is None else float(np.median(indices)),
         quartiles=None if quartiles is None else (float(quartiles[0]), float(quartiles[1])),
         uniformity=estimate("uniformity"),
         arithmetic_mean=estimate("weighted_arithmetic_mean"),
         weights=counted,
-        draws=None if drawn is None else drawn.index,
+        draws=indices,
         **shown,
     )
 
@@ -296,25 +271,17 @@ def _order(size: int, resamples: int, rng: np.random.Generator) -> NDArray[np.in
     return np.concatenate(rounds)[:resamples]
 
 
-def _drawn(found: _Axes, counted: Weights, gamma: float, form: Uniformity) -> _Draws | None:
-    """`formulas.jaggedness` of every resample at once; None if an axis has no draws."""
+def _drawn(
+    found: _Axes, counted: Weights, gamma: float, form: Uniformity
+) -> dict[str, Array] | None:
+    """`formulas.jaggedness` of every resample; None if an axis has no draws."""
     if any(name not in found.draws for name in counted):
         return None
-    table = np.column_stack([found.draws[name] for name in counted])
-    weight = np.array(list(counted.values()))
-    with np.errstate(divide="ignore"):
-        index = np.minimum(np.exp((np.log(table) * weight).sum(axis=1)), 1.0)
-    mean = (table * weight).sum(axis=1)
-    safe = np.where(mean > 0.0, mean, 1.0)
-    if form == "gm_am":
-        even = index / safe
-    elif form == "min_max":
-        even = table.min(axis=1) / np.where(mean > 0.0, table.max(axis=1), 1.0)
-    else:
-        spread = np.sqrt((weight * (table - mean[:, None]) ** 2).sum(axis=1))
-        even = 1.0 - spread / safe
-    even = np.where(mean > 0.0, np.clip(even, 0.0, 1.0), 0.0)
-    return _Draws(index=index, arithmetic_mean=mean, uniformity=even, adjusted=index * even**gamma)
+    drawn = formulas.jaggedness(
+        {name: found.draws[name] for name in counted}, counted, gamma,
+        form=form, require_embodiment=False,
+    )  # fmt: skip
+    return {name: np.asarray(one) for name, one in drawn.items()}
 
 
 def _index(found: _Axes, weights: Weights, *, require_embodiment: bool | None) -> Estimate:
@@ -325,7 +292,7 @@ def _index(found: _Axes, weights: Weights, *, require_embodiment: bool | None) -
     value = formulas.aai_index(found.values, weights, require_embodiment=require_embodiment)
     drawn = _drawn(found, counted, 0.0, "gm_am")
     silent = [name for name in counted if name not in found.draws]
-    draws = None if drawn is None else drawn.index
+    draws = None if drawn is None else drawn["index"]
     return _estimate(value, draws, len(counted), silent, found.level)
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.axes.improvement import Streak, Upkeep, kappa_estimate, streak_of, upkeep_of
 from robo_eval.core.errors import InputError
+from robo_eval.gates.axes.improvement import Streak, Upkeep, kappa_estimate, streak_of, upkeep_of
 from robo_eval.log.evidence import Checkpoint
 
 DAY = 86_400 * 10**9

@@ -13,16 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.episodes import (
+from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.episodes import (
     EPISODE_AXES,
-    episode_estimates,
     episodes_measured,
     family_mean,
     stated_skill,
 )
-from robo_eval.axes.settings import AxisSettings
-from robo_eval.metrics.config import MetricConfig
+from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.stats.proportions import clopper_pearson_interval
 
 
@@ -95,23 +93,11 @@ def test_the_worked_example_of_the_world_model():
 # What gates read ---------------------------------------------------------------------------------
 
 
-def test_gates_read_only_what_episodes_say():
-    config = MetricConfig(resamples=200)
-    assert episode_estimates(episodes(5), config) == {}
-    found = episode_estimates(episodes(50, uninterrupted_actions=60), config)
-    assert set(found) == {"autonomy"}
+def test_episodes_that_are_all_alike_have_an_exact_lower_end():
+    found = measured(episodes(50, uninterrupted_actions=60))["A"].raw
     low, _ = clopper_pearson_interval(50, 50)
-    assert (found["autonomy"].value, found["autonomy"].high) == (1.0, 1.0)
-    assert found["autonomy"].low == pytest.approx(low)
-
-
-def test_gates_and_axes_read_the_same_estimates():
-    table = mixed(90)
-    read = episode_estimates(table, MetricConfig(resamples=500, seed=4))
-    found = episodes_measured(table, AxisSettings(), resamples=500, seed=4)
-    assert read["autonomy"] == found["A"].raw
-    assert read["planning"] == found["P"].raw
-    assert read["world_model"] == found["W"].raw
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(low)
 
 
 def test_the_skill_is_that_of_one_large_draw_however_it_is_cut():

@@ -10,20 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import exact_share, percentile_ends
-from robo_eval.axes.settings import AxisSettings
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
-from robo_eval.formulas.axes import FULL_DEPTH, HORIZON
 from robo_eval.formulas.composite import AXES
+from robo_eval.formulas.judgement import skill as skill_of
+from robo_eval.gates.axes.draws import Measured, exact_share, percentile_ends
+from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from robo_eval.metrics.config import MetricConfig
 
 Array = NDArray[np.float64]
 
@@ -34,8 +31,6 @@ _MOST_SKILL: Final = 2000
 """Resamples of the world model; more would not move its ends by what can be told."""
 _CELLS: Final = 2_000_000
 """Numbers drawn at once: bounds memory at some 100 MB."""
-_GUARD: Final = 1e-6
-"""The least squared error of a reference, as in `formulas.world_model`."""
 _NEAR: Final = 1e-9
 """Rounding that must not decide whether a mean reaches a threshold."""
 _MISSING: Final[Mapping[str, str]] = {
@@ -68,27 +63,7 @@ class _Scored:
     stated: Array
 
 
-# What gates read ---------------------------------------------------------------------------------
-
-
-def episode_estimates(own: pd.DataFrame, config: MetricConfig) -> dict[str, Estimate]:
-    """Autonomy, planning and world model as gates read them, with this project's usual settings.
-
-    Args:
-        own: Scored episodes of one policy on one side.
-        config: Coverage, resamples and seed of the intervals.
-
-    Returns:
-        `autonomy`, `planning` and `world_model`, each only if an episode says what it needs.
-    """
-    how = _Resampling(level=config.level, resamples=config.resamples, seed=config.seed)
-    scored = _scored(own, AxisSettings(horizon=HORIZON, full_depth=FULL_DEPTH))
-    found = {
-        "autonomy": _of_credit(scored.autonomy, scored.family, how),
-        "planning": _of_credit(scored.planning, scored.family, how),
-        "world_model": _of_statements(scored, how),
-    }
-    return {name: estimate for name, estimate in found.items() if estimate is not None}
+# Means and skill ----------------------------------------------------------------------------------
 
 
 def family_mean(
@@ -156,7 +131,7 @@ def stated_skill(p: Array, y: Array, *, level: float, resamples: int, seed: int)
         drawn = y[at]
         brier = ((p[at] - drawn) ** 2).mean(axis=1)
         reference = ((drawn.mean(axis=1, keepdims=True) - drawn) ** 2).mean(axis=1)
-        skill[first : first + step] = _skill(brier, reference)
+        skill[first : first + step] = skill_of(brier, reference)
     low, high = percentile_ends(skill, level)
     return Estimate(
         value=value, low=low, high=high, level=level, n=len(p), method="bootstrap", unit=_RATIO
@@ -407,7 +382,10 @@ def _joint(scored: _Scored, least: Mapping[str, float], how: _Resampling) -> dic
     with np.errstate(divide="ignore", invalid="ignore"):
         _, error, ended = stated / stated[0]
         credit = sums / times
-    found = {"G": reached / len(families), "W": _filled(_skill(error, ended - ended**2), rng)}
+    found = {
+        "G": reached / len(families),
+        "W": _filled(np.asarray(skill_of(error, ended - ended**2)), rng),
+    }
     for i, (name, seen) in enumerate((("A", scored.autonomy), ("P", scored.planning))):
         found[name] = _held_back(seen[~np.isnan(seen)], _filled(credit[i], rng), rng)
     return found
@@ -455,9 +433,3 @@ def _held_back(credit: Array, drawn: Array, rng: np.random.Generator) -> Array:
     if not len(credit) or credit.min() < credit.max():
         return drawn
     return float(credit[0]) * rng.beta(len(credit) + 0.5, 0.5, size=len(drawn))
-
-
-def _skill(brier: Array, reference: Array) -> Array:
-    """`formulas.world_model` of many resamples at once."""
-    skill = 1.0 - brier / np.maximum(reference, _GUARD)
-    return np.minimum(np.maximum(skill, 0.0), 1.0)

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.axes.cutpoints import Cutpoint, cutpoints
-from robo_eval.axes.frontier import Frontier, frontier_of, shift
-from robo_eval.axes.settings import FrontierSettings
 from robo_eval.core.errors import InputError, ShapeError
+from robo_eval.core.plain import plain
+from robo_eval.gates.axes.cutpoints import Cutpoint, cutpoints
+from robo_eval.gates.axes.frontier import Frontier, frontier_of, shift
+from robo_eval.gates.axes.settings import FrontierSettings
 
 DAY = 86_400 * 10**9
 FIVE = FrontierSettings(bins=5, resamples=200)
@@ -129,7 +130,7 @@ def test_no_episode_has_no_frontier() -> None:
     found = frontier_of(noisy().iloc[:0], FIVE)
     assert found.auf.value is None
     assert len(found.empty) == 5
-    json.dumps(found.as_dict(), allow_nan=False)
+    json.dumps(plain(found), allow_nan=False)
 
 
 def test_episodes_that_are_all_alike_have_no_interval() -> None:
@@ -205,7 +206,7 @@ def test_the_frontier_never_rises_and_is_its_own_isotonic_fit(
             n = [0 if np.isnan(x) else 1 for x in row]
             values = [None if np.isnan(x) else float(x) for x in row]
             assert formulas.delegability(values, n)["auf"] == pytest.approx(full.mean())
-    json.dumps(found.as_dict(), allow_nan=False)
+    json.dumps(plain(found), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +270,7 @@ def test_nothing_to_compare_has_no_shift() -> None:
     found = shift(nothing, frontier_of(noisy(), FIVE))
     assert (found.auf.value, found.progress) == (None, None)
     assert shift(frontier_of(noisy(), FIVE), nothing).progress is False
-    json.dumps(found.as_dict(), allow_nan=False)
+    json.dumps(plain(found), allow_nan=False)
 
 
 def test_frontiers_of_different_settings_are_not_compared() -> None:

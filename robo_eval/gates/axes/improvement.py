@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import percentile_ends
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import checks
+from robo_eval.gates.axes.draws import percentile_ends
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Checkpoint

@@ -5,29 +5,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.draws import estimate_of_draws
-from robo_eval.axes.improvement import (
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.formulas import checks
+from robo_eval.formulas.improvement import MIN_POINTS
+from robo_eval.gates.axes.draws import estimate_of_draws
+from robo_eval.gates.axes.improvement import (
     BLOCKS,
     block_counts,
     kappa_estimate,
     patched_by_family,
 )
-from robo_eval.axes.local_fits import quadratics
-from robo_eval.core.errors import InputError
-from robo_eval.core.estimate import Estimate
-from robo_eval.formulas import checks
-from robo_eval.formulas.improvement import MIN_POINTS
 
 if TYPE_CHECKING:
-    from robo_eval.axes.settings import ProgressSettings
+    from robo_eval.gates.axes.settings import ProgressSettings
     from robo_eval.log.evidence import Checkpoint
 
 _DAY_NS: Final = 86_400 * 10**9
@@ -123,10 +122,6 @@ class Progress:
     score_accelerating: Estimate
     escape: Escape
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayIndex:
@@ -145,10 +140,6 @@ class DayIndex:
     families: int
     drifts: tuple[str, ...]
     human_patches: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for JSON."""
-        return asdict(self)
 
 
 class _Series(NamedTuple):
@@ -292,7 +283,7 @@ def _series(ordered: Sequence[Checkpoint], settings: ProgressSettings) -> _Serie
             f"checkpoints: line {ordered[at + 1].line}, column 'resources': {r[at + 1]:g} is less"
             f" than the {r[at]:g} of line {ordered[at].line}; it is a running total"
         )
-    y = np.array([formulas.link_value(one, settings.link) for one in c.tolist()])
+    y = np.asarray(formulas.link_value(c, settings.link))
     t = np.array([point.time_ns - ordered[0].time_ns for point in ordered]) / _DAY_NS
     dates, day = np.unique([point.day for point in ordered], return_inverse=True)
     return _Series(c=c, r=r, y=y, t=t, day=day, dates=dates)
@@ -318,16 +309,8 @@ def _slopes(series: _Series, settings: ProgressSettings, seed: int) -> _Slopes:
         counts = np.concatenate([whole, block_counts(days, settings.resamples, seed)])
     x, day = series.r, series.day
     near = _window(x, len(x) - 1, settings.bandwidth)
-    slope, curvature = quadratics(x[near], series.y[near], day[near], counts, float(x[-1]))
-    rate, change = quadratics(series.t[near], x[near], day[near], counts, float(series.t[-1]))
-    # The points themselves by the formula: its solution is the more exact one.
-    for draws, place, value, at in (
-        ((slope, curvature), x, series.y, x[-1]),
-        ((rate, change), series.t, x, series.t[-1]),
-    ):
-        exact = formulas.local_quadratic(place[near], value[near], float(at))
-        for draw, name in zip(draws, ("slope", "curvature"), strict=True):
-            draw[0] = _nan(exact[name])  # type: ignore[literal-required]
+    slope, curvature = _fits(x[near], series.y[near], day[near], counts, float(x[-1]))
+    rate, change = _fits(series.t[near], x[near], day[near], counts, float(series.t[-1]))
     rate = np.where(rate >= -_ROUNDING * _span(x) / _span(series.t), rate, np.nan)
     mean = _mean_curvature(series, counts, settings.bandwidth)
     if settings.bandwidth is None:  # one fit for all places
@@ -335,8 +318,25 @@ def _slopes(series: _Series, settings: ProgressSettings, seed: int) -> _Slopes:
     return _Slopes(slope, curvature, mean, slope * rate, curvature * rate * rate + slope * change)
 
 
-def _nan(value: float | None) -> float:
-    return math.nan if value is None else value
+def _fits(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    day: NDArray[np.intp],
+    counts: NDArray[np.float64],
+    at: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Slope and curvature at a place of the points themselves and of each sample of days."""
+    drawn = formulas.local_quadratic(x, y, at, group=day, counts=counts[1:])
+    # The points themselves one by one: that solution is the more exact one.
+    exact = formulas.local_quadratic(x, y, at)
+    slope, curvature = (
+        np.concatenate([np.array([own], dtype=np.float64), np.asarray(others)])
+        for own, others in (
+            (exact["slope"], drawn["slope"]),
+            (exact["curvature"], drawn["curvature"]),
+        )
+    )
+    return slope, curvature
 
 
 def _window(x: NDArray[np.float64], i: int, bandwidth: float | None) -> slice:
@@ -361,7 +361,10 @@ def _mean_curvature(
     total, weight = np.zeros(len(counts)), np.zeros(len(counts))
     for near, group in _grouped(places, x, bandwidth):
         # The curvature of a quadratic is the same wherever it is asked for.
-        _, found = quadratics(x[near], series.y[near], series.day[near], counts, 0.0)
+        fits = formulas.local_quadratic(
+            x[near], series.y[near], 0.0, group=series.day[near], counts=counts
+        )
+        found = np.asarray(fits["curvature"])
         often = counts[:, series.day[group]].sum(axis=1)
         has = np.isfinite(found)
         total += np.where(has, found * often, 0.0)
@@ -425,10 +428,7 @@ class _Estimates:
     def elasticity(self) -> Estimate:
         """No interval if too many resamples have no rising slope: then nothing bounds it."""
         spent = float(self._series.r[-1])
-        pairs = zip(self._slopes.slope.tolist(), self._slopes.curvature.tolist(), strict=True)
-        draws = np.array(
-            [_nan(formulas.meta_elasticity(spent, s, k)) if s == s else math.nan for s, k in pairs]
-        )
+        draws = self._drawn(lambda slope, k: formulas.meta_elasticity(spent, slope, k))
         flat = self._slopes.slope[1:] <= 0.0
         if self._slopes.slope[0] <= 0.0:
             return self._missing(_NO_RISE, "ratio")
@@ -440,16 +440,22 @@ class _Estimates:
     def score(self, *, accelerating: bool) -> Estimate:
         """The capability is taken as known, slope and curvature as drawn."""
         now, link = float(self._series.c[-1]), self._settings.link
-        draws = np.full(len(self._slopes.slope), np.nan)
-        for i, (s, k) in enumerate(
-            zip(self._slopes.slope.tolist(), self._slopes.curvature.tolist(), strict=True)
-        ):
-            if math.isfinite(s) and math.isfinite(k):
-                found = formulas.continuous_score(
-                    now, s, link, link_curvature=k if accelerating else None
-                )
-                draws[i] = _nan(found["score"])
+        draws = self._drawn(
+            lambda slope, k: formulas.continuous_score(
+                now, slope, link, link_curvature=k if accelerating else None
+            )["score"]
+        )
         return self._of(draws, "score")
+
+    def _drawn(
+        self, formula: Callable[[NDArray[np.float64], NDArray[np.float64]], float | None]
+    ) -> NDArray[np.float64]:
+        """A formula of the slopes and curvatures that are known; NaN where they are not."""
+        slope, curvature = self._slopes.slope, self._slopes.curvature
+        known = np.isfinite(slope) & np.isfinite(curvature)
+        draws = np.full(len(slope), np.nan)
+        draws[known] = formula(slope[known], curvature[known])
+        return draws
 
     def _of(self, draws: NDArray[np.float64], unit: str, why: str | None = None) -> Estimate:
         """The first of the draws with the interval of the others."""

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval import formulas
-from robo_eval.axes.axis import Measured
-from robo_eval.axes.draws import JEFFREYS, estimate_of_draws, jeffreys_draws, left_problem
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
+from robo_eval.gates.axes.draws import (
+    JEFFREYS,
+    Measured,
+    estimate_of_draws,
+    jeffreys_draws,
+    left_problem,
+)
 
 if TYPE_CHECKING:
-    from robo_eval.axes.settings import AxisSettings
+    from robo_eval.gates.axes.settings import AxisSettings
     from robo_eval.log.evidence import Revision
 
 Array = NDArray[np.float64]
@@ -51,17 +56,6 @@ class RevisionResult:
     autonomy: float
     counts: bool
     reason: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The change as JSON would have it."""
-        return {
-            "revision": self.revision,
-            "gain": self.gain.as_dict(),
-            "left": None if self.left is None else self.left.as_dict(),
-            "autonomy": self.autonomy,
-            "counts": self.counts,
-            "reason": self.reason,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,21 +158,20 @@ def _measured(
             reason=reason,
         )  # fmt: skip
         return Measured(raw=raw, draws=np.zeros(resamples), parts=parts)
-    value = formulas.self_revision(
-        [{"delta": event.gain, "autonomy": event.result.autonomy} for event in counted],
+    found = formulas.self_revision(
+        [
+            {"delta": np.append(event.gain, event.gains), "autonomy": event.result.autonomy}
+            for event in counted
+        ],
         settings.revision_scale,
         positive_part=settings.positive_part,
-    )["r"]
-    gains = np.stack([event.gains for event in counted])
-    if settings.positive_part:
-        gains = np.maximum(gains, 0.0)
-    own = np.array([event.result.autonomy for event in counted])
-    # `formulas.self_revision` of many draws at once.
-    draws = np.clip(own @ gains / settings.revision_scale, 0.0, 1.0)
+    )
+    value, draws = np.split(np.asarray(found["r"]), [1])
     episodes = sum(event.episodes for event in counted)
     return Measured(
-        raw=estimate_of_draws(value, draws, n=episodes, level=level), draws=draws, parts=parts
-    )
+        raw=estimate_of_draws(float(value[0]), draws, n=episodes, level=level), draws=draws,
+        parts=parts,
+    )  # fmt: skip
 
 
 def _event(
