@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.analysis.attempts import Attempts, is_missing
+from robo_eval.conduct.attempts import Attempts, is_missing
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import listing
 from robo_eval.core.plan import TrialPlan
