@@ -86,7 +86,7 @@ def _say_unreliable(rows: Sequence[AccRow]) -> None:
 
 def _print_rows(table: AccTable) -> None:
     from robo_eval.cli.summary import interval, percent, say_missing_intervals
-    from robo_eval.metrics.words import counted
+    from robo_eval.core.wording import counted
 
     rows = [
         (

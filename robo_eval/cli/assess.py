@@ -226,7 +226,7 @@ def _progress_row(name: str, found: Progress) -> tuple[str, ...]:
 
 def _text(found: Estimate) -> str:
     """A value with its interval."""
-    from robo_eval.gates.words import shown
+    from robo_eval.core.wording import shown
 
     if found.value is None:
         return "-"
@@ -260,7 +260,7 @@ def _print_trial(findings: Findings, *, every: bool) -> None:
 
 
 def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
-    from robo_eval.gates.words import shown
+    from robo_eval.core.wording import shown
 
     found = gate.found
     text = "-" if found.value is None else shown(found.value)

@@ -129,7 +129,7 @@ def _bounds(own: Standing) -> str:
 
 def _print_pairs(side: SideComparison, title: str) -> None:
     from robo_eval.cli.summary import interval, say_missing_intervals
-    from robo_eval.metrics.words import counted
+    from robo_eval.core.wording import counted
 
     if not side.pairs:
         say("one policy: nothing to compare it with on this side")
@@ -160,7 +160,7 @@ def _print_pairs(side: SideComparison, title: str) -> None:
 
 
 def _size(pair: PolicyPair) -> str:
-    from robo_eval.metrics.words import counted
+    from robo_eval.core.wording import counted
 
     if pair.unit == "episodes":
         return counted(pair.n_units, "episode")
@@ -174,7 +174,7 @@ def _p(value: float) -> str:
 
 def _say_agreement(found: RankAgreement) -> None:
     from robo_eval.cli.summary import interval
-    from robo_eval.metrics.words import counted
+    from robo_eval.core.wording import counted
 
     policies = counted(len(found.policies), "policy", "policies")
     say(f"order of {policies} in simulation against {found.side}, by {found.matching}:")

@@ -12,6 +12,7 @@ import typer
 
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
 from robo_eval.cli.view import ViewOption, ViewToOption, view_target
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval.core.blinding import Blinding
@@ -352,7 +353,7 @@ def _play_simulated(trial: TrialDirectory, jobs: int | None, *, quiet: bool) -> 
         unscored=result.unscored,
         played=result.played,
         seconds=result.seconds,
-        where=f"{jobs} worker{'s' if jobs > 1 else ''}",
+        where=counted(jobs, "worker"),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import print_table, quoted, say
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -208,7 +209,7 @@ def _counts(cells: list[Cell]) -> str:
     if len(counts) > 1:
         return f"n = {min(counts)} to {max(counts)} episodes a cell"
     n = min(counts)
-    return f"n = {n} episode{'' if n == 1 else 's'} a cell"
+    return f"n = {counted(n, 'episode')} a cell"
 
 
 def _cell(cell: Cell | None) -> str:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, or_, select
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
+from robo_eval.core.wording import counted
 from robo_eval.log import evidence as noted
 from robo_eval.log.incident_log import Recorded
 from robo_eval_incidents.bodies import (
@@ -98,7 +99,7 @@ def changes_since(path: Path, stated: Mapping[str, Any] | None) -> Iterator[str]
     after = len(told) - len(before)
     if after:
         yield (
-            f"{after} record{'s' * (after > 1)} of incidents came after it was signed, which does"
+            f"{counted(after, 'record')} of incidents came after it was signed, which does"
             " not know of them"
         )
 
