@@ -43,6 +43,10 @@ class MissingExtraError(RoboEvalError, ImportError):
     """An optional part is not installed; the message holds the pip command that adds it."""
 
 
+class NotHereError(InputError):
+    """What is to be played is not at hand on this machine, such as a robot; elsewhere it may be."""
+
+
 class CheckFailedError(RoboEvalError):
     """The input was fine, and what was checked does not hold."""
 
