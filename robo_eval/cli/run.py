@@ -279,8 +279,8 @@ def play(
             if side is Side.SIM:
                 done = _play_simulated(trial, jobs, quiet=json)
             else:
-                done = may_leave and robot is None and _played_already(trial, side)
-                done = done or _play_physical(
+                known = _played_already(trial, side) if may_leave and robot is None else None
+                done = known or _play_physical(
                     trial, robot, auto=auto, quiet=json, who=operator, view=view
                 )
             played.append(done)
