@@ -1,10 +1,13 @@
-"""What an incident log says of a trial: its incidents as evidence, and what names its records."""
+"""What an incident log says of a trial: its incidents as evidence, and what names its records.
+
+Found by the scoring side under the entry point `robo_eval.incident_reader`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,6 +63,13 @@ def read_incidents(path: Path) -> Recorded:
         sha256=_digest(told) if told else None,
         problems=tuple(str(problem.what) for problem in verify_log(path).problems),
     )
+
+
+def listed(path: Path) -> tuple[Sequence[Incident], int]:
+    """All incidents of a log as they stand now, and how many nil reports it holds."""
+    with open_log(path, read_only=True) as log:
+        nils = {record.record_id for record, _ in nil_reports(log.records())}
+        return log.incidents(), len(nils)
 
 
 def state_of(path: Path) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from robo_eval.cli.output import quoted
 from robo_eval.core import door
 from robo_eval.log.directory import ROBOT_FILE
 
@@ -193,7 +194,6 @@ def _terminal(
 
 
 def _say_if_paused(trial: TrialDirectory) -> None:
-    from robo_eval.cli.output import quoted
     from robo_eval.log.pausing import is_paused
 
     if is_paused(trial.path):

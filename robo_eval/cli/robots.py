@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from robo_eval.cli.output import print_table, say
-from robo_eval.cli.summary import interval, percent
+from robo_eval.cli.output import interval, percent, print_table, say
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
