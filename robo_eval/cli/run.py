@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -279,15 +279,21 @@ def play(
             if side is Side.SIM:
                 done = _play_simulated(trial, jobs, quiet=json)
             else:
-                known = _played_already(trial, side) if may_leave and robot is None else None
-                done = known or _play_physical(
-                    trial, robot, auto=auto, quiet=json, who=operator, view=view
-                )
+                done = _play_physical(
+                    trial, side, robot, auto=auto, quiet=json, who=operator, view=view,
+                    may_skip=may_leave,
+                )  # fmt: skip
             played.append(done)
         except (MissingExtraError, NotHereError) as err:
             if not may_leave:
                 raise
             left.append(_left(trial, side, str(err)))
+    if not played:  # nor is anything new
+        if json:
+            print_json(_as_json(trial, played, left, None))
+        else:
+            _print_next(trial, sides, left)
+        return
     summary = summary_of(trial)
     blinding = blinding_until_complete(trial)
     page = None
@@ -296,20 +302,7 @@ def play(
 
         page = build_report(trial, summary=summary)
     if json:
-        print_json(
-            {
-                "trial": str(trial.path),
-                "plan_digest": trial.plan_digest,
-                "planned": sum(part.planned for part in played),
-                "played": sum(part.played for part in played),
-                "unscored": sum(part.unscored for part in played),
-                "seconds": round(sum(part.seconds for part in played), 3),
-                "report": str(page) if page else None,
-                "elsewhere": [
-                    {"side": one.side, "reason": one.reason, "command": one.command} for one in left
-                ],
-            }
-        )
+        print_json(_as_json(trial, played, left, page))
     else:
         _print_played(trial, played, summary, blinding, page)
         _print_next(trial, sides, left)
@@ -319,6 +312,23 @@ def play(
     if problem:
         sys.stdout.flush()
         raise CheckFailedError(coded(problem, trial, blinding))
+
+
+def _as_json(
+    trial: TrialDirectory, played: Sequence[Played], left: Sequence[Left], page: Path | None
+) -> dict[str, Any]:
+    return {
+        "trial": str(trial.path),
+        "plan_digest": trial.plan_digest,
+        "planned": sum(part.planned for part in played),
+        "played": sum(part.played for part in played),
+        "unscored": sum(part.unscored for part in played),
+        "seconds": round(sum(part.seconds for part in played), 3),
+        "report": str(page) if page else None,
+        "elsewhere": [
+            {"side": one.side, "reason": one.reason, "command": one.command} for one in left
+        ],
+    }
 
 
 def _print_next(trial: TrialDirectory, sides: Sequence[Side], left: Sequence[Left]) -> None:
@@ -434,15 +444,20 @@ def _played_already(trial: TrialDirectory, side: Side) -> Played | None:
 
 def _play_physical(
     trial: TrialDirectory,
+    side: Side,
     robot: Path | None,
     *,
     auto: bool,
     quiet: bool,
     who: str | None,
     view: str | None,
+    may_skip: bool,
 ) -> Played:
+    """Play what is missing on a robot; with `may_skip` it is not needed if nothing is."""
     from robo_eval.cli.physical import named_operator, play_physical
 
+    if may_skip and robot is None and (done := _played_already(trial, side)):
+        return done
     operator = named_operator(trial.plan, who, auto=auto)
     result, where = play_physical(
         trial, robot, auto=auto, quiet=quiet, operator=operator, view=view
