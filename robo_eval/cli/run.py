@@ -270,25 +270,13 @@ def play(
     """
     from robo_eval.cli.blind import blinding_until_complete, coded
     from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
-    from robo_eval.core.errors import CheckFailedError, MissingExtraError, NotHereError
-    from robo_eval.core.kinds import Side
+    from robo_eval.core.errors import CheckFailedError
 
-    played, left = [], []
-    for side in sorted(sides, key=lambda side: side is Side.SIM):
-        try:
-            if side is Side.SIM:
-                done = _play_simulated(trial, jobs, quiet=json)
-            else:
-                done = _play_physical(
-                    trial, side, robot, auto=auto, quiet=json, who=operator, view=view,
-                    may_skip=may_leave,
-                )  # fmt: skip
-            played.append(done)
-        except (MissingExtraError, NotHereError) as err:
-            if not may_leave:
-                raise
-            left.append(_left(trial, side, str(err)))
-    if not played:  # nor is anything new
+    played, left = _play_sides(
+        trial, sides, robot, auto=auto, operator=operator, view=view, jobs=jobs, quiet=json,
+        may_leave=may_leave,
+    )  # fmt: skip
+    if left and trial.frame().empty:  # there is nothing to sum up
         if json:
             print_json(_as_json(trial, played, left, None))
         else:
@@ -312,6 +300,41 @@ def play(
     if problem:
         sys.stdout.flush()
         raise CheckFailedError(coded(problem, trial, blinding))
+
+
+def _play_sides(
+    trial: TrialDirectory,
+    sides: Sequence[Side],
+    robot: Path | None,
+    *,
+    auto: bool,
+    operator: str | None,
+    view: str | None,
+    jobs: int | None,
+    quiet: bool,
+    may_leave: bool,
+) -> tuple[list[Played], list[Left]]:
+    """Play each side, the robot first: its episodes say where the simulated ones start."""
+    from robo_eval.core.errors import MissingExtraError, NotHereError
+    from robo_eval.core.kinds import Side
+
+    played: list[Played] = []
+    left: list[Left] = []
+    for side in sorted(sides, key=lambda side: side is Side.SIM):
+        try:
+            if side is Side.SIM:
+                done = _play_simulated(trial, jobs, quiet=quiet)
+            else:
+                done = _play_physical(
+                    trial, side, robot, auto=auto, quiet=quiet, who=operator, view=view,
+                    may_skip=may_leave,
+                )  # fmt: skip
+            played.append(done)
+        except (MissingExtraError, NotHereError) as err:
+            if not may_leave:
+                raise
+            left.append(_left(trial, side, str(err)))
+    return played, left
 
 
 def _as_json(

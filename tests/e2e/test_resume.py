@@ -161,3 +161,13 @@ def test_pairs_wait_where_there_is_neither_robot_nor_simulator(matched, resume):
     found = resume(matched.path, "rclpy", "pybullet")
     assert [left["side"] for left in found["elsewhere"]] == ["twin", "sim"]
     assert len(rows(matched.path)) == 1
+
+
+def test_a_trial_that_only_a_robot_can_begin_says_so(resume, cli, tmp_path):
+    plan = parse_plan(PLAN.format(episodes=2, sides="sim, twin"), source="plan")
+    trial = TrialDirectory.create(tmp_path / "trial", plan).path
+    assert [left["side"] for left in resume(trial, "rclpy")["elsewhere"]] == ["twin"]
+    assert status(trial) != "complete"
+    told = cli("resume", trial, BLOCKED="rclpy")
+    assert told.code == 0
+    assert f"robo-eval resume {trial}" in told.out
