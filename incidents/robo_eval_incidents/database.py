@@ -20,7 +20,13 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 from sqlalchemy.sql import ClauseElement
 
-from robo_eval.core.errors import InputError, MissingExtraError, TrialDirectoryError, pip_install
+from robo_eval.core.errors import (
+    InputError,
+    MissingExtraError,
+    TrialDirectoryError,
+    pip_install,
+    said,
+)
 from robo_eval.log import database as files
 from robo_eval.log.files import explained, part_of, sync_folder
 from robo_eval_incidents.schema import CURRENT, METADATA, VERSION_TABLE
@@ -286,10 +292,10 @@ def _raise_meaning(err: BaseException, name: str, *, is_server: bool) -> None:
         raise IncidentLogError(str(err)) from err
     if not isinstance(err, driver_errors()):
         return
-    cause: BaseException | None = getattr(err, "orig", None) or err
+    cause: BaseException = getattr(err, "orig", None) or err
     if not is_server:
         raise IncidentLogError(f"{name}: {files.meaning_of(cause)}") from err
-    text = " ".join(str(cause).split())
+    text = said(cause, named=False)
     if any(part in text.lower() for part in _LOST):
         raise LostServerError(f"{name}: cannot be reached: {text:.200}") from err
     raise IncidentLogError(f"{name}: {text:.300}") from err

@@ -48,7 +48,7 @@ def analyse_trial(
         InputError: If the log cannot be scored, or a file of evidence not be read.
         TrialDirectoryError: If the log cannot be read.
     """
-    from robo_eval.analysis.deviations import deviations_of, read_beside
+    from robo_eval.conduct.deviations import deviations_of, read_beside
     from robo_eval.log.evidence_read import read_evidence
     from robo_eval.metrics.summary import summary_of_table
 

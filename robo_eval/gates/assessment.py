@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import UNSAID, plain
+from robo_eval.core.wording import shown
 from robo_eval.gates.audits import Audit, Status
 from robo_eval.gates.lacking import Lacking, lacking_of
 from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
 from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, Readings
-from robo_eval.gates.words import shown
 
 _REAL: Final = "real"
 _TAGS: Final = {"real": "real", "twin": "twin", "sim": "sim_only"}

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.wording import noun_for
 from robo_eval.metrics.contrast import Unit
 from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.rank_agreement import RankAgreement
-from robo_eval.metrics.words import noun_for
 
 POWER: Final = 0.8
 """Chance of finding it that a detectable difference is stated for; the usual choice."""

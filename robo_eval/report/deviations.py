@@ -45,7 +45,7 @@ def deviation_lines(found: Sequence[Deviation], *, has_sides: bool) -> list[Devi
     """Deviations as they are shown.
 
     Args:
-        found: What `analysis.deviations` found.
+        found: What `conduct.deviations` found.
         has_sides: Whether the trial has several sides.
     """
     return [

@@ -14,6 +14,7 @@ import pandas as pd
 from robo_eval.analysis import panel
 from robo_eval.analysis.acc import AccTable
 from robo_eval.core.plan import ImportPlan, PolicyPlan, TrialPlan
+from robo_eval.core.wording import noun_for
 from robo_eval.log import incident_log
 from robo_eval.log.evidence import NAMES
 from robo_eval.metrics.config import MetricConfig
@@ -220,10 +221,10 @@ def commands_note(trial: Path, plan: TrialPlan) -> str:
     foreign = [name for name in dict.fromkeys(modules) if name.split(".")[0] != "robo_eval"]
     if plan.imported is not None or not foreign:
         return text
-    noun = "module" if len(foreign) == 1 else "modules"
     return (
-        f"{text} Playing also needs the {noun} {' and '.join(foreign)}, which the plan names:"
-        " unless installed or in that folder, PYTHONPATH must hold the folder that"
+        f"{text} Playing also needs the {noun_for(len(foreign), 'module')}"
+        f" {' and '.join(foreign)}, which the plan names: unless"
+        " installed or in that folder, PYTHONPATH must hold the folder that"
         f" {'it is' if len(foreign) == 1 else 'they are'} in."
     )
 

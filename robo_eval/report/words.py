@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.metrics.words import noun_for
+from robo_eval.core.wording import counted
 
 DASH = "–"
 NOT_RECORDED = "not recorded"
@@ -111,7 +111,7 @@ def count(number_of: int, noun: str, plural: str = "") -> str:
         >>> count(1, "pair"), count(200, "episode")
         ('1 pair', '200 episodes')
     """
-    return f"{thousands(number_of)} {noun_for(number_of, noun, plural)}"
+    return counted(number_of, noun, plural, gap="\N{NO-BREAK SPACE}")
 
 
 def thousands(value: int) -> str:

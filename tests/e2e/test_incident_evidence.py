@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -169,3 +171,39 @@ def test_the_report_counts_what_the_log_says(lab, cli):
     page = (lab / "report/index.html").read_text()
     assert "Evidence came from files that were named" not in page
     assert "incidents.db" in page
+
+
+READS = """
+import sys
+from pathlib import Path
+from robo_eval.analysis.trial import analyse_trial
+from robo_eval.log.directory import TrialDirectory
+
+assert not [name for name in sys.modules if name.startswith("robo_eval_incidents")]
+(robot,) = analyse_trial(TrialDirectory.open(Path(sys.argv[1]))).robots
+print(robot.safety.score.value)
+"""
+
+
+def test_python_users_name_no_reader_and_safety_does_not_vanish_without_one(lab, environment):
+    with open_log(lab / "incidents.db", station="cell-1", make=True) as log:
+        file(log, report("minor", 30.5))
+
+    def read(folder: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", READS, str(lab)]
+        return subprocess.run(
+            command, env=environment(PYTHONPATH=str(folder)), capture_output=True, text=True
+        )
+
+    found = read(lab)
+    assert found.returncode == 0, found.stderr
+    assert float(found.stdout) < 1.0
+    # A package of that name which cannot be imported stands for one that is not installed.
+    (lab.parent / "lacking" / "robo_eval_incidents").mkdir(parents=True)
+    (lab.parent / "lacking/robo_eval_incidents/__init__.py").write_text("raise ImportError\n")
+    lacking = read(lab.parent / "lacking")
+    assert lacking.returncode != 0
+    last = lacking.stderr.strip().splitlines()[-1]
+    assert "MissingExtraError" in last
+    assert "incidents.db" in last
+    assert "pip install" in last

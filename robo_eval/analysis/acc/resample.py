@@ -13,7 +13,7 @@ from robo_eval.analysis.acc.curve import Scale, make_scale
 from robo_eval.analysis.acc.measures import measure
 from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
-from robo_eval.metrics.words import counted
+from robo_eval.core.wording import counted
 from robo_eval.stats.quantiles import ndtr, ndtri, stdtrit
 
 MIN_EPISODES: Final = 20

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robo_eval.conduct.judging import second_sample
 from robo_eval.core.kinds import Side
 from robo_eval.core.plan import TrialPlan, parse_plan
 from robo_eval.core.schedule import planned_ids, schedule
-from robo_eval.core.second_rating import second_sample
 
 DIGEST = "ab" * 32
 

@@ -10,11 +10,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.analysis.attempts import Attempts, is_missing
+from robo_eval.conduct.attempts import Attempts, is_missing
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import listing
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedIds
+from robo_eval.core.wording import counted
 from robo_eval.metrics.compatible import levels_by_name
 from robo_eval.metrics.deviation import Deviation
 from robo_eval.metrics.initial_state import TOLERANCE, state_difference
@@ -143,7 +144,9 @@ def _changes(
     np.minimum.at(began, code, starts)
     order = sorted(range(len(kinds)), key=lambda kind: (began[kind], kinds[kind]))
     newer = rows[code != order[0]]
-    told = ", then ".join(f"{_short(kind, str(kinds[i]))} ({_attempts(counts[i])})" for i in order)
+    told = ", then ".join(
+        f"{_short(kind, str(kinds[i]))} ({counted(counts[i], 'attempt')})" for i in order
+    )
     yield log.deviation(
         kind,
         newer,
@@ -151,10 +154,6 @@ def _changes(
         count=len(kinds) - 1,
         text=f"{text}: {told}" if text else told,
     )
-
-
-def _attempts(n: int) -> str:
-    return f"{n} attempt" if n == 1 else f"{n} attempts"
 
 
 def _short(kind: str, value: str) -> str:

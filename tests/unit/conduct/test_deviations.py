@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.analysis.deviations import Beside, deviations_of, read_beside
-from robo_eval.analysis.steadiness import out_of_order, start_difference
+from robo_eval.conduct.deviations import Beside, deviations_of, read_beside
+from robo_eval.conduct.judging import second_sample
+from robo_eval.conduct.steadiness import out_of_order, start_difference
 from robo_eval.core.episode import Episode
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan, parse_plan
 from robo_eval.core.schedule import schedule
-from robo_eval.core.second_rating import second_sample
 from robo_eval.log.evidence import Evidence, Pause, Rating
 from robo_eval.log.planned_row import row_for
 from robo_eval.metrics.deviation import KINDS, Deviation

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from robo_eval.analysis.judging import Cases
+from robo_eval.conduct.judging import Cases, second_sample
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan, parse_plan
 from robo_eval.core.schedule import schedule
-from robo_eval.core.second_rating import second_sample
 from robo_eval.log.evidence import Rating
 from robo_eval.log.evidence_read import read_evidence
 from robo_eval.log.planned_row import row_for

@@ -1,10 +1,13 @@
-"""What an incident log says of a trial: its incidents as evidence, and what names its records."""
+"""What an incident log says of a trial: its incidents as evidence, and what names its records.
+
+Found by the scoring side under the entry point `robo_eval.incident_reader`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +16,7 @@ from sqlalchemy import Connection, or_, select
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
+from robo_eval.core.wording import counted
 from robo_eval.log import evidence as noted
 from robo_eval.log.incident_log import Recorded
 from robo_eval_incidents.bodies import (
@@ -61,6 +65,13 @@ def read_incidents(path: Path) -> Recorded:
     )
 
 
+def listed(path: Path) -> tuple[Sequence[Incident], int]:
+    """All incidents of a log as they stand now, and how many nil reports it holds."""
+    with open_log(path, read_only=True) as log:
+        nils = {record.record_id for record, _ in nil_reports(log.records())}
+        return log.incidents(), len(nils)
+
+
 def state_of(path: Path) -> dict[str, Any] | None:
     """What names the records that evidence rests on; see `robo_eval.log.incident_log.state_of`."""
     told = _told(path)
@@ -98,7 +109,7 @@ def changes_since(path: Path, stated: Mapping[str, Any] | None) -> Iterator[str]
     after = len(told) - len(before)
     if after:
         yield (
-            f"{after} record{'s' * (after > 1)} of incidents came after it was signed, which does"
+            f"{counted(after, 'record')} of incidents came after it was signed, which does"
             " not know of them"
         )
 

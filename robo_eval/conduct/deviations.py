@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.analysis.attempts import FEW, Attempts, is_missing
-from robo_eval.analysis.steadiness import (
+from robo_eval.conduct.attempts import FEW, Attempts, is_missing
+from robo_eval.conduct.judging import is_same_person, second_sample
+from robo_eval.conduct.steadiness import (
     Tolerances,
     change_deviations,
     order_deviations,
@@ -23,7 +24,6 @@ from robo_eval.core import door
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedIds, planned_ids
-from robo_eval.core.second_rating import is_same_person, second_sample
 from robo_eval.core.series import Series, shortened
 from robo_eval.log.directory import PREFLIGHT, ROBOT_FILE
 from robo_eval.log.evidence import Evidence, Pause, Rating
