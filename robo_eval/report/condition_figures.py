@@ -8,11 +8,11 @@ from typing import Final
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from robo_eval.report.figures import error_bars, finish, styles
-from robo_eval.report.panels import Panels, name_panel, name_room_over_rows, side_by_side
+from robo_eval.page.figures import error_bars, finish, styles
+from robo_eval.page.panels import Panels, name_panel, name_room_over_rows, side_by_side
+from robo_eval.page.theme import FAINT, INK, MUTED, PAPER, Style
+from robo_eval.page.words import count, interval_text, plain_text
 from robo_eval.report.robot_model import Robot, RobotCondition
-from robo_eval.report.theme import FAINT, INK, MUTED, PAPER, Style
-from robo_eval.report.words import count, interval_text, plain_text
 
 _MOST_BARS: Final = 12
 """Marks of a panel with interval bars; more would hide each other."""

@@ -18,8 +18,8 @@ from robo_eval.log import incident_log
 from robo_eval.log.evidence import NAMES
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.report.words import (
-    NOT_RECORDED,
+from robo_eval.metrics.words import NOT_RECORDED
+from robo_eval.page.words import (
     count,
     duration,
     percent,

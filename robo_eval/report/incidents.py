@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from robo_eval.log.incident_log import DATABASE
-from robo_eval.report.words import count, shortened, spaced, thousands
+from robo_eval.page.words import count, shortened, spaced, thousands
 
 _LOG: Final = "robo_eval_incidents.log"
 _INCIDENT: Final = "robo_eval_incidents.incident"

@@ -7,8 +7,8 @@ from typing import Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.robot import RobotResult
-from robo_eval.report.robot_model import NumberGroup, RobotNumber
-from robo_eval.report.words import count, number, spaced
+from robo_eval.page.table import Group, Row
+from robo_eval.page.words import count, number, spaced
 
 SEVERITIES: Final = {
     "near_miss": "near misses",
@@ -24,7 +24,7 @@ _TIMES: Final = {
 }
 
 
-def groups_of(found: RobotResult) -> list[NumberGroup]:
+def groups_of(found: RobotResult) -> list[Group]:
     """The numbers by what they are about; each group has at least a reason why it is empty.
 
     Args:
@@ -39,15 +39,15 @@ def groups_of(found: RobotResult) -> list[NumberGroup]:
         ("Quality of control", _control(found)),
         ("Throughput", _throughput(found)),
     )
-    groups = [NumberGroup(title=title, numbers=list(numbers)) for title, numbers in parts]
-    return [group for group in groups if group.numbers]
+    groups = [Group(title=title, rows=list(rows)) for title, rows in parts]
+    return [group for group in groups if group.rows]
 
 
 def _caution(estimate: Estimate) -> str:
     return estimate.reason or "" if estimate.low is not None else ""
 
 
-def _sharpened(found: RobotResult) -> Iterator[RobotNumber]:
+def _sharpened(found: RobotResult) -> Iterator[Row]:
     sharpened = found.sharpened
     if sharpened is None:
         return
@@ -56,13 +56,13 @@ def _sharpened(found: RobotResult) -> Iterator[RobotNumber]:
     if sharpened.correlation is not None:
         alike = f"correlation of both sides {number(sharpened.correlation)}"
         note = f"{note}; {alike}" if note else alike
-    yield RobotNumber(
+    yield Row(
         name=f"{found.name} sharpened",
         estimate=sharpened.estimate,
         rests_on=f"{pairs} and {sharpened.n_sim_only} further simulated",
         note=note,
     )
-    yield RobotNumber(
+    yield Row(
         name=f"{found.name} plain",
         family="of the same pairs",
         estimate=sharpened.plain,
@@ -71,16 +71,14 @@ def _sharpened(found: RobotResult) -> Iterator[RobotNumber]:
     )
 
 
-def _safety(found: RobotResult) -> Iterator[RobotNumber]:
+def _safety(found: RobotResult) -> Iterator[Row]:
     safety, end = found.safety, found.suffix
     hours = f"{safety.exposure.hours:.2f} h"
     if safety.exposure.unknown:
         hours += f"; {count(safety.exposure.unknown, 'attempt')} without exposure"
-    yield RobotNumber(
-        name=f"SS{end}", estimate=safety.score, rests_on=hours, note=_caution(safety.score)
-    )
+    yield Row(name=f"SS{end}", estimate=safety.score, rests_on=hours, note=_caution(safety.score))
     if safety.score.low is not None:
-        yield RobotNumber(
+        yield Row(
             name=f"SS{end}",
             family="pessimistic",
             estimate=safety.score,
@@ -92,7 +90,7 @@ def _safety(found: RobotResult) -> Iterator[RobotNumber]:
         return
     for severity, rate in safety.rates.items():
         high = rate.high or 0.0
-        yield RobotNumber(
+        yield Row(
             name=f"{SEVERITIES[severity]}{end} per 100 h",
             estimate=rate,
             rests_on=f"{safety.counts[severity]} in {safety.exposure.hours:.2f} h",
@@ -101,9 +99,9 @@ def _safety(found: RobotResult) -> Iterator[RobotNumber]:
         )
 
 
-def _embodiment(found: RobotResult) -> Iterator[RobotNumber]:
+def _embodiment(found: RobotResult) -> Iterator[Row]:
     score = found.embodiment
-    yield RobotNumber(
+    yield Row(
         name=f"E{found.suffix}",
         estimate=score,
         rests_on=count(score.n, "pair" if score.method == "joint_bootstrap" else "episode")
@@ -113,16 +111,16 @@ def _embodiment(found: RobotResult) -> Iterator[RobotNumber]:
     )
 
 
-def _times(found: RobotResult) -> Iterator[RobotNumber]:
+def _times(found: RobotResult) -> Iterator[Row]:
     end = found.suffix
     if not found.times:
         reason = found.safety.score.reason or "no record of incidents"
         missing = Estimate.missing(reason=reason, unit="h")
-        yield RobotNumber(name=f"MTBF{end}, MTTR{end}, MTBSI{end}", estimate=missing)
+        yield Row(name=f"MTBF{end}, MTTR{end}, MTBSI{end}", estimate=missing)
     for key, estimate in found.times.items():
         name, which, noun = _TIMES[key]
         is_bound = estimate.value is None and estimate.low is not None
-        yield RobotNumber(
+        yield Row(
             name=f"{name}{end}",
             family=which,
             estimate=estimate,
@@ -134,9 +132,9 @@ def _times(found: RobotResult) -> Iterator[RobotNumber]:
         )
 
 
-def _recovery(found: RobotResult) -> Iterator[RobotNumber]:
+def _recovery(found: RobotResult) -> Iterator[Row]:
     for fault, estimate in [("", found.recovery), *found.faults.items()]:
-        yield RobotNumber(
+        yield Row(
             name=f"RA{found.suffix}",
             family=spaced(fault),
             estimate=estimate,
@@ -145,13 +143,13 @@ def _recovery(found: RobotResult) -> Iterator[RobotNumber]:
         )
 
 
-def _control(found: RobotResult) -> Iterator[RobotNumber]:
+def _control(found: RobotResult) -> Iterator[Row]:
     name = f"QC{found.suffix}"
     if not found.control:
         reason = "no tolerances are set for its tasks"
-        yield RobotNumber(name=name, estimate=Estimate.missing(reason=reason, unit="ratio"))
+        yield Row(name=name, estimate=Estimate.missing(reason=reason, unit="ratio"))
     for task in found.control:
-        yield RobotNumber(
+        yield Row(
             name=name,
             family=task.task,
             estimate=task.quality,
@@ -160,7 +158,7 @@ def _control(found: RobotResult) -> Iterator[RobotNumber]:
         )
         for measure in task.measures:
             missing = f"not measured in {count(measure.n_missing, 'episode')}"
-            yield RobotNumber(
+            yield Row(
                 name=f"share{name[2:]} with {spaced(measure.measure)} within {measure.tolerance:g}",
                 family=task.task,
                 estimate=measure.inside,
@@ -169,21 +167,21 @@ def _control(found: RobotResult) -> Iterator[RobotNumber]:
             )
 
 
-def _throughput(found: RobotResult) -> Iterator[RobotNumber]:
+def _throughput(found: RobotResult) -> Iterator[Row]:
     end, made = found.suffix, found.throughput
     if made is None:
         missing = Estimate.missing(reason="no price card is set", unit="tasks/h")
-        yield RobotNumber(name=f"tasks{end} per hour and currency unit", estimate=missing)
+        yield Row(name=f"tasks{end} per hour and currency unit", estimate=missing)
         return
     unit = made.currency or "currency unit"
-    yield RobotNumber(
+    yield Row(
         name=f"tasks{end} per hour",
         estimate=made.per_hour,
         rests_on=f"{count(made.successes, 'success', 'successes')} in {made.hours:.2f} h",
         note=_caution(made.per_hour),
         digits=1,
     )
-    yield RobotNumber(
+    yield Row(
         name=f"tasks{end} per {unit}",
         estimate=made.per_cost,
         rests_on=f"{made.cost_per_hour:.2f} {unit} an hour",

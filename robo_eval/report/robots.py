@@ -8,9 +8,10 @@ from robo_eval.core.kinds import Side
 from robo_eval.metrics.agreement import Agreement
 from robo_eval.metrics.robot import RobotResult
 from robo_eval.metrics.summary import TrialSummary
+from robo_eval.page.table import Row
+from robo_eval.page.words import bounds_or_reason, count, interval_text, number
 from robo_eval.report.robot_groups import groups_of
-from robo_eval.report.robot_model import Robot, RobotCondition, RobotNumber
-from robo_eval.report.words import bounds_or_reason, count, interval_text, number
+from robo_eval.report.robot_model import Robot, RobotCondition
 
 Place = tuple[str, str | None, int | None, str | None]
 """Task, profile, level and difficulty."""
@@ -81,23 +82,22 @@ def _why_no_agreement(found: RobotResult) -> str:
 # Numbers -----------------------------------------------------------------------------------------
 
 
-def _own(found: RobotResult) -> list[RobotNumber]:
+def _own(found: RobotResult) -> list[Row]:
     """Reliability over all, and by task where there are several."""
     tasks = found.tasks if len(found.tasks) > 1 else {}
     return [
-        RobotNumber(
+        Row(
             name=found.name,
             family=family,
             estimate=estimate,
             rests_on=count(estimate.n, "episode"),
             note=_caution(estimate.low, estimate.reason),
-            is_physical=True,
         )
         for family, estimate in [("", found.reliability), *tasks.items()]
     ]
 
 
-def _compared(found: RobotResult) -> list[RobotNumber]:
+def _compared(found: RobotResult) -> list[Row]:
     """The comparison with simulation: over all, by family, and under each calibration."""
     numbers = [] if found.agreement is None else _agreed(found, found.agreement)
     for one in found.calibrations:
@@ -108,26 +108,26 @@ def _compared(found: RobotResult) -> list[RobotNumber]:
             rests_on += f", {count(len(one.recordings), 'recording')}"
         family = one.calibration
         numbers += [
-            RobotNumber(
+            Row(
                 name=f"{found.name} − AR_sim",
                 family=family,
                 estimate=one.difference,
                 rests_on=rests_on,
-                is_share=False,
                 is_signed=True,
             ),
-            RobotNumber(
+            Row(
                 name=compared.name,
                 family=family,
                 estimate=one.agreement,
                 rests_on=rests_on,
                 note=_caution(one.agreement.low, one.agreement.reason),
+                symbol="diamond",
             ),
         ]
     return numbers
 
 
-def _agreed(found: RobotResult, agreement: Agreement) -> list[RobotNumber]:
+def _agreed(found: RobotResult, agreement: Agreement) -> list[Row]:
     """Both shares, their difference, and the agreement."""
     by_pairs = agreement.matching == "pairs"
     noun = "pair" if by_pairs else "episode"
@@ -136,46 +136,46 @@ def _agreed(found: RobotResult, agreement: Agreement) -> list[RobotNumber]:
         # Not all episodes could be compared: the agreement rests on this share, not the one above.
         of = "of the pairs" if by_pairs else "in simulated contexts"
         numbers.append(
-            RobotNumber(
+            Row(
                 name=f"{found.name} {of}",
                 estimate=agreement.ar_physical,
                 rests_on=count(agreement.ar_physical.n, noun),
                 note=_caution(agreement.ar_physical.low, agreement.ar_physical.reason),
-                is_physical=True,
             )
         )
     numbers += [
-        RobotNumber(
+        Row(
             name="AR_sim",
             estimate=agreement.ar_sim,
             rests_on=count(agreement.ar_sim.n, "episode"),
             note=_caution(agreement.ar_sim.low, agreement.ar_sim.reason),
-            is_simulated=True,
+            is_hollow=True,
         ),
-        RobotNumber(
+        Row(
             name=f"{found.name} − AR_sim",
             estimate=agreement.difference,
             rests_on=count(agreement.difference.n, noun),
             note=_difference_note(agreement),
-            is_share=False,
             is_signed=True,
         ),
-        RobotNumber(
+        Row(
             name=agreement.name,
             estimate=agreement.agreement,
             rests_on=count(agreement.agreement.n, noun),
             note=_agreement_note(agreement),
+            symbol="diamond",
         ),
     ]
     if len(agreement.families) > 1:
         numbers += [
-            RobotNumber(
+            Row(
                 name=agreement.name,
                 family=family,
                 estimate=estimate,
                 rests_on=count(estimate.n, noun),
                 note=_caution(estimate.low, estimate.reason),
-                is_worst=family == agreement.worst_family,
+                stress="agrees least" if family == agreement.worst_family else "",
+                symbol="diamond",
             )
             for family, estimate in agreement.families.items()
         ]
@@ -259,7 +259,7 @@ def robots_text(robots: Sequence[Robot]) -> list[str]:
         kinds.append(("AR", "on the robot", "S2R"))
     if any(robot.is_twin for robot in robots):
         kinds.append(("AR_twin", "on the twin", "S2S"))
-    is_compared = any(not it.is_physical for robot in robots for it in robot.numbers)
+    is_compared = any(robot.found.agreement or robot.found.calibrations for robot in robots)
     shares = "; ".join(f"{name}: {where}" for name, where, _ in kinds)
     text = f"Share of scored episodes that are strict successes. {shares}"
     if is_compared:

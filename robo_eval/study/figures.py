@@ -14,9 +14,9 @@ from scipy.spatial.distance import squareform
 from robo_eval.analysis.aiq import Complexity
 from robo_eval.analysis.aiq.complexity import Variant
 from robo_eval.core.estimate import Estimate
-from robo_eval.report.figures import error_bars, finish, legend_on_top
-from robo_eval.report.theme import INK, MUTED, PAPER, POLICY, translucent
-from robo_eval.report.words import interval_text, number, percent, plain_text, shortened, thousands
+from robo_eval.page.figures import colour_key, error_bars, finish, legend_on_top
+from robo_eval.page.theme import INK, MUTED, PAPER, POLICY, translucent
+from robo_eval.page.words import interval_text, number, percent, plain_text, shortened, thousands
 from robo_eval.study.outcome import Outcome
 
 LIKE_NOISE: Final = "≈"
@@ -221,18 +221,7 @@ def _cell(outcome: Outcome, i: int, j: int, value: float, is_short: bool) -> str
 def _key(name: str, most: float, *, narrow: bool) -> dict[str, Any]:
     most = most or 1.0
     end = number(most, digits=2 if most >= 0.1 else 3)
-    return {
-        "colorscale": [list(stop) for stop in SCALE],
-        "cmin": 0,
-        "cmax": most,
-        "colorbar": {
-            "orientation": "h", "thickness": 9, "lenmode": "pixels", "len": 180 if narrow else 260,
-            "x": 0, "xref": "container" if narrow else "paper", "xanchor": "left",
-            "y": 0, "yref": "container", "yanchor": "bottom",
-            "tickvals": [0, most / 2.0, most], "ticktext": ["0", name, end],
-            "tickfont": {"size": 11, "color": MUTED}, "outlinewidth": 0,
-        },
-    }  # fmt: skip
+    return colour_key(name, SCALE, most=most, end=end, narrow=narrow)
 
 
 def dimensions(outcome: Outcome, *, narrow: bool = False) -> go.Figure:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
-from robo_eval.report.words import percent
+from robo_eval.page.words import percent
 from robo_eval.study.agent_figures import conditions
 from robo_eval.study.figures import pair_words, seen, size_text
 from robo_eval.study.measure import SHARES

@@ -11,7 +11,7 @@ import numpy as np
 from robo_eval.analysis.aiq import MIXTURES
 from robo_eval.core.estimate import Estimate
 from robo_eval.log.provenance import software, versions
-from robo_eval.report.words import count, interval_text, listed, number, percent
+from robo_eval.page.words import count, interval_text, listed, number, percent
 from robo_eval.study.agent_figures import MEASURES, conditions
 from robo_eval.study.figures import is_like_noise, order_of, seen, size_text
 from robo_eval.study.outcome import Outcome

@@ -11,16 +11,16 @@ import plotly.graph_objects as go
 import pytest
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.report import figures
-from robo_eval.report.model import Report
-from robo_eval.report.page import render
-from robo_eval.report.theme import (
+from robo_eval.page.theme import (
     PERFORMANCE_SCALE,
     POLICY,
     POLICY_DARK,
     dark_colours,
     policy_style,
 )
+from robo_eval.report import figures
+from robo_eval.report.model import Report
+from robo_eval.report.page import render
 
 Maker = Callable[..., Report]
 

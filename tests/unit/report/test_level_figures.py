@@ -18,6 +18,7 @@ from robo_eval.axes.progress import DayIndex, Progress, progress_of
 from robo_eval.axes.settings import FrontierSettings, ProgressSettings
 from robo_eval.core.estimate import Estimate
 from robo_eval.log.evidence import Checkpoint
+from robo_eval.page.theme import dark_colours, policy_style
 from robo_eval.report.level_figures import level_charts, level_styles
 from robo_eval.report.levels_model import (
     AuditTable,
@@ -30,7 +31,6 @@ from robo_eval.report.levels_model import (
 )
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
-from robo_eval.report.theme import dark_colours, policy_style
 
 NAMES = ["axes", "capability", "frontier"]
 FIRST = 20_514

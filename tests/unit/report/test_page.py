@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.report.embed import packed
+from robo_eval.page.embed import packed
 from robo_eval.report.model import LogCheck, Report
 from robo_eval.report.page import Download, render, tone
 

@@ -13,13 +13,13 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.control import ControlResult, MeasureResult
 from robo_eval.metrics.pairs import ConditionRates
 from robo_eval.metrics.performance import success_estimate
+from robo_eval.page.theme import PAPER, dark_colours
 from robo_eval.report.condition_figures import condition_scatter
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
 from robo_eval.report.robot_figures import robot_charts
 from robo_eval.report.robot_model import Robot, RobotCondition
 from robo_eval.report.robot_work_figures import control_quality
-from robo_eval.report.theme import PAPER, dark_colours
 
 NAMES = ["robots", "conditions", "incidents", "recovery", "control", "cost"]
 

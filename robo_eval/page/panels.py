@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from robo_eval.report.words import plain_text, shortened
+from robo_eval.page.words import plain_text, shortened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
