@@ -7,15 +7,11 @@ from typing import Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.robot import RobotResult
+from robo_eval.metrics.safety import NOUNS
 from robo_eval.page.table import Group, Row
 from robo_eval.page.words import count, number, spaced
 
-SEVERITIES: Final = {
-    "near_miss": "near misses",
-    "minor": "minor incidents",
-    "major": "major incidents",
-    "critical": "critical incidents",
-}
+SEVERITIES: Final = {severity: plural for severity, (_, plural) in NOUNS.items()}
 _TIMES: Final = {
     "mtbf": ("MTBF", "", "failure"),
     "mttr": ("MTTR", "", "repair"),
@@ -41,6 +37,22 @@ def groups_of(found: RobotResult) -> list[Group]:
     )
     groups = [Group(title=title, rows=list(rows)) for title, rows in parts]
     return [group for group in groups if group.rows]
+
+
+def rate_basis(found: RobotResult, severity: str) -> str:
+    """How many incidents of a severity there were, in which time."""
+    counts = found.safety.counts or {}
+    return f"{counts.get(severity, 0)} in {hours_text(found.safety.exposure.hours)}"
+
+
+def hours_text(hours: float) -> str:
+    """Hours with two decimals, or with three digits where these would be none.
+
+    Example:
+        >>> hours_text(8.0), hours_text(77 / 3600)
+        ('8.00 h', '0.0214 h')
+    """
+    return f"{number(hours, digits=2 if hours >= 1.0 or not hours else None)} h"
 
 
 def _caution(estimate: Estimate) -> str:
@@ -73,7 +85,7 @@ def _sharpened(found: RobotResult) -> Iterator[Row]:
 
 def _safety(found: RobotResult) -> Iterator[Row]:
     safety, end = found.safety, found.suffix
-    hours = f"{safety.exposure.hours:.2f} h"
+    hours = hours_text(safety.exposure.hours)
     if safety.exposure.unknown:
         hours += f"; {count(safety.exposure.unknown, 'attempt')} without exposure"
     yield Row(name=f"SS{end}", estimate=safety.score, rests_on=hours, note=_caution(safety.score))
@@ -93,9 +105,9 @@ def _safety(found: RobotResult) -> Iterator[Row]:
         yield Row(
             name=f"{SEVERITIES[severity]}{end} per 100 h",
             estimate=rate,
-            rests_on=f"{safety.counts[severity]} in {safety.exposure.hours:.2f} h",
-            note="none seen is not none" if rate.value == 0 else _caution(rate),
-            digits=0 if high >= 1000 else 1 if high >= 100 else 2,
+            rests_on=rate_basis(found, severity),
+            note=_caution(rate) if rate.value is not None else "",
+            digits=1 if high >= 100 else 2,
         )
 
 
@@ -124,11 +136,11 @@ def _times(found: RobotResult) -> Iterator[Row]:
             name=f"{name}{end}",
             family=which,
             estimate=estimate,
-            text=f"at least {number(estimate.low, digits=1)} h" if is_bound else "",
+            text=f"at least {number(estimate.low, digits=None)} h" if is_bound else "",
             rests_on=count(estimate.n, noun) if estimate.low is not None or estimate.n else "",
             note=_caution(estimate),
             unit=" h",
-            digits=1,
+            digits=None,
         )
 
 
@@ -177,14 +189,14 @@ def _throughput(found: RobotResult) -> Iterator[Row]:
     yield Row(
         name=f"tasks{end} per hour",
         estimate=made.per_hour,
-        rests_on=f"{count(made.successes, 'success', 'successes')} in {made.hours:.2f} h",
+        rests_on=f"{count(made.successes, 'success', 'successes')} in {hours_text(made.hours)}",
         note=_caution(made.per_hour),
-        digits=1,
+        digits=None,
     )
     yield Row(
         name=f"tasks{end} per {unit}",
         estimate=made.per_cost,
         rests_on=f"{made.cost_per_hour:.2f} {unit} an hour",
         note=_caution(made.per_cost),
-        digits=3,
+        digits=None,
     )

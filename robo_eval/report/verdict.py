@@ -140,10 +140,7 @@ def _did_the_same(
 def _why_unsaid(effect: Effect | None) -> str:
     if effect is not None:
         return effect.difference.reason or "the difference has no interval"
-    return (
-        "no two of their episodes share condition and seed, and an unpaired comparison is not made,"
-        " because it cannot tell the policies from the episodes each of them got"
-    )
+    return "no two of their episodes share condition and seed"
 
 
 def _comparison(best: Result, second: Result, frame: pd.DataFrame, config: MetricConfig) -> str:

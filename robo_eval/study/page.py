@@ -94,6 +94,7 @@ def render(
         conditions=conditions,
         has_curves=any(has_curves(one) for one in rankings),
         causes=words.causes(rankings),
+        accord=words.accord(rankings),
         by_k=words.by_k,
         notes=words.notes,
         measures=list(MEASURES.values()),

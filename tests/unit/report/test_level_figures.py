@@ -117,7 +117,7 @@ def autonomy(*levels: PolicyLevel) -> Autonomy:
         text=(),
         axes_note="",
         days_note="",
-        frontier=FrontierPart(found=frontier(), text=("words",), is_drawn=True),
+        frontier=FrontierPart(found=frontier(), text=("words",), note="", is_drawn=True),
         form=FormPart(answered="", open=(), items=()),
         profile_name="Profile",
         profile_digest="0",
@@ -126,7 +126,8 @@ def autonomy(*levels: PolicyLevel) -> Autonomy:
 
 
 def charts(*levels: PolicyLevel, narrow: bool = False) -> dict[str, go.Figure]:
-    return level_charts(autonomy(*levels), ["ours", "theirs"], narrow=narrow)
+    found = level_charts(autonomy(*levels), ["ours", "theirs"])
+    return {name: draw(narrow=narrow) for name, draw in found.items()}
 
 
 def texts(figure: go.Figure) -> list[str]:

@@ -173,7 +173,7 @@ def test_the_envelope_has_no_gap_below() -> None:
 
 def test_alike_tests_stand_side_by_side(made: Any) -> None:
     _, outcome, _ = made
-    order = figures.order_of(outcome)
+    order = outcome.tree.leaves
     assert sorted(order) == list(range(5))
     table = outcome.dissimilarities.table
     i, j = min(outcome.pairs, key=lambda key: table[key])
@@ -200,7 +200,7 @@ def test_dimensions_are_drawn_without_sign(made: Any) -> None:
     _, outcome, _ = made
     drawn = figures.dimensions(outcome)
     reach = np.array(next(trace for trace in drawn.data if trace.type == "heatmap").z)
-    assert reach == pytest.approx(np.abs(outcome.space.points)[figures.order_of(outcome)])
+    assert reach == pytest.approx(np.abs(outcome.space.points)[outcome.tree.leaves])
     shares = next(trace for trace in drawn.data if trace.type == "bar").y
     assert list(shares) == pytest.approx(list(outcome.space.shares))
 
