@@ -71,7 +71,7 @@ def _rate(name: str, value: float | None, count: int, hours: float, level: float
     reason = None
     if low is None or high is None:
         return Estimate.missing(reason=_NO_EXPOSURE, unit=RATE_UNIT, n=count, method=_GARWOOD)
-    if hours < MIN_RATE_HOURS:
+    if hours < MIN_RATE_HOURS - 1e-9:
         reason = f"{counted(count, *NOUNS[name])} {too_short(hours)}"
         value = low = None
     return Estimate(

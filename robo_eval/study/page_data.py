@@ -65,6 +65,7 @@ def page_data(outcome: Outcome, rankings: Sequence[Ranking]) -> dict[str, Any]:
         "curveWords": [curve_words(outcome, place) for place in places],
         "alone": [_rounded(row) for row in measured.alone],
         "mixed": {f"{i} {j}": _rounded(measured.observed(i, j)[:, 1:-1]) for i, j in pairs},
+        "reached": {f"{i} {j}": _rounded(measured.observed(i, j).mean(axis=0)) for i, j in pairs},
         "pairWords": {f"{i} {j}": pair_words(outcome, i, j) for i, j in pairs},
         "hulls": _hulls(outcome, rankings),
     }

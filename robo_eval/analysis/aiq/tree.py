@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import dendrogram, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
@@ -34,11 +35,11 @@ def cluster_tree(table: ArrayLike) -> ClusterTree:
         >>> cluster_tree([[0, 9, 1], [9, 0, 9], [1, 9, 0]]).joints[0][1]
         [0.0, 1.0, 1.0, 0.0]
     """
-    apart = squareform(table, checks=False)
+    apart = squareform(np.asarray(table, dtype=np.float64), checks=False)
     drawn = dendrogram(optimal_leaf_ordering(linkage(apart, "average"), apart), no_plot=True)
     # Leaves stand at 5, 15, ...
     along = [[(one - 5.0) / 10.0 for one in across] for across in drawn["icoord"]]
     return ClusterTree(
-        leaves=[int(place) for place in drawn["leaves"]],
+        leaves=[int(place) for place in drawn["leaves"] or ()],
         joints=list(zip(along, [list(map(float, up)) for up in drawn["dcoord"]], strict=True)),
     )

@@ -34,7 +34,7 @@ def test_a_number_without_a_value_keeps_its_row_and_has_no_point(*, narrow: bool
     (points,) = figure.data
     assert list(points.y) == ["AR"]
     assert list(figure.layout.yaxis.categoryarray) == ["AR", "S2R"]
-    assert points.error_x.array[0] == points.error_x.arrayminus[0] == pytest.approx(0.3)
+    assert (*points.error_x.array, *points.error_x.arrayminus) == pytest.approx((0.3, 0.3))
     assert "&lt;b&gt;arm&lt;/b&gt;" in points.customdata[0]
     assert "4 pairs" in points.customdata[0]
 

@@ -366,6 +366,17 @@ def imported_plan() -> TrialPlan:
     )
 
 
+def test_seeds_are_called_the_same_only_where_conditions_share_them() -> None:
+    plan = plan_of(seeds=4)
+    own = plan.model_copy(update={"seeds": plan.seeds.model_copy(update={"shared": False})})
+    none = rows_of(plan, lambda *_: 0.5).iloc[:0]
+    told = [dict(conditions(one, none, None))["Seeds"] for one in (plan, own)]
+    assert told == [
+        "1000 to 1003, the same for every condition and policy",
+        "1000 to 1007, 4 of them for each condition, the same for every policy",
+    ]
+
+
 def test_an_import_claims_neither_seeds_nor_an_order_nor_a_replay() -> None:
     report, _ = report_of(lambda _p, _l, _i: 0.5, plan=imported_plan())
     facts = dict(report.conditions)

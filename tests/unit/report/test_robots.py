@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,24 @@ def test_every_name_of_a_twin_says_so(lab: Any) -> None:
     assert [name for name in names if not ("_twin" in name or name in ("AR_sim", "S2S"))] == []
 
 
+def test_seconds_of_a_twin_give_counts_and_no_rates(lab: Any) -> None:
+    """Nothing is drawn of them, and no word calls a twin physical."""
+    evidence = {"incidents": ["incident_id,severity,side", "i1,near_miss,twin"]}
+    lines = [line.replace(",225,", ",2.25,") for line in lab.lines("twin")]
+    report = lab.report("twin", evidence=evidence, lines=lines)
+    ours = report.robots[0]
+    hours = ours.found.safety.exposure.hours
+    assert 0.0 < hours < 1.0
+    found = numbers_of(ours)["near misses_twin per 100 h"]
+    assert found.estimate.value is None
+    assert found.estimate.reason.endswith("; too short for a rate")
+    assert "incidents" not in robot_figures.robot_charts(report.robots, report.policies)
+    assert any("too short for a rate" in why for _, why in not_measured(report.robots))
+    section = re.search(r'<section id="robots".*?</section>', render(report, []), re.DOTALL)
+    assert section is not None
+    assert "physical" not in section[0]
+
+
 def test_a_critical_incident_is_said_before_any_number(lab: Any) -> None:
     rows = ["incident_id,severity,episode_id", "i1,critical,p-theirs-pick-0-0"]
     report = lab.report(evidence={"incidents": rows})
@@ -232,5 +251,5 @@ def test_throughput_is_stated_in_words(lab: Any) -> None:
     assert title == "ours (real)"
     assert text.startswith("11 tasks per hour (95\N{NO-BREAK SPACE}% ")
     assert "22 successes in 2.00 h" in text
-    assert "0.550 tasks per EUR" in text
+    assert "0.55 tasks per EUR" in text
     assert text.endswith("at 20.00 EUR an hour")

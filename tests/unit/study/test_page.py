@@ -22,7 +22,7 @@ from robo_eval.study import figures, space_figures
 from robo_eval.study.agent_figures import measures
 from robo_eval.study.page import PAGE_NAME, render, write_page
 from robo_eval.study.page_data import hull_choices, page_data
-from robo_eval.study.page_words import notes, pair_lines
+from robo_eval.study.page_words import accord, notes, pair_lines
 
 Made = Callable[..., Any]
 HOSTILE = [
@@ -91,6 +91,7 @@ def test_pictures_are_filled_from_the_raw_numbers(made: Any, page: str) -> None:
         ends = [np.mean(data["alone"][j]), np.mean(data["alone"][i])]
         inner = np.array(data["mixed"][f"{i} {j}"]).mean(axis=0)
         observed = np.array([ends[0], *inner, ends[1]])
+        assert data["reached"][f"{i} {j}"] == pytest.approx(observed, abs=1e-3)
         p = np.array([0.0, *data["shares"], 1.0])
         line = p * ends[1] + (1.0 - p) * ends[0]
         assert np.trapezoid(np.abs(observed - line), p) == pytest.approx(estimate.value, abs=1e-3)
@@ -169,6 +170,14 @@ def test_the_envelope_has_no_gap_below() -> None:
     sizes, performances = [10, 20, 40], [0.35, 0.55, 0.75]
     assert figures.seen(mccp(sizes, performances, bins=10)) == (3, 7)
     assert figures.seen(mccp(sizes, performances, bins=10, variant="envelope")) == (0, 7)
+
+
+def test_measures_agree_only_where_there_is_something_to_agree_on(made: Any) -> None:
+    _, _, rankings = made
+    one = replace(rankings[0], disagreements=[])
+    assert accord([one]) == "No measure ranks two agents otherwise than their means do."
+    assert accord(rankings[:1]) == ""  # partial and blind
+    assert accord([]) == accord([replace(one, agents=one.agents[:1])]) == ""
 
 
 def test_alike_tests_stand_side_by_side(made: Any) -> None:
