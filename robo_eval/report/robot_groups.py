@@ -105,7 +105,7 @@ def _safety(found: RobotResult) -> Iterator[Row]:
         yield Row(
             name=f"{SEVERITIES[severity]}{end} per 100 h",
             estimate=rate,
-            rests_on=rate_basis(found, severity),
+            rests_on="" if rate.value is None else rate_basis(found, severity),
             note=_caution(rate) if rate.value is not None else "",
             digits=1 if high >= 100 else 2,
         )
