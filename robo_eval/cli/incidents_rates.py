@@ -131,7 +131,7 @@ def _print_counts(one: SideStanding) -> None:
 
 
 def _interval(found: Estimate) -> str:
-    if found.low is None and found.high is None:
+    if found.value is None:
         return "-"
     ends = ("-" if end is None else f"{end:.4g}" for end in (found.low, found.high))
     return f"[{', '.join(ends)}]"

@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from robo_eval.metrics.robot import RobotResult
     from robo_eval.metrics.summary import TrialSummary
 
-_SEVERITIES = {
-    "near_miss": "near misses",
-    "minor": "minor incidents",
-    "major": "major incidents",
-    "critical": "critical incidents",
-}
 _DIGITS = {"tasks/currency unit": 3}
 _TIMES = {
     "mtbf": "MTBF{}",
@@ -40,7 +34,7 @@ def print_robots(summary: TrialSummary) -> None:
         title = f"{robot.policy} on {where}{bodies}, {percent(summary.config.level)} intervals"
         print_table(title, ("metric", "value", "rests on"), [_row(*line) for line in _lines(robot)])
     if any(robot.side == "twin" for robot in summary.robots):
-        say("AR_twin and S2S come from a twin, a stand-in for the robot; they are no AR and S2R")
+        say("a twin is a stand-in for the robot: its numbers end in _twin or S2S")
     if summary.robots:
         say(f"settings {summary.config.digest[:12]}: this project's choices, see docs/metrics.md")
         say()
@@ -53,7 +47,7 @@ def _row(name: str, found: Estimate | str, rests: str) -> tuple[str, str, str]:
     value = "-" if found.value is None else interval(found, _DIGITS.get(found.unit, 2))
     if found.value is not None and found.unit == "h":
         value = _hours(found)
-    elif found.value is None and found.low is not None:
+    elif found.value is None and found.low is not None and found.unit == "h":
         value = f"at least {found.low:.3g} h"
     return name, value, "; ".join(part for part in (rests, found.reason) if part)
 
@@ -114,18 +108,20 @@ def _lines(robot: RobotResult) -> Iterator[Line]:
 
 
 def _safety(robot: RobotResult) -> Iterator[Line]:
+    from robo_eval.metrics.safety import NOUNS
+
     safety, end = robot.safety, robot.suffix
     hours = f"{safety.exposure.hours:.2f} h"
-    if safety.exposure.unknown:
-        hours += f" ({counted(safety.exposure.unknown, 'attempt')} without)"
-    yield f"SS{end}", safety.score, hours
+    without = safety.exposure.unknown
+    rests = f"{hours} ({counted(without, 'attempt')} without)" if without else hours
+    yield f"SS{end}", safety.score, rests
     if safety.counts is None:
         return
     for severity, rate in safety.rates.items():
         yield (
-            f"  {_SEVERITIES[severity]} per 100 h",
+            f"  {NOUNS[severity][1]} per 100 h",
             rate,
-            f"{safety.counts[severity]} in {safety.exposure.hours:.2f} h",
+            "" if rate.value is None else f"{safety.counts[severity]} in {hours}",
         )
     if not safety.is_valid:
         yield "", "a critical incident: this window counts for nothing", ""

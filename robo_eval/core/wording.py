@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+NOT_RECORDED: Final = "not recorded"
+"""Stands for what a log does not know; a 0 would be a measurement."""
+
 
 def counted(number: int, noun: str, plural: str = "", *, gap: str = "") -> str:
     """A number of things, with the plural where it belongs.

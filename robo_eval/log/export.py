@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from robo_eval.core import door
 from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.names import unknown_name
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.rows import KINDS, OPTIONAL, Cell, Kind, cells_of, episode_of
@@ -105,7 +105,7 @@ def _format_of(path: Path, formats: Mapping[str, _T]) -> _T:
         except ImportError as err:
             raise MissingExtraError(
                 f"{path}: Parquet is read and written with the pyarrow library, a CSV file without;"
-                ' run: pip install "robo-eval[parquet]"'
+                f" run: {pip_install('parquet')}"
             ) from err
     return formats[suffix]
 

@@ -109,7 +109,7 @@ class PolicyPair:
             could = f"could have shown >= {self.detectable:.2f} with {POWER:.0%} power"
             return f"no difference shown ({could.replace('%', ' %')})"
         units = noun_for(self.n_units, self.unit.removesuffix("s"))
-        if self.least_deciding is None:
+        if self.least_deciding is None or self.least_deciding > self.n_units:
             return f"no difference shown ({self.n_units} {units} are too few to show any)"
         how = "end differently" if self.unit == "pairs" else "lean one way"
         least = f"at least {self.least_deciding} must {how}"

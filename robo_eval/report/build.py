@@ -19,8 +19,8 @@ from robo_eval.gates.trial import examine_summary
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.evidence_read import read_evidence
 from robo_eval.metrics.summary import TrialSummary
+from robo_eval.page.embed import packed, plain
 from robo_eval.report.content import TrialData, make_report
-from robo_eval.report.embed import packed, plain
 from robo_eval.report.files import fingerprint, json_bytes, write_bundle
 from robo_eval.report.page import Download, render
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from robo_eval.metrics.deviation import Deviation
-from robo_eval.report.words import shortened, spaced, thousands
+from robo_eval.page.words import shortened, spaced, thousands
 
 _MOST_REASONS: Final = 3
 _MOST_EPISODES: Final = 3

@@ -19,8 +19,8 @@ from robo_eval.log import incident_log
 from robo_eval.log.evidence import NAMES
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.report.words import (
-    NOT_RECORDED,
+from robo_eval.core.wording import NOT_RECORDED
+from robo_eval.page.words import (
     count,
     duration,
     percent,
@@ -101,10 +101,15 @@ def conditions(plan: TrialPlan, frame: pd.DataFrame, manifest: Manifest | None) 
 
 
 def _schedule(plan: TrialPlan) -> Facts:
-    seeds = f"{plan.seeds.first} to {plan.seeds.first + plan.episodes - 1}"
+    shared = plan.seeds.shared
+    n = plan.episodes if shared else plan.episodes * len(list(plan.conditions()))
+    which = "the same for every condition and policy"
+    if not shared:
+        which = f"{plan.episodes} of them for each condition, the same for every policy"
+    seeds = f"{plan.seeds.first} to {plan.seeds.first + n - 1}, {which}"
     control = "each novelty episode has the same policy and seed at level 0" if plan.control else ""
     return [
-        ("Seeds", f"{seeds}, the same for every condition and policy"),
+        ("Seeds", seeds),
         ("Order", plan.order + f" (seed {plan.order_seed})" * (plan.order != "blocked")),
         ("Matched control", control or "none"),
     ]

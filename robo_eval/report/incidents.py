@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from robo_eval.log.incident_log import listed
-from robo_eval.report.words import count, shortened, spaced, thousands
+from robo_eval.page.words import count, shortened, spaced, thousands
 
 _MOST: Final = 100
 """Incidents that are listed; the worst and oldest go first where there are more."""

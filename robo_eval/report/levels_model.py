@@ -278,11 +278,13 @@ class FrontierPart:
     Attributes:
         found: The frontier.
         text: What it says, each as a sentence.
+        note: What the picture of it shows.
         is_drawn: Whether a picture says more than the words.
     """
 
     found: Frontier
     text: Sequence[str]
+    note: str
     is_drawn: bool
 
 

@@ -29,7 +29,7 @@ def test_every_data_file_is_in_the_wheel(wheel: Path) -> None:
     missing = {name.removeprefix("sim/") for name in tracked} - packaged
     assert not missing
     assert any(name.endswith("demo_plan.yaml") for name in packaged)
-    assert any("/report/templates/" in name for name in packaged)
+    assert any("/page/templates/" in name for name in packaged)
     assert not [name for name in packaged if "/tests/" in name or name.startswith("tests/")]
 
 

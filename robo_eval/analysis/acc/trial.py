@@ -84,6 +84,12 @@ class AccRow:
     is_partial: bool = False
 
     @property
+    def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Difficulties at which something was scored, and the mean quality at each."""
+        known = ~np.isnan(self.curve)
+        return self.levels[known], self.curve[known]
+
+    @property
     def is_covered(self) -> bool:
         """Whether enough of the episodes are scored to compare the row with others."""
         return self.coverage is None or self.coverage.is_sufficient

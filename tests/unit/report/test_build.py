@@ -23,9 +23,9 @@ from robo_eval.core.schedule import schedule, task_and_policy
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.store import EpisodeStore
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.page.embed import unpacked
 from robo_eval.report import build
 from robo_eval.report.build import build_report, page_bytes
-from robo_eval.report.embed import unpacked
 from robo_eval.report.index import build_index, find_trials
 
 FAST = MetricConfig(resamples=100)

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.report.lengths import lengths_of
-from robo_eval.report.model import Lengths
+from robo_eval.metrics.lengths import Lengths, lengths_of
 
 SHARE = Estimate(value=0.5, low=0.1, high=0.9, n=4, method="clopper_pearson", unit="ratio")
 
@@ -56,8 +55,8 @@ def test_the_line_falls_only_where_episodes_fail() -> None:
 def test_each_share_of_the_line_has_its_exact_interval() -> None:
     found = lengths(rows_of([float(i + 1) for i in range(10)]))
     # 1 of 10 failed: Clopper-Pearson 0.0025 to 0.4450 of failures.
-    assert found.ranges[1] == "0.55 to 1.00"
-    assert found.ranges[0] == ""
+    assert found.ranges[1] == pytest.approx((0.5550, 0.9975), abs=1e-4)
+    assert found.ranges[0] is None
     assert len(found.ranges) == len(found.time_s) == len(found.unfailed)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from robo_eval.report.words import plain_text, shortened
+from robo_eval.page.words import plain_text, shortened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,18 +121,3 @@ def name_room(panels: Panels, *, narrow: bool) -> int:
 def name_room_over_rows(panels: Panels, *, narrow: bool) -> int:
     """How many characters the name of a panel may have that stands beside the names of its rows."""
     return min(22 if narrow else 26, name_room(panels, narrow=narrow))
-
-
-def row_panels(count: int, height: int, *, narrow: bool) -> tuple[Panels, go.Figure]:
-    """Panels whose rows have names, and a figure of them.
-
-    A phone has no room for two beside the names.
-
-    Args:
-        count: How many there are.
-        height: Of each, pixels.
-        narrow: Whether they are for a phone.
-    """
-    columns = 1 if narrow else side_by_side(count, narrow=False)
-    panels = Panels(count=count, columns=columns, height=height, gap=50, bottom=52)
-    return panels, panel_figure(panels, spacing=0.06 if narrow else 0.04)

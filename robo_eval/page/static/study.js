@@ -3,7 +3,6 @@
 
 const study = JSON.parse(document.getElementById("study").textContent);
 
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const say = (id, text) => {
   document.getElementById(id).textContent = text;
 };
@@ -34,10 +33,10 @@ function fillMixture({ data, layout }, first, second) {
   const low = study.alone[second];
   const high = study.alone[first];
   const p = [0, ...study.shares, 1];
-  const line = (share) => share * mean(high) + (1 - share) * mean(low);
+  const reached = turned ? [...study.reached[key]].reverse() : study.reached[key];
+  const line = (share) => share * reached[reached.length - 1] + (1 - share) * reached[0];
   Object.assign(data[0], { x: p, y: p.map(line) });
-  const reached = study.shares.map((_, place) => mean(inner.map((row) => row[place])));
-  Object.assign(data[1], { x: p, y: [mean(low), ...reached, mean(high)] });
+  Object.assign(data[1], { x: p, y: reached });
   Object.assign(data[2], {
     x: [...low.map(() => 0), ...inner.flatMap(() => study.shares), ...high.map(() => 1)],
     y: [...low, ...inner.flat(), ...high],

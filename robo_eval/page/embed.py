@@ -40,7 +40,7 @@ def packed_plotly() -> str:
 
 def static(name: str) -> Markup:
     """A packaged style sheet or program, to be written into the page as it is."""
-    text = resources.files("robo_eval.report").joinpath("static", name).read_text("utf-8")
+    text = resources.files("robo_eval.page").joinpath("static", name).read_text("utf-8")
     return Markup(text)  # noqa: S704 - our own file, not user data
 
 

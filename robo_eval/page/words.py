@@ -10,30 +10,36 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import counted
 
 DASH = "–"
-NOT_RECORDED = "not recorded"
-"""Stands for what a log does not know; a 0 would be a measurement."""
 MARK = "†"
 """Stands by a number that rests on too few of the episodes it should rest on."""
 NO_INTERVAL = "[-]"
 """Stands by a number without interval, as on the terminal; the reason stands below."""
 
 
-def number(value: float | None, *, digits: int = 2, signed: bool = False) -> str:
-    """A number with a fixed count of decimals; a dash where there is none.
+def number(value: float | None, *, digits: int | None = 2, signed: bool = False) -> str:
+    """A number with a fixed count of decimals, or of three digits; a dash where there is none.
+
+    Args:
+        value: The number.
+        digits: Decimals; None for three significant digits.
+        signed: Whether a plus is written.
 
     Example:
-        >>> number(0.6039), number(None), number(-0.04, signed=True)
-        ('0.60', '–', '−0.04')
+        >>> number(0.6039), number(None), number(-0.04, signed=True), number(0.00628, digits=None)
+        ('0.60', '–', '−0.04', '0.00628')
     """
     if value is None:
         return DASH
-    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    sign = "+" if signed else ""
+    if digits is None and abs(value) >= 1000:
+        return f"{value:{sign},.0f}".replace(",", "\N{NO-BREAK SPACE}").replace("-", "−")
+    text = f"{value:{sign}.3g}" if digits is None else f"{value:{sign}.{digits}f}"
     if float(text) == 0.0:
         text = text.lstrip("+-")
     return text.replace("-", "−")
 
 
-def bounds(estimate: Estimate, *, digits: int = 2, signed: bool = False) -> str:
+def bounds(estimate: Estimate, *, digits: int | None = 2, signed: bool = False) -> str:
     """The interval as `low to high`; empty where there is none.
 
     Example:
@@ -66,7 +72,7 @@ def no_interval_note(estimates: Iterable[Estimate]) -> str:
     return f"{NO_INTERVAL} no interval: {'; '.join(reasons)}." if reasons else ""
 
 
-def bounds_or_reason(estimate: Estimate, *, digits: int = 2) -> str:
+def bounds_or_reason(estimate: Estimate, *, digits: int | None = 2) -> str:
     """The interval with its level, or why there is none.
 
     Example:
@@ -76,7 +82,7 @@ def bounds_or_reason(estimate: Estimate, *, digits: int = 2) -> str:
     return no_interval(estimate) or f"{percent(estimate.level)} {bounds(estimate, digits=digits)}"
 
 
-def interval_text(estimate: Estimate, *, digits: int = 2, signed: bool = False) -> str:
+def interval_text(estimate: Estimate, *, digits: int | None = 2, signed: bool = False) -> str:
     """Value and interval in one line, or the reason why there is none of them.
 
     Example:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,12 +12,41 @@ from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.performance import CONDITION
-from robo_eval.report.model import Lengths
-from robo_eval.report.words import NOT_RECORDED, number
+from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.stats.proportions import clopper_pearson_interval, clustered_interval
 
 _MAX_STEPS: Final = 400
 """A line of more steps than the page has pixels says nothing more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """How long a policy's scored episodes lasted.
+
+    Attributes:
+        policy: Name shown.
+        time_s: Times at which the share changes, seconds; empty where no length is recorded.
+        unfailed: Share of the episodes that have not failed after each of them.
+        ranges: Interval of each share; None where there is none.
+        median_s: Median length.
+        never_failed: Share of the scored episodes that did not fail.
+        n: Scored episodes whose length is recorded.
+        n_unknown: Scored episodes whose length is not.
+        n_unknown_failed: Those of them that failed.
+        scored: Which share of the policy's episodes these are, as text, where too few of them
+            are scored; empty where enough are.
+    """
+
+    policy: str
+    time_s: Sequence[float]
+    unfailed: Sequence[float]
+    ranges: Sequence[tuple[float, float] | None]
+    median_s: Estimate
+    never_failed: Estimate
+    n: int
+    n_unknown: int = 0
+    n_unknown_failed: int = 0
+    scored: str = ""
 
 
 def lengths_of(
@@ -54,7 +83,7 @@ def lengths_of(
         policy=label,
         time_s=[round(time, 6) for time, _, _ in steps],
         unfailed=[round(share, 6) for _, share, _ in steps],
-        ranges=[text for _, _, text in steps],
+        ranges=[edges for _, _, edges in steps],
         median_s=median_length(length, failed, sample),
         never_failed=never_failed,
         n=len(length),
@@ -101,18 +130,18 @@ def _shared_seeds(rows: pd.DataFrame) -> NDArray[np.intp] | None:
 
 def _steps(
     length: NDArray[np.float64], failed: NDArray[np.bool_], sample: _Sample, end_s: float
-) -> list[tuple[float, float, str]]:
-    """Times at which episodes fail, the share left then, and its interval as text."""
+) -> list[tuple[float, float, tuple[float, float] | None]]:
+    """Times at which episodes fail, the share left then, and its interval."""
     times = np.unique(length[failed])
     if len(times) > _MAX_STEPS:
         times = times[np.linspace(0, len(times) - 1, _MAX_STEPS).astype(int)]
-    steps = [(0.0, 1.0, "")]
+    steps: list[tuple[float, float, tuple[float, float] | None]] = [(0.0, 1.0, None)]
     for time in times.tolist():
         lost = failed & (length <= time)
-        edges = ""
+        edges = None
         if sample.has_intervals:
             low, high = sample.interval(lost)
-            edges = f"{number(1.0 - high)} to {number(1.0 - low)}"
+            edges = (1.0 - high, 1.0 - low)
         steps.append((time, 1.0 - float(lost.mean()), edges))
     end = max(end_s, float(length.max()))
     if steps[-1][0] < end:
