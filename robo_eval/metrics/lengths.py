@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.metrics.performance import CONDITION
 from robo_eval.core.wording import NOT_RECORDED
+from robo_eval.metrics.performance import CONDITION
 from robo_eval.stats.proportions import clopper_pearson_interval, clustered_interval
 
 _MAX_STEPS: Final = 400

@@ -9,10 +9,10 @@ from typing import Final
 from robo_eval import formulas
 from robo_eval.core.defaults import MIN_RATE_HOURS, SAFETY_FORM, SafetyForm
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.wording import counted
 from robo_eval.formulas import SEVERITIES, SEVERITY_WEIGHTS
 from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.core.wording import counted
 
 PER_100_H: Final = 100.0
 RATE_UNIT: Final = "incidents/100 h"

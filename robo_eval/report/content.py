@@ -12,11 +12,11 @@ import pandas as pd
 
 from robo_eval.core.kinds import Arm
 from robo_eval.core.plan import TrialPlan
+from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.metrics.effects import Effect as EffectNumbers
 from robo_eval.metrics.lengths import Lengths, lengths_of
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.page.words import count, listed
 from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips

@@ -14,12 +14,11 @@ import pandas as pd
 from robo_eval.analysis import panel
 from robo_eval.analysis.acc import AccTable
 from robo_eval.core.plan import ImportPlan, PolicyPlan, TrialPlan
-from robo_eval.core.wording import noun_for
+from robo_eval.core.wording import NOT_RECORDED, noun_for
 from robo_eval.log import incident_log
 from robo_eval.log.evidence import NAMES
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.page.words import (
     count,
     duration,
