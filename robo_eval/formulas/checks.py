@@ -316,7 +316,8 @@ def one_of(name: str, value: object, valid: Sequence[str]) -> str:
 
 def total(parts: Iterable[Real]) -> float:
     """The sum of numbers or of draws, from the smallest on: their order changes no digit."""
-    return as_number(np.sort(np.array(list(parts)), axis=0).sum(axis=0))
+    table = np.broadcast_arrays(*parts)
+    return as_number(np.sort(table, axis=0).sum(axis=0)) if table else 0.0
 
 
 def clip(x: Any) -> float:  # noqa: ANN401 - what numpy makes of a number is typed as anything

@@ -66,6 +66,8 @@ class GateResult:
         """Whether it passes."""
         return self.status == "pass"
 
+    as_dict = plain
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from robo_eval.core.plain import plain
+
 Status = Literal["pass", "fail", "missing"]
 
 
@@ -23,6 +25,8 @@ class Audit:
     title: str
     status: Status
     reason: str
+
+    as_dict = plain
 
 
 def audit(

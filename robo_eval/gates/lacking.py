@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from robo_eval import formulas
 from robo_eval.core.defaults import SEVERITIES
+from robo_eval.core.plain import plain
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.rates import garwood_interval
 
@@ -46,6 +47,8 @@ class Lacking:
     text: str
     amount: float | None = None
     unit: str = ""
+
+    as_dict = plain
 
 
 def lacking_of(

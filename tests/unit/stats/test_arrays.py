@@ -81,7 +81,7 @@ CALLS = {
     "metrics.control_measures.jerk_rms": (TIMES, PATH),
     "metrics.control_measures.peak_force": (RATES,),
     "metrics.control_measures.settling_time": (TIMES, PATH, TIMES, PATH, {"band": 0.1}),
-    "axes.improvement.kappa_estimate": (RATES, [1.0, 2.0, 3.0, 4.0]),
+    "gates.axes.improvement.kappa_estimate": (RATES, [1.0, 2.0, 3.0, 4.0]),
 }
 ELSEWHERE = {
     "analysis.acc.curve.make_scale",
