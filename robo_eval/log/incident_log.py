@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from robo_eval.core.errors import InputError, MissingExtraError
-from robo_eval.log.evidence import Incident
+
+if TYPE_CHECKING:
+    from robo_eval.log.evidence import Incident
 
 DATABASE: Final = "incidents.db"
 """Name of the incident log in a trial directory."""

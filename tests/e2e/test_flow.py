@@ -138,7 +138,7 @@ def test_levels_and_agents_list_what_plans_can_name(cli):
 @pytest.mark.parametrize(
     "verb",
     ["", "run", "resume", "demo", "metrics", "acc", "report", "verify", "levels", "agents",
-     "export", "film", "migrate", "compare", "import", "import csv", "import bag",
+     "export", "film", "compare", "import", "import csv", "import bag",
      "plan-size", "plan-size width",
      "plan-size at-least", "plan-size difference", "plan-size hours"],
 )  # fmt: skip

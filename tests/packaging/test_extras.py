@@ -58,7 +58,6 @@ agents
 serve-policy balancer --port 0
 film --out film.gif
 export trial --out rows.parquet
-migrate trial
 aiq run suite.yaml --out study --workers 2
 aiq run digits.yaml --out digits --estimate
 aiq run suite.yaml --out other --ray auto
