@@ -151,7 +151,7 @@ app.command("film", short_help="Save an episode as an animated GIF.")(film.film)
 app.command("export", short_help="Write the episode rows as Parquet or CSV.")(export.export)
 
 
-def _narrowed(verb: str) -> typer.Typer:
+def narrowed(verb: str) -> typer.Typer:
     """The command with this verb alone, if it has it: typer takes as long as numpy for all."""
     found = copy.copy(app)
     found.registered_commands = [one for one in app.registered_commands if one.name == verb]
@@ -166,7 +166,7 @@ def main() -> None:
     _prepare_streams()
     message, code = None, 0
     try:
-        asked = _narrowed(sys.argv[1] if len(sys.argv) > 1 else "")
+        asked = narrowed(sys.argv[1] if len(sys.argv) > 1 else "")
         ended = asked(prog_name="robo-eval", standalone_mode=False)
         message, code = (_STOPPED, _INTERRUPTED) if ended == _ABORTED else (None, ended or 0)
     except BaseException as err:  # noqa: BLE001 - the edge of the process
