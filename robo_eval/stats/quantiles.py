@@ -74,7 +74,7 @@ def _t_quantile(df: float, p: float) -> float | None:
 
 def _beta_quantile(a: float, b: float, p: float) -> float | None:
     """By Newton's steps for the logarithms, of the tail that is the smaller one."""
-    if not (a >= 0.5 and b >= 0.5 and a + b <= _LARGEST and 1e-12 <= p < 1.0):
+    if not (min(a, b) >= 0.1 and a + b <= _LARGEST and 1e-12 <= p < 1.0):
         return None
     if p > 0.5:
         mirrored = _beta_quantile(b, a, 1.0 - p)
