@@ -20,7 +20,8 @@ DEMO := .venv/stamps/demo-$(call digest,requirements/demo.txt requirements/ros.t
 DEV := .venv/stamps/dev-$(call digest,requirements/*.txt)
 
 PYTEST := $(PY) -m pytest
-WORKERS ?= 2
+# One more than the usual two cores: tests of robots, browsers and servers mostly wait.
+WORKERS ?= 3
 TESTS ?=
 
 .PHONY: help setup demo fmt lint type test test-long docs bench check lock clean

@@ -6,6 +6,8 @@ would import and make first, most of its time, is there before the processes par
 
 from __future__ import annotations
 
+import gc
+import importlib.util
 import json
 import os
 import resource
@@ -56,6 +58,8 @@ def become(job: dict[str, Any]) -> None:
     sys.argv = ["robo-eval", *job["arguments"]]
     # Where `python -m` would find modules: the folder of this file is no such place.
     sys.path[0] = job["folder"]
+    # Workers import what they are told is the main module, and this file imports nearly all.
+    sys.modules["__main__"].__spec__ = importlib.util.find_spec("robo_eval.__main__")
 
 
 def play() -> int:
@@ -75,6 +79,7 @@ def serve() -> None:
     made = typer.main.get_command(app.app)
     made.commands["incidents"].list_commands(None)
     app.app = made
+    gc.freeze()  # else each process copies what its first collection looks at
     while line := sys.stdin.readline():
         child = os.fork()
         if child == 0:

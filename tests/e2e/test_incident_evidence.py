@@ -140,29 +140,29 @@ def test_a_critical_incident_in_the_log_ends_the_window(lab):
     assert one.reason.startswith("a critical incident: the window does not count")
 
 
-def test_an_incident_that_fits_no_episode_fails_the_audit_and_names_its_record(lab, cli):
+def test_an_incident_that_fits_no_episode_fails_the_audit_and_names_its_record(lab, quick_cli):
     with open_log(lab, station="cell-1", make=True) as log:
         file(log, report("minor", N + 200.0))
-    done = cli("metrics", lab)
+    done = quick_cli("metrics", lab)
     assert done.code == 1
     assert "incidents.db: record cell-1/2: its time lies in no exposure of side real" in done.err
 
 
-def test_a_log_and_a_table_of_incidents_are_refused_in_one_line(lab, cli):
+def test_a_log_and_a_table_of_incidents_are_refused_in_one_line(lab, quick_cli):
     with open_log(lab, make=True):
         pass
     (lab / "incidents.csv").write_text("incident_id,severity\n")
-    done = cli("assess", lab)
+    done = quick_cli("assess", lab)
     assert done.code == 2
     assert len(done.err.strip().splitlines()) == 1
     assert "holds incidents.db and incidents.csv" in done.err
     assert "robo-eval incidents import" in done.err
 
 
-def test_the_report_counts_what_the_log_says(lab, cli):
+def test_the_report_counts_what_the_log_says(lab, quick_cli):
     with open_log(lab, make=True) as log:
         file(log, report("minor", 3.5))
-    done = cli("report", lab)
+    done = quick_cli("report", lab)
     assert done.code == 0, done.err
     summary = json.loads((lab / "report/metrics.json").read_text())
     assert summary["robots"][0]["safety"]["counts"]["minor"] == 1

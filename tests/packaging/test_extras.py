@@ -205,7 +205,7 @@ def check_every_verb(bare: Callable[..., Ended], commands: Any, extra: str, fold
     assert expected | {"ray" if extra else "sim"} <= named
 
 
-@pytest.mark.parametrize("extra", ["", "sim"])
+@pytest.mark.parametrize("extra", ["", pytest.param("sim", marks=pytest.mark.slow)])
 def test_a_missing_extra_is_named_with_its_command(commands_with, commands, tmp_path, extra):
     blocked = modules_of_extras(but=extra)
     assert {"sklearn", "fastapi", "rosbags", "websockets", "psycopg", "ray", "rclpy"} <= set(

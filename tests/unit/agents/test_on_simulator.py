@@ -70,6 +70,7 @@ def test_it_beats_the_balancer_by_an_interval_above_0(better, level):
     assert interval.low > 0.0, interval
 
 
+@pytest.mark.slow
 def test_adapting_costs_nothing_at_level_0(balancer_at_level_0):
     adaptive = performances("adaptive", 0, "easy", 150)
     assert paired_difference_interval(adaptive, balancer_at_level_0[:150]).low > -0.03

@@ -245,6 +245,7 @@ def test_a_higher_level_is_a_wider_interval():
         assert one.high - one.low > other.high - other.low
 
 
+@pytest.mark.slow
 def test_both_intervals_cover_the_true_index_about_as_often_as_they_say():
     """Axes of 60 episodes each, whose draws are Jeffreys'."""
     truth = np.array([value or 0.0 for value in X.values()])

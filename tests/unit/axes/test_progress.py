@@ -204,6 +204,7 @@ def test_the_same_seed_has_the_same_result_in_any_order() -> None:
     assert progress_of(points, FEW, seed=1).slope.low != progress_of(points, FEW, seed=2).slope.low
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_noisy_slope_covers_it_mostly() -> None:
     rng = np.random.default_rng(11)
     hits = 0

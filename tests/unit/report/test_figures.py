@@ -93,8 +93,10 @@ def rows_in_pixels(figure: go.Figure) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize("narrow", [False, True])
-@pytest.mark.parametrize("levels", [2, 4, 17])
-@pytest.mark.parametrize("n_policies", [1, 2, 5, 9])
+@pytest.mark.parametrize("levels", [2, pytest.param(4, marks=pytest.mark.slow), 17])
+@pytest.mark.parametrize(
+    "n_policies", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 5)), 9]
+)
 def test_no_panel_touches_the_name_or_ticks_of_the_next(
     make_report: Maker, n_policies: int, levels: int, narrow: bool
 ) -> None:

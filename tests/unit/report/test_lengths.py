@@ -104,6 +104,7 @@ def test_unknown_lengths_are_counted_and_never_0() -> None:
     assert (nothing.median_s.value, nothing.median_s.reason) == (None, "not recorded")
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_median_covers_what_it_promises() -> None:
     """Lengths of five seeds in thirty conditions, alike within a seed; the true median is 1."""
     rng = np.random.default_rng(7)
