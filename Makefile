@@ -20,8 +20,7 @@ DEMO := .venv/stamps/demo-$(call digest,requirements/demo.txt requirements/ros.t
 DEV := .venv/stamps/dev-$(call digest,requirements/*.txt)
 
 PYTEST := $(PY) -m pytest
-# One more than the usual two cores: tests of robots, browsers and servers mostly wait.
-WORKERS ?= 3
+WORKERS ?= 2
 TESTS ?=
 
 .PHONY: help setup demo fmt lint type test test-long docs bench check lock clean
