@@ -178,6 +178,8 @@ def ranking(folder: Path) -> Any:
 def bare(document: Any) -> Any:
     """A document without what may differ from machine to machine."""
     if isinstance(document, Mapping):
+        if document.get("source") == "manifest.json":  # versions and the machine, in words
+            return {"id": document["id"]}
         return {key: bare(part) for key, part in document.items() if key not in LOOSE}
     if isinstance(document, list):
         return [bare(part) for part in document]
@@ -241,7 +243,7 @@ def test_every_number_is_as_it_was(trial: str, tmp_path: Path) -> None:
     was = frozen(trial)
     found = []
     for name, document in documents(trial, tmp_path / "trial"):
-        found += [f"{name}{one}" for one in differences(was[name], document)]
+        found += [f"{name}{one}" for one in differences(bare(was[name]), document)]
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:60])
 
 
