@@ -1,7 +1,7 @@
 """How long the command line takes to answer, next to a Python that only imports.
 
-Goal: help, listings and refusals within 0.3 s; of a trial of 48 rows, `metrics` within 1.5 times the
-processor time of importing pandas, `report` 2.2 times, and `verify` 2 times that of numpy.
+Goal: help, listings and refusals within 0.3 s; of a trial of 48 rows, `metrics` within 1.5 times
+the processor time of importing pandas, `report` 2.2 times, and `verify` 2 times that of numpy.
 """
 
 from __future__ import annotations
