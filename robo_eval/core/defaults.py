@@ -33,3 +33,6 @@ MAX_VOIDS: Final = 0.05
 """Share of attempts that may be void before a policy is flagged."""
 PENALTIES: Final = ("unresolved_conflict", "loop", "chatter", "mode_collapse")
 """What can go wrong between roles, in the order penalties are given in."""
+AXES: Final = ("A", "G", "P", "M", "T", "R", "S", "E", "W", "$")
+"""Autonomy, generality, planning, memory, tools, self-revision, sociality, embodiment, world model,
+throughput."""

@@ -10,12 +10,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval.core.defaults import AXES as AXES
 from robo_eval.core.errors import ShapeError
 from robo_eval.formulas import checks
 
-AXES: Final = ("A", "G", "P", "M", "T", "R", "S", "E", "W", "$")
-"""Autonomy, generality, planning, memory, tools, self-revision, sociality, embodiment, world model,
-throughput."""
 WEIGHT_PROFILES: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
     {
         name: MappingProxyType(dict(zip(AXES, weights, strict=True)))
