@@ -337,10 +337,11 @@ def test_resume_recovers_plays_and_fills_in_pairs_after_a_conductor_was_killed(
     command.process.kill()
     command.finish()
     wait_until(lambda: not any(map(is_alive, pids.values())), "guard, recorder and twin end")
-    assert cli("resume", trial, "--no-report").code in (0, 1)  # how good depends on the machine
+    assert cli("resume", trial, "--no-report").code == 1  # one of two is not scored
     logged = rows(trial)
     assert (logged[0]["end_reason"], logged[0]["recovered"]) == ("lost", 1)
-    assert [row["side"] for row in logged] == ["twin"] * 3 + ["sim"] * 2
+    # What was lost is tried again only where the plan says so, and has no pair.
+    assert [row["side"] for row in logged] == ["twin", "twin", "sim"]
     again = json.loads(cli("resume", trial, "--no-report", "--json").out)
     assert (again["played"], again["elsewhere"]) == (0, [])
     assert rows(trial) == logged
