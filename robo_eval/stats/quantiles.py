@@ -31,6 +31,11 @@ def stdtrit(df: ArrayLike, p: ArrayLike) -> NDArray[np.float64]:
     return _by(_t_quantile, "stdtrit", df, p)
 
 
+def stdtr(df: ArrayLike, t: ArrayLike) -> NDArray[np.float64]:
+    """The probability below `t` of Student's t of `df` degrees of freedom."""
+    return _by(_t_below, "stdtr", df, t)
+
+
 def ndtri(p: ArrayLike) -> NDArray[np.float64]:
     """Where the normal distribution has the probability `p` below it."""
     return _by(_normal_quantile, "ndtri", p)
@@ -72,6 +77,15 @@ def _t_quantile(df: float, p: float) -> float | None:
     return None if rest is None else -math.sqrt(df * (1.0 - rest) / rest)
 
 
+def _t_below(df: float, t: float) -> float | None:
+    if t == 0.0:
+        return 0.5
+    if not (1.0 <= df <= 2.0 * (_LARGEST - 0.5) and -1e6 < t < -1e-6):
+        return None
+    rest, part = df / (df + t * t), t * t / (df + t * t)
+    return _below(df / 2.0, 0.5, rest, part) / 2.0
+
+
 def _beta_quantile(a: float, b: float, p: float) -> float | None:
     """By Newton's steps for the logarithms, of the tail that is the smaller one."""
     if not (min(a, b) >= 0.1 and a + b <= _LARGEST and 1e-12 <= p < 1.0):
@@ -79,13 +93,12 @@ def _beta_quantile(a: float, b: float, p: float) -> float | None:
     if p > 0.5:
         mirrored = _beta_quantile(b, a, 1.0 - p)
         return None if mirrored is None else 1.0 - mirrored
-    scale = math.gamma(a) / math.gamma(a + b) * math.gamma(b)
     low, high = 0.0, 1.0
     x = a / (a + b)
     for _ in range(_STEPS):
         # Tail over density times x is how far a relative step of x carries, relatively.
-        density = math.exp(a * math.log(x) + b * math.log1p(-x)) / scale
-        below = _below(a, b, x, density)
+        density = _density(a, b, x, 1.0 - x)
+        below = _below(a, b, x, 1.0 - x)
         low, high = (x, high) if below < p else (low, x)
         step = math.exp(min(1.0, max(-1.0, math.log(p / below) * below * (1.0 - x) / density)))
         nearer = x * step
@@ -97,14 +110,20 @@ def _beta_quantile(a: float, b: float, p: float) -> float | None:
     return None
 
 
-def _below(a: float, b: float, x: float, density: float) -> float:
-    """The regularised incomplete beta function; `density` is x^a (1 - x)^b / B(a, b).
+def _density(a: float, b: float, x: float, rest: float) -> float:
+    """x^a (1 - x)^b / B(a, b), where `rest` is 1 - x."""
+    scale = math.gamma(a) / math.gamma(a + b) * math.gamma(b)
+    return math.exp(a * math.log(x) + b * math.log(rest)) / scale
+
+
+def _below(a: float, b: float, x: float, rest: float) -> float:
+    """The regularised incomplete beta function, where `rest` is 1 - x.
 
     References:
         Press et al. (2007), Numerical Recipes, 3rd edition, section 6.4; Lentz's method.
     """
     if x > (a + 1.0) / (a + b + 2.0):
-        return 1.0 - _below(b, a, 1.0 - x, density)
+        return 1.0 - _below(b, a, rest, x)
     c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
     total = d
     for m in range(1, _STEPS):
@@ -117,4 +136,4 @@ def _below(a: float, b: float, x: float, density: float) -> float:
             total *= c * d
         if abs(c * d - 1.0) < 1e-16:
             break
-    return density * total / a
+    return _density(a, b, x, rest) * total / a

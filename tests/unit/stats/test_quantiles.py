@@ -39,6 +39,11 @@ def test_student(df: int, p: float) -> None:
     same(quantiles.stdtrit(df, p), special.stdtrit(df, p))
 
 
+@given(st.integers(1, 400), st.floats(-60.0, 3.0))
+def test_student_below(df: int, t: float) -> None:
+    same(quantiles.stdtr(df, t), special.stdtr(df, t))
+
+
 def test_student_close_to_the_middle_is_the_series() -> None:
     # scipy's own is off by 2e-9 there: t (1 + 5 t² / 24), t = 8 (p - 1/2) / 3 for 4 degrees
     t = 8.0 * (0.5001 - 0.5) / 3.0
