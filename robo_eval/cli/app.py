@@ -61,7 +61,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Score": ("metrics", "assess", "acc", "aiq", "compare", "rate", "report"),
     "Robots": ("doctor", "pause", "replay"),
     "Incidents": ("incidents",),
-    "Share": ("verify", "import", "export", "film", "migrate"),
+    "Share": ("verify", "import", "export", "film"),
 }  # fmt: skip
 """Which verbs help shows together, in its order."""
 
