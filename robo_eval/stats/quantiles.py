@@ -13,40 +13,42 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+Numbers = float | NDArray[np.float64]
+"""What was checked at a door: one number or many."""
 _FEW: Final = 64
 _LARGEST: Final = 170.0
 """Up to here `math.gamma` is finite, and right to the last digits."""
 _STEPS: Final = 200
 
 
-def betaincinv(a: ArrayLike, b: ArrayLike, p: ArrayLike) -> NDArray[np.float64]:
+def betaincinv(a: Numbers, b: Numbers, p: Numbers) -> NDArray[np.float64]:
     """Where the beta distribution of `a` and `b` has the probability `p` below it."""
     return _by(_beta_quantile, "betaincinv", a, b, p)
 
 
-def stdtrit(df: ArrayLike, p: ArrayLike) -> NDArray[np.float64]:
+def stdtrit(df: Numbers, p: Numbers) -> NDArray[np.float64]:
     """Where Student's t of `df` degrees of freedom has the probability `p` below it."""
     return _by(_t_quantile, "stdtrit", df, p)
 
 
-def stdtr(df: ArrayLike, t: ArrayLike) -> NDArray[np.float64]:
+def stdtr(df: Numbers, t: Numbers) -> NDArray[np.float64]:
     """The probability below `t` of Student's t of `df` degrees of freedom."""
     return _by(_t_below, "stdtr", df, t)
 
 
-def ndtri(p: ArrayLike) -> NDArray[np.float64]:
+def ndtri(p: Numbers) -> NDArray[np.float64]:
     """Where the normal distribution has the probability `p` below it."""
     return _by(_normal_quantile, "ndtri", p)
 
 
-def ndtr(x: ArrayLike) -> NDArray[np.float64]:
+def ndtr(x: Numbers) -> NDArray[np.float64]:
     """The probability below `x` of the normal distribution."""
     return _by(lambda at: 0.5 * math.erfc(-at / math.sqrt(2.0)), "ndtr", x)
 
 
-def _by(function: Callable[..., float | None], name: str, *given: ArrayLike) -> NDArray[np.float64]:
+def _by(function: Callable[..., float | None], name: str, *given: Numbers) -> NDArray[np.float64]:
     """One number after the other, or all of them by scipy: many, or one that is None here."""
     arrays = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in given))
     if arrays[0].size <= _FEW:
