@@ -152,7 +152,6 @@ def test_the_table_of_calls_is_complete():
         for folder in folders
         for module in pkgutil.iter_modules(importlib.import_module(f"robo_eval.{folder}").__path__)
         if not module.name.startswith("_")
-        and module.name != "quantiles"  # as scipy.special has them; no door for outsiders
     ]
     for name in [*names, "analysis.coherence", "metrics.control_measures"]:
         module = importlib.import_module(f"robo_eval.{name}")
