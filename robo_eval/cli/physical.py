@@ -117,7 +117,7 @@ def play_physical(
     from robo_eval.cli.blind import coded_errors
     from robo_eval.cli.progress import episode_progress
     from robo_eval.cli.view import print_view_problem
-    from robo_eval.core.errors import InputError, MissingExtraError
+    from robo_eval.core.errors import InputError, MissingExtraError, pip_install
     from robo_eval.core.schedule import schedule
 
     kept = trial.path / ROBOT_FILE
@@ -138,7 +138,7 @@ def play_physical(
     _need_person(config, auto=auto)
     if config.body == "twin" and find_spec("pybullet") is None:
         raise MissingExtraError(
-            'the twin needs PyBullet, which is not installed: pip install "robo-eval[sim]"'
+            f"the twin needs PyBullet, which is not installed: {pip_install('sim')}"
         )
     _say_if_paused(trial)
     title = f"{trial.path.name} on {config.name}"

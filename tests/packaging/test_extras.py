@@ -202,7 +202,7 @@ def check_every_verb(bare: Callable[..., Ended], commands: Any, extra: str, fold
         assert "No module named" not in done.err, (command, done)
         if "pip install" in done.err:
             assert done.code == 2, (command, done)
-            named |= set(re.findall(r"robo-eval\[([\w,]+)\]", done.err))
+            named |= set(re.findall(r"robo-eval-stack\[([\w,]+)\]", done.err))
     expected = {"bags", "parquet", "postgres", "remote", "server", "stamp", "study"}
     assert expected | {"ray" if extra else "sim"} <= named
 

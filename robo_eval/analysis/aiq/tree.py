@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import dendrogram, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
+
+from robo_eval.stats.arrays import floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ def cluster_tree(table: ArrayLike) -> ClusterTree:
         >>> cluster_tree([[0, 9, 1], [9, 0, 9], [1, 9, 0]]).joints[0][1]
         [0.0, 1.0, 1.0, 0.0]
     """
-    apart = squareform(np.asarray(table, dtype=np.float64), checks=False)
+    apart = squareform(floats("table", table), checks=False)
     drawn = dendrogram(optimal_leaf_ordering(linkage(apart, "average"), apart), no_plot=True)
     # Leaves stand at 5, 15, ...
     along = [[(one - 5.0) / 10.0 for one in across] for across in drawn["icoord"]]

@@ -93,6 +93,7 @@ ELSEWHERE = {
     "analysis.aiq.dissimilarity.dissimilarities", "analysis.aiq.entropy.image_entropy",
     "analysis.aiq.space.space", "analysis.aiq.quotient.quotient", "analysis.aiq.quotient.around",
     "analysis.aiq.quotient.quotient_interval", "analysis.aiq.quotient.quotients",
+    "analysis.aiq.tree.cluster_tree",
 }  # fmt: skip
 """Functions that need more than arrays; they go through the same door."""
 
