@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from robo_eval.axes.episodes import episodes_measured
-from robo_eval.axes.frontier import frontier_of
-from robo_eval.axes.improvement import kappa_estimate, streak_of
-from robo_eval.axes.progress import progress_of
-from robo_eval.axes.settings import AxisSettings, FrontierSettings, ProgressSettings
+from robo_eval.gates.axes.episodes import episodes_measured
+from robo_eval.gates.axes.frontier import frontier_of
+from robo_eval.gates.axes.improvement import kappa_estimate, streak_of
+from robo_eval.gates.axes.progress import progress_of
+from robo_eval.gates.axes.settings import AxisSettings, FrontierSettings, ProgressSettings
 from robo_eval.log.evidence import Checkpoint
 
 DAY_NS = 86_400 * 10**9

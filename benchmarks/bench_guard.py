@@ -320,7 +320,7 @@ def main() -> None:
         measure(given.count)
         return
     if importlib.util.find_spec("rclpy") is None:
-        print("not measured: needs rclpy, pip install 'robo-eval[ros]'")
+        print("not measured: needs rclpy, pip install 'robo-eval-stack[ros]'")
         return
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
     print(f"load before: {os.getloadavg()[0]:.1f}")

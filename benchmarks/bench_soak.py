@@ -194,7 +194,7 @@ def main() -> int:
     if given.role == "driver":
         return main_driver()
     if importlib.util.find_spec("rclpy") is None:
-        print("not measured: needs rclpy, pip install 'robo-eval[ros]'")
+        print("not measured: needs rclpy, pip install 'robo-eval-stack[ros]'")
         return 0
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))

@@ -32,13 +32,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from mantel import mantel
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from robo_eval.analysis.aiq import Space, around, mccp
 from robo_eval.analysis.aiq.complexity import Variant
 from robo_eval.core.errors import RoboEvalError
-from robo_eval.stats.mantel import mantel
 from robo_eval.study.agreement import Agreement, agreement, agreement_within
 from robo_eval.study.outcome import Outcome, resampled_spaces
 from robo_eval.study.run import Study

@@ -1,51 +1,74 @@
-"""How large an installation is and how long pip takes, for each extra, in fresh environments."""
+"""How large an installation is, byte code included, and how long pip takes: base and every extra.
+
+Prints the table of the README. Each row is a fresh virtual environment; a row that cannot be
+measured is named with `--skip train="why"`.
+"""
 
 from __future__ import annotations
 
+import argparse
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-EXTRAS = ("", "[sim]", "[sim,ros]", "[sim,dev]")
+
+
+def extras() -> list[str]:
+    """No extra, then each of the project's."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    return ["", *sorted(project["optional-dependencies"])]
 
 
 def size_mb(folder: Path) -> float:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    """What the files take on the disk, as `du` has it."""
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*")) / 1e6
 
 
 def run(*command: str | Path) -> None:
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
 
 
-def measure(extra: str, wheel: Path, folder: Path) -> tuple[float, float, int]:
-    """Seconds, megabytes and distributions that installing the wheel with an extra takes."""
-    venv = folder / f"venv{extra.strip('[]').replace(',', '-')}"
+def measure(extra: str, wheel: Path, folder: Path) -> tuple[float, float]:
+    """Megabytes and seconds that installing the wheel with an extra takes."""
+    venv = folder / f"venv-{extra}"
     run(sys.executable, "-m", "venv", venv)
-    python = venv / "bin/python"
     (site,) = venv.glob("lib/python*/site-packages")
     before = size_mb(site)
     started = time.perf_counter()
-    run(python, "-m", "pip", "install", "-qq", "--no-cache-dir", "--no-compile", f"{wheel}{extra}")
+    wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+    # pip compiles what it installs.
+    run(venv / "bin/python", "-m", "pip", "install", "-qq", "--no-cache-dir", wanted)
     seconds = time.perf_counter() - started
-    distributions = len(list(site.glob("*.dist-info"))) - 1  # without pip
-    return seconds, size_mb(site) - before, distributions
+    megabytes = size_mb(site) - before
+    shutil.rmtree(venv)
+    return megabytes, seconds
 
 
 def main() -> None:
-    print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("extras", nargs="*", help="which rows; all if none is named")
+    parser.add_argument("--skip", action="append", default=[], metavar="EXTRA=WHY")
+    given = parser.parse_args()
+    skipped = dict(text.split("=", 1) for text in given.skip)
+    print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}\n")
+    print("| install | size | time |\n|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run(sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "-w", folder, REPOSITORY)
         (wheel,) = folder.glob("*.whl")
-        print(f"wheel: {wheel.stat().st_size / 1e6:.2f} MB")
-        print(f"{'extra':<12}{'seconds':>9}{'MB':>7}{'distributions':>15}")
-        for extra in EXTRAS:
-            seconds, megabytes, distributions = measure(extra, wheel, folder)
-            print(f"{extra or '(none)':<12}{seconds:>9.1f}{megabytes:>7.0f}{distributions:>15}")
+        for extra in given.extras or extras():
+            row = f"`.[{extra}]`" if extra else "`.`"
+            if extra in skipped:
+                print(f"| {row} | not measured: {skipped[extra]} | |", flush=True)
+                continue
+            megabytes, seconds = measure(extra, wheel, folder)
+            print(f"| {row} | {megabytes:.0f} MB | {seconds:.0f} s |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Train the agent of the AIQ paper: deep Q-learning, 2 layers of 512 units, no look at the balls.
 
-Needs `pip install "robo-eval[sim,train]"`. Ten minutes of one core; with OMP_NUM_THREADS=1 the same
-seed gives the same network on the same machine. Writes the weights to runs/dqn and, beside them,
-where they come from; what is shipped in examples/dqn was made so. A plan plays it without torch:
-`policies: [{name: dqn, factory: "robo_eval.study.played:network", kwargs: {path:
-examples/dqn/level_0.npz, observed: [0, 11]}}]`.
+Needs `pip install "robo-eval-stack[sim,train]"`. Ten minutes of one core; with OMP_NUM_THREADS=1
+the same seed gives the same network on the same machine. Writes the weights to runs/dqn and, beside
+them, where they come from; what is shipped in examples/dqn was made so. A plan plays it without
+torch: `policies: [{name: dqn, factory: "robo_eval.study.played:network", kwargs:
+{path: examples/dqn/level_0.npz, observed: [0, 11]}}]`.
 """
 
 import argparse
@@ -78,8 +78,8 @@ def train(path: Path, level: int, steps: int, seed: int) -> None:
             "python": platform.python_version(),
             **{
                 name: importlib.metadata.version(name)
-                for name in ("robo-eval", "numpy", "gymnasium", "pybullet", "stable-baselines3",
-                             "torch")
+                for name in ("robo-eval-stack", "numpy", "gymnasium", "pybullet",
+                             "stable-baselines3", "torch")
             },
         },
         "performance": {

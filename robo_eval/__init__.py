@@ -9,8 +9,10 @@ def __getattr__(name: str) -> str:
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 
+        from robo_eval.core.errors import DISTRIBUTION
+
         try:
-            return version("robo-eval")
+            return version(DISTRIBUTION)
         except PackageNotFoundError:  # an unpacked archive that was never installed
             return "0.0.0+unknown"
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import delete, select, update
 
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval_incidents.bodies import Account
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import SESSIONS, USERS
@@ -286,9 +286,7 @@ def _hasher() -> PasswordHasher:
     try:
         from argon2 import PasswordHasher
     except ImportError as err:
-        raise MissingExtraError(
-            "accounts need argon2-cffi: pip install 'robo-eval[server]'"
-        ) from err
+        raise MissingExtraError(f"accounts need argon2-cffi: {pip_install('server')}") from err
     return PasswordHasher()
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import select
 
 from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.signing import fingerprint
 from robo_eval_incidents.bodies import LATEST_NS
@@ -375,6 +375,6 @@ def _client() -> Any:  # noqa: ANN401 - a module
         import rfc3161_client
     except ImportError as err:
         raise MissingExtraError(
-            "the library for time stamps is not installed; pip install 'robo-eval[stamp]'"
+            f"the library for time stamps is not installed; {pip_install('stamp')}"
         ) from err
     return rfc3161_client

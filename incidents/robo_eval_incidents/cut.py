@@ -19,7 +19,7 @@ from mcap.writer import CompressionType, Writer
 
 from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, said
 from robo_eval.log.bag_find import find_bags
 from robo_eval.log.bag_metadata import QOS_KEY
 from robo_eval.log.bag_recover import BROKEN, is_cut_short, recover
@@ -171,8 +171,7 @@ def explained_damage(trace: Path) -> Iterator[None]:
     except InputError:
         raise
     except DAMAGE as err:
-        reason = " ".join(str(err).split()) or type(err).__name__
-        raise InputError(f"{trace}: is damaged: {reason:.100}") from err
+        raise InputError(f"{trace}: is damaged: {said(err, named=False):.100}") from err
 
 
 class _Copy:

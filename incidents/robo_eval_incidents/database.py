@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from shlex import quote
@@ -17,10 +17,16 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import URL, Connection, create_engine, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, StaticPool
 from sqlalchemy.sql import ClauseElement
 
-from robo_eval.core.errors import InputError, MissingExtraError, TrialDirectoryError
+from robo_eval.core.errors import (
+    InputError,
+    MissingExtraError,
+    TrialDirectoryError,
+    pip_install,
+    said,
+)
 from robo_eval.log import database as files
 from robo_eval.log.files import explained, part_of, sync_folder
 from robo_eval_incidents.schema import CURRENT, METADATA, VERSION_TABLE
@@ -97,11 +103,9 @@ class Database:
         with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None:
-                try:
-                    files.close(connection)
-                except SQLAlchemyError:
-                    # The server went away first.
-                    connection.engine.dispose()
+                with suppress(SQLAlchemyError):  # where the server went away first
+                    connection.close()
+                connection.engine.dispose()
 
     # Transactions ------------------------------------------------------------------------------
 
@@ -162,8 +166,7 @@ class Database:
         return self._connection
 
     def _connect_file(self) -> Connection:
-        path = Path(self._target)
-        connection = files.connect(path, durable=True, read_only=self.read_only, busy_s=_BUSY_S)
+        connection = _connect_file(Path(self._target), read_only=self.read_only)
         connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KIB}")
         return connection
@@ -289,10 +292,10 @@ def _raise_meaning(err: BaseException, name: str, *, is_server: bool) -> None:
         raise IncidentLogError(str(err)) from err
     if not isinstance(err, driver_errors()):
         return
-    cause: BaseException | None = getattr(err, "orig", None) or err
+    cause: BaseException = getattr(err, "orig", None) or err
     if not is_server:
         raise IncidentLogError(f"{name}: {files.meaning_of(cause)}") from err
-    text = " ".join(str(cause).split())
+    text = said(cause, named=False)
     if any(part in text.lower() for part in _LOST):
         raise LostServerError(f"{name}: cannot be reached: {text:.200}") from err
     raise IncidentLogError(f"{name}: {text:.300}") from err
@@ -311,6 +314,18 @@ def driver_errors() -> tuple[type[Exception], ...]:
 def is_conflict(err: BaseException) -> bool:
     """Whether a driver says that something is there already."""
     return type(err).__name__ in {"IntegrityError", "UniqueViolation"}
+
+
+def _connect_file(path: Path, *, read_only: bool = False) -> Connection:
+    driver = files.connect(path, read_only=read_only, busy_s=_BUSY_S)
+    engine = create_engine(
+        "sqlite://", creator=lambda: driver, poolclass=StaticPool, isolation_level="AUTOCOMMIT"
+    )
+    try:
+        return engine.connect()
+    except BaseException:
+        driver.close()
+        raise
 
 
 def _connect_server(target: str) -> Connection:
@@ -336,7 +351,7 @@ def _connect_server(target: str) -> Connection:
         )
     except (ImportError, NoSuchModuleError) as err:
         raise MissingExtraError(
-            "PostgreSQL's driver is not installed; pip install 'robo-eval[postgres]'"
+            f"PostgreSQL's driver is not installed; {pip_install('postgres')}"
         ) from err
     return engine.connect()
 
@@ -360,14 +375,12 @@ def version_of(connection: Connection) -> str | None:
 def opened_any_version(target: str | Path) -> Iterator[Connection]:
     """A connection outside any transaction, to a database of whatever schema."""
     with translated(shown(target), is_server=is_url(target)):
-        if is_url(target):
-            connection = _connect_server(str(target))
-        else:
-            connection = files.connect(Path(target), durable=True, busy_s=_BUSY_S)
+        connection = _connect_server(str(target)) if is_url(target) else _connect_file(Path(target))
         try:
             yield connection
         finally:
-            files.close(connection)
+            connection.close()
+            connection.engine.dispose()
 
 
 def create(target: str | Path, meta: dict[str, str]) -> None:

@@ -44,6 +44,7 @@ from robo_eval_incidents.database import (
 )
 from robo_eval_incidents.history import newest
 from robo_eval_incidents.incident import Incident, incident_of, incidents_of, unknown_incident
+from robo_eval_incidents.moments import shown_time
 from robo_eval_incidents.record import (
     GENESIS,
     MOST_AFTER,
@@ -60,7 +61,6 @@ from robo_eval_incidents.record import (
 from robo_eval_incidents.schema import META, RECORDS, STATIONS, is_kind
 from robo_eval_incidents.taxonomy import Via
 from robo_eval_incidents.text import name_of
-from robo_eval_incidents.words import shown_time
 
 DATABASE: Final = "incidents.db"
 """Name of the incident log in a trial directory."""

@@ -18,8 +18,9 @@ from robo_eval_incidents.bodies import (
     View,
 )
 from robo_eval_incidents.incident import Incident, corrected
+from robo_eval_incidents.meanings import SEVERITIES, spoken
+from robo_eval_incidents.moments import shown_time
 from robo_eval_incidents.record import Record, content_digest
-from robo_eval_incidents.words import SEVERITIES, shown_time, spoken
 
 _MOST: Final = 120
 """Characters of an action beside its check; all of them are where it was recorded."""

@@ -17,6 +17,7 @@ from robo_eval_incidents.draft import cleaned
 from robo_eval_incidents.exposure import Hours, check_period, hours
 from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.meanings import SEVERITIES, spoken
 from robo_eval_incidents.narrative import history
 from robo_eval_incidents.page import Filter, PageRow, list_incidents
 from robo_eval_incidents.pdf_sheet import Sheet
@@ -25,7 +26,6 @@ from robo_eval_incidents.standing import SideStanding, standing
 from robo_eval_incidents.taxonomy import Severity
 from robo_eval_incidents.times import Shift, shifts
 from robo_eval_incidents.unlogged import Contradicted
-from robo_eval_incidents.words import SEVERITIES, spoken
 
 MOST_INCIDENTS: Final = 2_000
 """A document has no more: each takes about a hundredth of a second, and half a page."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.core.errors import MissingExtraError
+from robo_eval.core.errors import MissingExtraError, pip_install
 
 if TYPE_CHECKING:
     from fpdf import FPDF
@@ -175,7 +175,7 @@ def _pages(sheet: Sheet, footer: str) -> FPDF:
     try:
         from fpdf import FPDF
     except ImportError as err:
-        raise MissingExtraError("documents need fpdf2: pip install 'robo-eval[server]'") from err
+        raise MissingExtraError(f"documents need fpdf2: {pip_install('server')}") from err
 
     class Pages(FPDF):
         """Pages with a foot."""

@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 from sqlalchemy import Connection, select
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.wording import counted
 from robo_eval.log.provenance import cores
 from robo_eval.log.verify import Problem
 from robo_eval_incidents.bodies import Account, Attachment, Body, Evidence, Report
@@ -130,7 +131,7 @@ class Scan:
             return
         if sequence > last:
             between = sequence - last - 1
-            self.problem(f"{name}: {between} record{'s' * (between > 1)} before it missing", number)
+            self.problem(f"{name}: {counted(between, 'record')} before it missing", number)
         else:
             self.problem(f"{name}: comes after {station}/{last}; records were moved", number)
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, create_engine, func, select
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.wording import counted
 from robo_eval.log.files import may_others
 from robo_eval.log.signing import default_key
 from robo_eval.log.verify import Problem
@@ -125,8 +126,8 @@ class LogReport:
             yield f"note: {note}"
         stations = len(self.stations)
         yield (
-            f"{self.records} incident records of {stations} station{'s' * (stations != 1)} and"
-            f" {self.checkpoints} checkpoint{'s' * (self.checkpoints != 1)} checked"
+            f"{self.records} incident records of {counted(stations, 'station')} and"
+            f" {counted(self.checkpoints, 'checkpoint')} checked"
         )
         for name, (sequence, head) in self.stations.items():
             yield f"  {name}: {sequence} records, chain head {head}"
@@ -425,13 +426,11 @@ class _Check:
     def _say_notes(self) -> None:
         steps = self.scan.steps
         if steps:
-            self.notes.append(
-                f"the clock was set before {steps} record{'s' * (steps > 1)}; they say so"
-            )
+            self.notes.append(f"the clock was set before {counted(steps, 'record')}; they say so")
         waiting = len(self.scan.about - self.scan.reports)
         if waiting:
             self.notes.append(
-                f"records are about {waiting} incident{'s' * (waiting > 1)} whose report is not"
+                f"records are about {counted(waiting, 'incident')} whose report is not"
                 " here; merge the station that filed it"
             )
         if not self.checkpoints and self.scan.records:

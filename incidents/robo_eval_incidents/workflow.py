@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, said
 from robo_eval_incidents.bodies import (
     Action,
     Body,
@@ -68,7 +68,7 @@ def _check_correction(incident: Incident, body: Correction) -> None:
     try:
         after = corrected(incident.report, body.fields)
     except ValueError as err:
-        problem = " ".join(str(err).split())
+        problem = said(err, named=False)
         raise RefusedError(f"incident {incident.name}: the correction fails: {problem}") from err
     if after == incident.report:
         raise RefusedError(f"incident {incident.name}: the correction changes nothing")

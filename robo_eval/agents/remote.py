@@ -25,7 +25,7 @@ from robo_eval.agents.wire import (
     encode,
     is_finite,
 )
-from robo_eval.core.errors import InputError, MissingExtraError, RoboEvalError
+from robo_eval.core.errors import InputError, MissingExtraError, RoboEvalError, pip_install
 
 _CLOSE_S: Final = 0.2
 """How long a connection that is given up may take to say good-bye."""
@@ -349,7 +349,7 @@ def _closed_error() -> type[Exception]:
         from websockets.exceptions import ConnectionClosed
     except ImportError as err:
         raise MissingExtraError(
-            'remote policies need the websockets library; run: pip install "robo-eval[remote]"'
+            f"remote policies need the websockets library; run: {pip_install('remote')}"
         ) from err
     return ConnectionClosed
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from robo_eval.agents.session import Session, chunk_length
 from robo_eval.agents.wire import MAX_FRAME_BYTES, TOKEN_VARIABLE
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.policy import Policy
 
 _HELLO_S: Final = 10.0
@@ -165,7 +165,7 @@ def _library() -> Any:  # noqa: ANN401 - a function of a package that may be mis
         from websockets.sync.server import serve
     except ImportError as err:
         raise MissingExtraError(
-            'serving a policy needs the websockets library; run: pip install "robo-eval[remote]"'
+            f"serving a policy needs the websockets library; run: {pip_install('remote')}"
         ) from err
     return serve
 

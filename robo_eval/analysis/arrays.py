@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.wording import counted
 from robo_eval.stats.arrays import floats, integers
 
 FEWEST_SEEDS: Final = 3
@@ -149,7 +150,7 @@ def why_few_seeds(seeds: Sequence[NDArray[np.int64]] | None) -> str | None:
     """Why an interval of shared seeds is unreliable or missing; None if it is neither."""
     if seeds is None or (n := _n_seeds(seeds)) >= RELIABLE_SEEDS:
         return None
-    shared = f"{n} seed{'s' * (n != 1)}, shared by the tests"
+    shared = f"{counted(n, 'seed')}, shared by the tests"
     if n < FEWEST_SEEDS:
         return f"{shared}, cannot be resampled; {FEWEST_SEEDS} needed"
     return f"{shared}; from {RELIABLE_SEEDS} on the interval is reliable"

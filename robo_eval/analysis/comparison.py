@@ -137,12 +137,10 @@ def check_copies(trials: Sequence[TrialDirectory]) -> None:
 
     begun: dict[str, Path] = {}
     for trial in trials:
-        file = trial.path / database.DATABASE
-        with database.opened(file, read_only=True) as connection, database.translated(file):
+        with database.reading(trial.path / database.DATABASE) as connection:
             # A row's digest covers its plan, when it was played, and everything before it.
-            first = connection.exec_driver_sql(
-                "SELECT row_sha256 FROM episodes ORDER BY sequence LIMIT 1"
-            ).scalar()
+            found = connection.execute("SELECT row_sha256 FROM episodes ORDER BY sequence LIMIT 1")
+            (first,) = found.fetchone() or (None,)
         other = begun.setdefault(str(first), trial.path)
         if first is not None and other is not trial.path:
             raise InputError(

@@ -48,7 +48,7 @@ def analyse_trial(
         InputError: If the log cannot be scored, or a file of evidence not be read.
         TrialDirectoryError: If the log cannot be read.
     """
-    from robo_eval.analysis.deviations import deviations_of, read_beside
+    from robo_eval.conduct.deviations import deviations_of, read_beside
     from robo_eval.log.evidence_read import read_evidence
     from robo_eval.metrics.summary import summary_of_table
 
@@ -157,9 +157,7 @@ def log_problem(trial: TrialDirectory) -> str | None:
     if manifest is None:
         return "manifest.json is missing, so nothing says whether rows are"
     last, head = 0, GENESIS
-    file = trial.path / database.DATABASE
-    with database.opened(file, read_only=True) as connection, database.translated(file):
-        database.check_version(connection, file)
+    with database.reading(trial.path / database.DATABASE) as connection:
         for last, (chain, cells) in enumerate(database.stored_rows(connection), start=1):
             problem = _row_problem(last, chain, cells, head, trial.plan_digest)
             if problem:
@@ -177,15 +175,14 @@ def log_problem(trial: TrialDirectory) -> str | None:
 def _row_problem(
     number: int, chain: dict[str, Any], cells: dict[str, Any], head: str, plan_digest: str
 ) -> str | None:
-    from robo_eval.log.rows import is_known_form, newer_cells, stored_digest
+    from robo_eval.log.rows import ROW_FORM, stored_digest
 
     name = f"row {number} ({cells['episode_id']!s:.80})"
     if chain["sequence"] != number or chain["previous_sha256"] != head:
         return f"{name} does not follow the one before it"
-    if not is_known_form(chain["row_form"]):
+    if chain["row_form"] != ROW_FORM:
         return f"{name} has an unknown form"
-    is_changed = stored_digest(cells, chain) != chain["row_sha256"]
-    if is_changed or newer_cells(cells, chain["row_form"]):
+    if stored_digest(cells, chain) != chain["row_sha256"]:
         return f"{name} was changed"
     return None if cells["plan_digest"] == plan_digest else f"{name} belongs to another plan"
 

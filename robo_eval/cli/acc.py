@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.cli.output import (
+    JsonOption,
+    interval,
+    percent,
+    print_json,
+    print_table,
+    say,
+    say_missing_intervals,
+)
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,8 +94,6 @@ def _say_unreliable(rows: Sequence[AccRow]) -> None:
 
 
 def _print_rows(table: AccTable) -> None:
-    from robo_eval.cli.summary import interval, percent, say_missing_intervals
-    from robo_eval.metrics.words import counted
 
     rows = [
         (

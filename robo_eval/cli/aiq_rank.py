@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.cli.output import JsonOption, interval, print_json, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def rank(
     from robo_eval.core.errors import CheckFailedError, InputError
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.files import write_atomically
-    from robo_eval.report.embed import plain
+    from robo_eval.page.embed import plain
     from robo_eval.study.page import write_page
     from robo_eval.study.ranking import rank as ranked
     from robo_eval.study.run import Study
@@ -101,8 +101,6 @@ def _warnings(ranking: Ranking) -> tuple[str, ...]:
 
 
 def _print(ranking: Ranking) -> None:
-    from robo_eval.cli.summary import interval
-
     rows = [
         (
             agent.policy,
@@ -179,8 +177,6 @@ def _print_evenness(ranking: Ranking) -> None:
 
 def _print_sides(rankings: Sequence[Ranking]) -> None:
     """AIQ and mean of each side beside each other, where agents were played on several."""
-    from robo_eval.cli.summary import interval
-
     for difficulty in dict.fromkeys(one.difficulty for one in rankings):
         sides = {one.side: one for one in rankings if one.difficulty == difficulty}
         if len(sides) < 2:
@@ -206,8 +202,6 @@ def _print_sides(rankings: Sequence[Ranking]) -> None:
 
 def _about(agent: RankedAgent) -> str:
     """How far to trust the quotient of an agent."""
-    from robo_eval.cli.summary import interval
-
     if not agent.by_k:
         return f"{agent.policy}: no AIQ, {agent.aiq.reason}"
     around = ", ".join(f"{value:.2f} in {k}" for k, value in agent.by_k.items())

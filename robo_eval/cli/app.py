@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Mapping
 from io import TextIOWrapper
 from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from robo_eval.cli import (
     acc,
@@ -27,7 +30,6 @@ from robo_eval.cli import (
     incidents,
     levels,
     metrics,
-    migrate,
     pause,
     plan_size,
     rate,
@@ -51,8 +53,42 @@ _LONGEST: Final = 1600
 """Letters of an error; what was given may be as long as it likes."""
 _STOPPED: Final = "stopped by Ctrl-C; the same command may be given again"
 
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Play": (
+        "demo", "run", "resume", "partner", "recover", "plan-size", "levels", "agents",
+        "serve-policy",
+    ),
+    "Score": ("metrics", "assess", "acc", "aiq", "compare", "rate", "report"),
+    "Robots": ("doctor", "pause", "replay"),
+    "Incidents": ("incidents",),
+    "Share": ("verify", "import", "export", "film"),
+}  # fmt: skip
+"""Which verbs help shows together, in its order."""
+
+
+class _Grouped(TyperGroup):
+    """The command, whose help shows its verbs by group.
+
+    Typer's own groups need rich, which takes longer to load than all else that help needs.
+    """
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's click
+        """Write the verbs of each group, with what they do."""
+        del ctx
+        width = max(map(len, self.commands))
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl(
+                    [
+                        (f"{name:{width}}", self.commands[name].get_short_help_str(60))
+                        for name in names
+                    ]
+                )
+
+
 app = typer.Typer(
     name="robo-eval",
+    cls=_Grouped,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -89,11 +125,11 @@ def root(
 
 app.command("demo", short_help="Play the demo trial and write its report.")(demo.demo)
 app.command("run", short_help="Play a plan in a new trial directory.")(run.run)
-app.command("resume", short_help="Play what is missing in a trial directory.")(run.resume)
+app.command("resume", short_help="Recover a trial, play what is open, fill in pairs.")(run.resume)
 app.command("doctor", short_help="Look at a robot before a run.")(doctor.doctor)
-app.command("partner", short_help="Play the simulated half of pairs.")(run.partner)
+app.command("partner", short_help="Only play the simulated half of pairs.")(run.partner)
 app.command("pause", short_help="Let a run on a robot wait.")(pause.pause)
-app.command("recover", short_help="Save what a run that was cut off left.")(recover.recover)
+app.command("recover", short_help="Only save what a cut-off run left.")(recover.recover)
 app.command("rate", short_help="Judge episodes as a second rater.")(rate.rate)
 app.command("replay", short_help="Compare recorded motion with the simulator's.")(replay.replay)
 app.command("metrics", short_help="Print the metrics of a trial, with intervals.")(metrics.metrics)
@@ -113,7 +149,14 @@ app.add_typer(importer.app, name="import")
 app.add_typer(plan_size.app, name="plan-size")
 app.command("film", short_help="Save an episode as an animated GIF.")(film.film)
 app.command("export", short_help="Write the episode rows as Parquet or CSV.")(export.export)
-app.command("migrate", short_help="Upgrade the episode database of a trial.")(migrate.migrate)
+
+
+def narrowed(verb: str) -> typer.Typer:
+    """The command with this verb alone, if it has it: typer takes as long as numpy for all."""
+    found = copy.copy(app)
+    found.registered_commands = [one for one in app.registered_commands if one.name == verb]
+    found.registered_groups = [one for one in app.registered_groups if one.name == verb]
+    return found if found.registered_commands or found.registered_groups else app
 
 
 def main() -> None:
@@ -123,7 +166,8 @@ def main() -> None:
     _prepare_streams()
     message, code = None, 0
     try:
-        ended = app(prog_name="robo-eval", standalone_mode=False)
+        asked = narrowed(sys.argv[1] if len(sys.argv) > 1 else "")
+        ended = asked(prog_name="robo-eval", standalone_mode=False)
         message, code = (_STOPPED, _INTERRUPTED) if ended == _ABORTED else (None, ended or 0)
     except BaseException as err:  # noqa: BLE001 - the edge of the process
         message, code = _outcome(err)

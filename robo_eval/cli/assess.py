@@ -10,12 +10,13 @@ import typer
 
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 from robo_eval.cli.settings import ConfigOption, settings_of
+from robo_eval.core.wording import shown
 
 if TYPE_CHECKING:
-    from robo_eval.axes.axis import Axis
-    from robo_eval.axes.progress import Progress
     from robo_eval.core.estimate import Estimate
     from robo_eval.gates import Assessment, GateResult
+    from robo_eval.gates.axes.anchors import Axis
+    from robo_eval.gates.axes.progress import Progress
     from robo_eval.gates.trial import Findings
     from robo_eval.log.directory import TrialDirectory
 
@@ -226,8 +227,6 @@ def _progress_row(name: str, found: Progress) -> tuple[str, ...]:
 
 def _text(found: Estimate) -> str:
     """A value with its interval."""
-    from robo_eval.gates.words import shown
-
     if found.value is None:
         return "-"
     if found.low is None or found.high is None:
@@ -260,7 +259,6 @@ def _print_trial(findings: Findings, *, every: bool) -> None:
 
 
 def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
-    from robo_eval.gates.words import shown
 
     found = gate.found
     text = "-" if found.value is None else shown(found.value)

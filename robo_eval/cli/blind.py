@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from robo_eval.cli.output import print_table, say
-from robo_eval.cli.summary import interval, percent
+from robo_eval.cli.output import interval, percent, print_table, say
 
 if TYPE_CHECKING:
     from robo_eval.core.blinding import Blinding

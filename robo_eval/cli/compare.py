@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.cli.output import (
+    JsonOption,
+    interval,
+    percent,
+    print_json,
+    print_table,
+    say,
+    say_missing_intervals,
+)
 from robo_eval.cli.settings import ConfigOption, settings_of
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval.analysis.comparison import Comparison
@@ -65,7 +74,6 @@ def compare(
 
 
 def _print(found: Comparison) -> None:
-    from robo_eval.cli.summary import percent
 
     level = percent(found.config.level)
     for side in found.sides:
@@ -80,7 +88,6 @@ def _print(found: Comparison) -> None:
 
 
 def _print_policies(side: SideComparison, title: str) -> None:
-    from robo_eval.cli.summary import interval, say_missing_intervals
 
     has_bounds = any(own.bounds for own in side.policies)
     columns = ["policy", "rank", "could be", "success", "episodes"]
@@ -128,8 +135,6 @@ def _bounds(own: Standing) -> str:
 
 
 def _print_pairs(side: SideComparison, title: str) -> None:
-    from robo_eval.cli.summary import interval, say_missing_intervals
-    from robo_eval.metrics.words import counted
 
     if not side.pairs:
         say("one policy: nothing to compare it with on this side")
@@ -160,7 +165,6 @@ def _print_pairs(side: SideComparison, title: str) -> None:
 
 
 def _size(pair: PolicyPair) -> str:
-    from robo_eval.metrics.words import counted
 
     if pair.unit == "episodes":
         return counted(pair.n_units, "episode")
@@ -173,8 +177,6 @@ def _p(value: float) -> str:
 
 
 def _say_agreement(found: RankAgreement) -> None:
-    from robo_eval.cli.summary import interval
-    from robo_eval.metrics.words import counted
 
     policies = counted(len(found.policies), "policy", "policies")
     say(f"order of {policies} in simulation against {found.side}, by {found.matching}:")

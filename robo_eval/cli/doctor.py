@@ -43,12 +43,12 @@ def doctor(
     Example: robo-eval doctor robot.yaml --estop
     """
     from robo_eval.cli.physical import has_ros
-    from robo_eval.core.errors import CheckFailedError, MissingExtraError
+    from robo_eval.core.errors import CheckFailedError, MissingExtraError, pip_install
 
     if not has_ros():
         raise MissingExtraError(
             "a robot is looked at through ROS 2, and rclpy is not installed: source your ROS"
-            " installation, or on a machine without one: pip install 'robo-eval[ros]'"
+            f" installation, or on a machine without one: {pip_install('ros')}"
         )
     from robo_eval_robot.config import read_robot
 

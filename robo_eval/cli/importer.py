@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval.log.bag_importer import BagImport
@@ -117,8 +118,7 @@ def _say_bags(done: BagImport) -> None:
     for what, names in by_remark.items():
         say(f"  {_which(names)}: {what}" if names else f"  {what}")
     for topic, count in done.outside.items():
-        messages = "1 message" if count == 1 else f"{count} messages"
-        say(f"  {topic}: {messages} in no episode")
+        say(f"  {topic}: {counted(count, 'message')} in no episode")
 
 
 def _which(names: list[str]) -> str:

@@ -23,6 +23,7 @@ from robo_eval.cli.incidents_common import (
 )
 from robo_eval.cli.incidents_show import StatusOption, filter_of
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval_incidents.checkpoint import Checkpoint
@@ -138,7 +139,7 @@ def _say_checkpoint(made: Checkpoint, out: Path, *, json: bool) -> None:
         )
         return
     records = sum(heads.values())
-    say(f"{out}: {records} records of {len(heads)} station{'s' * (len(heads) != 1)}")
+    say(f"{out}: {records} records of {counted(len(heads), 'station')}")
     say(f"signed by key {made.signer}; keep the file where whoever can write the log cannot")
 
 
@@ -191,11 +192,11 @@ def merge(
 
 def _say_merged(name: str, merged: Merged) -> None:
     added = sum(merged.added.values())
-    say(f"{name}: {added} record{'s' * (added != 1)} added" if added else f"{name}: nothing new")
+    say(f"{name}: {counted(added, 'record')} added" if added else f"{name}: nothing new")
     for station, count in merged.added.items():
         say(f"  {station}: {count}")
     if files := len(merged.files):
-        say(f"  {files} file{'s' * (files != 1)} of evidence copied")
+        say(f"  {counted(files, 'file')} of evidence copied")
     for reason in merged.left:
         say(f"  not copied: {reason}")
 

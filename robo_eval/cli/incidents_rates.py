@@ -17,6 +17,7 @@ from robo_eval.cli.incidents_common import (
     readable,
 )
 from robo_eval.cli.output import JsonOption, next_steps, print_json, print_table, quoted, say
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval.core.estimate import Estimate
@@ -61,8 +62,8 @@ def capture(
         print_json({"trial": str(trial), "drafted": list(done.drafted), "known": done.known})
         return
     count = len(done.drafted)
-    new = f"{count} incident{'s' * (count != 1)} drafted" if count else "nothing new"
-    say(f"{trial}: {new}, {done.known} draft{'s' * (done.known != 1)} known")
+    new = f"{counted(count, 'incident')} drafted" if count else "nothing new"
+    say(f"{trial}: {new}, {counted(done.known, 'draft')} known")
     if done.drafted:
         next_steps(f"robo-eval incidents list --log {quoted(name)}")
 
@@ -130,7 +131,7 @@ def _print_counts(one: SideStanding) -> None:
 
 
 def _interval(found: Estimate) -> str:
-    if found.low is None and found.high is None:
+    if found.value is None:
         return "-"
     ends = ("-" if end is None else f"{end:.4g}" for end in (found.low, found.high))
     return f"[{', '.join(ends)}]"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from robo_eval.cli.output import JsonOption, print_json
+from robo_eval.cli.output import JsonOption, print_json, say
 from robo_eval.cli.settings import (
     ConfigOption,
     FaultsOption,
@@ -22,7 +22,11 @@ from robo_eval.cli.settings import (
 
 if TYPE_CHECKING:
     from robo_eval.metrics.config import MetricConfig
+    from robo_eval.metrics.deviation import Deviation
     from robo_eval.metrics.summary import TrialSummary
+
+_MOST_TOLD: Final = 3
+"""Reasons and episodes of a deviation that are printed; the JSON has more."""
 
 
 def metrics(
@@ -53,7 +57,6 @@ def metrics(
     Examples: robo-eval metrics runs/demo/sim; robo-eval metrics runs/lab --incidents log.csv;
     robo-eval metrics lab.csv --map lab-map.yaml
     """
-    from robo_eval.cli.deviations import print_deviations
     from robo_eval.cli.robots import audit_problem
     from robo_eval.cli.summary import (
         coverage_problem,
@@ -133,3 +136,28 @@ def _named(message: str, file: Path) -> str:
     if place:
         return f"{file}: row {int(place[1]) + 1}{message[place.end() :]}"
     return f"{file}: {message}"
+
+
+def print_deviations(summary: TrialSummary) -> None:
+    """Each deviation in a line; nothing if nothing was planned."""
+    if summary.deviations is None:
+        return
+    if not summary.deviations:
+        say("deviations from the plan: none")
+        return
+    say("deviations from the plan:")
+    for found in summary.deviations:
+        say(f"  {_deviation(found)}")
+
+
+def _deviation(found: Deviation) -> str:
+    side = f" ({found.side})" if found.side else ""
+    parts = [f"{found.what}{side}: {found.count}"]
+    reasons = [f"{n} {reason}" for reason, n in list(found.reasons.items())[:_MOST_TOLD]]
+    if len(found.reasons) > _MOST_TOLD:
+        reasons.append("...")
+    parts += [part for part in ("; ".join(reasons), found.text) if part]
+    names = ", ".join(found.episodes[:_MOST_TOLD])
+    if names:
+        parts.append(f"{names}, ..." if found.count > _MOST_TOLD else names)
+    return "; ".join(parts)

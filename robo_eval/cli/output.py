@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from robo_eval.core.estimate import Estimate
+
+_NO_INTERVAL: Final = "[-]"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
@@ -85,3 +88,32 @@ def quoted(path: object) -> str:
     import shlex
 
     return shlex.quote(str(path))
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number with a fixed count of decimals, and no minus before a zero."""
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0.0 else text
+
+
+def interval(estimate: Estimate, digits: int = 2) -> str:
+    """`0.62 [0.55, 0.69]`; `0.62 [-]` without an interval; else why there is no number."""
+    if estimate.value is None:
+        return f"- ({estimate.reason})"
+    text = number(estimate.value, digits)
+    if estimate.low is None or estimate.high is None:
+        return f"{text} {_NO_INTERVAL}"
+    return f"{text} [{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
+
+
+def say_missing_intervals(estimates: Iterable[Estimate]) -> None:
+    """Why some of the printed numbers have no interval."""
+    lacking = [e for e in estimates if e.value is not None and (e.low is None or e.high is None)]
+    reasons = dict.fromkeys(estimate.reason or "no reason given" for estimate in lacking)
+    if reasons:
+        say(f"{_NO_INTERVAL} no interval: {'; '.join(reasons)}")
+
+
+def percent(level: float) -> str:
+    """A coverage for people: `95 %`."""
+    return f"{100 * level:g} %"

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from robo_eval.cli.output import quoted
 from robo_eval.core import door
 from robo_eval.log.directory import ROBOT_FILE
 
 if TYPE_CHECKING:
     from robo_eval.cli.progress import Shown
-    from robo_eval.cli.run import Played
     from robo_eval.core.plan import TrialPlan
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval_robot.conductor import PhysicalResult
     from robo_eval_robot.config import RobotConfig
     from robo_eval_robot.terminal import Terminal
 
@@ -103,20 +104,20 @@ def play_physical(
     quiet: bool,
     operator: str | None = None,
     view: str | None = None,
-) -> Played:
-    """Play what is missing of the physical side.
+) -> tuple[PhysicalResult, str]:
+    """Play what is missing of the physical side; returns how it went, and on what.
 
     Raises:
-        MissingExtraError: If ROS 2 is missing.
+        MissingExtraError: If ROS 2 is missing, or PyBullet for a twin.
+        NotHereError: If nothing is heard of the robot, or nobody is there to set episodes up.
         InputError: If the robot is not there, is used by somebody else, or is another than before.
         InterruptedRunError: On a signal, after the robot was stopped.
     """
     _need_ros()
     from robo_eval.cli.blind import coded_errors
     from robo_eval.cli.progress import episode_progress
-    from robo_eval.cli.run import Played
     from robo_eval.cli.view import print_view_problem
-    from robo_eval.core.errors import InputError
+    from robo_eval.core.errors import InputError, MissingExtraError, pip_install
     from robo_eval.core.schedule import schedule
 
     kept = trial.path / ROBOT_FILE
@@ -135,6 +136,10 @@ def play_physical(
 
     config = read_robot(kept)
     _need_person(config, auto=auto)
+    if config.body == "twin" and find_spec("pybullet") is None:
+        raise MissingExtraError(
+            f"the twin needs PyBullet, which is not installed: {pip_install('sim')}"
+        )
     _say_if_paused(trial)
     title = f"{trial.path.name} on {config.name}"
     progress = episode_progress(
@@ -158,25 +163,19 @@ def play_physical(
         )
     if view is not None:
         print_view_problem(log, old)
-    return Played(
-        planned=result.planned,
-        unscored=result.unscored,
-        played=result.played,
-        seconds=result.seconds,
-        where=f"{config.name}, a {'twin' if config.body == 'twin' else 'robot'}",
-    )
+    return result, f"{config.name}, a {'twin' if config.body == 'twin' else 'robot'}"
 
 
 def _need_person(config: RobotConfig, *, auto: bool) -> None:
     """Refuse to play on a robot where nobody can set its episodes up."""
-    from robo_eval.core.errors import InputError
+    from robo_eval.core.errors import InputError, NotHereError
 
     if config.body == "twin":
         return
     if auto:
         raise InputError(f"--auto: a person must set up the episodes of robot {config.name!r}")
     if not sys.stdin.isatty():
-        raise InputError("a person must confirm each episode; run this in a terminal")
+        raise NotHereError("a person must confirm each episode; run this in a terminal")
 
 
 def _terminal(
@@ -195,7 +194,6 @@ def _terminal(
 
 
 def _say_if_paused(trial: TrialDirectory) -> None:
-    from robo_eval.cli.output import quoted
     from robo_eval.log.pausing import is_paused
 
     if is_paused(trial.path):
@@ -205,9 +203,9 @@ def _say_if_paused(trial: TrialDirectory) -> None:
 
 def _need_ros() -> None:
     if not has_ros():
-        from robo_eval.core.errors import MissingExtraError
+        from robo_eval.core.errors import MissingExtraError, pip_install
 
         raise MissingExtraError(
             "a physical side is played through ROS 2, and rclpy is not installed: source your ROS"
-            " installation, or on a machine without one: pip install 'robo-eval[ros]'"
+            f" installation, or on a machine without one: {pip_install('ros')}"
         )

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.core.wording import counted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -139,7 +140,7 @@ def hours(
 
     with _refusals():
         needed = exposure_for_rate(per_100_h / 100.0, events=events, level=level)
-    what = "without an incident" if not events else f"with {events} incident{'s' * (events > 1)}"
+    what = "without an incident" if not events else f"with {counted(events, 'incident')}"
     _answer(
         json,
         {"hours": needed, "events": events, "per_100_h": per_100_h, "level": level},

@@ -14,7 +14,7 @@ from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from robo_eval.analysis.judging import Case, Cases
+    from robo_eval.conduct.judging import Case, Cases
     from robo_eval.log.directory import TrialDirectory
 
 _ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "?": None}
@@ -46,7 +46,7 @@ def rate(
 
     Example: robo-eval rate runs/matched --rater NAME
     """
-    from robo_eval.analysis.judging import Cases
+    from robo_eval.conduct.judging import Cases
     from robo_eval.core.errors import InputError
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.store import EpisodeStore

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import TRUTHS
 from robo_eval.core.names import unknown_name
 
 KEYS: Final = ("code", "episode_id", "success", "milestones", "blind")
-_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _UNSURE: Final = ("", "?")
 
 
@@ -143,9 +143,9 @@ def _truth(place: str, key: str, value: object) -> bool | None:
     text = str(value).strip().lower()
     if text in _UNSURE:
         return None
-    if text not in _TRUTHS:
+    if text not in TRUTHS:
         raise InputError(f"{place}, {key}: {value!r:.40} must be true, false or empty")
-    return _TRUTHS[text]
+    return TRUTHS[text]
 
 
 def _steps(place: str, value: object, milestones: Sequence[str]) -> dict[str, bool | None]:

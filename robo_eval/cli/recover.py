@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.core.wording import counted
+
+if TYPE_CHECKING:
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.recovery import Recovered
 
 
 def recover(
@@ -26,20 +31,9 @@ def recover(
     """
     from robo_eval.core.errors import CheckFailedError
     from robo_eval.log.directory import TrialDirectory
-    from robo_eval.log.incident_log import DATABASE
-    from robo_eval.log.recovery import recover_trial
-    from robo_eval.log.store import EpisodeStore
-    from robo_eval_incidents.capture import capture
 
     opened = TrialDirectory.open(trial)
-    was_complete = opened.status() == "complete"
-    with opened.lock(), EpisodeStore(opened.path, durable=True) as store:
-        found = recover_trial(opened, store)
-        is_changed = bool(found.bags or found.rows or found.failed)
-        status = "complete" if was_complete and not is_changed else "interrupted"
-        opened.write_manifest(status=status, store=store)
-        if (opened.path / DATABASE).exists():
-            capture(opened.path)
+    found = recovered(opened)
     if json:
         print_json(
             {
@@ -50,11 +44,35 @@ def recover(
             }
         )
     else:
-        say(f"{len(found.bags)} bags made readable, {len(found.rows)} episodes logged as lost")
-        for name in found.rows:
-            say(f"  {name}")
-        if status != "complete":
+        print_recovered(found)
+        if opened.status() != "complete":
             next_steps(f"robo-eval resume {quoted(trial)}")
     if found.failed:
         sys.stdout.flush()
         raise CheckFailedError("; ".join(found.failed))
+
+
+def recovered(trial: TrialDirectory) -> Recovered:
+    """Save what a run that was cut off left in a trial; nothing is done twice."""
+    from robo_eval.log.incident_log import DATABASE
+    from robo_eval.log.recovery import recover_trial
+    from robo_eval.log.store import EpisodeStore
+    from robo_eval_incidents.capture import capture
+
+    was_complete = trial.status() == "complete"
+    with trial.lock(), EpisodeStore(trial.path, durable=True) as store:
+        found = recover_trial(trial, store)
+        is_changed = bool(found.bags or found.rows or found.failed)
+        status = "complete" if was_complete and not is_changed else "interrupted"
+        trial.write_manifest(status=status, store=store)
+        if (trial.path / DATABASE).exists():
+            capture(trial.path)
+    return found
+
+
+def print_recovered(found: Recovered) -> None:
+    """What was saved, for people."""
+    bags, rows = counted(len(found.bags), "bag"), counted(len(found.rows), "episode")
+    say(f"{bags} made readable, {rows} logged as lost")
+    for name in found.rows:
+        say(f"  {name}")

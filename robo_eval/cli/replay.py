@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.cli.output import JsonOption, print_json, print_table, say
 
 if TYPE_CHECKING:
     from robo_eval.core.episode import Episode
@@ -107,7 +107,6 @@ def _largest(values: list[float], ticks: int) -> float | None:
 
 
 def _print(found: list[dict[str, Any]]) -> None:
-    from robo_eval.cli.output import print_table
 
     if not found:
         say("no recorded episode of a robot")

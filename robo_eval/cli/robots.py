@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from robo_eval.cli.output import print_table, say
-from robo_eval.cli.summary import interval, percent
+from robo_eval.cli.output import interval, percent, print_table, say
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval.core.estimate import Estimate
@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from robo_eval.metrics.robot import RobotResult
     from robo_eval.metrics.summary import TrialSummary
 
-_SEVERITIES = {
-    "near_miss": "near misses",
-    "minor": "minor incidents",
-    "major": "major incidents",
-    "critical": "critical incidents",
-}
 _DIGITS = {"tasks/currency unit": 3}
 _TIMES = {
     "mtbf": "MTBF{}",
@@ -40,7 +34,7 @@ def print_robots(summary: TrialSummary) -> None:
         title = f"{robot.policy} on {where}{bodies}, {percent(summary.config.level)} intervals"
         print_table(title, ("metric", "value", "rests on"), [_row(*line) for line in _lines(robot)])
     if any(robot.side == "twin" for robot in summary.robots):
-        say("AR_twin and S2S come from a twin, a stand-in for the robot; they are no AR and S2R")
+        say("a twin is a stand-in for the robot: its numbers end in _twin or S2S")
     if summary.robots:
         say(f"settings {summary.config.digest[:12]}: this project's choices, see docs/metrics.md")
         say()
@@ -53,7 +47,7 @@ def _row(name: str, found: Estimate | str, rests: str) -> tuple[str, str, str]:
     value = "-" if found.value is None else interval(found, _DIGITS.get(found.unit, 2))
     if found.value is not None and found.unit == "h":
         value = _hours(found)
-    elif found.value is None and found.low is not None:
+    elif found.value is None and found.low is not None and found.unit == "h":
         value = f"at least {found.low:.3g} h"
     return name, value, "; ".join(part for part in (rests, found.reason) if part)
 
@@ -84,48 +78,50 @@ def print_conduct(summary: TrialSummary) -> None:
 
 def _lines(robot: RobotResult) -> Iterator[Line]:
     end = robot.suffix
-    yield robot.name, robot.reliability, _count(robot.reliability.n, "episode")
+    yield robot.name, robot.reliability, counted(robot.reliability.n, "episode")
     if len(robot.tasks) > 1:
         for task, estimate in robot.tasks.items():
-            yield f"  {task}", estimate, _count(estimate.n, "episode")
+            yield f"  {task}", estimate, counted(estimate.n, "episode")
     if robot.agreement is not None:
         yield from _agreement(robot.agreement)
     elif robot.calibrations:
         yield "S2R" if not end else "S2S", "- (several calibrations; choose one)", ""
     for one in robot.calibrations:
-        recordings = f", {_count(len(one.recordings), 'recording')}"
+        recordings = f", {counted(len(one.recordings), 'recording')}"
         yield (
             f"  simulation {one.calibration}",
             one.agreement,
-            _count(one.agreement.n, "pair") + (recordings if len(one.recordings) > 1 else ""),
+            counted(one.agreement.n, "pair") + (recordings if len(one.recordings) > 1 else ""),
         )
     if robot.sharpened is not None:
         found = robot.sharpened
-        rests = f"{_count(found.plain.n, 'pair')} and {found.n_sim_only} further simulated"
+        rests = f"{counted(found.plain.n, 'pair')} and {found.n_sim_only} further simulated"
         yield f"{robot.name} sharpened by simulation", found.estimate, rests
     yield from _safety(robot)
     is_joint = robot.embodiment.method == "joint_bootstrap"
-    rests = _count(robot.embodiment.n, "pair" if is_joint else "episode")
+    rests = counted(robot.embodiment.n, "pair" if is_joint else "episode")
     yield f"E{end}", robot.embodiment, rests
     for name, estimate in robot.times.items():
         noun = "repair" if name == "mttr" else "event"
-        yield _TIMES[name].format(end), estimate, _count(estimate.n, noun)
+        yield _TIMES[name].format(end), estimate, counted(estimate.n, noun)
     yield from _rest(robot)
 
 
 def _safety(robot: RobotResult) -> Iterator[Line]:
+    from robo_eval.metrics.safety import NOUNS
+
     safety, end = robot.safety, robot.suffix
     hours = f"{safety.exposure.hours:.2f} h"
-    if safety.exposure.unknown:
-        hours += f" ({_count(safety.exposure.unknown, 'attempt')} without)"
-    yield f"SS{end}", safety.score, hours
+    without = safety.exposure.unknown
+    rests = f"{hours} ({counted(without, 'attempt')} without)" if without else hours
+    yield f"SS{end}", safety.score, rests
     if safety.counts is None:
         return
     for severity, rate in safety.rates.items():
         yield (
-            f"  {_SEVERITIES[severity]} per 100 h",
+            f"  {NOUNS[severity][1]} per 100 h",
             rate,
-            f"{safety.counts[severity]} in {safety.exposure.hours:.2f} h",
+            "" if rate.value is None else f"{safety.counts[severity]} in {hours}",
         )
     if not safety.is_valid:
         yield "", "a critical incident: this window counts for nothing", ""
@@ -133,16 +129,16 @@ def _safety(robot: RobotResult) -> Iterator[Line]:
 
 def _rest(robot: RobotResult) -> Iterator[Line]:
     end = robot.suffix
-    yield f"RA{end}", robot.recovery, _count(robot.recovery.n, "fault")
+    yield f"RA{end}", robot.recovery, counted(robot.recovery.n, "fault")
     for fault, estimate in robot.faults.items():
-        yield f"  {fault}", estimate, _count(estimate.n, "fault")
+        yield f"  {fault}", estimate, counted(estimate.n, "fault")
     for task in robot.control:
-        yield f"QC{end} {task.task}", task.quality, _count(task.quality.n, "episode")
+        yield f"QC{end} {task.task}", task.quality, counted(task.quality.n, "episode")
         for measure in task.measures:
             yield (
                 f"  {measure.measure} within {measure.tolerance:g}",
                 measure.inside,
-                _count(measure.inside.n, "episode"),
+                counted(measure.inside.n, "episode"),
             )
     if robot.throughput is not None:
         found = robot.throughput
@@ -154,22 +150,18 @@ def _rest(robot: RobotResult) -> Iterator[Line]:
 def _agreement(found: Agreement) -> Iterator[Line]:
     noun = "pair" if found.matching == "pairs" else "episode"
     by = "" if found.matching == "pairs" else ", by context"
-    yield "AR_sim", found.ar_sim, _count(found.ar_sim.n, "episode")
+    yield "AR_sim", found.ar_sim, counted(found.ar_sim.n, "episode")
     if found.uncovered_mass:
         own = "AR" if found.name == "S2R" else "AR_twin"
         of = "of the pairs" if found.matching == "pairs" else "in simulated contexts"
-        yield f"  {own} {of}", found.ar_physical, _count(found.ar_physical.n, "episode")
+        yield f"  {own} {of}", found.ar_physical, counted(found.ar_physical.n, "episode")
         yield "  not simulated", f"{found.uncovered_mass:.0%}", "of the scored physical episodes"
     if found.effective_sample_size is not None:
         yield "  effective sample size", f"{found.effective_sample_size:.0f}", "simulated episodes"
-    yield found.name, found.agreement, _count(found.agreement.n, noun) + by
+    yield found.name, found.agreement, counted(found.agreement.n, noun) + by
     if len(found.families) > 1 and found.worst_family is not None:
         worst = found.families[found.worst_family]
-        yield f"  worst: {found.worst_family}", worst, _count(worst.n, noun) + by
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+        yield f"  worst: {found.worst_family}", worst, counted(worst.n, noun) + by
 
 
 def audit_problem(summary: TrialSummary) -> str | None:

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
 from robo_eval.cli.view import ViewOption, ViewToOption, view_target
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval.core.blinding import Blinding
@@ -106,24 +107,34 @@ def resume(
     with_report: ReportOption = True,
     json: JsonOption = False,
 ) -> None:
-    """Play what is still missing in a trial directory, on every side of its plan.
+    """Bring a trial to its end: save what a crash left, play what is open, fill in pairs.
 
-    Simulated episodes whose trace is missing or damaged are played again for it.
+    What a run that was cut off left is saved as by `recover`; then every side of the plan is
+    played, with the simulated half of each pair as by `partner`. Simulated episodes whose trace is
+    missing or damaged are played again for it. What this machine cannot play, having no robot or no
+    simulator, is named with the command for one that can, and is no failure. What is there is left
+    alone, so that it may be called as often as you like, on one machine after the other.
 
     Example: robo-eval resume runs/first
     """
+    from robo_eval.core.kinds import Side
+
     opened = _opened(trial)
     sides = opened.plan.sides
+    shown = view_target(view, view_to, sides)
+    if opened.plan.imported is None and set(sides) != {Side.SIM}:
+        _recover(opened, quiet=json)
     play(
         opened,
         sides=sides,
         robot=robot,
         auto=auto,
         operator=operator,
-        view=view_target(view, view_to, sides),
+        view=shown,
         jobs=jobs,
         with_report=with_report,
         json=json,
+        may_leave=True,
     )
 
 
@@ -151,6 +162,17 @@ def partner(
             f" robo-eval resume {quoted(trial)}"
         )
     play(opened, sides=(Side.SIM,), jobs=jobs, with_report=with_report, json=json)
+
+
+def _recover(trial: TrialDirectory, *, quiet: bool) -> None:
+    """Save what a run on a robot that was cut off left, and say what that was."""
+    from robo_eval.cli.recover import print_recovered, recovered
+
+    found = recovered(trial)
+    for problem in found.failed:
+        typer.echo(f"not recovered: {problem}", err=True)
+    if not quiet and (found.bags or found.rows):
+        print_recovered(found)
 
 
 def _opened(trial: Path) -> TrialDirectory:
@@ -240,23 +262,26 @@ def play(
     jobs: int | None,
     with_report: bool,
     json: bool,
+    may_leave: bool = False,
 ) -> None:
-    """Play what is missing, print the summary, and say what can be done next."""
+    """Play what is missing, print the summary, and say what can be done next.
+
+    With `may_leave`, what this machine cannot play is left to another one.
+    """
     from robo_eval.cli.blind import blinding_until_complete, coded
     from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
     from robo_eval.core.errors import CheckFailedError
-    from robo_eval.core.kinds import Side
 
-    played = []
-    if set(sides) - {Side.SIM}:
-        from robo_eval.cli.physical import named_operator, play_physical
-
-        operator = named_operator(trial.plan, operator, auto=auto)
-        played.append(
-            play_physical(trial, robot, auto=auto, quiet=json, operator=operator, view=view)
-        )
-    if Side.SIM in sides:
-        played.append(_play_simulated(trial, jobs, quiet=json))
+    played, left = _play_sides(
+        trial, sides, robot, auto=auto, operator=operator, view=view, jobs=jobs, quiet=json,
+        may_leave=may_leave,
+    )  # fmt: skip
+    if left and trial.frame().empty:  # there is nothing to sum up
+        if json:
+            print_json(_as_json(trial, played, left, None))
+        else:
+            _print_next(trial, sides, left)
+        return
     summary = summary_of(trial)
     blinding = blinding_until_complete(trial)
     page = None
@@ -265,31 +290,87 @@ def play(
 
         page = build_report(trial, summary=summary)
     if json:
-        print_json(
-            {
-                "trial": str(trial.path),
-                "plan_digest": trial.plan_digest,
-                "planned": sum(part.planned for part in played),
-                "played": sum(part.played for part in played),
-                "unscored": sum(part.unscored for part in played),
-                "seconds": round(sum(part.seconds for part in played), 3),
-                "report": str(page) if page else None,
-            }
-        )
+        print_json(_as_json(trial, played, left, page))
     else:
         _print_played(trial, played, summary, blinding, page)
-        where = quoted(trial.path)
-        if Side.SIM in trial.plan.sides and Side.SIM not in sides:
-            next_steps(f"robo-eval partner {where}", f"robo-eval metrics {where}")
-        elif set(sides) == {Side.SIM}:
-            next_steps(f"robo-eval metrics {where}", f"robo-eval verify {where}")
-        else:
-            next_steps(f"robo-eval assess {where}", f"robo-eval verify {where}")
+        _print_next(trial, sides, left)
     problem = verification_problem(trial.path, summary.log_problem)
-    problem = problem or coverage_problem(summary, sides)
+    if not left:  # else it is not over
+        problem = problem or coverage_problem(summary, sides)
     if problem:
         sys.stdout.flush()
         raise CheckFailedError(coded(problem, trial, blinding))
+
+
+def _play_sides(
+    trial: TrialDirectory,
+    sides: Sequence[Side],
+    robot: Path | None,
+    *,
+    auto: bool,
+    operator: str | None,
+    view: str | None,
+    jobs: int | None,
+    quiet: bool,
+    may_leave: bool,
+) -> tuple[list[Played], list[Left]]:
+    """Play each side, the robot first: its episodes say where the simulated ones start."""
+    from robo_eval.core.errors import MissingExtraError, NotHereError
+    from robo_eval.core.kinds import Side
+
+    played: list[Played] = []
+    left: list[Left] = []
+    for side in sorted(sides, key=lambda side: side is Side.SIM):
+        try:
+            if side is Side.SIM:
+                done = _play_simulated(trial, jobs, quiet=quiet)
+            else:
+                done = _play_physical(
+                    trial, side, robot, auto=auto, quiet=quiet, who=operator, view=view,
+                    may_skip=may_leave,
+                )  # fmt: skip
+            played.append(done)
+        except (MissingExtraError, NotHereError) as err:
+            if not may_leave:
+                raise
+            left.append(_left(trial, side, str(err)))
+    return played, left
+
+
+def _as_json(
+    trial: TrialDirectory, played: Sequence[Played], left: Sequence[Left], page: Path | None
+) -> dict[str, Any]:
+    return {
+        "trial": str(trial.path),
+        "plan_digest": trial.plan_digest,
+        "planned": sum(part.planned for part in played),
+        "played": sum(part.played for part in played),
+        "unscored": sum(part.unscored for part in played),
+        "seconds": round(sum(part.seconds for part in played), 3),
+        "report": str(page) if page else None,
+        "elsewhere": [
+            {"side": one.side, "reason": one.reason, "command": one.command} for one in left
+        ],
+    }
+
+
+def _print_next(trial: TrialDirectory, sides: Sequence[Side], left: Sequence[Left]) -> None:
+    """What can be done next, here or where the rest can be played."""
+    from robo_eval.core.kinds import Side
+
+    where = quoted(trial.path)
+    for one in left:
+        say(f"{one.side}: cannot be played on this machine: {one.reason}")
+    if left:
+        say("on a machine that can:")
+        for command in dict.fromkeys(one.command for one in left):
+            say(f"  {command}")
+    elif Side.SIM in trial.plan.sides and Side.SIM not in sides:
+        next_steps(f"robo-eval partner {where}", f"robo-eval metrics {where}")
+    elif set(sides) == {Side.SIM}:
+        next_steps(f"robo-eval metrics {where}", f"robo-eval verify {where}")
+    else:
+        next_steps(f"robo-eval assess {where}", f"robo-eval verify {where}")
 
 
 def _print_played(
@@ -333,6 +414,86 @@ class Played:
     where: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A side that this machine cannot play.
+
+    Attributes:
+        side: Which.
+        reason: Why not.
+        command: What to type on a machine that can.
+    """
+
+    side: Side
+    reason: str
+    command: str
+
+
+def _left(trial: TrialDirectory, side: Side, reason: str) -> Left:
+    from robo_eval.core.kinds import Side
+    from robo_eval.log.directory import ROBOT_FILE
+
+    command = f"robo-eval resume {quoted(trial.path)}"
+    if side is not Side.SIM:
+        if not (trial.path / ROBOT_FILE).exists():
+            command += " --robot ROBOT.yaml"
+        if trial.plan.judging.verdict == "operator":
+            command += " --operator NAME"
+    return Left(side=side, reason=reason, command=command)
+
+
+def _played_already(trial: TrialDirectory, side: Side) -> Played | None:
+    """A physical side on which nothing is left to do; None if something is, or may be."""
+    from robo_eval.core.kinds import Side
+    from robo_eval.core.schedule import attempts_of, count_unscored, schedule
+    from robo_eval.core.series import due
+    from robo_eval.log.store import EpisodeStore
+
+    if Side.SIM not in trial.plan.sides and trial.status() != "complete":
+        return None  # the run on the robot writes that it is
+    with EpisodeStore(trial.path, durable=False) as store:
+        attempts = attempts_of(store.episodes(), side)
+    if due(trial.plan, side, attempts):
+        return None
+    planned = schedule(trial.plan, side)
+    return Played(
+        planned=len(planned),
+        unscored=count_unscored(planned, attempts),
+        played=0,
+        seconds=0.0,
+        where="",
+    )
+
+
+def _play_physical(
+    trial: TrialDirectory,
+    side: Side,
+    robot: Path | None,
+    *,
+    auto: bool,
+    quiet: bool,
+    who: str | None,
+    view: str | None,
+    may_skip: bool,
+) -> Played:
+    """Play what is missing on a robot; with `may_skip` it is not needed if nothing is."""
+    from robo_eval.cli.physical import named_operator, play_physical
+
+    if may_skip and robot is None and (done := _played_already(trial, side)):
+        return done
+    operator = named_operator(trial.plan, who, auto=auto)
+    result, where = play_physical(
+        trial, robot, auto=auto, quiet=quiet, operator=operator, view=view
+    )
+    return Played(
+        planned=result.planned,
+        unscored=result.unscored,
+        played=result.played,
+        seconds=result.seconds,
+        where=where,
+    )
+
+
 def _play_simulated(trial: TrialDirectory, jobs: int | None, *, quiet: bool) -> Played:
     from robo_eval.cli.progress import episode_progress
     from robo_eval.core.kinds import Side
@@ -352,7 +513,7 @@ def _play_simulated(trial: TrialDirectory, jobs: int | None, *, quiet: bool) -> 
         unscored=result.unscored,
         played=result.played,
         seconds=result.seconds,
-        where=f"{jobs} worker{'s' if jobs > 1 else ''}",
+        where=counted(jobs, "worker"),
     )
 
 

@@ -6,18 +6,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from robo_eval.cli.output import print_table, quoted, say
+from robo_eval.cli.output import interval, percent, print_table, quoted, say, say_missing_intervals
+from robo_eval.cli.robots import print_conduct, print_robots
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from robo_eval.core.estimate import Estimate
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.performance import Cell
     from robo_eval.metrics.summary import TrialSummary
-
-_NO_INTERVAL = "[-]"
 
 
 def summary_of(
@@ -77,35 +76,6 @@ def verification_problem(trial: Path, problem: str | None) -> str | None:
     return f"the log does not verify: {problem}; run `robo-eval verify {quoted(trial)}`"
 
 
-def number(value: float, digits: int = 2) -> str:
-    """A number with a fixed count of decimals, and no minus before a zero."""
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0.0 else text
-
-
-def interval(estimate: Estimate, digits: int = 2) -> str:
-    """`0.62 [0.55, 0.69]`; `0.62 [-]` without an interval; else why there is no number."""
-    if estimate.value is None:
-        return f"- ({estimate.reason})"
-    text = number(estimate.value, digits)
-    if estimate.low is None or estimate.high is None:
-        return f"{text} {_NO_INTERVAL}"
-    return f"{text} [{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
-
-
-def say_missing_intervals(estimates: Iterable[Estimate]) -> None:
-    """Why some of the printed numbers have no interval."""
-    lacking = [e for e in estimates if e.value is not None and (e.low is None or e.high is None)]
-    reasons = dict.fromkeys(estimate.reason or "no reason given" for estimate in lacking)
-    if reasons:
-        say(f"{_NO_INTERVAL} no interval: {'; '.join(reasons)}")
-
-
-def percent(level: float) -> str:
-    """A coverage for people: `95 %`."""
-    return f"{100 * level:g} %"
-
-
 def print_faults(trial: TrialDirectory) -> None:
     """Why episodes have no score, the most frequent reasons first."""
     frame = trial.frame()
@@ -117,8 +87,6 @@ def print_faults(trial: TrialDirectory) -> None:
 
 def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     """Each policy over all conditions, then by level, against the control, and on a robot."""
-    from robo_eval.cli.robots import print_conduct, print_robots
-
     rows = [
         (
             row.policy,
@@ -208,7 +176,7 @@ def _counts(cells: list[Cell]) -> str:
     if len(counts) > 1:
         return f"n = {min(counts)} to {max(counts)} episodes a cell"
     n = min(counts)
-    return f"n = {n} episode{'' if n == 1 else 's'} a cell"
+    return f"n = {counted(n, 'episode')} a cell"
 
 
 def _cell(cell: Cell | None) -> str:

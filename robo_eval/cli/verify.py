@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval.log.verify import VerificationReport
@@ -58,7 +59,7 @@ def verify(
     if problems:
         name = trial if incidents is None or rows is not None else incidents.log
         raise CheckFailedError(
-            f"{name}: {problems} problem{'s' if problems > 1 else ''} found; do not trust this log"
+            f"{name}: {counted(problems, 'problem')} found; do not trust this log"
         )
 
 

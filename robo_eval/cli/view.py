@@ -41,7 +41,7 @@ def view_target(view: bool, to: str | None, sides: Sequence[Side]) -> str | None
         InputError: If there is nothing to show, or no place to show it; the message says which.
         MissingExtraError: If Rerun is not installed.
     """
-    from robo_eval.core.errors import InputError, MissingExtraError
+    from robo_eval.core.errors import InputError, MissingExtraError, pip_install
     from robo_eval.core.kinds import Side
 
     if not view and to is None:
@@ -56,7 +56,7 @@ def view_target(view: bool, to: str | None, sides: Sequence[Side]) -> str | None
         )
     if find_spec("rerun") is None:
         raise MissingExtraError(
-            f"{option} needs Rerun, which is not installed: pip install 'robo-eval[view]'"
+            f"{option} needs Rerun, which is not installed: {pip_install('view')}"
         )
     if to is None:
         return _window()

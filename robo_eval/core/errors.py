@@ -8,6 +8,8 @@ from typing import ClassVar, Final
 
 TRACEBACK: Final = "ROBO_EVAL_TRACEBACK"
 """Environment variable that also shows where an error comes from."""
+DISTRIBUTION: Final = "robo-eval-stack"
+"""What pip calls us."""
 
 
 class RoboEvalError(Exception):
@@ -43,6 +45,15 @@ class MissingExtraError(RoboEvalError, ImportError):
     """An optional part is not installed; the message holds the pip command that adds it."""
 
 
+class NotHereError(InputError):
+    """What is to be played is not at hand on this machine, such as a robot; elsewhere it may be."""
+
+
+def pip_install(extra: str) -> str:
+    """The command that adds an optional part, for messages of a `MissingExtraError`."""
+    return f'pip install "{DISTRIBUTION}[{extra}]"'
+
+
 class CheckFailedError(RoboEvalError):
     """The input was fine, and what was checked does not hold."""
 
@@ -55,13 +66,17 @@ class InterruptedRunError(RoboEvalError):
     exit_code: ClassVar[int] = 3
 
 
-def said(err: BaseException) -> str:
-    """An error of somebody else's code in one line: its kind, and what it says."""
+def said(err: BaseException, *, named: bool = True) -> str:
+    """An error of somebody else's code in one line: its kind, and what it says.
+
+    Without `named`, its kind only where it says nothing.
+    """
     try:
         text = " ".join(str(err).split())
     except Exception:  # noqa: BLE001 - an error that cannot even say what it is
         text = ""
-    return f"{type(err).__name__}: {text:.500}" if text else type(err).__name__
+    kind = type(err).__name__
+    return (f"{kind}: {text:.500}" if named else text) if text else kind
 
 
 @contextmanager

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 from enum import StrEnum
+from typing import Final
+
+TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+"""The usual spellings of a truth in a table, in small letters."""
 
 
 class Side(StrEnum):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import StoppingPlan, TrialPlan
-from robo_eval.core.schedule import PlannedEpisode, schedule
+from robo_eval.core.schedule import PlannedEpisode, remaining, schedule
 
 if TYPE_CHECKING:
     from robo_eval.stats.stopping import StopDecision
@@ -251,6 +251,12 @@ def next_block(
         return in_order
     last = in_order[size - 1].index
     return [planned for planned in in_order if planned.index <= last]
+
+
+def due(plan: TrialPlan, side: Side, attempts: Attempts) -> Sequence[PlannedEpisode]:
+    """What a side still has to play, up to the next question of the stopping rule."""
+    todo = remaining(schedule(plan, side), attempts, retries=plan.retries)
+    return next_block(plan, todo, attempts)
 
 
 def shortened(plan: TrialPlan, series: Series | None) -> TrialPlan:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Strict, ValidationError
 from robo_eval.core import door
 from robo_eval.core.errors import PlanError
 from robo_eval.core.names import unknown_name
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -144,7 +145,7 @@ def first_problem(err: ValidationError, model: type[BaseModel]) -> str:
         for problem in problems[1:]
         if problem["type"] != "too_short" or problem["loc"] != location[: len(problem["loc"])]
     ]
-    more = f" (and {len(others)} more problem{'s' if len(others) > 1 else ''})" if others else ""
+    more = f" (and {counted(len(others), 'more problem')})" if others else ""
     return _problem(first, model) + more
 
 

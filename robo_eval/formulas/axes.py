@@ -10,7 +10,7 @@ import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.formulas import checks
-from robo_eval.formulas.checks import Numbers
+from robo_eval.formulas.checks import Numbers, Real
 
 HORIZON: Final = 50.0
 """Uninterrupted actions of a fully autonomous task. This project's choice, by domain."""
@@ -20,6 +20,8 @@ H_MIN_DAYS: Final = 7.0
 """Half-life at which retention counts one half. This project's choice."""
 SIZE_PRIOR: Final = 3.0
 """Tool categories at which their number counts one half. This project's choice."""
+
+_LEAST: Final = 1e-300
 
 Scale = Literal["linear", "log"]
 
@@ -31,17 +33,17 @@ class Memory(TypedDict):
     m: float | None
 
 
-def calibrate(x: float, a0: float, a1: float, *, scale: Scale = "linear") -> float:
+def calibrate(x: Real, a0: float, a1: float, *, scale: Scale = "linear") -> float:
     """A raw value on the line through two anchors, cut off at 0 and 1.
 
     Args:
-        x: Raw value.
+        x: Raw value, or draws of it.
         a0: Value that counts 0: a strong feasible baseline.
         a1: Value that counts 1: an expert team, or the ceiling. Below `a0` where lower is better.
         scale: `"log"` compares logarithms; then the anchors are above 0 and `x` is at least 0.
 
     Returns:
-        A number in [0, 1].
+        A number in [0, 1], or as many as there are draws.
 
     Raises:
         InputError: If the anchors are equal, a number is not finite or has no logarithm, or the
@@ -54,17 +56,15 @@ def calibrate(x: float, a0: float, a1: float, *, scale: Scale = "linear") -> flo
         >>> calibrate(7, a0=2, a1=10)
         0.625
     """
-    if checks.one_of("scale", scale, ("linear", "log")) == "log":
-        raw = checks.number("x", x, low=0.0)
-        low, high = (
-            math.log(checks.positive(name, anchor)) for name, anchor in (("a0", a0), ("a1", a1))
-        )
-        value = math.log(raw) if raw > 0.0 else -math.inf
-    else:
-        value = checks.number("x", x)
-        low, high = checks.number("a0", a0), checks.number("a1", a1)
+    is_log = checks.one_of("scale", scale, ("linear", "log")) == "log"
+    value = checks.real("x", x, low=0.0 if is_log else None)
+    anchor = checks.positive if is_log else checks.number
+    low, high = anchor("a0", a0), anchor("a1", a1)
     if low == high:
         raise InputError(f"a0 and a1 are both {a0}; two different anchors are needed")
+    if is_log:
+        with np.errstate(divide="ignore"):
+            value, low, high = np.log(value), math.log(low), math.log(high)
     return checks.clip((value - low) / (high - low))
 
 
@@ -170,22 +170,22 @@ def planning(depth: Numbers, success: Numbers, full_depth: float = FULL_DEPTH) -
 
 
 def memory(
-    half_life_days: float | None,
+    half_life_days: Real | None,
     h_min_days: float = H_MIN_DAYS,
-    recall_at_k: float | None = None,
+    recall_at_k: Real | None = None,
 ) -> Memory:
     """Memory axis M: geometric mean of retention over days and of recall.
 
     Args:
         half_life_days: Days after which half is forgotten; `math.inf` where nothing is, None where
-            it was not measured.
+            it was not measured. Or draws of it, shape (draws,).
         h_min_days: Half-life that counts one half; 7 is this project's choice.
         recall_at_k: Share of what was asked for among the first k items returned; None where it was
             not measured. k = 5 is this project's choice.
 
     Returns:
-        Retention 1 / (1 + h_min / half-life) and sqrt(retention * recall), both in [0, 1]; None
-        where what they need was not measured.
+        Retention 1 / (1 + h_min / half-life) and sqrt(retention * recall), both in [0, 1], or as
+        many as there are draws; None where what they need was not measured.
 
     Raises:
         InputError: If the half-life is negative, `h_min_days` not above 0, or the recall not in
@@ -200,32 +200,31 @@ def memory(
         0.667 0.735
     """
     unit = checks.positive("h_min_days", h_min_days)
-    recall = checks.share_or_none("recall_at_k", recall_at_k)
+    recall = checks.share_or_none("recall_at_k", recall_at_k, drawn=True)
     if half_life_days is None:
         return {"retention": None, "m": None}
-    retention = 1.0
     # Infinity is a measurement here: a fit that found no decay.
-    if checks.is_single(half_life_days) and half_life_days != math.inf:
-        days = checks.number("half_life_days", half_life_days, low=0.0)
-        retention = days / (days + unit)
-    return {
-        "retention": retention,
-        "m": None if recall is None else math.sqrt(retention * recall),
-    }
+    is_endless = np.equal(half_life_days, math.inf)
+    checks.real("half_life_days", np.where(is_endless, 0.0, half_life_days)[()], low=0.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        retention = checks.clip(1.0 / (1.0 + np.divide(unit, half_life_days)))
+    m = None if recall is None else checks.clip(np.sqrt(retention * recall))
+    return {"retention": retention, "m": m}
 
 
 def tool_economy(
-    categories_passing: float, success_under_drift: float | None, size_prior: float = SIZE_PRIOR
+    categories_passing: Real, success_under_drift: Real | None, size_prior: float = SIZE_PRIOR
 ) -> float | None:
     """Tool axis T: how many categories of tools work under drift, and how often.
 
     Args:
-        categories_passing: Categories used successfully under drift, n.
-        success_under_drift: Success rate under drift, in [0, 1]; None if there were no episodes.
+        categories_passing: Categories used successfully under drift, n; or draws of it.
+        success_under_drift: Success rate under drift, in [0, 1], or draws of it; None if there were
+            no episodes.
         size_prior: Number of categories that counts one half, k0; 3 is this project's choice.
 
     Returns:
-        n / (n + k0) times the success rate; None without episodes.
+        n / (n + k0) times the success rate, or as many as there are draws; None without episodes.
 
     Raises:
         InputError: If `categories_passing` is negative or not whole, `size_prior` negative, or the
@@ -239,12 +238,13 @@ def tool_economy(
         >>> print(f"{tool_economy(6, 0.9):.2f}")
         0.60
     """
-    n = checks.count("categories_passing", categories_passing)
+    n = checks.whole("categories_passing", categories_passing)
     prior = checks.number("size_prior", size_prior, low=0.0)
-    rate = checks.share_or_none("success_under_drift", success_under_drift)
+    rate = checks.share_or_none("success_under_drift", success_under_drift, drawn=True)
     if rate is None:
         return None
-    return n / (n + prior) * rate if n else 0.0
+    # Without a prior none of none is nothing.
+    return checks.clip(n / np.maximum(n + prior, _LEAST) * rate)
 
 
 def throughput(tasks_per_hour: float, cost_per_hour: float | Mapping[str, float]) -> float | None:

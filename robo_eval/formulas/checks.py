@@ -1,10 +1,10 @@
-"""What a formula accepts: finite numbers in range, whole counts, sequences of one length."""
+"""What a formula accepts: finite numbers in range or draws of them, counts, sequences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from robo_eval.core.names import unknown_name
 
 Numbers: TypeAlias = Sequence[float] | NDArray[np.floating] | NDArray[np.integer]
 """One number an episode, checkpoint, task or bin: a list, a tuple, a range or an array."""
+Real: TypeAlias = float | NDArray[np.float64]
+"""A number, or an array of draws of it. Formulas broadcast over draws: a result that is typed as a
+number is an array of as many where draws are given."""
 
 _ABSENT: Final = "leave out what was not measured"
 _HUGE: Final = 1e150
@@ -69,17 +72,56 @@ def _wanted(low: float | None, high: float | None) -> str:
     return "a finite number"
 
 
+def real(
+    name: str,
+    value: object,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> float:
+    """A finite number in [low, high], or an array of draws that are; see `number`.
+
+    Raises:
+        InputError: If it is none; of draws the message names the first.
+
+    Example:
+        >>> real("rate", np.array([0.5, np.nan]), low=0.0)
+        Traceback (most recent call last):
+            ...
+        robo_eval.core.errors.InputError: rate[1] is nan; it must be a finite number, at least 0
+    """
+    if not _is_array(value):
+        return number(name, value, low=low, high=high)
+    x = np.array(value, dtype=np.float64)
+    fits = np.abs(x) <= _HUGE
+    if low is not None:
+        fits &= x >= low
+    if high is not None:
+        fits &= x <= high
+    if not fits.all():
+        at = np.unravel_index(int(np.argmin(fits)), x.shape)
+        number(f"{name}[{', '.join(map(str, at))}]", x[at], low=low, high=high)
+    return cast("float", x)
+
+
+def _is_array(value: object) -> TypeGuard[NDArray[np.float64]]:
+    """Whether this is an array of plain numbers; one that is masked, or of objects, is not."""
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        return False
+    return value.ndim > 0 and value.dtype.kind in "fiub"
+
+
 def share(name: str, value: object) -> float:
     """A number in [0, 1]; see `number`."""
     return number(name, value, low=0.0, high=1.0)
 
 
-def share_or_none(name: str, value: object) -> float | None:
-    """A number in [0, 1], or None where nothing was measured; see `number`."""
+def share_or_none(name: str, value: object, *, drawn: bool = False) -> float | None:
+    """A number in [0, 1], or if `drawn` draws of it, or None where nothing was measured."""
     if value is None:
         return None
     try:
-        return share(name, value)
+        return (real if drawn else number)(name, value, low=0.0, high=1.0)
     except InputError as err:
         raise InputError(f"{err}, or None where nothing was measured") from err
 
@@ -102,10 +144,17 @@ def confidence(name: str, value: object) -> float:
 
 def count(name: str, value: object) -> int:
     """A whole number, at least 0; see `number`."""
-    x = number(name, value, low=0.0)
-    if x != math.floor(x):
-        raise InputError(f"{name} is {x:g}; it must be a whole number")
-    return int(x)
+    return int(number(name, whole(name, value)))
+
+
+def whole(name: str, value: object) -> float:
+    """A whole number of at least 0, or draws of it; see `real`."""
+    x = real(name, value, low=0.0)
+    parts = np.atleast_1d(x)
+    wrong = parts[parts != np.floor(parts)]
+    if wrong.size:
+        raise InputError(f"{name} is {wrong[0]:g}; it must be a whole number")
+    return x
 
 
 def numbers(
@@ -130,15 +179,30 @@ def numbers(
         >>> numbers("capability", range(3), low=0.0)
         array([0., 1., 2.])
     """
-    items = sequence(name, values)
-    return np.array(
-        [_member(f"{name}[{i}]", item, low, high) for i, item in enumerate(items)], dtype=np.float64
-    )
+    items = values if _is_array(values) and values.ndim == 1 else sequence(name, values)
+    return _members(name, items, low, high)
 
 
-def _member(name: str, value: object, low: float | None, high: float | None) -> float:
+def table(
+    name: str, values: object, *, low: float | None = None, high: float | None = None
+) -> NDArray[np.float64]:
+    """A sequence of numbers as in `numbers`, or of draws of them, shape (n,) or (n, draws)."""
+    if _is_array(values) and values.ndim == 2:
+        return _members(name, values, low, high)
+    return numbers(name, values, low=low, high=high)
+
+
+def _members(
+    name: str,
+    values: NDArray[np.float64] | list[object],
+    low: float | None,
+    high: float | None,
+) -> NDArray[np.float64]:
     try:
-        return number(name, value, low=low, high=high)
+        if isinstance(values, np.ndarray):
+            return np.asarray(real(name, values, low=low, high=high))
+        found = [number(f"{name}[{i}]", x, low=low, high=high) for i, x in enumerate(values)]
+        return np.array(found, dtype=np.float64)
     except InputError as err:
         raise InputError(f"{err}; {_ABSENT}") from err
 
@@ -250,11 +314,24 @@ def one_of(name: str, value: object, valid: Sequence[str]) -> str:
     return str(value)
 
 
-def clip(x: float) -> float:
-    """The nearest number in [0, 1]."""
-    return min(max(x, 0.0), 1.0)
+def total(parts: Iterable[Real]) -> float:
+    """The sum of numbers or of draws, from the smallest on: their order changes no digit."""
+    table = np.broadcast_arrays(*parts)
+    return as_number(np.sort(table, axis=0).sum(axis=0)) if table else 0.0
 
 
-def finite(x: float) -> float | None:
-    """The number, or None where it overflowed: no result is ever infinite."""
+def clip(x: Any) -> float:  # noqa: ANN401 - what numpy makes of a number is typed as anything
+    """The nearest number in [0, 1]; of draws each."""
+    return cast("float", np.clip(x, 0.0, 1.0)) if np.ndim(x) else min(max(float(x), 0.0), 1.0)
+
+
+def finite(x: Any) -> float | None:  # noqa: ANN401 - as in `clip`
+    """The number, or None where it overflowed: no result is ever infinite; of draws NaN."""
+    if np.ndim(x):
+        return cast("float", np.where(np.isfinite(x), x, np.nan))
     return float(x) if math.isfinite(x) else None
+
+
+def as_number(x: Any) -> float:  # noqa: ANN401 - as in `clip`
+    """A number as Python has it; draws as they are."""
+    return cast("float", x) if np.ndim(x) else float(x)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval.core.defaults import AXES as AXES
 from robo_eval.core.errors import ShapeError
 from robo_eval.formulas import checks
 
-AXES: Final = ("A", "G", "P", "M", "T", "R", "S", "E", "W", "$")
-"""Autonomy, generality, planning, memory, tools, self-revision, sociality, embodiment, world model,
-throughput."""
 WEIGHT_PROFILES: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
     {
         name: MappingProxyType(dict(zip(AXES, weights, strict=True)))
@@ -31,8 +29,14 @@ WEIGHT_PROFILES: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
 GAMMA: Final = 0.5
 """How much unevenness lowers the adjusted index. This project's choice."""
 
-AxisValues: TypeAlias = Mapping[str, float | None] | Sequence[float | None] | NDArray[np.floating]
-"""A value an axis by name, None where it is missing; or ten values in the order of `AXES`."""
+AxisValues: TypeAlias = (
+    Mapping[str, float | None]
+    | Mapping[str, NDArray[np.float64]]
+    | Sequence[float | None]
+    | NDArray[np.floating]
+)
+"""A value an axis by name, None where it is missing, or its draws, shape (draws,); or ten values in
+the order of `AXES`, shape (10,) or (10, draws)."""
 AxisWeights: TypeAlias = str | Mapping[str, float] | Sequence[float] | NDArray[np.floating]
 """A profile's name; a weight an axis by name, absent is 0; or ten in the order of `AXES`."""
 Uniformity = Literal["gm_am", "min_max", "one_minus_cv"]
@@ -47,12 +51,18 @@ class Jaggedness(TypedDict):
     adjusted_index: float | None
 
 
-class _Axis(NamedTuple):
-    """An axis that counts: its value and its share of the weights that count."""
+class _Counted(NamedTuple):
+    """The axes that count: values, shape (k,) or (k, draws), and their shares of the weights."""
 
-    name: str
-    value: float
-    weight: float
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+    @property
+    def mean(self) -> float:
+        """Their geometric mean; of draws as many."""
+        with np.errstate(divide="ignore"):
+            return checks.clip(np.exp(self.weights @ np.log(self.values)))
 
 
 def aai_index(
@@ -76,7 +86,8 @@ def aai_index(
             telemetry; no gate uses it.
 
     Returns:
-        A number in [0, 1], 0 if an axis that counts is 0; None if a required axis is missing.
+        A number in [0, 1], 0 if an axis that counts is 0, or as many as there are draws; None if a
+        required axis is missing.
 
     Raises:
         InputError: If a value is not in [0, 1], a weight negative, all weights are 0, or an axis or
@@ -94,7 +105,7 @@ def aai_index(
     counted = _counted(axes, weights, require_embodiment=require_embodiment)
     if counted is None:
         return None
-    return _geometric_mean([a._replace(value=max(a.value, lowest)) for a in counted])
+    return counted._replace(values=np.maximum(counted.values, lowest)).mean
 
 
 def jaggedness(
@@ -118,7 +129,7 @@ def jaggedness(
         require_embodiment: See `aai_index`.
 
     Returns:
-        See `Jaggedness`. Uniformity is 0 if all axes are 0.
+        See `Jaggedness`; of draws arrays, shape (draws,). Uniformity is 0 if all axes are 0.
 
     Raises:
         InputError: As `aai_index`, or if `gamma` is negative or `form` unknown.
@@ -142,8 +153,8 @@ def jaggedness(
             "uniformity": None,
             "adjusted_index": None,
         }
-    index = _geometric_mean(counted)
-    mean = checks.clip(math.fsum(a.weight * a.value for a in counted))
+    index = counted.mean
+    mean = checks.clip(counted.weights @ counted.values)
     uniformity = _uniformity(counted, index, mean, form)
     return {
         "index": index,
@@ -153,16 +164,16 @@ def jaggedness(
     }
 
 
-def _uniformity(counted: list[_Axis], index: float, mean: float, form: Uniformity) -> float:
-    if mean == 0.0:
-        return 0.0
+def _uniformity(counted: _Counted, index: float, mean: float, form: Uniformity) -> float:
+    values, safe = counted.values, np.where(np.equal(mean, 0.0), 1.0, mean)
+    even: Any
     if form == "gm_am":
-        return checks.clip(index / mean)
-    values = [a.value for a in counted]
-    if form == "min_max":
-        return min(values) / max(values)
-    variance = math.fsum(a.weight * (a.value - mean) ** 2 for a in counted)
-    return checks.clip(1.0 - math.sqrt(variance) / mean)
+        even = index / safe
+    elif form == "min_max":
+        even = values.min(axis=0) / np.where(np.equal(mean, 0.0), 1.0, values.max(axis=0))
+    else:
+        even = 1.0 - np.sqrt(counted.weights @ (values - mean) ** 2) / safe
+    return checks.clip(np.where(np.equal(mean, 0.0), 0.0, even))
 
 
 def index_delta_se(
@@ -199,27 +210,25 @@ def index_delta_se(
     else:
         errors = _axis_numbers("se", se, high=None)
     counted = _counted(axes, weights, require_embodiment=require_embodiment)
-    index = None if counted is None else _geometric_mean(counted)
-    if counted is None or not index:
+    if counted is None or not counted.mean:
         return None
-    relative = []
-    for name, value, weight in counted:
-        error = errors[name]
-        if error is None:
-            return None
-        relative.append(weight * (error / value))
-    return checks.finite(index * math.hypot(*relative))
+    known = [errors[name] for name in counted.names]
+    if None in known:
+        return None
+    with np.errstate(over="ignore"):
+        relative = counted.weights * (np.array(known, dtype=np.float64) / counted.values)
+    return checks.finite(counted.mean * math.hypot(*relative))
 
 
 def _counted(
     axes: AxisValues, weights: AxisWeights, *, require_embodiment: bool | None
-) -> list[_Axis] | None:
+) -> _Counted | None:
     """The axes that count, or None if one that must be there is missing."""
     values = _axis_numbers("axes", axes, high=1.0)
     weight = _axis_weights(weights)
     if require_embodiment is None:
         require_embodiment = _is_robotics(weight)
-    present: dict[str, float] = {}
+    present: dict[str, float] = {}  # or draws
     for name in AXES:
         value = values[name]
         if weight[name] == 0.0:
@@ -228,15 +237,19 @@ def _counted(
             present[name] = value
         elif name != "E" or require_embodiment:
             return None
-    total = math.fsum(weight[name] for name in present)
-    return [_Axis(name, value, weight[name] / total) for name, value in present.items()] or None
+    if not present:
+        return None
+    own = np.array([weight[name] for name in present])
+    table = np.stack(np.broadcast_arrays(*present.values()))
+    return _Counted(tuple(present), table, own / math.fsum(own))
 
 
 def _axis_numbers(name: str, values: object, *, high: float | None) -> dict[str, float | None]:
     if isinstance(values, Mapping):
         by_axis = checks.mapping(name, values, AXES)
     else:
-        items = checks.sequence(name, values)
+        is_drawn = isinstance(values, np.ndarray) and values.ndim == 2
+        items = list(np.asarray(values)) if is_drawn else checks.sequence(name, values)
         if len(items) != len(AXES):
             raise ShapeError(
                 f"{name} has {len(items)} values; give {len(AXES)} in the order "
@@ -246,7 +259,7 @@ def _axis_numbers(name: str, values: object, *, high: float | None) -> dict[str,
     found: dict[str, float | None] = dict.fromkeys(AXES)
     for axis, value in by_axis.items():
         if value is not None:
-            found[axis] = checks.number(f"{name}[{axis!r}]", value, low=0.0, high=high)
+            found[axis] = checks.real(f"{name}[{axis!r}]", value, low=0.0, high=high)
     return found
 
 
@@ -264,9 +277,3 @@ def _is_robotics(weights: Mapping[str, float]) -> bool:
         math.isclose(10.0 * weights[axis] / total, w, abs_tol=1e-9)
         for axis, w in WEIGHT_PROFILES["robotics"].items()
     )
-
-
-def _geometric_mean(counted: list[_Axis]) -> float:
-    if any(a.value == 0.0 for a in counted):
-        return 0.0
-    return checks.clip(math.exp(math.fsum(a.weight * math.log(a.value) for a in counted)))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from robo_eval.core.defaults import MAX_UNMATCHED
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.formulas import checks
+from robo_eval.formulas.checks import Real
 
 MAX_UNCOVERED_MASS: Final = MAX_UNMATCHED
 """Share of real episodes without a simulated counterpart above which nothing is compared. This
@@ -199,17 +200,18 @@ def _effective_sample_size(
     return 1.0 / math.fsum(squares) if squares else None
 
 
-def embodiment(ar: float | None, ss: float | None, s2r: float | None) -> float | None:
+def embodiment(ar: Real | None, ss: Real | None, s2r: Real | None) -> float | None:
     """Embodiment axis E: geometric mean of reliability, safety and agreement with simulation.
 
     Args:
-        ar: Actuation reliability, the strict success rate of the real episodes.
+        ar: Actuation reliability, the strict success rate of the real episodes; or draws of it, as
+            of the others.
         ss: Safety score.
         s2r: Agreement of simulation and reality.
 
     Returns:
-        A number in [0, 1], 0 if one of them is 0; None if one of them is missing, even if another
-        is 0.
+        A number in [0, 1], 0 if one of them is 0, or as many as there are draws; None if one of
+        them is missing, even if another is 0.
 
     Raises:
         InputError: If one of them is not in [0, 1].
@@ -222,7 +224,8 @@ def embodiment(ar: float | None, ss: float | None, s2r: float | None) -> float |
         0.8993
     """
     given = [
-        checks.share_or_none(name, value) for name, value in (("ar", ar), ("ss", ss), ("s2r", s2r))
+        checks.share_or_none(name, value, drawn=True)
+        for name, value in (("ar", ar), ("ss", ss), ("s2r", s2r))
     ]
     parts = [value for value in given if value is not None]
     if len(parts) < len(given):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.errors import InputError
 from robo_eval.formulas import checks
-from robo_eval.formulas.checks import Numbers
+from robo_eval.formulas.checks import Numbers, Real
 
 MIN_POINTS: Final = 5
 """Checkpoints a local quadratic fit needs. This project's choice."""
+_SINGULAR: Final = 1e-12
+"""Smallest variance, of numbers between -1 and 1, that is not taken for rounding."""
 
 Estimator = Literal["theil_sen", "finite_difference"]
 
@@ -144,7 +146,13 @@ def kappa_time(
 
 
 def local_quadratic(
-    r: Numbers, y: Numbers, at: float, *, bandwidth: float | None = None
+    r: Numbers,
+    y: Numbers,
+    at: float,
+    *,
+    bandwidth: float | None = None,
+    group: NDArray[np.intp] | None = None,
+    counts: NDArray[np.float64] | None = None,
 ) -> LocalQuadratic:
     """Slope and curvature of a series at a point, from a quadratic fitted by least squares.
 
@@ -156,10 +164,13 @@ def local_quadratic(
         at: Where to take the derivatives, in the unit of `r`.
         bandwidth: Only points not farther from `at` are used; none for all of them, this project's
             choice.
+        group: Which group each point belongs to, such as its day, from 0 on, shape (n,); needed
+            with `counts`.
+        counts: How often each group is in each sample, shape (samples, groups): fits each sample.
 
     Returns:
         Slope b1 and curvature 2 b2 of y ~ b0 + b1 x + b2 x^2 with x = r - at; None with fewer than
-        five points or fewer than three places.
+        five points or fewer than three places. Of samples arrays, shape (samples,), NaN for None.
 
     Raises:
         InputError: If a number is not finite or the bandwidth not above 0.
@@ -179,6 +190,9 @@ def local_quadratic(
     if bandwidth is not None:
         near = np.abs(place - centre) <= checks.positive("bandwidth", bandwidth)
         place, value = place[near], value[near]
+        group = None if group is None else group[near]
+    if group is not None and counts is not None:
+        return _of_samples(place, value, centre, group, counts)
     none: LocalQuadratic = {"slope": None, "curvature": None}
     if len(place) < MIN_POINTS:
         return none
@@ -198,16 +212,54 @@ def local_quadratic(
     return {"slope": checks.finite(slope), "curvature": checks.finite(curvature)}
 
 
-def meta_elasticity(resources: float, link_slope: float, link_curvature: float) -> float | None:
+def _of_samples(
+    place: NDArray[np.float64],
+    value: NDArray[np.float64],
+    at: float,
+    group: NDArray[np.intp],
+    counts: NDArray[np.float64],
+) -> LocalQuadratic:
+    """The fit of each sample, from sums over its groups: a fit of its own for each takes too long.
+
+    The normal equations are solved with polynomials orthogonal on the sample: of 1, u = x - mean
+    and v = u^2 - mean(u^2) - u mean(u^3) / mean(u^2) each coefficient is a quotient of two sums.
+    """
+    middle, scale = (place.min() + place.max()) / 2.0, np.ptp(place) / 2.0
+    if len(place) < 3 or scale <= 0.0 or not math.isfinite(scale):
+        nothing = cast("float", np.full(len(counts), np.nan))
+        return {"slope": nothing, "curvature": nothing}
+    x, y, centre = (place - middle) / scale, value - value.mean(), (at - middle) / scale
+    own = slice(int(group.min()), int(group.max()) + 1)
+    columns = [*(x**power for power in range(5)), *(y * x**power for power in range(3))]
+    sums = np.stack([np.bincount(group - own.start, weights=one) for one in columns], axis=1)
+    n, *totals = (counts[:, own] @ sums).T
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        m, s2, s3, s4, y, xy, xxy = (one / n for one in totals)
+        u2 = s2 - m * m
+        u3 = s3 - 3.0 * m * s2 + 2.0 * m**3
+        u4 = s4 - 4.0 * m * s3 + 6.0 * m * m * s2 - 3.0 * m**4
+        skew = u3 / u2
+        v2 = u4 - u2 * u2 - skew * u3
+        uy = xy - m * y
+        b2 = (xxy - 2.0 * m * xy + m * m * y - u2 * y - skew * uy) / v2
+        slope = uy / u2 - b2 * skew + 2.0 * b2 * (centre - m)
+    sound = (n >= MIN_POINTS) & (u2 > _SINGULAR) & (v2 > _SINGULAR)
+    return {
+        "slope": cast("float", np.where(sound, slope / scale, np.nan)),
+        "curvature": cast("float", np.where(sound, 2.0 * b2 / scale / scale, np.nan)),
+    }
+
+
+def meta_elasticity(resources: float, link_slope: Real, link_curvature: Real) -> float | None:
     """By how many per cent the slope grows when one per cent more is spent.
 
     Args:
         resources: Resources spent so far, at least 0.
-        link_slope: Slope on the link scale, per unit of resource.
-        link_curvature: Curvature on the link scale, per unit of resource squared.
+        link_slope: Slope on the link scale, per unit of resource; or draws of it.
+        link_curvature: Curvature on the link scale, per unit of resource squared; or draws of it.
 
     Returns:
-        resources * curvature / slope; None if the slope is not above 0.
+        resources * curvature / slope; None if the slope is not above 0, of draws NaN.
 
     Raises:
         InputError: If a number is not finite or resources are negative.
@@ -220,6 +272,8 @@ def meta_elasticity(resources: float, link_slope: float, link_curvature: float) 
         0.4
     """
     spent = checks.number("resources", resources, low=0.0)
-    slope = checks.number("link_slope", link_slope)
-    curvature = checks.number("link_curvature", link_curvature)
-    return checks.finite(spent * curvature / slope) if slope > 0.0 else None
+    slope = checks.real("link_slope", link_slope)
+    curvature = checks.real("link_curvature", link_curvature)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = np.divide(spent * curvature, slope)
+    return checks.finite(np.where(np.greater(slope, 0.0), found, np.nan)[()])

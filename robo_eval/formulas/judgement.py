@@ -9,7 +9,7 @@ import numpy as np
 
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.formulas import checks
-from robo_eval.formulas.checks import Numbers
+from robo_eval.formulas.checks import Numbers, Real
 
 _GUARD: Final = 1e-6
 """Smallest Brier score a reference is taken to have. This project's choice."""
@@ -106,8 +106,17 @@ def world_model(p: Numbers, y: Numbers, p_ref: Numbers | float) -> WorldModel:
         return {"brier": None, "brier_ref": None, "w": None}
     brier = math.fsum((stated - outcome) ** 2) / len(stated)
     brier_ref = math.fsum((reference - outcome) ** 2) / len(stated)
-    w = checks.clip(1.0 - brier / max(brier_ref, _GUARD))
-    return {"brier": brier, "brier_ref": brier_ref, "w": w}
+    return {"brier": brier, "brier_ref": brier_ref, "w": skill(brier, brier_ref)}
+
+
+def skill(brier: Real, brier_ref: Real) -> float:
+    """How much smaller a mean squared error is than that of a reference, in [0, 1].
+
+    Args:
+        brier: Mean squared error, or draws of it.
+        brier_ref: That of the reference, taken to be at least 1e-6.
+    """
+    return checks.clip(1.0 - brier / np.maximum(brier_ref, _GUARD))
 
 
 def cognitive(returned: Numbers | float, verified: Numbers | float, k: float) -> Cognitive:

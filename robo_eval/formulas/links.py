@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Final, Literal
 
+import numpy as np
+
 from robo_eval.core.errors import InputError
 from robo_eval.formulas import checks
+from robo_eval.formulas.checks import Real
 
 Link = Literal["surprisal", "logit"]
 
@@ -17,11 +20,12 @@ _EDGE: Final = 1e-6
 """How near to 0 or 1 a capability may come before its link would run away."""
 
 
-def link_value(c: float, link: Link = "surprisal") -> float:
+def link_value(c: Real, link: Link = "surprisal") -> float:
     """A capability on a link scale: surprisal -ln(1 - c), or logit ln(c / (1 - c)).
 
     Args:
-        c: Capability in [0, 1]; taken as at most 1 - 1e-6, and for the logit as at least 1e-6.
+        c: Capability in [0, 1], or several; taken as at most 1 - 1e-6, and for the logit as at
+            least 1e-6.
         link: `"surprisal"`, this project's choice, or `"logit"`.
 
     Raises:
@@ -34,11 +38,11 @@ def link_value(c: float, link: Link = "surprisal") -> float:
         >>> print(f"{link_value(0.5):.4f} {link_value(0.5, 'logit'):.4f}")
         0.6931 0.0000
     """
-    capability = min(checks.share("c", c), 1.0 - _EDGE)
+    capability = np.minimum(checks.real("c", c, low=0.0, high=1.0), 1.0 - _EDGE)
     if checks.one_of("link", link, LINKS) == "surprisal":
-        return -math.log1p(-capability)
-    capability = max(capability, _EDGE)
-    return math.log(capability) - math.log1p(-capability)
+        return checks.as_number(-np.log1p(-capability))
+    capability = np.maximum(capability, _EDGE)
+    return checks.as_number(np.log(capability) - np.log1p(-capability))
 
 
 def link_step(c: float, delta: float = DELTA, link: Link = "surprisal") -> float:

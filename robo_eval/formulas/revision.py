@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypedDict
 
+import numpy as np
+from numpy.typing import NDArray
+
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.formulas import checks
@@ -35,7 +38,7 @@ class RevisionEvent(TypedDict, total=False):
         post: Quality after.
         ctrl_pre: Quality of a frozen copy, measured at the time of `pre`. Also `control_pre`.
         ctrl_post: Quality of the same frozen copy at the time of `post`. Also `control_post`.
-        delta: Gain over the control, if it is known already.
+        delta: Gain over the control, if it is known already; or draws of it.
         propose: 1 if the agent proposed the revision, else 0.
         implement: Share of the edits that were applied without a human.
         validate: Share of the acceptance checks that needed no human label.
@@ -47,7 +50,7 @@ class RevisionEvent(TypedDict, total=False):
     post: float
     ctrl_pre: float
     ctrl_post: float
-    delta: float
+    delta: float | NDArray[np.float64]
     propose: float
     implement: float
     validate: float
@@ -82,8 +85,8 @@ def self_revision(
         positive_part: Whether a harmful revision counts 0. By this project's choice it subtracts.
 
     Returns:
-        Gains and autonomy factors in the order of `events`, and R in [0, 1]; 0 and empty lists if
-        there were no revisions, as this is a measurement, too.
+        Gains and autonomy factors in the order of `events`, and R in [0, 1], of draws an array; 0
+        and empty lists if there were no revisions, as this is a measurement, too.
 
     Raises:
         InputError: If a key is missing, both a number and its parts are given, or a number is out
@@ -105,13 +108,13 @@ def self_revision(
     weights = [float(w) for w in checks.weights_of("step_weights", step_weights, len(_STEPS))]
     if isinstance(events, Mapping) or not isinstance(events, Iterable):
         raise InputError(f"events is a {type(events).__name__}; it must be a sequence of events")
-    deltas, shares = [], []
+    deltas, shares = list[float](), list[float]()
     for i, event in enumerate(events):
         known = _named(f"events[{i}]", event)
         deltas.append(_delta(f"events[{i}]", known))
         shares.append(_autonomy(f"events[{i}]", known, weights))
-    gains = [max(delta, 0.0) if positive_part else delta for delta in deltas]
-    total = math.fsum(a * gain for a, gain in zip(shares, gains, strict=True))
+    gains = [np.maximum(delta, 0.0) if positive_part else delta for delta in deltas]
+    total = checks.total([a * gain for a, gain in zip(shares, gains, strict=True)])
     return {"deltas": deltas, "autonomy": shares, "r": checks.clip(total / full)}
 
 
@@ -121,7 +124,7 @@ def _named(name: str, event: object) -> dict[str, object]:
 
 def _delta(name: str, event: Mapping[str, object]) -> float:
     if _is_whole(name, event, "delta", _ARMS):
-        return checks.number(f"{name}['delta']", event["delta"], low=-2.0, high=2.0)
+        return checks.real(f"{name}['delta']", event["delta"], low=-2.0, high=2.0)
     pre, post, ctrl_pre, ctrl_post = (checks.share(f"{name}[{arm!r}]", event[arm]) for arm in _ARMS)
     return (post - pre) - (ctrl_post - ctrl_pre)
 

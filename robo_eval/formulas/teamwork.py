@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Final, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robo_eval.core.defaults import PENALTIES
 from robo_eval.core.errors import ShapeError
@@ -28,26 +28,27 @@ def sociality(
     solo: Numbers,
     best_multi: Numbers,
     weights: Numbers | None = None,
-    penalty_means: Numbers | Mapping[str, float] | None = None,
+    penalty_means: Numbers | Mapping[str, float] | Mapping[str, NDArray[np.float64]] | None = None,
     *,
     penalty_weights: Numbers | Mapping[str, float] | float = PENALTY_WEIGHT,
 ) -> Sociality:
     """Sociality axis S: share of the shortfall of one role that several roles make up for.
 
     Args:
-        solo: Capability on each task with one role, in [0, 1], shape (n,).
-        best_multi: Best capability on each task with several roles, under the same budget, shape
-            (n,).
+        solo: Capability on each task with one role, in [0, 1], shape (n,); or draws of it, shape
+            (n, draws).
+        best_multi: Best capability on each task with several roles, under the same budget, of
+            the same shape.
         weights: Weight of each task, at least 0, shape (n,); none for equal ones.
         penalty_means: Share of episodes with each of `PENALTIES`, by name, absent is 0; or the four
-            in their order. None where they were not measured.
+            in their order; or draws of each. None where they were not measured.
         penalty_weights: What each costs, by name, in the same order, or one number for all; a name
             that is absent costs 0.05, this project's choice.
 
     Returns:
         Lift, the weighted mean of max(0, best - solo) / (1 - solo), 0 for a task already perfect;
         and raw, the lift less the penalties, at least 0: this project's choice of form. None
-        without tasks, raw also without penalties.
+        without tasks, raw also without penalties. Of draws arrays, shape (draws,).
 
     Raises:
         InputError: If a number is out of range, all weights are 0, or a penalty is unknown.
@@ -61,8 +62,8 @@ def sociality(
         >>> print(f"{found['lift']:.2f} {found['raw']:.2f}")
         0.25 0.23
     """
-    alone = checks.numbers("solo", solo, low=0.0, high=1.0)
-    together = checks.numbers("best_multi", best_multi, low=0.0, high=1.0)
+    alone = checks.table("solo", solo, low=0.0, high=1.0)
+    together = checks.table("best_multi", best_multi, low=0.0, high=1.0)
     checks.same_length(solo=alone, best_multi=together)
     means = None
     if penalty_means is not None:
@@ -73,25 +74,26 @@ def sociality(
     weight = checks.weights_of("weights", weights, len(alone))
     # A perfect solo run leaves nothing to make up for; its shortfall of 0 divides nothing.
     shortfall = np.where(alone < 1.0, 1.0 - alone, 1.0)
-    lift = checks.clip(math.fsum(weight * np.maximum(together - alone, 0.0) / shortfall))
+    made_up = np.maximum(together - alone, 0.0) / shortfall
+    lift = checks.clip(checks.total(w * own for w, own in zip(weight, made_up, strict=True)))
     if means is None:
         return {"lift": lift, "raw": None}
-    penalty = math.fsum(mean * cost for mean, cost in zip(means, costs, strict=True))
-    return {"lift": lift, "raw": max(0.0, lift - penalty)}
+    penalty = checks.total(mean * cost for mean, cost in zip(means, costs, strict=True))
+    return {"lift": lift, "raw": checks.clip(lift - penalty)}
 
 
 def _by_penalty(name: str, values: object, *, absent: float, high: float | None) -> list[float]:
     if isinstance(values, Mapping):
         given = checks.mapping(name, values, PENALTIES)
         return [
-            checks.number(f"{name}[{key!r}]", given.get(key, absent), low=0.0, high=high)
+            checks.real(f"{name}[{key!r}]", given.get(key, absent), low=0.0, high=high)
             for key in PENALTIES
         ]
     if name == "penalty_weights" and checks.is_single(values):
         return [checks.number(name, values, low=0.0)] * len(PENALTIES)
-    found = checks.numbers(name, values, low=0.0, high=high).tolist()
+    found = list(checks.table(name, values, low=0.0, high=high))
     if len(found) != len(PENALTIES):
         raise ShapeError(
             f"{name} has {len(found)} values; give one each for {', '.join(PENALTIES)}"
         )
-    return [float(value) for value in found]
+    return found

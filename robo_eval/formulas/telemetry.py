@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final, NotRequired, TypedDict
 
+import numpy as np
+
 from robo_eval.core.errors import InputError
 from robo_eval.formulas import checks
+from robo_eval.formulas.checks import Real
 from robo_eval.formulas.links import Link, link_value
 
 ANCHORS: Final = (0.01, 0.99)
@@ -41,10 +43,10 @@ class EscapeBounds(TypedDict):
 
 def continuous_score(
     c: float,
-    link_slope: float | None,
+    link_slope: Real | None,
     link: Link = "surprisal",
     *,
-    link_curvature: float | None = None,
+    link_curvature: Real | None = None,
     signed: bool = True,
     anchors: tuple[float, float] = ANCHORS,
     slope_scale: float = SLOPE_SCALE,
@@ -55,10 +57,10 @@ def continuous_score(
 
     Args:
         c: Capability in [0, 1].
-        link_slope: Slope of the capability on the link scale, per unit of resource; None if it is
-            not known.
+        link_slope: Slope of the capability on the link scale, per unit of resource, or draws of it;
+            None if it is not known.
         link: `"surprisal"`, this project's choice, or `"logit"`.
-        link_curvature: Curvature on the link scale; None to leave acceleration out.
+        link_curvature: Curvature on the link scale, or draws of it; None to leave acceleration out.
         signed: Acceleration in [-1, 1]; otherwise in [0, 1], with 1/2 for none.
         anchors: Capabilities at which the position is 0 and 1; like all numbers that follow, this
             project's choice.
@@ -68,7 +70,8 @@ def continuous_score(
             `SHARES` or `SHARES_WITH_ACCELERATION`.
 
     Returns:
-        Position and velocity in [0, 1]. Without a slope there is neither velocity nor score.
+        Position and velocity in [0, 1], of draws arrays. Without a slope there is neither velocity
+        nor score.
 
     Raises:
         InputError: If a number is out of range, the anchors are not rising, or the link is unknown.
@@ -92,23 +95,23 @@ def continuous_score(
     share = checks.weights_of("shares", usual if shares is None else shares, len(usual))
     velocity = None
     if link_slope is not None:
-        velocity = _logistic(_STEEPNESS * (checks.number("link_slope", link_slope) / pace - 1.0))
+        velocity = _logistic(_STEEPNESS * (checks.real("link_slope", link_slope) / pace - 1.0))
     found: ContinuousScore = {"position": position, "velocity": velocity, "score": None}
-    parts = [position, velocity]
+    parts = [position]
     if link_curvature is not None:
-        z = math.tanh(checks.number("link_curvature", link_curvature) / unit)
+        z = checks.as_number(np.tanh(checks.real("link_curvature", link_curvature) / unit))
         found["acceleration"] = z if signed else (1.0 + z) / 2.0
         parts.append(found["acceleration"])
     if velocity is not None:
-        found["score"] = math.fsum(w * (x or 0.0) for w, x in zip(share, parts, strict=True))
+        parts.insert(1, velocity)
+        found["score"] = sum((w * x for w, x in zip(share.tolist(), parts, strict=True)), 0.0)
     return found
 
 
-def _logistic(x: float) -> float:
+def _logistic(x: Real) -> float:
     # Of the two forms, the one whose exponential cannot overflow.
-    if x >= 0.0:
-        return 1.0 / (1.0 + math.exp(-x))
-    return math.exp(x) / (1.0 + math.exp(x))
+    small = np.exp(-np.abs(x))
+    return checks.clip(np.where(np.greater_equal(x, 0.0), 1.0, small) / (1.0 + small))
 
 
 def escape_velocity(

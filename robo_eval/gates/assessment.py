@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import UNSAID, plain
+from robo_eval.core.wording import shown
 from robo_eval.gates.audits import Audit, Status
 from robo_eval.gates.lacking import Lacking, lacking_of
 from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
 from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, Readings
-from robo_eval.gates.words import shown
 
 _REAL: Final = "real"
 _TAGS: Final = {"real": "real", "twin": "twin", "sim": "sim_only"}
@@ -45,6 +46,8 @@ class GateResult:
         reason: In words.
     """
 
+    SAID: ClassVar = ("pass_",)
+
     level: int
     id: str
     title: str
@@ -58,23 +61,12 @@ class GateResult:
     status_by_points: Status
     reason: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """The gate as JSON would have it."""
-        return {
-            "level": self.level,
-            "id": self.id,
-            "title": self.title,
-            "reads": self.reads,
-            "test": self.test,
-            "threshold": self.threshold,
-            "found": self.found.as_dict(),
-            "counts": self.counts,
-            "kind": self.kind,
-            "pass": self.status == "pass",
-            "status": self.status,
-            "status_by_points": self.status_by_points,
-            "reason": self.reason,
-        }
+    @property
+    def pass_(self) -> bool:
+        """Whether it passes."""
+        return self.status == "pass"
+
+    as_dict = plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +90,6 @@ class Step:
     audits: Status
     below: Status
     passed: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """The step as JSON would have it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,17 +118,19 @@ class Assessment:
         reason: Why the level is what it is.
     """
 
+    SAID: ClassVar = ("evidence_tag", "level_conservative")
+
     policy: str
     side: str
     profile: str
     profile_digest: str
     level: int | None
     level_by_points: int | None
-    would_be: int | None
+    would_be: int | None = field(metadata={"json": "would_be_level"})
     gates: tuple[GateResult, ...]
-    audits: tuple[tuple[int, Audit], ...]
-    steps: tuple[Step, ...]
-    readings: Readings
+    audits: tuple[tuple[int, Audit], ...] = field(metadata=UNSAID)
+    steps: tuple[Step, ...] = field(metadata={"json": "procedure"})
+    readings: Readings = field(metadata=UNSAID)
     next_level: int | None
     missing: Mapping[int, tuple[Lacking, ...]]
     reason: str
@@ -155,6 +145,11 @@ class Assessment:
         """What the level is evidence of: `real`, `twin` or `sim_only`."""
         return _TAGS[self.side]
 
+    @property
+    def level_conservative(self) -> int | None:
+        """The level by another name: it is none that points alone support."""
+        return self.level
+
     def at(self, level: int) -> tuple[GateResult, ...]:
         """The gates of a level that decide."""
         return tuple(gate for gate in self.gates if gate.level == level and gate.counts)
@@ -164,45 +159,21 @@ class Assessment:
         return tuple(gate for gate in self.gates if gate.level == level and not gate.counts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The assessment as JSON would have it."""
+        """The assessment as JSON would have it, with what was measured beside the gates."""
+        told = self.readings
         return {
-            "policy": self.policy,
-            "side": self.side,
-            "evidence_tag": self.evidence_tag,
-            "profile": self.profile,
-            "profile_digest": self.profile_digest,
-            "level": self.level,
-            "level_conservative": self.level,
-            "level_by_points": self.level_by_points,
-            "would_be_level": self.would_be,
-            "reason": self.reason,
-            "gates": [gate.as_dict() for gate in self.gates],
-            "audits": [{"from_level": level, **audit.as_dict()} for level, audit in self.audits],
-            "battery": [audit.as_dict() for audit in self.readings.battery],
-            "procedure": [step.as_dict() for step in self.steps],
-            **_told(self.readings),
-            "next_level": self.next_level,
-            "missing": {
-                str(level): [one.as_dict() for one in found]
-                for level, found in self.missing.items()
-            },
+            **plain(self),
+            "audits": [{"from_level": level, **plain(audit)} for level, audit in self.audits],
+            "battery": plain(told.battery),
+            "axes": plain(told.axes),
+            "index": plain(told.index),
+            "progress": plain(told.progress),
+            "capability_by_day": plain(told.days),
+            "revisions": plain(told.revisions),
+            "experts": plain(told.margins),
+            "probes": plain(told.probes),
+            "crosswalk": plain(told.crosswalk),
         }
-
-
-def _told(readings: Readings) -> dict[str, Any]:
-    """What was measured beside the gates, as JSON would have it."""
-    return {
-        "axes": [axis.as_dict() for axis in readings.axes],
-        "index": None if readings.index is None else readings.index.as_dict(),
-        "progress": {family: found.as_dict() for family, found in readings.progress.items()},
-        "capability_by_day": [asdict(day) for day in readings.days],
-        "revisions": [one.as_dict() for one in readings.revisions],
-        "experts": None if readings.margins is None else readings.margins.as_dict(),
-        "probes": [one.as_dict() for one in readings.probes],
-        "crosswalk": {
-            axis: [one.as_dict() for one in found] for axis, found in readings.crosswalk.items()
-        },
-    }
 
 
 def assess(evidence: Readings, profile: str | Path | Profile = "robotics") -> Assessment:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
+
+from robo_eval.core.plain import plain
 
 Status = Literal["pass", "fail", "missing"]
 
@@ -24,9 +26,7 @@ class Audit:
     status: Status
     reason: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """The check as JSON would have it."""
-        return asdict(self)
+    as_dict = plain
 
 
 def audit(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from robo_eval.axes.index import EQUAL
+from robo_eval.gates.axes.index import EQUAL
 from robo_eval.log.directory import PLAN
 from robo_eval.log.evidence import CHECKED
 
@@ -58,16 +58,19 @@ class Checklist:
         items: Its questions.
     """
 
+    SAID: ClassVar = ("complete",)
+
     items: tuple[Item, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question has an answer."""
+        return not self.open
 
     @property
     def open(self) -> tuple[Item, ...]:
         """Questions without an answer."""
         return tuple(item for item in self.items if not item.answer)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The form as JSON would have it."""
-        return {"complete": not self.open, "items": [asdict(item) for item in self.items]}
 
     def as_text(self) -> str:
         """The form in Markdown."""

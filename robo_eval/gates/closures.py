@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from robo_eval.axes.draws import estimate_of_draws, jeffreys_draws, left_problem, tallied
 from robo_eval.core.estimate import Estimate
+from robo_eval.gates.axes.draws import estimate_of_draws, jeffreys_draws, left_problem, tallied
 
 if TYPE_CHECKING:
     from robo_eval.gates.audits import Status

@@ -8,24 +8,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval import formulas
-from robo_eval.axes.cognition import (
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Arm, Side, strongest_side
+from robo_eval.core.names import unknown_name
+from robo_eval.gates.axes.anchors import axes_of
+from robo_eval.gates.axes.cognition import (
     CORE,
     core_score,
     covered_abilities,
     probe_results,
     retrieved_of,
 )
-from robo_eval.axes.experts import Margins, innovation, margins_of
-from robo_eval.axes.improvement import Streak, patched_by_family, streak_of, upkeep_of
-from robo_eval.axes.index import Index, index_of
-from robo_eval.axes.progress import Progress, index_over_time, progress_by_family
-from robo_eval.axes.revision import RevisionResult, revisions_measured
-from robo_eval.axes.table import axes_of
-from robo_eval.axes.tools import categories_under_mild_drift
-from robo_eval.core.errors import InputError
-from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Arm, Side, strongest_side
-from robo_eval.core.names import unknown_name
+from robo_eval.gates.axes.experts import Margins, innovation, margins_of
+from robo_eval.gates.axes.improvement import Streak, patched_by_family, streak_of, upkeep_of
+from robo_eval.gates.axes.index import Index, index_of
+from robo_eval.gates.axes.progress import Progress, index_over_time, progress_by_family
+from robo_eval.gates.axes.revision import RevisionResult, revisions_measured
+from robo_eval.gates.axes.tools import categories_under_mild_drift
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.closures import Expansion, expansions_of
 from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
@@ -34,11 +34,11 @@ from robo_eval.log.evidence import Evidence
 if TYPE_CHECKING:
     import pandas as pd
 
-    from robo_eval.axes.axis import Axis
-    from robo_eval.axes.cognition import ProbeResult
-    from robo_eval.axes.settings import ProgressSettings
     from robo_eval.core.plan import TrialPlan
     from robo_eval.gates.audits import Audit
+    from robo_eval.gates.axes.anchors import Axis
+    from robo_eval.gates.axes.cognition import ProbeResult
+    from robo_eval.gates.axes.settings import ProgressSettings
     from robo_eval.gates.profile import Innovation, Profile
     from robo_eval.log.evidence import Checkpoint, Declaration, ToolTrial
     from robo_eval.metrics.config import MetricConfig

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from robo_eval import formulas
 from robo_eval.core.defaults import SEVERITIES
+from robo_eval.core.plain import plain
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.rates import garwood_interval
 
@@ -47,9 +48,7 @@ class Lacking:
     amount: float | None = None
     unit: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON would have it."""
-        return asdict(self)
+    as_dict = plain
 
 
 def lacking_of(

@@ -16,18 +16,18 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from robo_eval.axes.settings import (
+from robo_eval.core import door
+from robo_eval.core.canonical import digest
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+from robo_eval.core.yaml_form import Count, Section, validated
+from robo_eval.gates.axes.settings import (
     AxisSettings,
     FrontierSettings,
     IndexSettings,
     Number,
     ProgressSettings,
 )
-from robo_eval.core import door
-from robo_eval.core.canonical import digest
-from robo_eval.core.errors import InputError
-from robo_eval.core.names import unknown_name
-from robo_eval.core.yaml_form import Count, Section, validated
 from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES
 
 FOLDER: Final = Path(__file__).parent / "profiles"

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from robo_eval.axes.axis import Axis
-from robo_eval.axes.cognition import Covered, ProbeResult
-from robo_eval.axes.experts import Margins
-from robo_eval.axes.improvement import Streak, Upkeep
-from robo_eval.axes.index import Index
-from robo_eval.axes.progress import DayIndex, Progress
-from robo_eval.axes.revision import RevisionResult
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.gates.audits import Audit
+from robo_eval.gates.axes.anchors import Axis
+from robo_eval.gates.axes.cognition import Covered, ProbeResult
+from robo_eval.gates.axes.experts import Margins
+from robo_eval.gates.axes.improvement import Streak, Upkeep
+from robo_eval.gates.axes.index import Index
+from robo_eval.gates.axes.progress import DayIndex, Progress
+from robo_eval.gates.axes.revision import RevisionResult
 from robo_eval.log.evidence import PHYSICAL
 
 QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.axes.frontier import Frontier, Shift, frontier_of, shift
 from robo_eval.core import door
 from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
 from robo_eval.core.kinds import Arm, EndReason, Side, strongest_side
 from robo_eval.core.names import unknown_name
+from robo_eval.core.plain import plain
 from robo_eval.gates.assessment import Assessment, assess
 from robo_eval.gates.audits import Audit, audit
+from robo_eval.gates.axes.frontier import Frontier, Shift, frontier_of, shift
 from robo_eval.gates.checklist import Checklist, checklist_of
 from robo_eval.gates.evidence import readings_of
 from robo_eval.gates.profile import Profile as LevelProfile
@@ -61,11 +62,11 @@ class Findings:
         """All of it as one JSON document."""
         return {
             "assessments": [one.as_dict() for one in self.policies],
-            "frontier": self.frontier.as_dict(),
-            "shift": None if self.shift is None else self.shift.as_dict(),
-            "checklist": self.checklist.as_dict(),
-            "since": self.since,
-            "profile": self.profile.model_dump(mode="json"),
+            "frontier": plain(self.frontier),
+            "shift": plain(self.shift),
+            "checklist": plain(self.checklist),
+            "since": plain(self.since),
+            "profile": plain(self.profile),
             "settings": self.config.as_dict(),
         }
 

@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Any, Final, Literal
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import EndReason
+from robo_eval.core.kinds import TRUTHS, EndReason
 from robo_eval.core.names import unknown_name
 from robo_eval.log.bag_field import FieldPath, parse_field
 from robo_eval.log.column_map import (
@@ -25,7 +25,6 @@ from robo_eval.log.column_map import (
     share_of,
     unit_of,
 )
-from robo_eval.log.import_cell import TRUTHS
 from robo_eval.log.import_row import NEEDED, SCORES
 from robo_eval.log.rows import KINDS, LONGEST_S, Kind
 

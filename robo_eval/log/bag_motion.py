@@ -10,6 +10,7 @@ import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field, fields_in
 from robo_eval.log.bag_map import Exposure
 from robo_eval.log.bag_signals import JOINT_STATE, NUMBERS, conflict, names_beside
@@ -87,8 +88,8 @@ class MotionReader:
             speeds = np.full(len(names), np.nan)
         if names and len(names) != len(speeds):
             raise InputError(
-                f"{self._where}: message {self._count} of topic {self.topic} has {len(speeds)}"
-                f" number{'s' * (len(speeds) != 1)} for {len(names)} joints; leave the bag out"
+                f"{self._where}: message {self._count} of topic {self.topic} has"
+                f" {counted(len(speeds), 'number')} for {len(names)} joints; leave the bag out"
             )
         for index, speed in enumerate(speeds.tolist()):
             name = names[index] if names else str(index)

@@ -19,7 +19,7 @@ from mcap.exceptions import McapError
 from zstandard import ZstdError
 
 from robo_eval.core.canonical import digest, file_digest
-from robo_eval.core.errors import InputError, RoboEvalError
+from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.log.bag_field import Definitions
 from robo_eval.log.bag_find import PENDING, Bag, is_packed, plain_name, unpack
 from robo_eval.log.bag_recover import is_cut_short, recover
@@ -401,8 +401,7 @@ def explained_as_bag(path: Path) -> Iterator[None]:
     except RoboEvalError:
         raise
     except _BROKEN as err:
-        reason = " ".join(str(err).split()) or type(err).__name__
         raise InputError(
-            f"{path}: cannot be read as a bag: {reason:.200}; restore it from a copy, or leave it"
-            " out"
+            f"{path}: cannot be read as a bag: {said(err, named=False):.200}; restore it from a"
+            " copy, or leave it out"
         ) from err

@@ -14,6 +14,7 @@ import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, FieldPath, Message, check_field
 from robo_eval.log.bag_map import NUMERIC_TAKES, FieldSource, TopicMap
 from robo_eval.log.bag_motion import MotionReader
@@ -528,9 +529,10 @@ def _start_of(bag: OpenBag) -> tuple[int, dict[str, str]]:
     _, first_ns, _ = next(iter(bag.raw_messages(1, bag.end_ns)))
     if first_ns * _NS <= _CLOCK_WITHIN_S:
         return 0, {}
-    messages = "1 message" if count == 1 else f"{count} messages"
     return first_ns, {
-        "what was recorded at time 0": f"{messages} came before the simulator's clock"
+        "what was recorded at time 0": (
+            f"{counted(count, 'message')} came before the simulator's clock"
+        )
     }
 
 

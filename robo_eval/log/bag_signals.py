@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field, fields_in
 from robo_eval.log.bag_map import SignalMap
 from robo_eval.log.bag_value import plain_of
@@ -189,8 +190,8 @@ class SignalReader:
                 if not self._wanted and not len(values):
                     remedy += ", or list the joints that count under signals.joints"
                 raise InputError(
-                    f"has {len(values)} position{'s' * (len(values) != 1)} for {len(names)}"
-                    f" joint{'s' * (len(names) != 1)}{remedy}"
+                    f"has {counted(len(values), 'position')} for {counted(len(names), 'joint')}"
+                    f"{remedy}"
                 )
             group = self._groups.get(names)
             if group is None:

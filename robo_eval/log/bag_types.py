@@ -7,7 +7,7 @@ import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.log.bag_field import WIDE_TEXT, Definitions, Message
 from robo_eval.log.bag_storage import Channel
 
@@ -91,7 +91,7 @@ def library() -> Any:  # noqa: ANN401 - a module
         from rosbags import typesys
     except ImportError as err:
         raise MissingExtraError(
-            'bags are read with the rosbags library; run: pip install "robo-eval[bags]"'
+            f"bags are read with the rosbags library; run: {pip_install('bags')}"
         ) from err
     return typesys
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import TRUTHS
 from robo_eval.log.column_map import number_of
-from robo_eval.log.import_cell import TRUTHS
 
 
 def plain_of(value: object) -> object:

@@ -1,29 +1,29 @@
-"""Opening the episode database, and what each of its failures means in one line."""
+"""Opening the episode database, and what each of its failures means in one line.
+
+Everybody who reads or writes rows comes through here, with the standard library alone.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import StaticPool
-
 from robo_eval.core import door
-from robo_eval.core.episode import COLUMNS
+from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.log.files import explained, part_of, sync_folder
-from robo_eval.log.rows import CHAIN
-from robo_eval.log.schema import CURRENT, METADATA, VERSION_TABLE
+from robo_eval.log.manifest import MANIFEST
+from robo_eval.log.rows import CHAIN, KINDS, OPTIONAL, Kind
+
+if TYPE_CHECKING:
+    import tempfile
 
 DATABASE: Final = "episodes.db"
 """Name of the database in a trial directory."""
@@ -31,8 +31,6 @@ DATABASE: Final = "episodes.db"
 _MAGIC: Final = b"SQLite format 3\x00"
 _BUSY_S: Final = 5.0
 """How long a writer waits for another one."""
-_COPIED: Final = "robo_eval_copied"
-_FILE: Final = "robo_eval_file"
 _COPIES: Final = 5
 """How often copying a database that somebody else writes to is tried."""
 _COPY: Final = "restore it from a copy"
@@ -53,12 +51,57 @@ _MEANINGS: Final = (
     ("no such column", f"has not the columns it should have; {_COPY}"),
 )
 
+_VERSIONS: Final = "alembic_version"
+"""Table of one row that holds the schema version."""
+_TYPES: Final = {Kind.INTEGER: "INTEGER", Kind.NUMBER: "FLOAT", Kind.TRUTH: "INTEGER"}
+"""Other kinds are stored as text."""
+
+
+def _column(name: str) -> str:
+    return f"{name} {_TYPES.get(KINDS[name], 'TEXT')}{'' if name in OPTIONAL else ' NOT NULL'}"
+
+
+_TABLES: Final = f"""
+BEGIN;
+CREATE TABLE episodes (
+    sequence INTEGER NOT NULL PRIMARY KEY,
+    {", ".join(map(_column, COLUMNS))},
+    row_form INTEGER NOT NULL,
+    previous_sha256 TEXT NOT NULL,
+    row_sha256 TEXT NOT NULL,
+    UNIQUE (episode_id)
+);
+CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
+INSERT INTO {_VERSIONS} VALUES ('{SCHEMA_VERSION:04d}');
+COMMIT;
+PRAGMA journal_mode = WAL;
+"""  # noqa: S608 - our own names
+
 
 _File = tuple[int, int]
 """A file by device and number, whatever it is called."""
 _counting: Final = threading.Lock()
 _connections: Final[Counter[_File]] = Counter()
 """How many connections this process has to each file."""
+
+
+class Connection(sqlite3.Connection):
+    """A connection that is counted among those to its file, until it is closed."""
+
+    file: _File | None = None
+    copied: tempfile.TemporaryDirectory[str] | None = None
+    """Where the copy lies that is read in place of the file."""
+
+    def close(self) -> None:
+        """Close it; a copy that was read goes."""
+        file, self.file = self.file, None
+        try:
+            super().close()
+            if self.copied is not None:
+                self.copied.cleanup()
+        finally:
+            if file is not None:
+                _forget(file)
 
 
 class UnreadableError(TrialDirectoryError):
@@ -78,12 +121,10 @@ def translated(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (SQLAlchemyError, sqlite3.Error) as err:
-        # SQLAlchemy's own errors have several lines.
-        cause = err.orig if isinstance(err, DBAPIError) else err
-        is_unread = any(words in str(cause).lower() for words in _UNREADABLE)
+    except sqlite3.Error as err:
+        is_unread = any(words in str(err).lower() for words in _UNREADABLE)
         kind = UnreadableError if is_unread else TrialDirectoryError
-        raise kind(f"{path}: {meaning_of(cause)}") from err
+        raise kind(f"{path}: {meaning_of(err)}") from err
 
 
 def meaning_of(err: BaseException | None) -> str:
@@ -139,7 +180,7 @@ def connect(
     except BaseException:
         _forget(file)
         raise
-    connection.info[_FILE] = file
+    connection.file = file
     return connection
 
 
@@ -181,35 +222,32 @@ def _connect(path: Path, *, durable: bool, read_only: bool, busy_s: float) -> Co
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=rw"
     if read_only and not _can_write(path):
         if _has_content(_wal_of(path)):
+            import tempfile
+
             # SQLite merges the newest rows only where it can write.
             copied = tempfile.TemporaryDirectory(prefix="robo-eval-")
             uri = f"file:{quote(os.fsencode(_copy_of(path, Path(copied.name))))}?mode=rw"
         else:
             uri = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1"
 
-    def open_file() -> sqlite3.Connection:
-        return sqlite3.connect(
+    with translated(path):
+        connection = sqlite3.connect(
             uri,
             uri=True,
             timeout=busy_s,
             isolation_level=None,
             # Whoever shares a connection between threads lets one of them in at a time.
             check_same_thread=False,
+            factory=Connection,
         )
-
-    engine = create_engine(
-        "sqlite://", creator=open_file, poolclass=StaticPool, isolation_level="AUTOCOMMIT"
-    )
-    with translated(path):
-        connection = engine.connect()
-        connection.info[_COPIED] = copied
+        connection.copied = copied
         try:
-            connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             if read_only:
-                connection.exec_driver_sql("PRAGMA query_only = ON")
-            connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar()
+                connection.execute("PRAGMA query_only = ON")
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         except BaseException:
-            close(connection)
+            connection.close()
             raise
     return connection
 
@@ -234,6 +272,8 @@ def _has_content(path: Path) -> bool:
 
 def _copy_of(path: Path, folder: Path) -> Path:
     """A copy of a database and of its newest rows that belong together."""
+    import shutil
+
     with explained(path, "cannot be copied"):
         for _ in range(_COPIES):
             before = _state_of(path)
@@ -250,42 +290,17 @@ def _state_of(path: Path) -> list[tuple[int, int]]:
     return [(stat.st_size, stat.st_mtime_ns) for stat in found]
 
 
-def close(connection: Connection) -> None:
-    """Close a connection, its file included."""
-    copied = connection.info.pop(_COPIED, None)
-    file = connection.info.pop(_FILE, None)
-    try:
-        connection.close()
-        connection.engine.dispose()
-        if copied is not None:
-            copied.cleanup()
-    finally:
-        if file is not None:
-            _forget(file)
-
-
 @contextmanager
-def opened(path: Path, *, read_only: bool = False) -> Iterator[Connection]:
-    """An open episode database, closed at the end; see `connect`."""
-    connection = connect(path, read_only=read_only)
-    try:
-        yield connection
-    finally:
-        close(connection)
-
-
-def schema_version(connection: Connection, path: Path) -> str:
-    """The schema version of a database, as a revision such as `0002`.
+def reading(path: Path) -> Iterator[Connection]:
+    """An episode database of this program's schema, open for reading and closed at the end.
 
     Raises:
-        TrialDirectoryError: If the database is no episode log.
+        SchemaVersionError: If it is of another schema version.
+        TrialDirectoryError: If it cannot be read; in place of errors of SQLite in the body, too.
     """
-    with translated(path):
-        rows = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").fetchall()  # noqa: S608
-        connection.exec_driver_sql("SELECT 1 FROM episodes LIMIT 1").fetchall()
-    if len(rows) != 1 or not str(rows[0][0]).isdecimal():
-        raise TrialDirectoryError(f"{path}: its schema version cannot be read; {_COPY}")
-    return str(rows[0][0])
+    with closing(connect(path, read_only=True)) as connection, translated(path):
+        check_version(connection, path)
+        yield connection
 
 
 def stored_rows(connection: Connection) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -293,9 +308,8 @@ def stored_rows(connection: Connection) -> Iterator[tuple[dict[str, Any], dict[s
 
     Bytes that are no UTF-8 are kept in the way of file names, so that a row can be named by them.
     """
-    driver: Any = connection.connection.driver_connection
-    driver.text_factory = lambda data: data.decode(errors="surrogateescape")
-    rows = connection.exec_driver_sql(
+    connection.text_factory = lambda data: data.decode(errors="surrogateescape")
+    rows = connection.execute(
         f"SELECT {', '.join((*CHAIN, *COLUMNS))} FROM episodes ORDER BY sequence"  # noqa: S608
     )
     for row in rows:
@@ -304,23 +318,35 @@ def stored_rows(connection: Connection) -> Iterator[tuple[dict[str, Any], dict[s
 
 
 def check_version(connection: Connection, path: Path) -> None:
-    """Refuse a database whose schema is older or newer than this program's.
+    """Refuse a database whose schema is older or newer than this program's, and leave it as it is.
 
     Raises:
-        SchemaVersionError: With the command that upgrades it, or what to install.
+        SchemaVersionError: With the versions and what to do; the connection is closed then.
         TrialDirectoryError: If the database is no episode log.
     """
-    found = schema_version(connection, path)
-    if int(found) < int(CURRENT):
+    with translated(path):
+        rows = connection.execute(f"SELECT version_num FROM {_VERSIONS}").fetchall()  # noqa: S608
+        connection.execute("SELECT 1 FROM episodes LIMIT 1").fetchone()
+    found = str(rows[0][0]) if len(rows) == 1 else ""
+    if not found.isdecimal():
+        raise TrialDirectoryError(f"{path}: its schema version cannot be read; {_COPY}")
+    if int(found) != SCHEMA_VERSION:
+        _close_unmerged(connection, path)
         raise SchemaVersionError(
-            f"{path}: has schema version {int(found)}, this program works with {int(CURRENT)};"
-            f" upgrade it with: robo-eval migrate {path.parent}"
+            f"{path}: has schema version {int(found)}, this release reads version"
+            f" {SCHEMA_VERSION} only; read it with the robo-eval that {MANIFEST} names"
         )
-    if int(found) > int(CURRENT):
-        raise SchemaVersionError(
-            f"{path}: has schema version {int(found)}, which is newer than this program's"
-            f" {int(CURRENT)}; install a newer robo-eval to read it"
-        )
+
+
+def _close_unmerged(connection: Connection, path: Path) -> None:
+    """Close a connection, and leave what is in the write-ahead log there."""
+    if connection.copied is None and _has_content(_wal_of(path)):
+        # The last one to close merges it, except where it may only read.
+        uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
+        with translated(path), closing(sqlite3.connect(uri, uri=True)) as last:
+            last.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            connection.close()
+    connection.close()
 
 
 def create_database(path: Path) -> None:
@@ -332,22 +358,8 @@ def create_database(path: Path) -> None:
     part = part_of(path)
     with translated(path), explained(path, "cannot be created"):
         try:
-            # Made by sqlite3 first: `connect` refuses what does not exist.
-            engine = create_engine(
-                "sqlite://", creator=lambda: sqlite3.connect(part), poolclass=StaticPool
-            )
-            with engine.begin() as connection:
-                METADATA.create_all(connection)
-                connection.exec_driver_sql(
-                    f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
-                )
-                connection.exec_driver_sql(
-                    f"INSERT INTO {VERSION_TABLE} VALUES (?)",  # noqa: S608 - our own constant
-                    (CURRENT,),
-                )
-            with engine.connect() as connection:
-                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-            engine.dispose()
+            with closing(sqlite3.connect(part)) as connection:
+                connection.executescript(_TABLES)
             part.replace(path)
             sync_folder(path.parent)
         finally:

@@ -2,25 +2,33 @@
 
 Each is a CSV file of a trial directory with one line of column names, or is named when metrics are
 computed. Incidents may be in an incident log instead. Files are read as they are; what writes them
-is elsewhere.
+is elsewhere. A class says all there is to know of a file: its columns are the fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, ClassVar, Final, get_args, get_type_hints
 
+from robo_eval.core.defaults import AXES, PENALTIES, SEVERITIES
 from robo_eval.core.kinds import Side
+from robo_eval.log.evidence_cells import (
+    Author,
+    Count,
+    Lower,
+    Moment,
+    Offset,
+    Quantity,
+    Share,
+    Steps,
+    Text,
+    Truth,
+    word,
+)
 
 SIDES: Final = tuple(side.value for side in Side)
 PHYSICAL: Final = (Side.REAL.value, Side.TWIN.value)
-NAMES: Final = (
-    "incidents", "faults", "repairs", "ratings", "pauses", "tools", "checkpoints", "expansion",
-    "teams", "retention", "retrieval", "revisions", "anchors", "experts", "probes", "declarations",
-    "checklist",
-)  # fmt: skip
-"""Kinds of evidence; `NAME.csv` in a trial directory holds each."""
 YES_OR_NO: Final = ("delivery", "domain_audit", "seeds_escrow")
 """Declarations that are yes or no."""
 DECLARED: Final = (
@@ -32,47 +40,82 @@ CHECKED: Final = (
     "held_out_drifts", "recomputation",
 )  # fmt: skip
 """Questions of the reproducibility checklist that only people can answer."""
+_ANCHORED: Final = tuple(axis for axis in AXES if axis != "E")
+"""Axes that may have anchors: gates compare E as it is."""
+_ARMS: Final = ("before", "after", "control_before", "control_after", "ablated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Noted:
-    """What all notes have in common.
+class Noted:
+    """A line of a file: fields are its cells, by column, those without a default are needed.
 
     Attributes:
         line: Line of the file, for messages.
-        side: `real`, `twin` for a stand-in behind ROS, or `sim`, which only notes on a policy can
-            have.
-        episode_id: The episode it belongs to, if that is known.
-        policy: The policy that was running, if that is known.
+        POSITIVE: Counts of at least 1.
+        PARTS: Counts that are part of another: the part, the whole, and what the whole counts.
+        KEY: What no two lines about the same may share; the first column is named in messages.
     """
 
     line: int
-    side: str = Side.REAL.value
-    episode_id: str | None = None
-    policy: str | None = None
+
+    POSITIVE: ClassVar[tuple[str, ...]] = ()
+    PARTS: ClassVar[tuple[tuple[str, str, str], ...]] = ()
+    KEY: ClassVar[tuple[str, ...]] = ()
 
     @property
     def place(self) -> str:
         """Where in its file it is, for messages."""
         return f"line {self.line}"
 
+    def check(self) -> Iterator[tuple[str, str]]:
+        """What the cells of a line cannot say together: column, and what is wrong with it."""
+        return iter(())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incident(_Noted):
+class Note(Noted):
+    """What notes on a body have in common.
+
+    Attributes:
+        side: `real`, or `twin` for a stand-in behind ROS.
+        episode_id: The episode it belongs to, if that is known.
+        policy: The policy that was running, if that is known.
+        description: In words.
+    """
+
+    side: Annotated[str, word(*PHYSICAL)] = Side.REAL.value
+    episode_id: str | None = None
+    policy: str | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyNote(Note):
+    """What notes on a policy have in common.
+
+    Attributes:
+        side: `real`, `twin`, or `sim`, as it may have been played in simulation only.
+    """
+
+    side: Annotated[str, word(*SIDES)] = Side.REAL.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident(Note):
     """One physical event, at its highest severity.
 
     Attributes:
         incident_id: Its id, unique in the file.
         severity: One of `SEVERITIES`.
         time_ns: When it happened, UTC; None if not known.
-        description: What happened.
         record: Station and number of its report in an incident log; None in a table.
     """
 
-    incident_id: str
-    severity: str
-    time_ns: int | None = None
-    description: str = ""
+    KEY: ClassVar = ("incident_id",)
+
+    incident_id: Text
+    severity: Annotated[str, word(*SEVERITIES)]
+    time_ns: Moment | None = None
     record: str | None = None
 
     @property
@@ -82,7 +125,7 @@ class Incident(_Noted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault(_Noted):
+class Fault(Note):
     """A disturbance inside an episode that a robot should recover from.
 
     Attributes:
@@ -94,29 +137,27 @@ class Fault(_Noted):
         duration_s: How long it lasted; None if not known.
     """
 
-    fault: str
-    recovered: bool
+    fault: Text
+    recovered: Truth
     recovered_by: str = "robot"
-    recoverable: bool = True
-    injected: bool = False
-    duration_s: float | None = None
+    recoverable: Truth = True
+    injected: Truth = False
+    duration_s: Quantity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repair(_Noted):
+class Repair(Note):
     """Work on a robot after a failure.
 
     Attributes:
         hours: How long it took.
-        description: What was done.
     """
 
-    hours: float
-    description: str = ""
+    hours: Quantity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rating(_Noted):
+class Rating(Note):
     """What a second person says about the end of an episode.
 
     Attributes:
@@ -127,34 +168,35 @@ class Rating(_Noted):
         milestones: Steps of the rubric and whether they were reached; None if not sure.
     """
 
-    rater: str
-    success: bool | None = None
-    blind: bool = False
-    time_ns: int | None = None
-    milestones: Mapping[str, bool | None] = field(default_factory=dict)
+    KEY: ClassVar = ("rater", "episode_id")
+
+    episode_id: Text
+    rater: Text
+    success: Truth | None
+    blind: Truth = False
+    time_ns: Moment | None = None
+    milestones: Steps = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class Pause(Noted):
     """A time in which nothing was played because a person asked for it.
 
     Attributes:
-        line: Line of the file, for messages.
         side: Where; empty if not known.
         time_ns: When it began, UTC.
         duration_s: How long it lasted.
         before_episode_id: The episode that was played next, if that is known.
     """
 
-    line: int
     side: str = ""
-    time_ns: int
-    duration_s: float
+    time_ns: Moment
+    duration_s: Quantity
     before_episode_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse(_Noted):
+class ToolUse(PolicyNote):
     """How often a category of tools was used with success, under one drift.
 
     Attributes:
@@ -164,14 +206,16 @@ class ToolUse(_Noted):
         drift: How strong the drift was, such as `mild`.
     """
 
-    category: str
-    episodes: int
-    successes: int
-    drift: str = ""
+    PARTS: ClassVar = (("successes", "episodes", "episodes"),)
+
+    category: Text
+    episodes: Count
+    successes: Count
+    drift: Lower = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint(_Noted):
+class Checkpoint(PolicyNote):
     """What a policy that goes on learning could do at a time, in one task family.
 
     Attributes:
@@ -185,14 +229,14 @@ class Checkpoint(_Noted):
         utc_offset_s: Of the clock it was noted by, from UTC.
     """
 
-    time_ns: int
-    family: str
-    capability: float
-    resources: float
-    drift: str = ""
-    human_patches: int = 0
+    time_ns: Moment
+    family: Text
+    capability: Share
+    resources: Quantity
+    drift: Lower = ""
+    human_patches: Count = 0
     schema: str = ""
-    utc_offset_s: int = 0
+    utc_offset_s: Offset = 0
 
     @property
     def day(self) -> int:
@@ -201,7 +245,7 @@ class Checkpoint(_Noted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolTrial(_Noted):
+class ToolTrial(PolicyNote):
     """Episodes before, after or without a new tool.
 
     Attributes:
@@ -213,16 +257,18 @@ class ToolTrial(_Noted):
         installed_by: `policy` if it found, installed and integrated the tool by itself, or who did.
     """
 
-    tool: str
-    stage: str
-    group: str
-    episodes: int
-    successes: int
-    installed_by: str
+    PARTS: ClassVar = (("successes", "episodes", "episodes"),)
+
+    tool: Text
+    stage: Annotated[str, word("before", "after", "ablated")]
+    group: Annotated[str, word("needs", "control")]
+    episodes: Count
+    successes: Count
+    installed_by: Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamTrial(_Noted):
+class TeamTrial(PolicyNote):
     """Episodes of one task with so many robots, under the same tools and total budget.
 
     Attributes:
@@ -236,18 +282,21 @@ class TeamTrial(_Noted):
         mode_collapse: In how many all did nearly the same.
     """
 
-    task: str
-    robots: int
-    episodes: int
-    successes: int
-    unresolved_conflict: int = 0
-    loop: int = 0
-    chatter: int = 0
-    mode_collapse: int = 0
+    POSITIVE: ClassVar = ("robots",)
+    PARTS: ClassVar = tuple((part, "episodes", "episodes") for part in ("successes", *PENALTIES))
+
+    task: Text
+    robots: Count
+    episodes: Count
+    successes: Count
+    unresolved_conflict: Count = 0
+    loop: Count = 0
+    chatter: Count = 0
+    mode_collapse: Count = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retention(_Noted):
+class Retention(PolicyNote):
     """How much of what a policy was taught it still knew after so many days.
 
     Attributes:
@@ -257,14 +306,17 @@ class Retention(_Noted):
         recalled: How often it still knew.
     """
 
-    family: str
-    lag_days: float
-    trials: int
-    recalled: int
+    PARTS: ClassVar = (("recalled", "trials", "trials"),)
+    KEY: ClassVar = ("family", "lag_days")
+
+    family: Text
+    lag_days: Quantity
+    trials: Count
+    recalled: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retrieval(_Noted):
+class Retrieval(PolicyNote):
     """What a policy returned when it was asked for items, of each query the first `k`.
 
     Attributes:
@@ -277,17 +329,30 @@ class Retrieval(_Noted):
         verified: How many of those a person or a check confirmed.
     """
 
-    family: str
-    k: int
-    queries: int
-    relevant: int
-    found: int
-    returned: int
-    verified: int
+    POSITIVE: ClassVar = ("k",)
+    PARTS: ClassVar = (
+        ("found", "relevant", "relevant items"),
+        ("returned", "room", "items that so many queries have room for"),
+        ("verified", "returned", "returned items"),
+        ("found", "returned", "returned items"),
+    )
+
+    family: Text
+    k: Count
+    queries: Count
+    relevant: Count
+    found: Count
+    returned: Count
+    verified: Count
+
+    @property
+    def room(self) -> int:
+        """Items that can have been returned."""
+        return self.k * self.queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revision(_Noted):
+class Revision(PolicyNote):
     """One change of a policy to itself, measured on the same held-out episodes in every arm.
 
     Attributes:
@@ -309,46 +374,67 @@ class Revision(_Noted):
         ablated: Successes with the change taken back; None if that was not tried.
     """
 
-    revision: str
-    time_ns: int
-    diff: str
-    holdout: str
-    resources_equal: bool
-    proposed_by: str
-    edits: int
-    edits_by_policy: int
-    checks: int
-    checks_without_labels: int
-    episodes: int
-    before: int
-    after: int
-    control_before: int
-    control_after: int
-    ablated: int | None
+    POSITIVE: ClassVar = ("episodes",)
+    PARTS: ClassVar = (
+        *((arm, "episodes", "episodes") for arm in _ARMS),
+        ("edits_by_policy", "edits", "edits"),
+        ("checks_without_labels", "checks", "checks"),
+    )
+    KEY: ClassVar = ("revision",)
+
+    revision: Text
+    time_ns: Moment
+    diff: Text
+    holdout: Text
+    resources_equal: Truth
+    proposed_by: Author
+    edits: Count
+    edits_by_policy: Count
+    checks: Count
+    checks_without_labels: Count
+    episodes: Count
+    before: Count
+    after: Count
+    control_before: Count
+    control_after: Count
+    ablated: Count | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor(_Noted):
+class Anchor(PolicyNote):
     """Raw values of an axis that count 0 and 1, frozen for the window.
 
     Attributes:
         axis: One of the ten.
         baseline: Value of a strong feasible baseline, which counts 0.
-        expert: Value of an expert team or the ceiling, which counts 1; below the baseline where
-            lower is better.
+        expert: Value of an expert team or the ceiling, which counts 1.
         scale: `linear`, or `log` to compare logarithms.
         source: Where the two numbers come from.
     """
 
-    axis: str
-    baseline: float
-    expert: float
-    scale: str
-    source: str
+    KEY: ClassVar = ("axis",)
+
+    axis: Annotated[str, word(*_ANCHORED)]
+    baseline: Quantity
+    expert: Quantity
+    scale: Annotated[str, word("linear", "log")] = "linear"
+    source: Text
+
+    def check(self) -> Iterator[tuple[str, str]]:
+        """Anchors that no value of this axis can have: column, and what is wrong with it."""
+        if self.baseline == self.expert:
+            yield "expert", "equals the baseline; two different anchors are needed"
+        if self.baseline > self.expert:
+            yield "expert", "is below the baseline; of every axis more is better"
+        if self.axis != "$" and self.expert > 1.0:
+            yield "expert", f"must be at most 1; the raw value of {self.axis} is a share"
+        # The expert's is larger.
+        if self.scale == "log" and self.baseline <= 0.0:
+            yield "baseline", "has no logarithm; it must be above 0 on a log scale"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expert(_Noted):
+class Expert(PolicyNote):
     """How human professionals did in a task family, on the same battery.
 
     Attributes:
@@ -359,15 +445,17 @@ class Expert(_Noted):
         source: Where the numbers come from.
     """
 
-    family: str
-    quality: float
-    se: float
-    n: int
-    source: str
+    KEY: ClassVar = ("family",)
+
+    family: Text
+    quality: Share
+    se: Share
+    n: Count
+    source: Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe(_Noted):
+class Probe(PolicyNote):
     """One cognitive probe of a micro-battery, beside the median of people.
 
     Attributes:
@@ -381,18 +469,20 @@ class Probe(_Noted):
         assisted: Whether tools were allowed.
     """
 
-    probe: str
-    ability: str
-    n: int
-    mean: float
-    sd: float
-    human_median: float
-    human_n: int
-    assisted: bool
+    KEY: ClassVar = ("probe", "assisted")
+
+    probe: Text
+    ability: str = ""
+    n: Count
+    mean: Quantity
+    sd: Quantity
+    human_median: Quantity
+    human_n: Count
+    assisted: Truth = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration(_Noted):
+class Declaration(PolicyNote):
     """Something a person vouches for that no log can show.
 
     Attributes:
@@ -406,18 +496,29 @@ class Declaration(_Noted):
         document: Where it is shown.
     """
 
-    what: str
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-    by: str
-    time_ns: int
-    document: str
+    what: Annotated[str, word(*DECLARED)]
+    value: Quantity
+    low: Quantity | None = None
+    high: Quantity | None = None
+    n: Count
+    by: Text
+    time_ns: Moment
+    document: Text
+
+    def check(self) -> Iterator[tuple[str, str]]:
+        """Values that do not answer what is declared: column, and what is wrong with it."""
+        low, high = self.low, self.high
+        if self.what not in YES_OR_NO:
+            if low is None or high is None or not low <= self.value <= high:
+                yield "value", "needs an interval around it, in the columns low and high"
+        elif self.value not in (0.0, 1.0):
+            yield "value", "must be 1 for yes or 0 for no"
+        elif not (low is None and high is None):
+            yield "low", "goes with a number; yes and no have no interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(_Noted):
+class Answer(PolicyNote):
     """What a person answers to a question of the reproducibility checklist.
 
     Attributes:
@@ -427,10 +528,12 @@ class Answer(_Noted):
         document: Where it is shown; empty if nowhere.
     """
 
-    item: str
-    answer: str
-    by: str
-    document: str
+    KEY: ClassVar = ("item",)
+
+    item: Annotated[str, word(*CHECKED)]
+    answer: Text
+    by: Text
+    document: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -484,3 +587,14 @@ class Evidence:
     files: Mapping[str, str] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+
+NAMES: Final = tuple(one.name for one in fields(Evidence) if one.default is None)
+"""Kinds of evidence; `NAME.csv` in a trial directory holds each."""
+_HINTS: Final = get_type_hints(Evidence)
+FORMS: Final[dict[str, type[Noted]]] = {
+    # Each is `tuple[Form, ...] | None`.
+    name: get_args(get_args(_HINTS[name])[0])[0]
+    for name in NAMES
+}
+"""What a line of each kind says."""

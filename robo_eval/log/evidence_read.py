@@ -8,16 +8,38 @@ import io
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, get_args, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.log.evidence import NAMES, Checkpoint, Evidence
-from robo_eval.log.evidence_forms import COLUMNS, READERS
-from robo_eval.log.evidence_line import Line
+from robo_eval.log.evidence import FORMS, NAMES, Checkpoint, Evidence, Noted, PolicyNote
+from robo_eval.log.evidence_cells import WordError
 from robo_eval.log.incident_log import incidents_of, is_incident_log, read_incidents
+
+_COLUMNS: Final = {"time_ns": "time", "utc_offset_s": "time"}
+"""Columns whose fields are called otherwise."""
+_NO_CELLS: Final = ("line", "record")
+"""Fields that say where a line is."""
+
+
+def columns_of(form: type[Noted]) -> tuple[list[str], list[str]]:
+    """Columns that a file of such lines needs, and further ones it may have."""
+    needed: list[str] = []
+    others: list[str] = []
+    for one in fields(form):
+        column = _COLUMNS.get(one.name, one.name)
+        if one.name not in _NO_CELLS and column not in needed:
+            (needed if _is_needed(one) else others).append(column)
+    return needed, others
+
+
+def _is_needed(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) -> Evidence:
@@ -48,14 +70,16 @@ def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) 
             digest = recorded.sha256
         else:
             data = _bytes_of(path, name)
-            lines = _lines(path, name, data)
-            found[name] = tuple(READERS[name](Line(path, *line)) for line in lines)
+            found[name] = tuple(_notes(path, name, data))
             digest = hashlib.sha256(data).hexdigest()
         if digest is not None:
             sources[path.name] = digest
         files[name] = str(path)
     evidence = Evidence(**found, sources=sources, files=files)
-    _check_unique(evidence)
+    for name, form in FORMS.items():
+        if form.KEY:
+            _check_keys(evidence, name)
+    _check_checkpoints(evidence)
     return evidence
 
 
@@ -79,19 +103,61 @@ def _bytes_of(path: Path, name: str) -> bytes:
         raise InputError(f"{path}: cannot be read: {err.strerror or err}") from err
 
 
-def _lines(path: Path, name: str, data: bytes) -> list[tuple[int, dict[str, str]]]:
-    """The lines of a CSV file: number and cells by column."""
+def _notes(path: Path, name: str, data: bytes) -> Iterator[Noted]:
+    """What the lines of a CSV file say."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as err:
         raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err
     found = records(path, text)
     _, header = next(found)
+    form = FORMS[name]
     _check_header(path, name, header)
-    return [
-        (line, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
-        for line, cells in found
-    ]
+    own = [(one, _COLUMNS.get(one.name, one.name)) for one in fields(form)]
+    places = [(one.name, header.index(column)) for one, column in own if column in header]
+    hints = get_type_hints(form)
+    # Empty cells of other columns take the default.
+    empty = {
+        one.name: None if type(None) in get_args(hints[one.name]) else ""
+        for one, _ in own
+        if _is_needed(one)
+    }
+    read = TypeAdapter(form).validator.validate_python
+    for number, cells in found:
+        given: dict[str, Any] = {**empty, "line": number}
+        for field, place in places:
+            if cell := cells[place].strip():
+                given[field] = cell
+        try:
+            note: Noted = read(given)
+        except ValidationError as err:
+            raise _wrong(path, number, *_first_problem(err)) from err
+        for column, problem in _contradictions(note):
+            cell = dict(zip(header, cells, strict=True)).get(column, "").strip()
+            raise _wrong(path, number, column, f"{cell!r:.60} {problem}")
+        yield note
+
+
+def _first_problem(err: ValidationError) -> tuple[str, str]:
+    """Column of the first cell that will not do, and what is said of it."""
+    first = err.errors(include_url=False)[0]
+    field, cell, cause = str(first["loc"][0]), first["input"], first["ctx"]["error"]
+    column = _COLUMNS.get(field, field)
+    if isinstance(cause, WordError):
+        return column, str(unknown_name(column, cell, cause.valid))
+    return column, f"{cell!r:.60} {cause}"
+
+
+def _contradictions(note: Noted) -> Iterator[tuple[str, str]]:
+    """What the cells of a line cannot say: column, and what is wrong with it."""
+    for name in note.POSITIVE:
+        if getattr(note, name) < 1:
+            yield name, "must be at least 1"
+    for part, whole, what in note.PARTS:
+        count, most = getattr(note, part), getattr(note, whole)
+        if count is not None and count > most:
+            yield part, f"is more than the {most} {what}"
+    yield from note.check()
 
 
 def records(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
@@ -125,8 +191,12 @@ def records(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
         yield 1, []
 
 
+def _wrong(path: Path, line: int, column: str, what: str) -> InputError:
+    return InputError(f"{path}: line {line}, column {column!r}: {what}")
+
+
 def _check_header(path: Path, name: str, header: list[str]) -> None:
-    needed, others = COLUMNS[name]
+    needed, others = columns_of(FORMS[name])
     if len(header) == 1 and ";" in header[0]:
         raise InputError(f"{path}: its columns are divided by ';'; save it with commas")
     for column in header:
@@ -140,33 +210,6 @@ def _check_header(path: Path, name: str, header: list[str]) -> None:
             raise InputError(
                 f"{path}: column {column!r} is missing; {name} need {', '.join(needed)}"
             )
-
-
-def _check_unique(evidence: Evidence) -> None:
-    seen: set[str] = set()
-    for incident in evidence.incidents or ():
-        if incident.incident_id in seen:
-            raise InputError(
-                f"{evidence.files['incidents']}: {incident.place}, column 'incident_id':"
-                f" {incident.incident_id!r} appears twice; one event is one incident"
-            )
-        seen.add(incident.incident_id)
-    _check_checkpoints(evidence)
-    _check_keys(evidence, "anchors", "axis")
-    _check_keys(evidence, "experts", "family")
-    _check_keys(evidence, "probes", "probe", "assisted")
-    _check_keys(evidence, "checklist", "item")
-    _check_keys(evidence, "revisions", "revision")
-    _check_keys(evidence, "retention", "family", "lag_days")
-    rated: set[tuple[str | None, str]] = set()
-    for rating in evidence.ratings or ():
-        key = (rating.episode_id, rating.rater)
-        if key in rated:
-            raise InputError(
-                f"{evidence.files['ratings']}: line {rating.line}, column 'rater':"
-                f" {rating.rater!r} rates episode {rating.episode_id!r} twice"
-            )
-        rated.add(key)
 
 
 def _check_checkpoints(evidence: Evidence) -> None:
@@ -188,16 +231,19 @@ def _check_checkpoints(evidence: Evidence) -> None:
         last[key] = point
 
 
-def _check_keys(evidence: Evidence, kind: str, *columns: str) -> None:
+def _check_keys(evidence: Evidence, name: str) -> None:
     """Refuse what is said twice: of two lines nobody knows which one counts."""
-    seen: dict[tuple[object, ...], dict[str | None, int]] = defaultdict(dict)
-    for note in getattr(evidence, kind) or ():
-        lines = seen[note.side, *(getattr(note, column) for column in columns)]
-        # A line without a policy is about every policy.
-        clash = [lines[one] for one in lines if None in (one, note.policy) or one == note.policy]
+    column, *more = FORMS[name].KEY
+    seen: dict[tuple[object, ...], dict[str | None, Noted]] = defaultdict(dict)
+    for note in getattr(evidence, name) or ():
+        # Notes on a policy are of a side and a policy; a line without a policy is about every one.
+        side, policy = (note.side, note.policy) if isinstance(note, PolicyNote) else (None, None)
+        others = seen[side, *(getattr(note, key) for key in FORMS[name].KEY)]
+        clash = [others[one] for one in others if None in (one, policy) or one == policy]
         if clash:
+            same = f", with the same {' and '.join(more)}" if more else ""
             raise InputError(
-                f"{evidence.files[kind]}: line {note.line}, column {columns[0]!r}:"
-                f" {getattr(note, columns[0])!r} is in line {clash[0]} already"
+                f"{evidence.files[name]}: {note.place}, column {column!r}:"
+                f" {getattr(note, column)!r:.60} is in {clash[0].place} already{same}"
             )
-        lines[note.policy] = note.line
+        others[policy] = note

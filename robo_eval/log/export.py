@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from robo_eval.core import door
 from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.names import unknown_name
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.rows import KINDS, OPTIONAL, Cell, Kind, cells_of, episode_of
@@ -50,6 +50,7 @@ def export_episodes(trial: StrPath, out: StrPath, *, force: bool = False) -> int
 
     Raises:
         InputError: If the ending is neither .parquet nor .csv, or the file is there already.
+        MissingExtraError: If it is .parquet and pyarrow is not installed.
         TrialDirectoryError: If the trial cannot be read or the file not be written.
     """
     target = Path(out)
@@ -73,6 +74,7 @@ def read_episodes(path: StrPath) -> pd.DataFrame:
     Raises:
         InputError: If the ending is unknown, a column is missing, or a cell holds something its
             column cannot; the message names file, row and column.
+        MissingExtraError: If it is Parquet and pyarrow is not installed.
         TrialDirectoryError: If the file cannot be read.
     """
     source = Path(path)
@@ -97,6 +99,14 @@ def _format_of(path: Path, formats: Mapping[str, _T]) -> _T:
     suffix = path.suffix.lower()
     if suffix not in formats:
         raise InputError(f"{path}: the name must end in {' or '.join(formats)}")
+    if suffix == ".parquet":
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ImportError as err:
+            raise MissingExtraError(
+                f"{path}: Parquet is read and written with the pyarrow library, a CSV file without;"
+                f" run: {pip_install('parquet')}"
+            ) from err
     return formats[suffix]
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import Arm, Difficulty, EndReason, Profile, Side
+from robo_eval.core.kinds import TRUTHS, Arm, Difficulty, EndReason, Profile, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.log.column_map import ISO_TIME, UNITS, Source, number_of
 from robo_eval.log.rows import KINDS, Kind
@@ -26,8 +26,6 @@ WORDS: Final[dict[str, type[StrEnum]]] = {
 
 BY_THE_SCORE: Final = "by the score"
 """What `end_reason` may say in a table: played to its end, and success and quality decide."""
-TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-"""The usual spellings of a truth in a table."""
 _DIGITS: Final = re.compile(r"[+-]?\d+", re.ASCII)
 # Python's own dates end at microseconds and drop what comes after.
 _FINE_DATE: Final = re.compile(

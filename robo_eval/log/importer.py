@@ -15,6 +15,7 @@ from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.names import unknown_name
+from robo_eval.core.wording import counted
 from robo_eval.log.column_map import ColumnMap, Source, read_column_map
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
@@ -142,10 +143,6 @@ class _Lines:
             yield cells
 
 
-def _lines(n: int) -> str:
-    return "1 line" if n == 1 else f"{n} lines"
-
-
 def _without_empty_end(cells: Sequence[str]) -> Sequence[str]:
     """The cells up to the last that is not blank."""
     n = max((place for place, cell in enumerate(cells, start=1) if cell.strip()), default=0)
@@ -188,16 +185,17 @@ class _Reader:
     def notes(self, rows: Sequence[ImportedRow]) -> Iterator[str]:
         """What somebody should know who looks at the rows only."""
         if self.remarks:
-            yield f"{self._path}: {_lines(self.remarks)} of remarks before the header left out"
+            lines = counted(self.remarks, "line")
+            yield f"{self._path}: {lines} of remarks before the header left out"
         if self.comments:
             begin = "begins" if self.comments == 1 else "begin"
             yield (
-                f"{self._path}: {_lines(self.comments)} left out that {begin} with"
+                f"{self._path}: {counted(self.comments, 'line')} left out that {begin} with"
                 f" {self._map.comment!r}"
             )
         missing = sum(row.values["end_reason"] is EndReason.NO_VERDICT for row in rows)
         if missing:
-            episodes = "1 episode" if missing == 1 else f"{missing} episodes"
+            episodes = counted(missing, "episode")
             yield f"{self._path}: {episodes} without a score, counted as missing (no_verdict)"
 
     def _encoding(self) -> str:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from robo_eval.core.errors import InputError, MissingExtraError
-from robo_eval.log.evidence import Incident
+from robo_eval.core.errors import DISTRIBUTION, InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from robo_eval.log.evidence import Incident
 
 DATABASE: Final = "incidents.db"
 """Name of the incident log in a trial directory."""
 TABLE: Final = "incidents.csv"
 """Name of the table a trial may have instead."""
-_READER: Final = "robo_eval_incidents.evidence"
+READERS: Final = "robo_eval.incident_reader"
+"""Entry point group of the module that reads incident logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,8 @@ class _Reader(Protocol):
     def state_of(self, path: Path) -> dict[str, Any] | None: ...
 
     def changes_since(self, path: Path, stated: Mapping[str, Any] | None) -> Iterator[str]: ...
+
+    def listed(self, path: Path) -> tuple[Sequence[Any], int]: ...
 
 
 def is_incident_log(path: Path) -> bool:
@@ -99,6 +103,20 @@ def state_of(folder: Path) -> dict[str, Any] | None:
     return _reader(path).state_of(path) if os.path.lexists(path) else None
 
 
+def listed(folder: Path) -> tuple[Sequence[Any], int]:
+    """All incidents in the log of a trial as they stand now, and how many nil reports it holds.
+
+    Returns:
+        Incidents of the package that reads the log; none, and 0, without a log.
+
+    Raises:
+        IncidentLogError: If the log cannot be read.
+        MissingExtraError: If the package of the incident log is not installed.
+    """
+    path = folder / DATABASE
+    return _reader(path).listed(path) if os.path.lexists(path) else ((), 0)
+
+
 def changes_since(folder: Path, stated: Mapping[str, Any] | None) -> Iterator[str]:
     """How the incident log of a trial differs from what was stated of it.
 
@@ -118,11 +136,16 @@ def changes_since(folder: Path, stated: Mapping[str, Any] | None) -> Iterator[st
 
 
 def _reader(path: Path) -> _Reader:
-    try:
-        # By name: what is computed from a log rests on nothing that writes it.
-        return cast("_Reader", import_module(_READER))
-    except ImportError as err:
-        raise MissingExtraError(
-            f"{path}: is an incident log, and the package that reads it, robo_eval_incidents, is"
-            f" not installed ({err}); pip install --force-reinstall robo-eval"
-        ) from err
+    """What reads incident logs, as installed: scoring rests on nothing that writes them."""
+    from importlib.metadata import entry_points
+
+    why = f"nothing is installed under the entry point {READERS}"
+    for reader in entry_points(group=READERS):
+        try:
+            return cast("_Reader", reader.load())
+        except ImportError as err:
+            why = f"{reader.value}: {err}"
+    raise MissingExtraError(
+        f"{path}: is an incident log, and what reads it is not installed ({why});"
+        f" pip install --force-reinstall {DISTRIBUTION}"
+    )

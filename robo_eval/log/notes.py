@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -38,17 +39,32 @@ def note(trial: Path, kind: str, **cells: str | float | bool) -> None:
     header = _HEADERS[kind]
     if unknown := set(cells) - set(header):
         raise KeyError(f"{kind}: no column {min(unknown)!r}")
-    path = trial / f"{kind}.csv"
-    line = _line([_text(cells.get(name, "")) for name in header])
+    append_line(trial / f"{kind}.csv", header, cells)
+
+
+def append_line(
+    path: Path, header: Sequence[str], cells: Mapping[str, str | float | bool | None]
+) -> None:
+    """Add one line to a CSV file, with its header where it is new, and make it last a power cut.
+
+    Args:
+        path: The file.
+        header: Its columns.
+        cells: Values by column; others stay empty.
+
+    Raises:
+        TrialDirectoryError: If it cannot be written.
+    """
+    line = csv_line([_text(cells.get(name)) for name in header])
     with explained(path, "cannot be written"):
         is_new = not path.exists()
         with path.open("ab") as file:
             # One write, so that a kill leaves the line or nothing of it.
-            file.write((_line(header) + line if is_new else line).encode())
+            file.write(((csv_line(header) if is_new else _gap(path)) + line).encode())
             file.flush()
             os.fsync(file.fileno())
         if is_new:
-            sync_folder(trial)
+            sync_folder(path.parent)
 
 
 def iso_time(ns: int) -> str:
@@ -63,11 +79,20 @@ def iso_time(ns: int) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
-def _text(value: str | float | bool) -> str:  # noqa: FBT001 - a cell
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _line(cells: list[str] | tuple[str, ...]) -> str:
+def csv_line(cells: Sequence[str]) -> str:
+    """One line of a CSV file."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue()
+
+
+def _text(value: str | float | bool | None) -> str:  # noqa: FBT001 - a cell
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _gap(path: Path) -> str:
+    """What has to end the last line of a file first."""
+    data = path.read_bytes()
+    return "" if not data or data.endswith(b"\n") else "\n"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from robo_eval.log.files import explained, sync_folder, write_atomically
+from robo_eval.log.files import explained, write_atomically
+from robo_eval.log.notes import append_line, csv_line
 
 RATINGS: Final = "ratings.csv"
 BLIND: Final = "judging"
@@ -52,32 +52,23 @@ def append_rating(
     cells = {
         "episode_id": episode_id,
         "rater": rater,
-        "success": _truth(success),
+        "success": success,
         "side": side,
-        "blind": _truth(blind),
+        "blind": blind,
         "time": time,
-        "milestones": json.dumps(dict(milestones), ensure_ascii=False) if milestones else "",
+        "milestones": json.dumps(dict(milestones), ensure_ascii=False) if milestones else None,
     }
     path = trial / RATINGS
+    header: tuple[str, ...] = COLUMNS
     with explained(path, "cannot be written"):
-        is_new = not path.exists()
-        header = COLUMNS if is_new else _header(path)
-        lacking = [name for name, cell in cells.items() if cell and name not in header]
-        if lacking:
-            header = (*header, *lacking)
-            write_atomically(path, _widened(path, header).encode())
-        line = _line([cells.get(name, "") for name in header])
-        with path.open("ab") as file:
-            # One write, so that a kill leaves the line or nothing of it.
-            file.write(((_line(header) if is_new else _gap(path)) + line).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        if is_new:
-            sync_folder(trial)
-
-
-def _truth(value: bool | None) -> str:  # noqa: FBT001 - a cell
-    return "" if value is None else str(value).lower()
+        if path.exists():
+            header = _header(path)
+            filled = [name for name, cell in cells.items() if cell not in (None, "")]
+            lacking = [name for name in filled if name not in header]
+            if lacking:
+                header = (*header, *lacking)
+                write_atomically(path, _widened(path, header).encode())
+    append_line(path, header, cells)
 
 
 def _header(path: Path) -> tuple[str, ...]:
@@ -90,19 +81,7 @@ def _widened(path: Path, header: tuple[str, ...]) -> str:
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = [cells for cells in csv.reader(file) if any(cell.strip() for cell in cells)]
     filled = [[*cells, *[""] * (len(header) - len(cells))] for cells in lines[1:]]
-    return _line(header) + "".join(_line(cells) for cells in filled)
-
-
-def _gap(path: Path) -> str:
-    """What has to end the last line of a file first."""
-    data = path.read_bytes()
-    return "" if not data or data.endswith(b"\n") else "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()
+    return csv_line(header) + "".join(csv_line(cells) for cells in filled)
 
 
 def blind_links(trial: Path, trace: str, code: str) -> list[Path]:

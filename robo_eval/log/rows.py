@@ -20,18 +20,11 @@ from robo_eval.core.names import unknown_name
 GENESIS: Final = "0" * 64
 """What the first row names as the digest of the row before it."""
 
-SINCE: Final[dict[str, int]] = {
-    "profile": 2,
-    "stated_success_probability": 2,
-    **dict.fromkeys(("fault_by", "task_version", "behaviour", "engine", "numerics"), 4),
-}
-"""Schema version that added a column; all others are there since version 1."""
-
 CHAIN: Final = ("sequence", "row_form", "previous_sha256", "row_sha256")
 """Columns that chain the rows, beside those of an episode."""
 
 ROW_FORM: Final = SCHEMA_VERSION
-"""Canonical form new rows are hashed in; older rows keep the form they were written in."""
+"""Canonical form rows are hashed in."""
 
 COUNT_LIMIT: Final = 2**53
 """Counts are less: from here on a float, as which statistics take them, skips whole numbers."""
@@ -78,11 +71,6 @@ def words_of(column: str) -> frozenset[str]:
     """The words a column may hold; none if it holds something else."""
     words = _FIELDS[column][2]
     return frozenset(str(word.value) for word in words or ())
-
-
-def columns_of_form(form: int) -> tuple[str, ...]:
-    """The columns a row of this form has."""
-    return tuple(name for name in COLUMNS if SINCE.get(name, 1) <= form)
 
 
 # Writing ---------------------------------------------------------------------------------------
@@ -171,39 +159,20 @@ def cells_of(episode: Episode, *, where: str) -> dict[str, Cell]:
     return cells
 
 
-def row_digest(
-    cells: Mapping[str, Cell], *, sequence: int, previous_sha256: str, row_form: int
-) -> str:
+def row_digest(cells: Mapping[str, Cell], *, sequence: int, previous_sha256: str) -> str:
     """SHA-256 of the canonical form of a row, as 64 hexadecimal digits.
 
-    The canonical form is the canonical JSON (`core.canonical`) of one object: the cells of the
-    columns of this form as they are stored (mappings as their text), `sequence`,
-    `previous_sha256` and, from form 2 on, `row_form`.
+    The canonical form is the canonical JSON (`core.canonical`) of one object: the cells of all
+    columns as they are stored (mappings as their text), `sequence`, `previous_sha256` and
+    `row_form`.
     """
-    content: dict[str, Cell] = (
-        dict(cells)
-        if row_form == ROW_FORM and len(cells) == len(COLUMNS)
-        else {name: cells[name] for name in columns_of_form(row_form)}
-    )
-    content["sequence"] = sequence
-    content["previous_sha256"] = previous_sha256
-    if row_form > 1:
-        content["row_form"] = row_form
+    content: dict[str, Cell] = {
+        **cells,
+        "sequence": sequence,
+        "previous_sha256": previous_sha256,
+        "row_form": ROW_FORM,
+    }
     return hashlib.sha256(canonical_json(content)).hexdigest()
-
-
-def newer_cells(cells: Mapping[str, Any], row_form: int) -> list[str]:
-    """Columns that a row of this form has not, and that are filled all the same, sorted.
-
-    They are not in its digest, so they must be empty.
-    """
-    later = set(COLUMNS) - set(columns_of_form(row_form))
-    return sorted(name for name in later if cells[name] is not None)
-
-
-def is_known_form(row_form: object) -> bool:
-    """Whether this program can take the digest of rows of this form."""
-    return isinstance(row_form, int) and 1 <= row_form <= ROW_FORM
 
 
 def stored_digest(cells: Mapping[str, Any], chain: Mapping[str, Any]) -> str | None:
@@ -218,7 +187,6 @@ def stored_digest(cells: Mapping[str, Any], chain: Mapping[str, Any]) -> str | N
             cells,
             sequence=chain["sequence"],
             previous_sha256=str(chain["previous_sha256"]),
-            row_form=chain["row_form"],
         )
     except (InputError, ValueError):
         return None

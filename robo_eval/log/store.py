@@ -11,21 +11,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from sqlalchemy import insert
-from sqlalchemy.dialects import sqlite
-
 from robo_eval.core.episode import COLUMNS, Episode
 from robo_eval.core.errors import InputError
 from robo_eval.log import database
 from robo_eval.log.database import DATABASE
-from robo_eval.log.migration import migrate
-from robo_eval.log.rows import GENESIS, ROW_FORM, Cell, cells_of, episode_of, row_digest
-from robo_eval.log.schema import EPISODES
+from robo_eval.log.rows import CHAIN, GENESIS, ROW_FORM, Cell, cells_of, episode_of, row_digest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DATABASE", "EpisodeStore", "migrate"]
+__all__ = ["DATABASE", "EpisodeStore"]
 
 _PAGE: Final = 512
 """Rows read at once."""
@@ -33,10 +28,10 @@ _BLOCK: Final = 20_000
 """Rows read at once into a table, in which they stay anyway."""
 _SELECT_HEAD: Final = "SELECT sequence, row_sha256 FROM episodes ORDER BY sequence DESC LIMIT 1"
 _SELECT: Final = ", ".join(("sequence", *COLUMNS))
-_ORDER: Final = tuple(EPISODES.columns.keys())
-# Compiled once and run as text: SQLAlchemy's own insert costs several times what SQLite needs.
-_INSERT: Final = str(
-    insert(EPISODES).compile(dialect=sqlite.dialect(paramstyle="qmark"), column_keys=list(_ORDER))
+_ORDER: Final = (*CHAIN, *COLUMNS)
+_INSERT: Final = (
+    f"INSERT INTO episodes ({', '.join(_ORDER)})"  # noqa: S608 - our columns
+    f" VALUES ({', '.join('?' * len(_ORDER))})"
 )
 
 _ordered: Final = itemgetter(*_ORDER)
@@ -85,7 +80,7 @@ class EpisodeStore:
     def close(self) -> None:
         """Close the database; what was appended stays."""
         with database.translated(self.path):
-            database.close(self._connection)
+            self._connection.close()
 
     def __len__(self) -> int:
         """How many rows there are, as of opening and own appends."""
@@ -105,22 +100,21 @@ class EpisodeStore:
         """
         if not episodes:
             return
-        # The driver's own connection: each statement by way of SQLAlchemy costs 40 microseconds.
-        driver: Any = self._connection.connection.driver_connection
+        connection = self._connection
         with database.translated(self.path):
-            driver.execute("BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE")
             try:
                 # Read again inside the transaction: another process may have appended.
-                sequence, head = _head(driver.execute(_SELECT_HEAD).fetchone())
+                sequence, head = _head(connection.execute(_SELECT_HEAD).fetchone())
                 if (sequence, head) != (self._sequence, self._head):
                     self._length = self._count()
                 rows = self._chained(episodes, sequence, head)
-                self._insert(driver, rows)
-                driver.execute("COMMIT")
+                self._insert(rows)
+                connection.execute("COMMIT")
             except BaseException:
                 # SQLite ends the transaction itself after some errors, such as a full disk.
-                if driver.in_transaction:
-                    driver.execute("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 raise
         self._sequence, self._head = sequence + len(rows), str(rows[-1]["row_sha256"])
         self._length += len(rows)
@@ -132,7 +126,7 @@ class EpisodeStore:
         for episode in episodes:
             sequence += 1
             cells = cells_of(episode, where=self._where(sequence))
-            digest = row_digest(cells, sequence=sequence, previous_sha256=head, row_form=ROW_FORM)
+            digest = row_digest(cells, sequence=sequence, previous_sha256=head)
             cells["sequence"] = sequence
             cells["row_form"] = ROW_FORM
             cells["previous_sha256"] = head
@@ -140,12 +134,12 @@ class EpisodeStore:
             rows.append(cells)
         return rows
 
-    def _insert(self, driver: Any, rows: Sequence[Mapping[str, Cell]]) -> None:  # noqa: ANN401
+    def _insert(self, rows: Sequence[Mapping[str, Cell]]) -> None:
         try:
-            driver.executemany(_INSERT, [_ordered(row) for row in rows])
+            self._connection.executemany(_INSERT, [_ordered(row) for row in rows])
         except sqlite3.IntegrityError as err:
             # Inside the transaction the rows before the refused one are there already.
-            there = dict(driver.execute("SELECT episode_id, sequence FROM episodes"))
+            there = dict(self._connection.execute("SELECT episode_id, sequence FROM episodes"))
             for row in rows:
                 name, sequence = row["episode_id"], row["sequence"]
                 if there.get(name, sequence) != sequence:
@@ -158,7 +152,7 @@ class EpisodeStore:
     def ids(self) -> set[str]:
         """The ids of all episodes."""
         with database.translated(self.path):
-            result = self._connection.exec_driver_sql("SELECT episode_id FROM episodes")
+            result = self._connection.execute("SELECT episode_id FROM episodes")
             return {row[0] for row in result}
 
     def episodes(self) -> Iterator[Episode]:
@@ -206,7 +200,7 @@ class EpisodeStore:
 
     def _page(self, after: int, size: int = _PAGE) -> Sequence[Any]:
         with database.translated(self.path):
-            return self._connection.exec_driver_sql(
+            return self._connection.execute(
                 f"SELECT {_SELECT} FROM episodes WHERE sequence > ?"  # noqa: S608 - our columns
                 f" ORDER BY sequence LIMIT {size}",
                 (after,),
@@ -214,12 +208,12 @@ class EpisodeStore:
 
     def _read_head(self) -> tuple[int, str]:
         with database.translated(self.path):
-            return _head(self._connection.exec_driver_sql(_SELECT_HEAD).fetchone())
+            return _head(self._connection.execute(_SELECT_HEAD).fetchone())
 
     def _count(self) -> int:
         with database.translated(self.path):
-            count = self._connection.exec_driver_sql("SELECT count(*) FROM episodes").scalar()
-        return int(count or 0)
+            (count,) = self._connection.execute("SELECT count(*) FROM episodes").fetchone()
+        return int(count)
 
     def _where(self, sequence: Cell) -> str:
         return f"{self.path}: row {sequence}"

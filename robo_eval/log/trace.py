@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +18,10 @@ from robo_eval.log.cdr import Bytes, Template
 from robo_eval.log.files import write_atomically
 from robo_eval.log.mcap_file import CHUNK_BYTES, MESSAGE_HEADER, Index, McapFile
 from robo_eval.log.ros_schemas import full_name, schema_text
+from robo_eval.log.trace_reader import EPISODE_RECORD, FORM, LAYOUT_RECORD, Event
+from robo_eval.log.trace_reader import read_trace as read_trace
 
-Event = tuple[int, Mapping[str, Any]]
-"""Time since the start of the episode (ns), and what happened (JSON)."""
-
-FORM: Final = 1
-"""Version of what a trace holds, kept in it."""
 WORLD: Final = "world"
-EPISODE_RECORD: Final = "robo_eval.episode"
-"""MCAP metadata record with what the caller says about the episode."""
-LAYOUT_RECORD: Final = "robo_eval.layout"
-"""MCAP metadata record with the names and sizes needed to read the arrays back."""
-
 TOPICS: Final[dict[str, str]] = {
     "/joint_states": "sensor_msgs/JointState",
     "/tf": "tf2_msgs/TFMessage",
@@ -44,19 +35,6 @@ TOPICS: Final[dict[str, str]] = {
 
 _MOST_NS: Final = (2**31 - 1) * 1_000_000_000
 """Seconds of a ROS time are 32 bits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Trace(Trajectory):
-    """A trajectory read back from a trace.
-
-    Attributes:
-        events: Time (ns) and content of each event.
-        metadata: What was said about the episode when it was written.
-    """
-
-    events: tuple[Event, ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_trace(
@@ -92,17 +70,6 @@ def write_trace(
     data = _file_of(path, trajectory, sorted(events, key=lambda event: event[0]), metadata or {})
     write_atomically(path, data, durable=durable)
     return hashlib.sha256(data).hexdigest()
-
-
-def read_trace(path: Path) -> Trace:
-    """Read a trace back; every number is the one that was written.
-
-    Raises:
-        TrialDirectoryError: If the file is missing, damaged, cut short or no trace of ours.
-    """
-    from robo_eval.log.trace_reader import read
-
-    return read(path)
 
 
 # Checking --------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +20,20 @@ from numpy.typing import NDArray
 
 from robo_eval.core import door
 from robo_eval.core.errors import TrialDirectoryError
+from robo_eval.core.trajectory import Trajectory
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
 from robo_eval.log.mcap_file import MAGIC
-from robo_eval.log.trace import EPISODE_RECORD, FORM, LAYOUT_RECORD, Event, Trace
 
+Event = tuple[int, Mapping[str, Any]]
+"""Time since the start of the episode (ns), and what happened (JSON)."""
+
+FORM: Final = 1
+"""Version of what a trace holds, kept in it."""
+EPISODE_RECORD: Final = "robo_eval.episode"
+"""MCAP metadata record with what the caller says about the episode."""
+LAYOUT_RECORD: Final = "robo_eval.layout"
+"""MCAP metadata record with the names and sizes needed to read the arrays back."""
 _REMEDY: Final = "play the episode again, or restore the file from a copy"
 _FOOTER: Final = struct.Struct("<BQQQI")
 _DATA_END: Final = struct.Struct("<BQI")
@@ -33,8 +43,25 @@ _DAMAGE: Final = (
 )  # fmt: skip
 
 
-def read(path: Path) -> Trace:
-    """Read a trace; see `log.trace.read_trace`."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trace(Trajectory):
+    """A trajectory read back from a trace.
+
+    Attributes:
+        events: Time (ns) and content of each event.
+        metadata: What was said about the episode when it was written.
+    """
+
+    events: tuple[Event, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_trace(path: Path) -> Trace:
+    """Read a trace back; every number is the one that was written.
+
+    Raises:
+        TrialDirectoryError: If the file is missing, damaged, cut short or no trace of ours.
+    """
     with explained(path, "cannot be read"):
         data = door.bytes_of(path)
     if not data.startswith(MAGIC):

@@ -14,6 +14,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
+from robo_eval.core.wording import counted
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.initial_state import state_difference
@@ -330,7 +331,7 @@ def _of_clusters(
     n, n_seeds = len(differences), int(clusters.max()) + 1
     value = float(differences.mean())
     if n_seeds < _LEAST_SEEDS:
-        reason = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}, shared by all pairs, say too little"
+        reason = f"{counted(n_seeds, 'seed')}, shared by all pairs, say too little"
         alone = Estimate(
             value=value, level=config.level, n=n, method="none", unit="ratio", reason=reason
         )

@@ -15,6 +15,7 @@ from robo_eval.metrics.performance import CONDITION
 from robo_eval.metrics.tables import Rows
 from robo_eval.stats.paired import least_deciding_pairs
 from robo_eval.stats.planning import episodes_per_arm, minimum_detectable_difference
+from robo_eval.stats.quantiles import stdtrit
 
 if TYPE_CHECKING:
     from robo_eval.metrics.config import MetricConfig
@@ -160,8 +161,6 @@ class Contrast:
         return None if found is None else found * self.spread
 
     def _quantiles(self, alpha: float, power: float) -> float:
-        from scipy.special import stdtrit
-
         degrees = self.n_units - 1
         return float(stdtrit(degrees, 1.0 - alpha / 2.0) + stdtrit(degrees, power))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.contrast import Attempts, Contrast, difference_of, no_difference
 from robo_eval.stats.paired import bonett_price_interval, mcnemar_p, paired_table
+from robo_eval.stats.quantiles import stdtr
 from robo_eval.stats.resampling import mean_interval
 from robo_eval.stats.sign_flip import sign_flip_p
 
@@ -104,8 +105,6 @@ def _by_seed(
 
 
 def _student_p(t: float, degrees: int) -> float:
-    from scipy.special import stdtr
-
     return float(2.0 * stdtr(degrees, -abs(t)))
 
 

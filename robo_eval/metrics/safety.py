@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from robo_eval import formulas
-from robo_eval.core.defaults import SAFETY_FORM, SafetyForm
+from robo_eval.core.defaults import MIN_RATE_HOURS, SAFETY_FORM, SafetyForm
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.wording import counted
 from robo_eval.formulas import SEVERITIES, SEVERITY_WEIGHTS
 from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
 
 PER_100_H: Final = 100.0
 RATE_UNIT: Final = "incidents/100 h"
+NOUNS: Final = {
+    "near_miss": ("near miss", "near misses"),
+    "minor": ("minor incident", "minor incidents"),
+    "major": ("major incident", "major incidents"),
+    "critical": ("critical incident", "critical incidents"),
+}
+"""What one incident of a severity is called, and several."""
 _GARWOOD: Final = "garwood"
 _BY_SEVERITY: Final = "garwood_by_severity"
 _NO_EXPOSURE: Final = "no exposure was logged"
@@ -35,7 +43,9 @@ def incident_rates(
         level: Coverage of the intervals.
 
     Returns:
-        An estimate for each severity; without exposure none has a value.
+        An estimate for each severity; without exposure none has a value. In less than
+        `MIN_RATE_HOURS` there is none either: the reason has the count, and `high` how often
+        such incidents may happen for all that is known, which gates read.
 
     Raises:
         InputError: If a count or the exposure is negative or not a number, or a severity unknown.
@@ -51,25 +61,47 @@ def incident_rates(
         "critical": rates["critical_per_100_h"],
     }
     return {
-        name: _rate(value, int(counts.get(name, 0)), exposure_hours, level)
+        name: _rate(name, value, int(counts.get(name, 0)), exposure_hours, level)
         for name, value in values.items()
     }
 
 
-def _rate(value: float | None, count: int, hours: float, level: float) -> Estimate:
-    bounds = formulas.poisson_rate_ci(count, hours, conf=level)
-    low, high = bounds["lower_per_h"], bounds["upper_per_h"]
+def _rate(name: str, value: float | None, count: int, hours: float, level: float) -> Estimate:
+    low, high = _bounds(count, hours, level)
+    reason = None
     if low is None or high is None:
         return Estimate.missing(reason=_NO_EXPOSURE, unit=RATE_UNIT, n=count, method=_GARWOOD)
+    if hours < MIN_RATE_HOURS - 1e-9:
+        reason = f"{counted(count, *NOUNS[name])} {too_short(hours)}"
+        value = low = None
     return Estimate(
         value=value,
-        low=PER_100_H * low,
+        low=None if low is None else PER_100_H * low,
         high=PER_100_H * high,
         level=level,
         n=count,
         method=_GARWOOD,
         unit=RATE_UNIT,
+        reason=reason,
     )
+
+
+def _bounds(count: int, hours: float, level: float) -> tuple[float | None, float | None]:
+    """Garwood's ends of the rate per hour; none without exposure."""
+    found = formulas.poisson_rate_ci(int(count), hours, conf=level)
+    return found["lower_per_h"], found["upper_per_h"]
+
+
+def too_short(hours: float) -> str:
+    """Why incidents in less exposure than `MIN_RATE_HOURS` are no rate.
+
+    Example:
+        >>> too_short(77 / 3600)
+        'in 77 s; too short for a rate'
+    """
+    seconds = 3600.0 * hours
+    length = f"{seconds:.3g} s" if seconds < 600.0 else f"{seconds / 60.0:.3g} min"
+    return f"in {length}; too short for a rate"
 
 
 def safety_score(
@@ -122,8 +154,10 @@ def safety_score(
             unit="ratio",
             reason="a critical incident: the score is 0 and the window is invalid",
         )
-    rates = incident_rates(counts, exposure_hours, level=level)
-    least = {name: rates[name].low or 0.0 for name in SEVERITIES[:-1]}
+    least = {
+        name: PER_100_H * (_bounds(counts.get(name, 0), exposure_hours, level)[0] or 0.0)
+        for name in SEVERITIES[:-1]
+    }
     return Estimate(
         value=value,
         low=formulas.ss_pessimistic(counts, exposure_hours, level, weights=used, form=form),

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.wording import noun_for
 from robo_eval.metrics.contrast import Unit
 from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.rank_agreement import RankAgreement
-from robo_eval.metrics.words import noun_for
 
 POWER: Final = 0.8
 """Chance of finding it that a detectable difference is stated for; the usual choice."""
@@ -109,7 +109,7 @@ class PolicyPair:
             could = f"could have shown >= {self.detectable:.2f} with {POWER:.0%} power"
             return f"no difference shown ({could.replace('%', ' %')})"
         units = noun_for(self.n_units, self.unit.removesuffix("s"))
-        if self.least_deciding is None:
+        if self.least_deciding is None or self.least_deciding > self.n_units:
             return f"no difference shown ({self.n_units} {units} are too few to show any)"
         how = "end differently" if self.unit == "pairs" else "lean one way"
         least = f"at least {self.least_deciding} must {how}"

@@ -13,14 +13,14 @@ import pandas as pd
 from robo_eval.analysis.trial import analyse_trial, scored_frame
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import COLUMNS
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import DISTRIBUTION, InputError
 from robo_eval.core.kinds import Arm
 from robo_eval.gates.trial import examine_summary
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.evidence_read import read_evidence
 from robo_eval.metrics.summary import TrialSummary
+from robo_eval.page.embed import packed, plain
 from robo_eval.report.content import TrialData, make_report
-from robo_eval.report.embed import packed, plain
 from robo_eval.report.files import fingerprint, json_bytes, write_bundle
 from robo_eval.report.page import Download, render
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 6_000_000
 """Largest index.html; data that would not fit lie next to it instead of inside."""
 MANIFEST_VERSION: Final = 1
-_PACKAGES: Final = ("robo-eval", "numpy", "scipy", "pandas", "plotly", "jinja2")
+_PACKAGES: Final = (DISTRIBUTION, "numpy", "scipy", "pandas", "plotly", "jinja2")
 
 _log = logging.getLogger(__name__)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
 from robo_eval.analysis import panel
-from robo_eval.analysis.acc import AccTable
+from robo_eval.analysis.acc import AccTable, isometrics
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.report.model import AgentCurve, Characteristic, Result
-from robo_eval.report.words import count, listed, number
+from robo_eval.page.agent_curves import AgentCurve
+from robo_eval.page.words import count, listed, number
+from robo_eval.report.model import Characteristic, Result
 
 if TYPE_CHECKING:
     from robo_eval.analysis.acc.trial import AccRow
@@ -37,7 +36,7 @@ def characteristic_of(
         return None, _why_no_curves(acc, results)
     by_name = {name_of(row.side, row.policy): row for row in acc.rows}
     order = [result.policy for result in results if result.policy in by_name]
-    curves = [curve_of(name, by_name[name]) for name in order]
+    curves = [_curve(name, by_name[name]) for name in order]
     warnings = list(dict.fromkeys(row.unreliable for row in acc.rows if row.unreliable))
     text = [f"{warning[:1].upper()}{warning[1:]}." for warning in warnings]
     text += acc.warnings
@@ -46,8 +45,7 @@ def characteristic_of(
     maximum = acc.attainable_maximum
     shown = Characteristic(
         curves=curves,
-        start=acc.h0,
-        end=acc.q,
+        isometrics=isometrics(acc.h0, acc.q),
         source=_panel_source(),
         axis=(
             f"{count(acc.n_items, 'item')} of {count(acc.n_levels, 'difficulty', 'difficulties')}"
@@ -59,18 +57,12 @@ def characteristic_of(
     return shown, ""
 
 
-def curve_of(name: str, row: AccRow) -> AgentCurve:
-    """The curve of one policy as a report draws it.
-
-    Args:
-        name: Name shown.
-        row: What the analysis found.
-    """
-    known = ~pd.isna(row.curve)
+def _curve(name: str, row: AccRow) -> AgentCurve:
+    difficulty, response = row.points
     return AgentCurve(
         policy=name,
-        difficulty=row.levels[known].tolist(),
-        response=row.curve[known].tolist(),
+        difficulty=difficulty.tolist(),
+        response=response.tolist(),
         capability=row.capability,
         spread=row.spread,
         generality=row.normalised_generality,

@@ -15,8 +15,8 @@ import pandas as pd
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import RoboEvalError
 from robo_eval.metrics.performance import Cell
+from robo_eval.page.words import count, spaced
 from robo_eval.report.animation import Clip, pack
-from robo_eval.report.words import count, spaced
 
 MAX_CLIPS: Final = 8
 MAX_PACKED: Final = 900_000

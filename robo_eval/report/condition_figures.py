@@ -8,11 +8,11 @@ from typing import Final
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from robo_eval.report.figures import error_bars, finish, styles
-from robo_eval.report.panels import Panels, name_panel, name_room_over_rows, side_by_side
+from robo_eval.page.figures import error_bars, finish, styles
+from robo_eval.page.panels import Panels, name_panel, name_room_over_rows, side_by_side
+from robo_eval.page.theme import FAINT, INK, MUTED, PAPER, Style
+from robo_eval.page.words import count, interval_text, plain_text
 from robo_eval.report.robot_model import Robot, RobotCondition
-from robo_eval.report.theme import FAINT, INK, MUTED, PAPER, Style
-from robo_eval.report.words import count, interval_text, plain_text
 
 _MOST_BARS: Final = 12
 """Marks of a panel with interval bars; more would hide each other."""
@@ -60,12 +60,12 @@ def condition_scatter(
     for index, robot in enumerate(robots):
         place = panels.place(index)
         figure.add_trace(_diagonal(), **place)
-        figure.add_trace(_condition_marks(robot.conditions, style[robot.policy]), **place)
+        body = "twin" if robot.is_twin else "robot"
+        figure.add_trace(_condition_marks(robot.conditions, style[robot.policy], body), **place)
         colour = style[robot.policy].colour
         most = name_room_over_rows(panels, narrow=narrow)
         name_panel(figure, index, robot.title, colour, most=most)
         figure.update_xaxes(title_text="success in simulation", **place)
-        body = "twin" if robot.is_twin else "robot"
         figure.update_yaxes(title_text=f"success on the {body}", **place)
     ticks = {"tickvals": [0, 0.5, 1], "ticktext": ["0", "0.5", "1"], "tickfont": {"size": 11}}
     figure.update_xaxes(range=[-0.06, 1.06], showgrid=False, **ticks)
@@ -84,7 +84,7 @@ def _diagonal() -> go.Scatter:
     )
 
 
-def _condition_marks(conditions: Sequence[RobotCondition], style: Style) -> go.Scatter:
+def _condition_marks(conditions: Sequence[RobotCondition], style: Style, body: str) -> go.Scatter:
     together: dict[tuple[float, float], list[RobotCondition]] = {}
     for condition in conditions:
         sim, physical = condition.rates.sim.value, condition.rates.physical.value
@@ -118,7 +118,7 @@ def _condition_marks(conditions: Sequence[RobotCondition], style: Style) -> go.S
             "line": {"width": 1.5, "color": PAPER},
         },
         cliponaxis=False,
-        customdata=["<br>".join(_condition_words(it) for it in together[p]) for p in points],
+        customdata=["<br>".join(_condition_words(it, body) for it in together[p]) for p in points],
         hovertemplate="%{customdata}<extra></extra>",
         **(bars if has_bars else {}),
     )
@@ -135,16 +135,16 @@ def _numbers_text(conditions: Sequence[RobotCondition], most: int = 4) -> str:
     return ",".join(numbers[:most]) + (f" +{more}" if more > 0 else "")
 
 
-def _condition_words(condition: RobotCondition) -> str:
+def _condition_words(condition: RobotCondition, body: str) -> str:
     rates = condition.rates
     n = (
         f"{count(rates.physical.n, 'pair')}"
         if rates.is_paired
-        else f"{rates.physical.n} physical, {count(rates.sim.n, 'simulated episode')}"
+        else f"{rates.physical.n} on the {body}, {count(rates.sim.n, 'simulated episode')}"
     )
     return (
         f"<b>{condition.number}: {plain_text(condition.label)}</b>, {n}"
-        f"<br>physical {plain_text(interval_text(rates.physical))}"
+        f"<br>{body} {plain_text(interval_text(rates.physical))}"
         f"<br>simulated {plain_text(interval_text(rates.sim))}"
     )
 

@@ -11,8 +11,8 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.metrics.voids import SecondRater, VoidRate
+from robo_eval.page.words import missing_words, percent, spaced, thousands
 from robo_eval.report.deviations import DeviationLine, deviation_lines
-from robo_eval.report.words import missing_words, percent, spaced, thousands
 
 OURS: Final = "this project's choice"
 NEEDED: Final = "for this trial"

@@ -12,9 +12,12 @@ import pandas as pd
 
 from robo_eval.core.kinds import Arm
 from robo_eval.core.plan import TrialPlan
+from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.metrics.effects import Effect as EffectNumbers
+from robo_eval.metrics.lengths import Lengths, lengths_of
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
+from robo_eval.page.words import count, listed
 from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips
 from robo_eval.report.conduct import conduct_of, conduct_warnings, place_of
@@ -27,12 +30,10 @@ from robo_eval.report.facts import (
     synopsis,
 )
 from robo_eval.report.incidents import incident_list
-from robo_eval.report.lengths import lengths_of
 from robo_eval.report.levels import autonomy_of
 from robo_eval.report.model import (
     Cell,
     Effect,
-    Lengths,
     LogCheck,
     Report,
     Result,
@@ -41,7 +42,6 @@ from robo_eval.report.outcomes import outcomes, troubles
 from robo_eval.report.robots import robot_warnings, robots_of
 from robo_eval.report.standings import standings_of
 from robo_eval.report.verdict import coverage_warnings, status_warnings, tally, verdict_text
-from robo_eval.report.words import NOT_RECORDED, count, listed
 
 if TYPE_CHECKING:
     from robo_eval.gates.trial import Findings

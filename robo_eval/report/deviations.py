@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from robo_eval.metrics.deviation import Deviation
-from robo_eval.report.words import shortened, spaced, thousands
+from robo_eval.page.words import shortened, spaced, thousands
 
 _MOST_REASONS: Final = 3
 _MOST_EPISODES: Final = 3
@@ -45,7 +45,7 @@ def deviation_lines(found: Sequence[Deviation], *, has_sides: bool) -> list[Devi
     """Deviations as they are shown.
 
     Args:
-        found: What `analysis.deviations` found.
+        found: What `conduct.deviations` found.
         has_sides: Whether the trial has several sides.
     """
     return [

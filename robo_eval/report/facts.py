@@ -14,12 +14,12 @@ import pandas as pd
 from robo_eval.analysis import panel
 from robo_eval.analysis.acc import AccTable
 from robo_eval.core.plan import ImportPlan, PolicyPlan, TrialPlan
+from robo_eval.core.wording import NOT_RECORDED, noun_for
 from robo_eval.log import incident_log
 from robo_eval.log.evidence import NAMES
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.report.words import (
-    NOT_RECORDED,
+from robo_eval.page.words import (
     count,
     duration,
     percent,
@@ -100,10 +100,15 @@ def conditions(plan: TrialPlan, frame: pd.DataFrame, manifest: Manifest | None) 
 
 
 def _schedule(plan: TrialPlan) -> Facts:
-    seeds = f"{plan.seeds.first} to {plan.seeds.first + plan.episodes - 1}"
+    shared = plan.seeds.shared
+    n = plan.episodes if shared else plan.episodes * len(list(plan.conditions()))
+    which = "the same for every condition and policy"
+    if not shared:
+        which = f"{plan.episodes} of them for each condition, the same for every policy"
+    seeds = f"{plan.seeds.first} to {plan.seeds.first + n - 1}, {which}"
     control = "each novelty episode has the same policy and seed at level 0" if plan.control else ""
     return [
-        ("Seeds", f"{seeds}, the same for every condition and policy"),
+        ("Seeds", seeds),
         ("Order", plan.order + f" (seed {plan.order_seed})" * (plan.order != "blocked")),
         ("Matched control", control or "none"),
     ]
@@ -220,10 +225,10 @@ def commands_note(trial: Path, plan: TrialPlan) -> str:
     foreign = [name for name in dict.fromkeys(modules) if name.split(".")[0] != "robo_eval"]
     if plan.imported is not None or not foreign:
         return text
-    noun = "module" if len(foreign) == 1 else "modules"
     return (
-        f"{text} Playing also needs the {noun} {' and '.join(foreign)}, which the plan names:"
-        " unless installed or in that folder, PYTHONPATH must hold the folder that"
+        f"{text} Playing also needs the {noun_for(len(foreign), 'module')}"
+        f" {' and '.join(foreign)}, which the plan names: unless"
+        " installed or in that folder, PYTHONPATH must hold the folder that"
         f" {'it is' if len(foreign) == 1 else 'they are'} in."
     )
 

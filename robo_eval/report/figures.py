@@ -3,49 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from robo_eval.analysis.acc import isometrics
-from robo_eval.core.estimate import Estimate
-from robo_eval.report.model import AgentCurve, Cell, Effect, Lengths
-from robo_eval.report.panels import (
-    Panels,
-    name_panel,
-    name_room,
-    panel_figure,
-    side_by_side,
-    title_below,
+from robo_eval.metrics.lengths import Lengths
+from robo_eval.page.figures import colour_key, finish, legend_on_top, styles
+from robo_eval.page.forest import forest
+from robo_eval.page.panels import Panels, name_panel
+from robo_eval.page.table import Group, Row
+from robo_eval.page.theme import INK, PERFORMANCE_SCALE
+from robo_eval.page.words import (
+    DASH,
+    MARK,
+    count,
+    interval_text,
+    number,
+    plain_text,
+    shortened,
 )
-from robo_eval.report.theme import (
-    FAINT,
-    INK,
-    MUTED,
-    PAPER,
-    PERFORMANCE_SCALE,
-    Style,
-    policy_style,
-    template,
-)
-from robo_eval.report.words import DASH, MARK, interval_text, number, plain_text, shortened
-
-
-def styles(policies: Sequence[str]) -> dict[str, Style]:
-    """The style of each policy, by its place in the plan."""
-    return {name: policy_style(index) for index, name in enumerate(policies)}
-
-
-def finish(figure: go.Figure, *, height: int, margin: dict[str, int] | None = None) -> go.Figure:
-    """Give a figure the look all of them share."""
-    figure.update_layout(
-        template=template(),
-        height=height,
-        margin={"l": 8, "r": 12, "t": 8, "b": 8, "pad": 4} | (margin or {}),
-        showlegend=False,
-    )
-    return figure
+from robo_eval.report.model import Cell, Effect
 
 
 def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = False) -> go.Figure:
@@ -104,33 +81,9 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
     figure.update_xaxes(title_text=axis_title, row=panels.rows, col=1)
     figure = finish(figure, height=panels.total, margin=panels.margins())
     # A cell without a value is a hole: the page shows, which is no colour of the scale.
-    figure.update_layout(coloraxis=_performance_key(narrow=narrow))
+    key = colour_key("performance", PERFORMANCE_SCALE, most=1.0, end="1", narrow=narrow)
+    figure.update_layout(coloraxis=key)
     return figure
-
-
-def _performance_key(*, narrow: bool) -> dict[str, Any]:
-    return {
-        "colorscale": [list(stop) for stop in PERFORMANCE_SCALE],
-        "cmin": 0,
-        "cmax": 1,
-        "colorbar": {
-            "orientation": "h",
-            "thickness": 9,
-            # In pixels: beside long names a share of the plot has no room for the words.
-            "lenmode": "pixels",
-            "len": 180 if narrow else 260,
-            "x": 0,
-            "xref": "container" if narrow else "paper",
-            "xanchor": "left",
-            "y": 0,
-            "yref": "container",
-            "yanchor": "bottom",
-            "tickvals": [0, 0.5, 1],
-            "ticktext": ["0", "performance", "1"],
-            "tickfont": {"size": 11, "color": MUTED},
-            "outlinewidth": 0,
-        },
-    }
 
 
 def _heat_panel(
@@ -200,7 +153,7 @@ def episode_lengths(
                     "color": style[item.policy].colour,
                     "dash": style[item.policy].dash,
                 },
-                customdata=[f", interval {text}" if text else "" for text in item.ranges],
+                customdata=[_range_words(edges) for edges in item.ranges],
                 hovertemplate=f"<b>{name}</b>, n = {item.n}<br>%{{y:.2f}} not failed after"
                 " %{x:.2f} s%{customdata}<extra></extra>",
                 # A line at 0 or 1, and a fall at the right end, are drawn in full width.
@@ -218,232 +171,38 @@ def episode_lengths(
     return legend_on_top(figure, rows=-(-len(lengths) // 2) if narrow else 1)
 
 
-def legend_on_top(figure: go.Figure, *, rows: int) -> go.Figure:
-    """The figure with its legend above, and room for so many rows of it."""
-    figure.update_layout(
-        showlegend=True,
-        legend={
-            "orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
-            "itemclick": False, "itemdoubleclick": False, "itemwidth": 44,
-        },
-        margin_t=18 + 24 * rows,
-    )  # fmt: skip
-    return figure
+def _range_words(edges: tuple[float, float] | None) -> str:
+    return f", interval {number(edges[0])} to {number(edges[1])}" if edges else ""
 
 
 def novelty_effects(
     effects: Sequence[Effect], policies: Sequence[str], *, narrow: bool = False
 ) -> go.Figure:
-    """Paired difference from the matched control, one column of points for each policy."""
+    """Paired difference from the matched control; filled where one was shown, else hollow."""
+    style = styles(policies)
     shown = [name for name in policies if any(effect.policy == name for effect in effects)]
-    labels = list(dict.fromkeys(effect.label for effect in effects))
-    row_height = 15 if len(labels) > 20 else 19
-    panels = Panels(
-        count=len(shown),
-        columns=side_by_side(len(shown), narrow=narrow),
-        height=max(46, len(labels) * row_height + 8),
-        gap=50,
-        bottom=52,
-    )
-    figure = panel_figure(panels, spacing=0.05 if narrow else 0.03)
-    style = styles(policies)
-    for index, name in enumerate(shown):
-        place = panels.place(index)
-        mine = [effect for effect in effects if effect.policy == name]
-        figure.add_trace(_forest(mine, style[name]), **place)
-        name_panel(figure, index, name, style[name].colour, most=name_room(panels, narrow=narrow))
-        figure.add_vline(x=0, line={"color": MUTED, "width": 1}, **place)
-        title_below(figure, panels, index, "difference")
-    name_rows(figure, labels, dtick=1)
-    if any(label.isdigit() for label in labels):
-        figure.update_yaxes(title_text="level", col=1)
-    reach = max(
-        (abs(edge) for effect in effects for edge in _edges(effect.difference)), default=1.0
-    )
-    reach = min(1.05, max(0.1, 1.08 * reach))
-    step = next((tick for tick in (0.5, 0.25, 0.2, 0.1, 0.05) if tick < 0.8 * reach), 0.05)
-    figure.update_xaxes(
-        range=[-reach, reach],
-        tickvals=[-step, 0, step],
-        ticktext=[f"−{step:g}", "0", f"+{step:g}"],
-        tickfont={"size": 11},
-    )
-    return finish(figure, height=panels.total, margin=panels.margins())
-
-
-def name_rows(figure: go.Figure, labels: Sequence[str], **ticks: Any) -> None:  # noqa: ANN401 - as plotly takes them
-    """One row for each label, the first on top."""
-    figure.update_yaxes(
-        type="category",
-        categoryorder="array",
-        categoryarray=[plain_text(label) for label in labels],
-        range=[len(labels) - 0.5, -0.5],
-        tickfont={"size": 11},
-        **ticks,
-    )
-
-
-def _edges(estimate: Estimate) -> list[float]:
-    return [edge for edge in (estimate.value, estimate.low, estimate.high) if edge is not None]
-
-
-def _forest(effects: Sequence[Effect], style: Style) -> go.Scatter:
-    found = [effect for effect in effects if effect.difference.value is not None]
-    # Filled where the interval excludes 0, hollow where it does not: legible without colour.
-    clear = [effect.is_decided for effect in found]
-    return go.Scatter(
-        x=[effect.difference.value for effect in found],
-        y=[plain_text(effect.label) for effect in found],
-        error_x=error_bars([effect.difference for effect in found], style.colour),
-        mode="markers",
-        marker={
-            "size": 7,
-            "color": [style.colour if it else PAPER for it in clear],
-            "line": {"color": style.colour, "width": 1.5},
-        },
-        customdata=[
-            f"<b>{plain_text(effect.policy)}</b>, {plain_text(effect.label)}<br>"
-            f"{plain_text(interval_text(effect.difference, signed=True))}"
-            f"<br>{effect.n_pairs} pairs"
-            for effect in found
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-
-
-def error_bars(estimates: Sequence[Estimate], colour: str) -> dict[str, Any]:
-    """Bars from the low to the high end of each interval; none where there is no interval."""
-
-    def gap(estimate: Estimate, edge: float | None) -> float:
-        if edge is None or estimate.value is None:
-            return 0.0
-        return abs(edge - estimate.value)
-
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [gap(estimate, estimate.high) for estimate in estimates],
-        "arrayminus": [gap(estimate, estimate.low) for estimate in estimates],
-        "thickness": 1.5,
-        "width": 0,
-        "color": colour,
-    }
-
-
-def characteristic_curves(
-    curves: Sequence[AgentCurve], policies: Sequence[str], *, narrow: bool = False
-) -> go.Figure:
-    """Performance against difficulty, one panel for each agent, the others behind it in grey."""
-    panels = Panels(
-        count=len(curves),
-        columns=side_by_side(len(curves), narrow=narrow),
-        height=130 if narrow else 180,
-        gap=52,
-        bottom=52,
-    )
-    figure = panel_figure(panels, spacing=0.06 if narrow else 0.03)
-    style = styles(policies)
-    for index, curve in enumerate(curves):
-        place = panels.place(index)
-        for other in curves:
-            if other is not curve:
-                figure.add_trace(_line(other, FAINT, width=1), **place)
-        line = _line(curve, style[curve.policy].colour, width=2.25)
-        line.hovertemplate = (
-            f"<b>{plain_text(curve.policy)}</b><br>difficulty %{{x:.3f}}<br>performance %{{y:.2f}}"
-            "<extra></extra>"
+    groups = [
+        Group(
+            title=name,
+            rows=[
+                Row(
+                    name=effect.label,
+                    estimate=effect.difference,
+                    rests_on=count(effect.n_pairs, "pair"),
+                    is_signed=True,
+                    is_hollow=not effect.is_decided,
+                )
+                for effect in effects
+                if effect.policy == name
+            ],
         )
-        line.hoverinfo = None
-        figure.add_trace(line, **place)
-        name_panel(
-            figure, index, curve.policy, style[curve.policy].colour,
-            most=name_room(panels, narrow=narrow),
-        )  # fmt: skip
-        title = "difficulty" if narrow else "difficulty of the item"
-        title_below(figure, panels, index, title)
-    figure.update_yaxes(range=[-0.03, 1.05], tickvals=[0, 0.5, 1])
-    if not narrow:
-        figure.update_yaxes(title_text="performance", col=1)
-    figure.update_xaxes(tickfont={"size": 11}, nticks=5)
-    return finish(figure, height=panels.total, margin=panels.margins())
-
-
-def _line(curve: AgentCurve, colour: str, *, width: float) -> go.Scatter:
-    return go.Scatter(
-        x=curve.difficulty,
-        y=curve.response,
-        mode="lines",
-        line={"color": colour, "width": width},
-        hoverinfo="skip",
-    )
-
-
-def spread_capability(
-    curves: Sequence[AgentCurve],
-    policies: Sequence[str],
-    *,
-    start: float,
-    end: float,
-    narrow: bool = False,
-) -> go.Figure:
-    """Spread against capability with the three isometrics that bound and halve generality.
-
-    Args:
-        curves: The agents.
-        policies: Order of the styles.
-        start: Lower end of the difficulties (h0).
-        end: Upper end of the difficulties (q).
-        narrow: Whether it is for a phone.
-    """
-    width = end - start
-    lines = isometrics(start, end)
-    figure = go.Figure()
-    shapes = (
-        ("rising step (generality −1)", lines.rising_step, "dot"),
-        ("constant (0)", lines.constant, "dash"),
-        ("falling step (+1)", lines.falling_step, "solid"),
-    )
-    for name, spread, dash in shapes:
-        figure.add_trace(
-            go.Scatter(
-                x=lines.capability,
-                y=spread,
-                mode="lines",
-                line={"color": MUTED, "width": 1.25, "dash": dash},
-                hoverinfo="skip",
-                name=name,
-            )
-        )
-    style = styles(policies)
-    for curve in curves:
-        if curve.capability.value is not None and curve.spread.value is not None:
-            figure.add_trace(_agent_point(curve, style[curve.policy]))
-    figure.update_xaxes(title_text="capability (units of difficulty)", range=[start, end])
-    figure.update_yaxes(
-        title_text="spread", rangemode="tozero", range=[-0.01 * width, 0.76 * width]
-    )
-    entries = len(curves) + len(shapes)
-    rows = entries if narrow else -(-entries // 4)
-    figure = finish(figure, height=(300 if narrow else 390) + 24 * rows)
-    return legend_on_top(figure, rows=rows)
-
-
-def _agent_point(curve: AgentCurve, style: Style) -> go.Scatter:
-    name = plain_text(curve.policy)
-    return go.Scatter(
-        x=[curve.capability.value],
-        y=[curve.spread.value],
-        error_x=error_bars([curve.capability], style.colour),
-        error_y=error_bars([curve.spread], style.colour),
-        mode="markers",
-        name=plain_text(shortened(curve.policy, 30)),
-        marker={
-            "size": 12,
-            "symbol": style.symbol,
-            "color": style.colour,
-            "line": {"width": 1.5, "color": PAPER},
-        },
-        hovertemplate=f"<b>{name}</b><br>capability {plain_text(interval_text(curve.capability))}"
-        f"<br>spread {plain_text(interval_text(curve.spread))}"
-        f"<br>generality {plain_text(interval_text(curve.generality))}<extra></extra>",
+        for name in shown
+    ]
+    return forest(
+        groups,
+        [style[name] for name in shown],
+        scale="difference",
+        title="difference",
+        rows_title="level" if any(effect.label.isdigit() for effect in effects) else None,
+        narrow=narrow,
     )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import quote
 
-from robo_eval.log.incident_log import DATABASE
-from robo_eval.report.words import count, shortened, spaced, thousands
+from robo_eval.log.incident_log import listed
+from robo_eval.page.words import count, shortened, spaced, thousands
 
-_LOG: Final = "robo_eval_incidents.log"
-_INCIDENT: Final = "robo_eval_incidents.incident"
 _MOST: Final = 100
 """Incidents that are listed; the worst and oldest go first where there are more."""
 _LONGEST: Final = 300
@@ -74,15 +70,9 @@ def incident_list(trial: Path) -> IncidentList | None:
 
     Raises:
         IncidentLogError: If the log cannot be read.
+        MissingExtraError: If the package of the incident log is not installed.
     """
-    path = trial / DATABASE
-    if not os.path.lexists(path):
-        return None
-    # By name: a report rests on nothing that writes incidents.
-    with import_module(_LOG).open_log(path, read_only=True) as log:
-        incidents = log.incidents()
-        reports = import_module(_INCIDENT).nil_reports(log.records())
-        nils = len({record.record_id for record, _ in reports})
+    incidents, nils = listed(trial)
     if not incidents and not nils:
         return None
     shown = sorted(incidents, key=lambda one: -one.severity.rank)[:_MOST]
@@ -113,7 +103,7 @@ def _text(incidents: Sequence[Any], nils: int) -> str:
     return text
 
 
-def _line(incident: Any, trial: Path) -> IncidentLine:  # noqa: ANN401 - of the package by name
+def _line(incident: Any, trial: Path) -> IncidentLine:  # noqa: ANN401 - of the package that reads it
     report = incident.report
     moment = datetime.fromtimestamp(report.happened_ns // 10**9, tz=UTC)
     side = "" if report.side == "real" else f" ({report.side})"

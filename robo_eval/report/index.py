@@ -12,14 +12,15 @@ from urllib.parse import quote
 
 from robo_eval.analysis.trial import log_problem
 from robo_eval.core.errors import RoboEvalError, TrialDirectoryError
+from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.log.directory import TrialDirectory, is_trial
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.performance import policies
+from robo_eval.page.render import environment
+from robo_eval.page.words import count
 from robo_eval.report.files import write_bundle
 from robo_eval.report.model import Badge, LogCheck, Outcomes, Result, badge
 from robo_eval.report.outcomes import outcomes
-from robo_eval.report.page import environment
-from robo_eval.report.words import NOT_RECORDED, count
 
 _COUNTS_ONLY: Final = MetricConfig(resamples=100)
 """The index shows exact intervals of counts; bootstraps would only cost time."""

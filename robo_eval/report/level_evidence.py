@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from robo_eval.axes.axis import Axis
-from robo_eval.axes.frontier import Frontier
-from robo_eval.axes.index import Index
-from robo_eval.axes.progress import Escape, Progress
 from robo_eval.core.estimate import Estimate
+from robo_eval.gates.axes.anchors import Axis
+from robo_eval.gates.axes.frontier import Frontier
+from robo_eval.gates.axes.index import Index
+from robo_eval.gates.axes.progress import Escape, Progress
 from robo_eval.gates.checklist import Checklist
 from robo_eval.gates.readings import Readings
+from robo_eval.page.words import count, listed, percent, spaced, thousands
 from robo_eval.report.level_words import amount, in_words, sentence, shown, written
 from robo_eval.report.levels_model import (
     AxesPart,
@@ -22,7 +23,6 @@ from robo_eval.report.levels_model import (
     Question,
     Shown,
 )
-from robo_eval.report.words import count, listed, percent, spaced, thousands
 
 _MOST_PARTS: Final = 4
 """Numbers on the way to an axis that are named; the file of the assessment has all of them."""
@@ -194,7 +194,7 @@ def frontier_part(found: Frontier, policies: int) -> FrontierPart | None:
         text.append(
             f"Not compared, because a task family was not played: {listed(found.left_out)}."
         )
-    return FrontierPart(found=found, text=text, is_drawn=not is_flat)
+    return FrontierPart(found=found, text=text, note=_note(found), is_drawn=not is_flat)
 
 
 def _flat(found: Frontier, policies: int) -> str:
@@ -228,7 +228,7 @@ def _risen(found: Frontier) -> list[str]:
     return text
 
 
-def frontier_note(found: Frontier) -> str:
+def _note(found: Frontier) -> str:
     """What the picture of the frontier shows."""
     level = percent(next(one.quality.level for one in found.bins if one.quality.value is not None))
     return (

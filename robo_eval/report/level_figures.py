@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import plotly.graph_objects as go
 
-from robo_eval.axes.axis import Axis
-from robo_eval.axes.frontier import Bin, Frontier
-from robo_eval.axes.progress import Progress
-from robo_eval.report.figures import finish, legend_on_top
-from robo_eval.report.level_words import amount, ends
-from robo_eval.report.levels_model import Autonomy, PolicyLevel
-from robo_eval.report.panels import (
+from robo_eval.gates.axes.anchors import Axis
+from robo_eval.gates.axes.frontier import Bin, Frontier
+from robo_eval.gates.axes.progress import Progress
+from robo_eval.page.figures import finish, legend_on_top
+from robo_eval.page.panels import (
     Panels,
     name_room,
     name_room_over_rows,
     panel_figure,
     title_below,
 )
-from robo_eval.report.theme import FAINT, GRID, INK, MUTED, PAPER, Style, policy_style
-from robo_eval.report.words import count, interval_text, plain_text, shortened
+from robo_eval.page.theme import FAINT, GRID, INK, MUTED, PAPER, Style, policy_style
+from robo_eval.page.words import count, interval_text, plain_text, shortened
+from robo_eval.report.level_words import amount, ends
+from robo_eval.report.levels_model import Autonomy, PolicyLevel
 
 _LINE: Final = 16
 """Height of a line of small text, pixels."""
@@ -38,27 +39,26 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - plotly takes times withou
 
 
 def level_charts(
-    autonomy: Autonomy | None, policies: Sequence[str], *, narrow: bool = False
-) -> dict[str, go.Figure]:
-    """Every chart of the autonomy levels that has something to show, by its name.
+    autonomy: Autonomy | None, policies: Sequence[str]
+) -> dict[str, Callable[..., go.Figure]]:
+    """What draws each chart of the autonomy levels that has something to show, by its name.
 
     Args:
         autonomy: What the section shows; None if there is none.
         policies: Names of the whole report, which set the styles.
-        narrow: Whether they are for a phone.
     """
     if autonomy is None:
         return {}
     style = level_styles(autonomy.policies, policies)
-    charts = {}
+    charts: dict[str, Callable[..., go.Figure]] = {}
     drawn = [one for one in autonomy.policies if one.has_axes]
     if drawn:
-        charts["axes"] = axes_radar(drawn, style, narrow=narrow)
+        charts["axes"] = partial(axes_radar, drawn, style)
     drawn = [one for one in autonomy.policies if one.has_days]
     if drawn:
-        charts["capability"] = capability_days(drawn, style, narrow=narrow)
+        charts["capability"] = partial(capability_days, drawn, style)
     if autonomy.frontier is not None and autonomy.frontier.is_drawn:
-        charts["frontier"] = delegability_frontier(autonomy.frontier.found, style, narrow=narrow)
+        charts["frontier"] = partial(delegability_frontier, autonomy.frontier.found, style)
     return charts
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.page.words import no_interval, number, percent
 from robo_eval.report.levels_model import Shown
-from robo_eval.report.words import no_interval, number, percent, thousands
 
 COUNTED: Final = ("counted", "declared")
 """Methods of numbers that have no doubt to show."""
@@ -32,11 +32,7 @@ def amount(value: float, unit: str = "") -> str:
         >>> amount(0.5833, "ratio"), amount(0.5), amount(0.0074365, "h")
         ('0.583', '0.5', '0.00744')
     """
-    if unit == "ratio":
-        return number(value, digits=3)
-    if abs(value) >= 1000:
-        return thousands(round(value)).replace("-", "−")
-    return f"{value:.3g}".replace("-", "−")
+    return number(value, digits=3 if unit == "ratio" else None)
 
 
 def ends(found: Estimate, unit: str = "") -> str:

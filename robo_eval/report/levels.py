@@ -9,6 +9,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.gates import Assessment, Audit, GateResult, Lacking
 from robo_eval.gates.assessment import Step
+from robo_eval.page.words import bounds, count, no_interval, thousands
 from robo_eval.report.level_evidence import (
     axes_part,
     form_part,
@@ -31,7 +32,6 @@ from robo_eval.report.levels_model import (
     StepRow,
     Stretch,
 )
-from robo_eval.report.words import bounds, count, no_interval, thousands
 
 if TYPE_CHECKING:
     from robo_eval.gates.trial import Findings

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from robo_eval.axes.axis import Axis
-from robo_eval.axes.frontier import Frontier
-from robo_eval.axes.progress import DayIndex, Progress
+from robo_eval.gates.axes.anchors import Axis
+from robo_eval.gates.axes.frontier import Frontier
+from robo_eval.gates.axes.progress import DayIndex, Progress
 
 LEAST_AXES: Final = 3
 """Axes with a value that make a picture."""
@@ -278,11 +278,13 @@ class FrontierPart:
     Attributes:
         found: The frontier.
         text: What it says, each as a sentence.
+        note: What the picture of it shows.
         is_drawn: Whether a picture says more than the words.
     """
 
     found: Frontier
     text: Sequence[str]
+    note: str
     is_drawn: bool
 
 

@@ -126,7 +126,8 @@ ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         (
             "Incidents of a severity divided by the hours the robot was exposed, void attempts "
             "included. The safety score SS is 1 less their weighted sum, and 0 after a critical "
-            "incident. None seen is not none: the upper end says how often it may still happen. "
+            "incident. After none the upper end says how often it may still happen; hours below 1 "
+            "are too few for a rate. "
             "The pessimistic SS takes all rates at their upper ends."
         ),
     ),

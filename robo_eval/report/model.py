@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.coverage import Coverage
+from robo_eval.metrics.lengths import Lengths
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
+from robo_eval.page.agent_curves import AgentCurve, Isometrics
+from robo_eval.page.words import count, missing_words, thousands
 from robo_eval.report.animation import Clip
 from robo_eval.report.conduct import Conduct
 from robo_eval.report.incidents import IncidentList
 from robo_eval.report.levels_model import Autonomy
 from robo_eval.report.robot_model import Robot
 from robo_eval.report.standings import Standings
-from robo_eval.report.words import count, missing_words, thousands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,36 +90,6 @@ class Effect:
     def is_decided(self) -> bool:
         """Whether the interval lies on one side of 0."""
         return self.verdict in ("lower", "higher")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lengths:
-    """How long a policy's scored episodes lasted.
-
-    Attributes:
-        policy: Name shown.
-        time_s: Times at which the share changes, seconds; empty where no length is recorded.
-        unfailed: Share of the episodes that have not failed after each of them.
-        ranges: Interval of each share, as text; empty where there is none.
-        median_s: Median length.
-        never_failed: Share of the scored episodes that did not fail.
-        n: Scored episodes whose length is recorded.
-        n_unknown: Scored episodes whose length is not.
-        n_unknown_failed: Those of them that failed.
-        scored: Which share of the policy's episodes these are, as text, where too few of them
-            are scored; empty where enough are.
-    """
-
-    policy: str
-    time_s: Sequence[float]
-    unfailed: Sequence[float]
-    ranges: Sequence[str]
-    median_s: Estimate
-    never_failed: Estimate
-    n: int
-    n_unknown: int = 0
-    n_unknown_failed: int = 0
-    scored: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,48 +170,19 @@ class LogCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentCurve:
-    """Agent characteristic curve of one policy with the numbers read off it.
-
-    Attributes:
-        policy: Name shown.
-        difficulty: Difficulties of the items.
-        response: Mean performance at each.
-        capability: Area under the curve, from the easiest difficulty on.
-        spread: How gradually performance is lost.
-        generality: Spread compared with that of curves of equal capability.
-        n_episodes: Scored episodes the curve rests on.
-        n_items: Items with a scored episode.
-        flag: What to mind, in a few words.
-    """
-
-    policy: str
-    difficulty: Sequence[float]
-    response: Sequence[float]
-    capability: Estimate
-    spread: Estimate
-    generality: Estimate
-    n_episodes: int = 0
-    n_items: int = 0
-    flag: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Characteristic:
     """Everything the capability and generality section shows.
 
     Attributes:
         curves: One for each policy.
-        start: Lower end of the difficulties (h0).
-        end: Upper end of the difficulties (q).
+        isometrics: Spread of curves of extreme and of no generality, from h0 to q.
         source: Where the difficulties come from.
         axis: How many there are, and between which ends.
         warnings: Why the intervals are to be read with care.
     """
 
     curves: Sequence[AgentCurve]
-    start: float
-    end: float
+    isometrics: Isometrics
     source: str
     axis: str = ""
     warnings: Sequence[str] = ()

@@ -9,8 +9,8 @@ from typing import Final
 import pandas as pd
 
 from robo_eval.core.kinds import Arm, EndReason
+from robo_eval.page.words import spaced
 from robo_eval.report.model import Outcomes, Result, Trouble
-from robo_eval.report.words import spaced
 
 _QUIET: Final = (EndReason.SUCCESS, EndReason.FAILURE, EndReason.TIMEOUT)
 """Ends that need no explanation."""

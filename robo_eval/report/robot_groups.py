@@ -7,15 +7,11 @@ from typing import Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.robot import RobotResult
-from robo_eval.report.robot_model import NumberGroup, RobotNumber
-from robo_eval.report.words import count, number, spaced
+from robo_eval.metrics.safety import NOUNS
+from robo_eval.page.table import Group, Row
+from robo_eval.page.words import count, number, spaced
 
-SEVERITIES: Final = {
-    "near_miss": "near misses",
-    "minor": "minor incidents",
-    "major": "major incidents",
-    "critical": "critical incidents",
-}
+SEVERITIES: Final = {severity: plural for severity, (_, plural) in NOUNS.items()}
 _TIMES: Final = {
     "mtbf": ("MTBF", "", "failure"),
     "mttr": ("MTTR", "", "repair"),
@@ -24,7 +20,7 @@ _TIMES: Final = {
 }
 
 
-def groups_of(found: RobotResult) -> list[NumberGroup]:
+def groups_of(found: RobotResult) -> list[Group]:
     """The numbers by what they are about; each group has at least a reason why it is empty.
 
     Args:
@@ -39,15 +35,31 @@ def groups_of(found: RobotResult) -> list[NumberGroup]:
         ("Quality of control", _control(found)),
         ("Throughput", _throughput(found)),
     )
-    groups = [NumberGroup(title=title, numbers=list(numbers)) for title, numbers in parts]
-    return [group for group in groups if group.numbers]
+    groups = [Group(title=title, rows=list(rows)) for title, rows in parts]
+    return [group for group in groups if group.rows]
+
+
+def rate_basis(found: RobotResult, severity: str) -> str:
+    """How many incidents of a severity there were, in which time."""
+    counts = found.safety.counts or {}
+    return f"{counts.get(severity, 0)} in {hours_text(found.safety.exposure.hours)}"
+
+
+def hours_text(hours: float) -> str:
+    """Hours with two decimals, or with three digits where these would be none.
+
+    Example:
+        >>> hours_text(8.0), hours_text(77 / 3600)
+        ('8.00 h', '0.0214 h')
+    """
+    return f"{number(hours, digits=2 if hours >= 1.0 or not hours else None)} h"
 
 
 def _caution(estimate: Estimate) -> str:
     return estimate.reason or "" if estimate.low is not None else ""
 
 
-def _sharpened(found: RobotResult) -> Iterator[RobotNumber]:
+def _sharpened(found: RobotResult) -> Iterator[Row]:
     sharpened = found.sharpened
     if sharpened is None:
         return
@@ -56,13 +68,13 @@ def _sharpened(found: RobotResult) -> Iterator[RobotNumber]:
     if sharpened.correlation is not None:
         alike = f"correlation of both sides {number(sharpened.correlation)}"
         note = f"{note}; {alike}" if note else alike
-    yield RobotNumber(
+    yield Row(
         name=f"{found.name} sharpened",
         estimate=sharpened.estimate,
         rests_on=f"{pairs} and {sharpened.n_sim_only} further simulated",
         note=note,
     )
-    yield RobotNumber(
+    yield Row(
         name=f"{found.name} plain",
         family="of the same pairs",
         estimate=sharpened.plain,
@@ -71,16 +83,14 @@ def _sharpened(found: RobotResult) -> Iterator[RobotNumber]:
     )
 
 
-def _safety(found: RobotResult) -> Iterator[RobotNumber]:
+def _safety(found: RobotResult) -> Iterator[Row]:
     safety, end = found.safety, found.suffix
-    hours = f"{safety.exposure.hours:.2f} h"
+    hours = hours_text(safety.exposure.hours)
     if safety.exposure.unknown:
         hours += f"; {count(safety.exposure.unknown, 'attempt')} without exposure"
-    yield RobotNumber(
-        name=f"SS{end}", estimate=safety.score, rests_on=hours, note=_caution(safety.score)
-    )
+    yield Row(name=f"SS{end}", estimate=safety.score, rests_on=hours, note=_caution(safety.score))
     if safety.score.low is not None:
-        yield RobotNumber(
+        yield Row(
             name=f"SS{end}",
             family="pessimistic",
             estimate=safety.score,
@@ -92,18 +102,18 @@ def _safety(found: RobotResult) -> Iterator[RobotNumber]:
         return
     for severity, rate in safety.rates.items():
         high = rate.high or 0.0
-        yield RobotNumber(
+        yield Row(
             name=f"{SEVERITIES[severity]}{end} per 100 h",
             estimate=rate,
-            rests_on=f"{safety.counts[severity]} in {safety.exposure.hours:.2f} h",
-            note="none seen is not none" if rate.value == 0 else _caution(rate),
-            digits=0 if high >= 1000 else 1 if high >= 100 else 2,
+            rests_on="" if rate.value is None else rate_basis(found, severity),
+            note=_caution(rate) if rate.value is not None else "",
+            digits=1 if high >= 100 else 2,
         )
 
 
-def _embodiment(found: RobotResult) -> Iterator[RobotNumber]:
+def _embodiment(found: RobotResult) -> Iterator[Row]:
     score = found.embodiment
-    yield RobotNumber(
+    yield Row(
         name=f"E{found.suffix}",
         estimate=score,
         rests_on=count(score.n, "pair" if score.method == "joint_bootstrap" else "episode")
@@ -113,30 +123,30 @@ def _embodiment(found: RobotResult) -> Iterator[RobotNumber]:
     )
 
 
-def _times(found: RobotResult) -> Iterator[RobotNumber]:
+def _times(found: RobotResult) -> Iterator[Row]:
     end = found.suffix
     if not found.times:
         reason = found.safety.score.reason or "no record of incidents"
         missing = Estimate.missing(reason=reason, unit="h")
-        yield RobotNumber(name=f"MTBF{end}, MTTR{end}, MTBSI{end}", estimate=missing)
+        yield Row(name=f"MTBF{end}, MTTR{end}, MTBSI{end}", estimate=missing)
     for key, estimate in found.times.items():
         name, which, noun = _TIMES[key]
         is_bound = estimate.value is None and estimate.low is not None
-        yield RobotNumber(
+        yield Row(
             name=f"{name}{end}",
             family=which,
             estimate=estimate,
-            text=f"at least {number(estimate.low, digits=1)} h" if is_bound else "",
+            text=f"at least {number(estimate.low, digits=None)} h" if is_bound else "",
             rests_on=count(estimate.n, noun) if estimate.low is not None or estimate.n else "",
             note=_caution(estimate),
             unit=" h",
-            digits=1,
+            digits=None,
         )
 
 
-def _recovery(found: RobotResult) -> Iterator[RobotNumber]:
+def _recovery(found: RobotResult) -> Iterator[Row]:
     for fault, estimate in [("", found.recovery), *found.faults.items()]:
-        yield RobotNumber(
+        yield Row(
             name=f"RA{found.suffix}",
             family=spaced(fault),
             estimate=estimate,
@@ -145,13 +155,13 @@ def _recovery(found: RobotResult) -> Iterator[RobotNumber]:
         )
 
 
-def _control(found: RobotResult) -> Iterator[RobotNumber]:
+def _control(found: RobotResult) -> Iterator[Row]:
     name = f"QC{found.suffix}"
     if not found.control:
         reason = "no tolerances are set for its tasks"
-        yield RobotNumber(name=name, estimate=Estimate.missing(reason=reason, unit="ratio"))
+        yield Row(name=name, estimate=Estimate.missing(reason=reason, unit="ratio"))
     for task in found.control:
-        yield RobotNumber(
+        yield Row(
             name=name,
             family=task.task,
             estimate=task.quality,
@@ -160,7 +170,7 @@ def _control(found: RobotResult) -> Iterator[RobotNumber]:
         )
         for measure in task.measures:
             missing = f"not measured in {count(measure.n_missing, 'episode')}"
-            yield RobotNumber(
+            yield Row(
                 name=f"share{name[2:]} with {spaced(measure.measure)} within {measure.tolerance:g}",
                 family=task.task,
                 estimate=measure.inside,
@@ -169,24 +179,24 @@ def _control(found: RobotResult) -> Iterator[RobotNumber]:
             )
 
 
-def _throughput(found: RobotResult) -> Iterator[RobotNumber]:
+def _throughput(found: RobotResult) -> Iterator[Row]:
     end, made = found.suffix, found.throughput
     if made is None:
         missing = Estimate.missing(reason="no price card is set", unit="tasks/h")
-        yield RobotNumber(name=f"tasks{end} per hour and currency unit", estimate=missing)
+        yield Row(name=f"tasks{end} per hour and currency unit", estimate=missing)
         return
     unit = made.currency or "currency unit"
-    yield RobotNumber(
+    yield Row(
         name=f"tasks{end} per hour",
         estimate=made.per_hour,
-        rests_on=f"{count(made.successes, 'success', 'successes')} in {made.hours:.2f} h",
+        rests_on=f"{count(made.successes, 'success', 'successes')} in {hours_text(made.hours)}",
         note=_caution(made.per_hour),
-        digits=1,
+        digits=None,
     )
-    yield RobotNumber(
+    yield Row(
         name=f"tasks{end} per {unit}",
         estimate=made.per_cost,
         rests_on=f"{made.cost_per_hour:.2f} {unit} an hour",
         note=_caution(made.per_cost),
-        digits=3,
+        digits=None,
     )

@@ -1,4 +1,4 @@
-"""How the charts of a robot's work look: recovery from faults, quality of control, cost."""
+"""How the charts of a robot's work look: quality of control, cost."""
 
 from __future__ import annotations
 
@@ -8,114 +8,22 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.control import MeasureResult
-from robo_eval.report.figures import error_bars, finish, name_rows, styles
-from robo_eval.report.panels import (
+from robo_eval.page.figures import finish, styles
+from robo_eval.page.panels import (
     Panels,
     name_panel,
     name_room,
-    name_room_over_rows,
     panel_figure,
-    row_panels,
     side_by_side,
     title_below,
 )
+from robo_eval.page.theme import FAINT, GRID, INK, MUTED, PAPER, Style
+from robo_eval.page.words import number, plain_text, shortened, spaced
 from robo_eval.report.robot_model import Robot
-from robo_eval.report.theme import FAINT, GRID, INK, MUTED, PAPER, Style
-from robo_eval.report.words import interval_text, number, plain_text, shortened, spaced
 
-ALL_FAULTS: Final = "all faults"
 _FAR: Final = 3.0
 """Measured values beyond so many tolerances are drawn at the edge."""
-
-
-# Recovery ----------------------------------------------------------------------------------------
-
-
-def fault_recovery(
-    robots: Sequence[Robot], policies: Sequence[str], *, narrow: bool = False
-) -> go.Figure:
-    """Share of recoverable faults a robot recovered from by itself, a bar for each fault.
-
-    Args:
-        robots: Those with a recoverable fault.
-        policies: Order of the styles.
-        narrow: Whether it is for a phone.
-    """
-    faults = dict.fromkeys(
-        name for robot in robots for name, it in robot.found.faults.items() if it.value is not None
-    )
-    labels = [ALL_FAULTS, *(spaced(name) for name in faults)]
-    panels, figure = row_panels(len(robots), len(labels) * 28 + 8, narrow=narrow)
-    style = styles(policies)
-    for index, robot in enumerate(robots):
-        place = panels.place(index)
-        own = style[robot.policy]
-        shown = {ALL_FAULTS: robot.found.recovery} | {
-            spaced(name): robot.found.faults[name] for name in faults if name in robot.found.faults
-        }
-        shown = {name: found for name, found in shown.items() if found.value is not None}
-        figure.add_trace(_recovery_bars(robot, shown, own), **place)
-        figure.add_trace(_recovery_counts(shown), **place)
-        most = name_room_over_rows(panels, narrow=narrow)
-        name_panel(figure, index, robot.title, own.colour, most=most)
-        title_below(figure, panels, index, "share recovered by itself")
-    name_rows(
-        figure,
-        labels,
-        tickvals=[plain_text(label) for label in labels],
-        ticktext=[plain_text(shortened(label, 20 if narrow else 28)) for label in labels],
-    )
-    figure.update_layout(bargap=0.3)
-    figure.update_xaxes(
-        range=[-0.02, 1.26], tickvals=[0, 0.5, 1], ticktext=["0", "0.5", "1"],
-        tickfont={"size": 11},
-    )  # fmt: skip
-    return finish(figure, height=panels.total, margin=panels.margins())
-
-
-def _recovery_bars(robot: Robot, shown: Mapping[str, Estimate], style: Style) -> go.Bar:
-    return go.Bar(
-        x=[found.value for found in shown.values()],
-        y=[plain_text(name) for name in shown],
-        orientation="h",
-        error_x=error_bars(list(shown.values()), style.colour) | {"width": 4},
-        marker={
-            "color": style.band,
-            "line": {"color": style.colour, "width": 1.25},
-            # Hatched is one fault, plain all of them: told apart without colour.
-            "pattern": {
-                "shape": ["" if name == ALL_FAULTS else "/" for name in shown],
-                "fgcolor": style.colour,
-                "fgopacity": 0.45,
-                "size": 7,
-                "solidity": 0.22,
-            },
-        },
-        customdata=[
-            f"<b>{plain_text(robot.title)}</b>, {plain_text(name)}"
-            f"<br>{plain_text(interval_text(found))}<br>{_of(found)} recovered"
-            for name, found in shown.items()
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-
-
-def _of(found: Estimate) -> str:
-    return f"{round((found.value or 0.0) * found.n)}/{found.n}"
-
-
-def _recovery_counts(shown: Mapping[str, Estimate]) -> go.Scatter:
-    return go.Scatter(
-        x=[1.05] * len(shown),
-        y=[plain_text(name) for name in shown],
-        mode="text",
-        text=[_of(found) for found in shown.values()],
-        textposition="middle right",
-        textfont={"size": 11, "color": MUTED},
-        hoverinfo="skip",
-    )
 
 
 # Control -----------------------------------------------------------------------------------------

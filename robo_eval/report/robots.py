@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from robo_eval.core.kinds import Side
 from robo_eval.metrics.agreement import Agreement
 from robo_eval.metrics.robot import RobotResult
+from robo_eval.metrics.safety import too_short
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.report.robot_groups import groups_of
-from robo_eval.report.robot_model import Robot, RobotCondition, RobotNumber
-from robo_eval.report.words import bounds_or_reason, count, interval_text, number
+from robo_eval.page.table import Row
+from robo_eval.page.words import bounds_or_reason, count, interval_text, number
+from robo_eval.report.robot_groups import groups_of, hours_text
+from robo_eval.report.robot_model import Robot, RobotCondition
 
 Place = tuple[str, str | None, int | None, str | None]
 """Task, profile, level and difficulty."""
@@ -81,23 +83,22 @@ def _why_no_agreement(found: RobotResult) -> str:
 # Numbers -----------------------------------------------------------------------------------------
 
 
-def _own(found: RobotResult) -> list[RobotNumber]:
+def _own(found: RobotResult) -> list[Row]:
     """Reliability over all, and by task where there are several."""
     tasks = found.tasks if len(found.tasks) > 1 else {}
     return [
-        RobotNumber(
+        Row(
             name=found.name,
             family=family,
             estimate=estimate,
             rests_on=count(estimate.n, "episode"),
             note=_caution(estimate.low, estimate.reason),
-            is_physical=True,
         )
         for family, estimate in [("", found.reliability), *tasks.items()]
     ]
 
 
-def _compared(found: RobotResult) -> list[RobotNumber]:
+def _compared(found: RobotResult) -> list[Row]:
     """The comparison with simulation: over all, by family, and under each calibration."""
     numbers = [] if found.agreement is None else _agreed(found, found.agreement)
     for one in found.calibrations:
@@ -108,26 +109,26 @@ def _compared(found: RobotResult) -> list[RobotNumber]:
             rests_on += f", {count(len(one.recordings), 'recording')}"
         family = one.calibration
         numbers += [
-            RobotNumber(
+            Row(
                 name=f"{found.name} − AR_sim",
                 family=family,
                 estimate=one.difference,
                 rests_on=rests_on,
-                is_share=False,
                 is_signed=True,
             ),
-            RobotNumber(
+            Row(
                 name=compared.name,
                 family=family,
                 estimate=one.agreement,
                 rests_on=rests_on,
                 note=_caution(one.agreement.low, one.agreement.reason),
+                symbol="diamond",
             ),
         ]
     return numbers
 
 
-def _agreed(found: RobotResult, agreement: Agreement) -> list[RobotNumber]:
+def _agreed(found: RobotResult, agreement: Agreement) -> list[Row]:
     """Both shares, their difference, and the agreement."""
     by_pairs = agreement.matching == "pairs"
     noun = "pair" if by_pairs else "episode"
@@ -136,46 +137,46 @@ def _agreed(found: RobotResult, agreement: Agreement) -> list[RobotNumber]:
         # Not all episodes could be compared: the agreement rests on this share, not the one above.
         of = "of the pairs" if by_pairs else "in simulated contexts"
         numbers.append(
-            RobotNumber(
+            Row(
                 name=f"{found.name} {of}",
                 estimate=agreement.ar_physical,
                 rests_on=count(agreement.ar_physical.n, noun),
                 note=_caution(agreement.ar_physical.low, agreement.ar_physical.reason),
-                is_physical=True,
             )
         )
     numbers += [
-        RobotNumber(
+        Row(
             name="AR_sim",
             estimate=agreement.ar_sim,
             rests_on=count(agreement.ar_sim.n, "episode"),
             note=_caution(agreement.ar_sim.low, agreement.ar_sim.reason),
-            is_simulated=True,
+            is_hollow=True,
         ),
-        RobotNumber(
+        Row(
             name=f"{found.name} − AR_sim",
             estimate=agreement.difference,
             rests_on=count(agreement.difference.n, noun),
             note=_difference_note(agreement),
-            is_share=False,
             is_signed=True,
         ),
-        RobotNumber(
+        Row(
             name=agreement.name,
             estimate=agreement.agreement,
             rests_on=count(agreement.agreement.n, noun),
             note=_agreement_note(agreement),
+            symbol="diamond",
         ),
     ]
     if len(agreement.families) > 1:
         numbers += [
-            RobotNumber(
+            Row(
                 name=agreement.name,
                 family=family,
                 estimate=estimate,
                 rests_on=count(estimate.n, noun),
                 note=_caution(estimate.low, estimate.reason),
-                is_worst=family == agreement.worst_family,
+                stress="agrees least" if family == agreement.worst_family else "",
+                symbol="diamond",
             )
             for family, estimate in agreement.families.items()
         ]
@@ -198,13 +199,20 @@ def _difference_note(agreement: Agreement) -> str:
 def _agreement_note(agreement: Agreement) -> str:
     parts = [_caution(agreement.agreement.low, agreement.agreement.reason)]
     if agreement.matching == "contexts":
-        parts.append("no pairs: simulated success in the mixture of contexts met physically")
+        parts.append(
+            "no pairs: simulated success in the mixture of contexts met on the"
+            f" {_body_of(agreement)}"
+        )
     elif agreement.n_unpaired:
-        left = count(agreement.n_unpaired, "physical episode")
+        left = f"{count(agreement.n_unpaired, 'episode')} on the {_body_of(agreement)}"
         parts.append(f"{left} without a scored partner left out")
     if agreement.matching == "contexts" and agreement.uncovered_mass:
         parts.append(f"{number(100 * agreement.uncovered_mass, digits=0)} % not simulated")
     return "; ".join(part for part in parts if part)
+
+
+def _body_of(agreement: Agreement) -> str:
+    return _body(is_twin=agreement.name != "S2R")
 
 
 def _worst_text(agreement: Agreement) -> str:
@@ -212,7 +220,7 @@ def _worst_text(agreement: Agreement) -> str:
         return ""
     worst = agreement.families[agreement.worst_family]
     return (
-        f"Simulation and {'robot' if agreement.name == 'S2R' else 'twin'} agree least in"
+        f"Simulation and {_body_of(agreement)} agree least in"
         f" {agreement.worst_family}: {agreement.name} {interval_text(worst)}."
     )
 
@@ -259,7 +267,7 @@ def robots_text(robots: Sequence[Robot]) -> list[str]:
         kinds.append(("AR", "on the robot", "S2R"))
     if any(robot.is_twin for robot in robots):
         kinds.append(("AR_twin", "on the twin", "S2S"))
-    is_compared = any(not it.is_physical for robot in robots for it in robot.numbers)
+    is_compared = any(robot.found.agreement or robot.found.calibrations for robot in robots)
     shares = "; ".join(f"{name}: {where}" for name, where, _ in kinds)
     text = f"Share of scored episodes that are strict successes. {shares}"
     if is_compared:
@@ -271,8 +279,7 @@ def robots_text(robots: Sequence[Robot]) -> list[str]:
     else:
         text += "."
     if any(robot.is_twin for robot in robots):
-        twin = "AR_twin and S2S come from a twin, a stand-in for the robot: they are no AR and S2R."
-        return [text, f"{twin} Every other number of a twin ends in _twin."]
+        return [text, "A twin is a stand-in for the robot: its numbers end in _twin or S2S."]
     return [text]
 
 
@@ -307,10 +314,13 @@ def _why_no_conditions(robot: Robot) -> str:
 
 
 def _why_no_incidents(robot: Robot) -> str:
-    rates = robot.found.safety.rates.values()
-    if any(rate.value is not None for rate in rates):
+    safety = robot.found.safety
+    if any(rate.value is not None for rate in safety.rates.values()):
         return ""
-    return next((rate.reason for rate in rates if rate.reason), "no record of incidents")
+    if safety.counts is not None and safety.exposure.hours:
+        seen = count(sum(safety.counts.values()), "incident")
+        return f"{seen} {too_short(safety.exposure.hours)}"
+    return next((rate.reason for rate in safety.rates.values() if rate.reason), "")
 
 
 def _why_no_faults(robot: Robot) -> str:
@@ -366,15 +376,15 @@ def throughput_lines(robots: Sequence[Robot]) -> list[tuple[str, str]]:
             continue
         unit = found.currency or "currency unit"
         worth = (
-            f"{number(found.per_cost.value, digits=3)} tasks per {unit}"
-            f" ({bounds_or_reason(found.per_cost, digits=3)})"
+            f"{number(found.per_cost.value, digits=None)} tasks per {unit}"
+            f" ({bounds_or_reason(found.per_cost, digits=None)})"
             if found.per_cost.value is not None
             else f"tasks per {unit} not known: {found.per_cost.reason}"
         )
         text = (
-            f"{number(found.per_hour.value, digits=1)} tasks per hour"
-            f" ({bounds_or_reason(found.per_hour, digits=1)};"
-            f" {count(found.successes, 'success', 'successes')} in {found.hours:.2f} h)"
+            f"{number(found.per_hour.value, digits=None)} tasks per hour"
+            f" ({bounds_or_reason(found.per_hour, digits=None)};"
+            f" {count(found.successes, 'success', 'successes')} in {hours_text(found.hours)})"
             f" and {worth} at {found.cost_per_hour:.2f} {unit} an hour"
         )
         lines.append((robot.title, text))

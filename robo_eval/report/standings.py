@@ -11,7 +11,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.comparison import compare_policies
 from robo_eval.metrics.standings import PolicyPair, SideComparison, Standing
 from robo_eval.metrics.stopped import plan_as_played
-from robo_eval.report.words import count, interval_text, number
+from robo_eval.page.words import count, interval_text, number
 
 if TYPE_CHECKING:
     import pandas as pd

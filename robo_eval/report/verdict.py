@@ -18,8 +18,7 @@ from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.effects import Effect, policy_differences
 from robo_eval.metrics.performance import CONDITION
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.report.model import Result
-from robo_eval.report.words import (
+from robo_eval.page.words import (
     bounds,
     bounds_or_reason,
     count,
@@ -29,6 +28,7 @@ from robo_eval.report.words import (
     percent,
     thousands,
 )
+from robo_eval.report.model import Result
 
 if TYPE_CHECKING:
     from robo_eval.report.content import TrialData
@@ -140,10 +140,7 @@ def _did_the_same(
 def _why_unsaid(effect: Effect | None) -> str:
     if effect is not None:
         return effect.difference.reason or "the difference has no interval"
-    return (
-        "no two of their episodes share condition and seed, and an unpaired comparison is not made,"
-        " because it cannot tell the policies from the episodes each of them got"
-    )
+    return "no two of their episodes share condition and seed"
 
 
 def _comparison(best: Result, second: Result, frame: pd.DataFrame, config: MetricConfig) -> str:

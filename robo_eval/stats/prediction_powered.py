@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level, finite, pair_up
+from robo_eval.stats.quantiles import stdtrit
 from robo_eval.stats.statistic import Statistic, without_interval
 
 LEAST_PAIRS: Final = 30
@@ -140,9 +141,6 @@ def _student_t(
     method: str,
     note: str | None = None,
 ) -> Statistic:
-    # Imported late: scipy costs 0.1 s at start-up.
-    from scipy.special import stdtrit
-
     if error is None or n < 3:
         return without_interval(value, n=n, reason=f"{n} values; an interval needs 3")
     if error < 1e-12:

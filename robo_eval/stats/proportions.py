@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level, finite, unwrap, whole
+from robo_eval.stats.quantiles import betaincinv, stdtrit
 
 Sided = Literal["two", "lower", "upper"]
 """Both ends, or one end only with the whole error probability spent on it."""
@@ -91,9 +92,6 @@ def clopper_pearson_interval(
         >>> print(f"{low:.2f}-{high:.2f}")
         0.69-1.00
     """
-    # scipy costs 0.1 s at start-up, which verbs that compute no interval must not pay.
-    from scipy.special import betaincinv
-
     k_, n_ = _counts(k, n)
     check_level(level)
     if sided not in ("two", "lower", "upper"):
@@ -146,9 +144,6 @@ def clustered_interval(
         >>> print(f"{low:.2f}-{high:.2f}")
         0.36-0.96
     """
-    # Not scipy.stats, whose import takes longer than the analysis of a trial.
-    from scipy.special import betaincinv, stdtrit
-
     rates = finite("cluster_rates", cluster_rates)
     clusters = len(rates)
     if clusters < 2 or n < clusters:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from robo_eval.stats._checks import check_level
 from robo_eval.stats._resample import LARGE, bins_of, means_in_bins
 from robo_eval.stats.arrays import floats
+from robo_eval.stats.quantiles import ndtr, ndtri, stdtrit
 
 Method = Literal["auto", "bca", "percentile", "student_t"]
 
@@ -238,9 +239,6 @@ def _check(level: float, resamples: int) -> None:
 
 
 def _student_t(x: NDArray[np.float64], level: float) -> tuple[float, float]:
-    # Imported late: scipy costs 0.1 s at start-up.
-    from scipy.special import stdtrit
-
     n = len(x)
     half = float(stdtrit(n - 1, 0.5 + level / 2.0)) * float(x.std(ddof=1)) / n**0.5
     return float(x.mean()) - half, float(x.mean()) + half
@@ -302,8 +300,6 @@ def _bca_tails(
     table: NDArray[np.float64], means: NDArray[np.float64], tails: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Tail probabilities corrected for bias and for a spread that depends on the mean, (2, R)."""
-    from scipy.special import ndtr, ndtri
-
     # Ties count half, and rounding must not break them: scores on a grid tie often.
     mean = table.mean(axis=1, keepdims=True)
     noise = 1e-12 * np.maximum(np.abs(table[:, :1]), np.abs(table[:, -1:]))

@@ -68,9 +68,9 @@ def _chances(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _coin_tosses(n: int) -> NDArray[np.float64]:
-    """Chances of 0 to n heads of n coins."""
-    from scipy.special import betaln
-
-    heads = np.arange(n + 1.0)
-    ways = -betaln(heads + 1.0, n - heads + 1.0) - math.log(n + 1.0)
-    return np.asarray(np.exp(ways - n * math.log(2.0)))
+    """Chances of 0 to n heads of n >= 1 coins."""
+    ways, all_ways, chances = 1, 2**n, []
+    for heads in range(n // 2 + 1):
+        chances.append(ways / all_ways)  # of whole numbers, so right to the last digit
+        ways = ways * (n - heads) // (heads + 1)
+    return np.array(chances + chances[(n - 1) // 2 :: -1])

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from robo_eval.analysis.coherence import EXPONENTS, coherence
+from robo_eval.analysis.acc import isometrics
+from robo_eval.analysis.acc.trial import AccRow
+from robo_eval.analysis.coherence import EXPONENTS
 from robo_eval.core.estimate import Estimate
-from robo_eval.report.characteristic import curve_of
-from robo_eval.report.figures import (
-    characteristic_curves,
-    error_bars,
-    finish,
-    legend_on_top,
-    spread_capability,
-    styles,
-)
-from robo_eval.report.model import AgentCurve
-from robo_eval.report.panels import Panels, name_panel, name_room
-from robo_eval.report.theme import INK, MUTED, PAPER, policy_style
-from robo_eval.report.words import interval_text, plain_text, shortened
+from robo_eval.page.agent_curves import AgentCurve, characteristic_curves, spread_capability
+from robo_eval.page.figures import error_bars, finish, legend_on_top, styles
+from robo_eval.page.panels import Panels, name_panel, name_room
+from robo_eval.page.theme import INK, MUTED, PAPER, policy_style
+from robo_eval.page.words import interval_text, plain_text, shortened
 from robo_eval.study.ranking import RankedAgent, Ranking
 
 MEASURES: Final = {
@@ -135,32 +129,39 @@ def _points(
 
 def curves_of(ranking: Ranking) -> list[AgentCurve]:
     """Agent characteristic curves of the agents that have one."""
-    return [
-        curve_of(one.policy, one.characteristic)
-        for one in ranking.agents
-        if one.characteristic is not None
-    ]
+    found = [(one.policy, one.characteristic) for one in ranking.agents]
+    return [_curve(policy, row) for policy, row in found if row is not None]
 
 
-def agent_charts(
-    ranking: Ranking, names: Sequence[str], *, narrow: bool = False
-) -> dict[str, go.Figure]:
-    """The pictures of one ranking by name; those of difficulty only where there is one.
+def _curve(policy: str, row: AccRow) -> AgentCurve:
+    difficulty, response = row.points
+    return AgentCurve(
+        policy=policy,
+        difficulty=difficulty.tolist(),
+        response=response.tolist(),
+        capability=row.capability,
+        spread=row.spread,
+        generality=row.normalised_generality,
+    )
+
+
+def agent_charts(ranking: Ranking, names: Sequence[str]) -> dict[str, Callable[..., go.Figure]]:
+    """What draws the pictures of one ranking, by name; they are empty without difficulties.
 
     Args:
         ranking: Agents under the same conditions.
         names: Agents of all rankings, which set the styles.
-        narrow: Whether they are for a phone.
     """
-    charts = {"coherence": coherence_curves(ranking, names, narrow=narrow)}
+    charts: dict[str, Callable[..., go.Figure]] = {
+        "coherence": partial(coherence_curves, ranking, names)
+    }
     acc = ranking.acc
     if not has_curves(ranking) or acc is None or acc.h0 is None or acc.q is None:
-        nothing = _nothing("no curves: the difficulty of these items is not known")
-        return charts | {"curves": nothing, "spread": nothing}
+        return charts | {"curves": _no_curves, "spread": _no_curves}
     curves = curves_of(ranking)
     return charts | {
-        "curves": characteristic_curves(curves, names, narrow=narrow),
-        "spread": spread_capability(curves, names, start=acc.h0, end=acc.q, narrow=narrow),
+        "curves": partial(characteristic_curves, curves, names),
+        "spread": partial(spread_capability, curves, names, isometrics(acc.h0, acc.q)),
     }
 
 
@@ -171,8 +172,10 @@ def has_curves(ranking: Ranking) -> bool:
     return is_axis and any(one.characteristic is not None for one in ranking.agents)
 
 
-def _nothing(why: str) -> go.Figure:
+def _no_curves(*, narrow: bool) -> go.Figure:
+    del narrow
     figure = go.Figure()
+    why = "no curves: the difficulty of these items is not known"
     figure.add_annotation(text=why, x=0, y=1, xref="paper", yref="paper", xanchor="left")
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
@@ -189,9 +192,8 @@ def coherence_curves(ranking: Ranking, names: Sequence[str], *, narrow: bool = F
     """
     style = styles(names)
     figure = go.Figure()
-    complete = [one for one in ranking.agents if np.isfinite(one.performances).all()]
-    for one in complete:
-        found = coherence(one.performances, domains=ranking.tests)
+    complete = [(one, one.evenness) for one in ranking.agents if one.evenness is not None]
+    for one, found in complete:
         every = max(1, len(found.exponents) // 50)
         figure.add_trace(
             go.Scatter(

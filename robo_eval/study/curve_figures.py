@@ -7,8 +7,8 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from robo_eval.report.figures import finish, legend_on_top
-from robo_eval.report.theme import MUTED, POLICY, translucent
+from robo_eval.page.figures import finish, legend_on_top
+from robo_eval.page.theme import MUTED, POLICY, translucent
 from robo_eval.study.outcome import Outcome
 
 _QUARTERS: Final = (0, 0.25, 0.5, 0.75, 1)

@@ -13,7 +13,7 @@ from gymnasium.spaces import Discrete
 from gymnasium.spaces.utils import flatdim, flatten
 from numpy.typing import NDArray
 
-from robo_eval.core.errors import InputError, RoboEvalError
+from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.policy import Policy
 from robo_eval.study.cloning import Examples
 from robo_eval.study.network import Array, Network
@@ -235,8 +235,8 @@ class Task:
 
     def _failed(self, who: str, err: Exception) -> InputError:
         # Errors of ours are sentences already.
-        kind = "" if isinstance(err, RoboEvalError) else f"{type(err).__name__}: "
-        return InputError(f"{self.name}: {who} failed: {kind}{' '.join(str(err).split())}")
+        named = not isinstance(err, RoboEvalError)
+        return InputError(f"{self.name}: {who} failed: {said(err, named=named)}")
 
     @contextmanager
     def made(self) -> Iterator[gymnasium.Env[Any, Any]]:
@@ -248,7 +248,7 @@ class Task:
         try:
             env = gymnasium.make(self.env, **self.kwargs)
         except (Exception, SystemExit) as err:  # environments may be anybody's
-            problem = " ".join(str(err).split())
+            problem = said(err, named=False)
             raise InputError(f"{self.name}: {self.env} cannot be made: {problem}") from err
         try:
             yield env

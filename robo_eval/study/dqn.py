@@ -17,7 +17,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import FlattenObservation
 from numpy.typing import NDArray
 
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.names import unknown_name
 from robo_eval.study.cloning import standard, unstandardised
 from robo_eval.study.network import Architecture, Array, Network
@@ -221,7 +221,7 @@ def _library() -> tuple[Any, Any, Any]:
         from stable_baselines3.dqn import policies
     except ImportError as err:
         raise MissingExtraError(
-            'networks are trained by Stable-Baselines3; run: pip install "robo-eval[train]"'
+            f"networks are trained by Stable-Baselines3; run: {pip_install('train')}"
         ) from err
     return dqn, policies, callbacks
 

@@ -8,15 +8,13 @@ from typing import Any, Final
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
-from scipy.cluster.hierarchy import dendrogram, linkage, optimal_leaf_ordering
-from scipy.spatial.distance import squareform
 
 from robo_eval.analysis.aiq import Complexity
 from robo_eval.analysis.aiq.complexity import Variant
 from robo_eval.core.estimate import Estimate
-from robo_eval.report.figures import error_bars, finish, legend_on_top
-from robo_eval.report.theme import INK, MUTED, PAPER, POLICY, translucent
-from robo_eval.report.words import interval_text, number, percent, plain_text, shortened, thousands
+from robo_eval.page.figures import colour_key, error_bars, finish, legend_on_top
+from robo_eval.page.theme import INK, MUTED, PAPER, POLICY, translucent
+from robo_eval.page.words import interval_text, number, percent, plain_text, shortened, thousands
 from robo_eval.study.outcome import Outcome
 
 LIKE_NOISE: Final = "≈"
@@ -32,17 +30,6 @@ SCALE: Final = ((0.0, "#edf3f9"), (0.35, "#9cc3e4"), (0.7, "#3576b5"), (1.0, "#1
 """From alike to unlike; the more, the darker, so that it also reads in grey."""
 _MANY: Final = 22
 """From so many columns on a number has no room in its cell; on a phone, from a third of them."""
-
-
-def order_of(outcome: Outcome) -> list[int]:
-    """Places of the tests so that alike ones stand together: average linkage, leaves ordered."""
-    return [int(place) for place in _tree(outcome)["leaves"]]
-
-
-def _tree(outcome: Outcome) -> Mapping[str, Any]:
-    apart = squareform(outcome.dissimilarities.table, checks=False)
-    joined = optimal_leaf_ordering(linkage(apart, "average"), apart)
-    return dendrogram(joined, no_plot=True)
 
 
 def short(names: Sequence[str], *, narrow: bool) -> list[str]:
@@ -159,15 +146,15 @@ def dissimilarity_map(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
         outcome: What was found.
         narrow: Whether it is for a phone.
     """
-    tree, names = _tree(outcome), outcome.measured.tests
-    order = [int(place) for place in tree["leaves"]]
+    tree, names = outcome.tree, outcome.measured.tests
+    order = tree.leaves
     places = list(range(len(order)))
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.015,
                            row_heights=[0.15, 0.85])  # fmt: skip
     x: list[float | None] = []
     y: list[float | None] = []
-    for across, up in zip(tree["icoord"], tree["dcoord"], strict=True):
-        x += [*((one - 5.0) / 10.0 for one in across), None]  # leaves stand at 5, 15, ...
+    for across, up in tree.joints:
+        x += [*across, None]
         y += [*up, None]
     figure.add_trace(
         go.Scatter(x=x, y=y, mode="lines", line={"color": MUTED, "width": 1.25}, hoverinfo="skip"),
@@ -221,18 +208,7 @@ def _cell(outcome: Outcome, i: int, j: int, value: float, is_short: bool) -> str
 def _key(name: str, most: float, *, narrow: bool) -> dict[str, Any]:
     most = most or 1.0
     end = number(most, digits=2 if most >= 0.1 else 3)
-    return {
-        "colorscale": [list(stop) for stop in SCALE],
-        "cmin": 0,
-        "cmax": most,
-        "colorbar": {
-            "orientation": "h", "thickness": 9, "lenmode": "pixels", "len": 180 if narrow else 260,
-            "x": 0, "xref": "container" if narrow else "paper", "xanchor": "left",
-            "y": 0, "yref": "container", "yanchor": "bottom",
-            "tickvals": [0, most / 2.0, most], "ticktext": ["0", name, end],
-            "tickfont": {"size": 11, "color": MUTED}, "outlinewidth": 0,
-        },
-    }  # fmt: skip
+    return colour_key(name, SCALE, most=most, end=end, narrow=narrow)
 
 
 def dimensions(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
@@ -243,7 +219,7 @@ def dimensions(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
         narrow: Whether it is for a phone.
     """
     placed, names = outcome.space, outcome.measured.tests
-    order, columns = order_of(outcome), list(range(placed.k))
+    order, columns = outcome.tree.leaves, list(range(placed.k))
     reach = np.abs(placed.points)[order]
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.02,
                            row_heights=[0.2, 0.8])  # fmt: skip

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
+from robo_eval.core.wording import counted
 from robo_eval.study.network import Architecture, Network
 
 _LEAST: Final = 4
@@ -110,7 +111,7 @@ def fits(nodes: ArrayLike, values: ArrayLike) -> Fits:
     there = len(np.unique(x))
     if there < _LEAST:
         raise InputError(
-            f"nodes holds {there} different number{'s' * (there != 1)}; fits need {_LEAST} at least"
+            f"nodes holds {counted(there, 'different number')}; fits need {_LEAST} at least"
         )
     return Fits(linear=_explained(x, y, 1), quadratic=_explained(x, y, 2))
 

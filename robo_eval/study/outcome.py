@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr
 
 from robo_eval.analysis.aiq import (
+    ClusterTree,
     Complexity,
     Dissimilarities,
     Space,
+    cluster_tree,
     dissimilarities,
     dissimilarity,
     half_samples,
@@ -97,6 +99,11 @@ class Outcome:
     def other_rule(self) -> Variant:
         """The rule of `others`."""
         return _other(self.rule)
+
+    @property
+    def tree(self) -> ClusterTree:
+        """Which tests are alike."""
+        return cluster_tree(self.dissimilarities.table)
 
     @property
     def rule_agreement(self) -> float:

@@ -9,14 +9,12 @@ from typing import Final
 
 import plotly.graph_objects as go
 import yaml
-from markupsafe import Markup
 
 from robo_eval.analysis.aiq import MIXTURES
 from robo_eval.log.files import write_atomically
-from robo_eval.report.embed import packed_plotly, script_json
-from robo_eval.report.figures import styles
-from robo_eval.report.page import environment
-from robo_eval.report.theme import dark_colours
+from robo_eval.page.embed import script_json
+from robo_eval.page.figures import Forms, both_forms, styles
+from robo_eval.page.render import render_page
 from robo_eval.study import curve_figures, figures, space_figures
 from robo_eval.study import page_words as words
 from robo_eval.study.agent_figures import (
@@ -34,7 +32,6 @@ from robo_eval.study.ranking import Ranking
 from robo_eval.study.suite import Suite
 
 PAGE_NAME: Final = "report.html"
-Charts = dict[str, dict[str, go.Figure]]
 
 
 def write_page(
@@ -72,52 +69,42 @@ def render(
     charts = _charts(outcome, rankings)
     names = agents_of(rankings)
     is_solid = outcome.space.points.shape[1] >= 3
-    return (
-        environment()
-        .get_template("study.html.j2")
-        .render(
-            outcome=outcome,
-            synopsis=words.synopsis(outcome, suite),
-            summary=words.summary(outcome),
-            facts=words.facts(outcome, suite),
-            suite_text=_yaml(suite),
-            tests=words.test_lines(outcome),
-            pairs=words.pair_lines(outcome),
-            order=words.clusters(outcome),
-            heights_of_table=words.HEIGHTS,
-            mixtures=MIXTURES,
-            floor=outcome.dissimilarities.floor,
-            mark=figures.LIKE_NOISE,
-            rule=figures.RULES[outcome.rule],
-            other_rule=figures.RULES[outcome.other_rule],
-            space_figure="space" if is_solid else "space-flat",
-            choices=hull_choices(rankings),
-            chosen=_chosen(outcome, rankings),
-            suite_key=SUITE,
-            rankings=rankings,
-            conditions=conditions,
-            has_curves=any(has_curves(one) for one in rankings),
-            causes=words.causes(rankings),
-            by_k=words.by_k,
-            notes=words.notes,
-            measures=list(MEASURES.values()),
-            agents=names,
-            style=styles(names),
-            heights={name: forms["wide"].layout.height for name, forms in charts.items()},
-            plotly=Markup(packed_plotly()),  # noqa: S704 - base64
-            figures=script_json(
-                {
-                    name: {form: figure.to_plotly_json() for form, figure in forms.items()}
-                    for name, forms in charts.items()
-                }
-            ),
-            data=script_json(page_data(outcome, rankings)),
-            dark_colours=script_json(dark_colours()),
-        )
+    return render_page(
+        "study.html.j2",
+        charts,
+        outcome=outcome,
+        synopsis=words.synopsis(outcome, suite),
+        summary=words.summary(outcome),
+        facts=words.facts(outcome, suite),
+        suite_text=_yaml(suite),
+        tests=words.test_lines(outcome),
+        pairs=words.pair_lines(outcome),
+        order=words.clusters(outcome),
+        heights_of_table=words.HEIGHTS,
+        mixtures=MIXTURES,
+        floor=outcome.dissimilarities.floor,
+        mark=figures.LIKE_NOISE,
+        rule=figures.RULES[outcome.rule],
+        other_rule=figures.RULES[outcome.other_rule],
+        space_figure="space" if is_solid else "space-flat",
+        choices=hull_choices(rankings),
+        chosen=_chosen(outcome, rankings),
+        suite_key=SUITE,
+        rankings=rankings,
+        conditions=conditions,
+        has_curves=any(has_curves(one) for one in rankings),
+        causes=words.causes(rankings),
+        accord=words.accord(rankings),
+        by_k=words.by_k,
+        notes=words.notes,
+        measures=list(MEASURES.values()),
+        agents=names,
+        style=styles(names),
+        data=script_json(page_data(outcome, rankings)),
     )
 
 
-def _charts(outcome: Outcome, rankings: Sequence[Ranking]) -> Charts:
+def _charts(outcome: Outcome, rankings: Sequence[Ranking]) -> dict[str, Forms]:
     """Every picture by name, for a wide page and for a phone."""
     drawn: dict[str, Callable[..., go.Figure]] = {
         "complexity": figures.complexities,
@@ -129,20 +116,15 @@ def _charts(outcome: Outcome, rankings: Sequence[Ranking]) -> Charts:
     }
     if outcome.space.points.shape[1] >= 3:
         drawn["space"] = space_figures.space_solid
-    charts = {name: _both(partial(draw, outcome)) for name, draw in drawn.items()}
+    charts = {name: both_forms(partial(draw, outcome)) for name, draw in drawn.items()}
     names = agents_of(rankings)
     if rankings:
-        charts["measures"] = _both(partial(measures, rankings))
+        charts["measures"] = both_forms(partial(measures, rankings))
     for group, ranking in enumerate(rankings):
-        wide, narrow = (agent_charts(ranking, names, narrow=one) for one in (False, True))
-        for name in wide:
+        for name, draw in agent_charts(ranking, names).items():
             # By the conditions chosen; where there is nothing to choose, the name is all.
-            charts[f"{name} {group}"] = {"wide": wide[name], "narrow": narrow[name]}
+            charts[f"{name} {group}"] = both_forms(draw)
     return charts
-
-
-def _both(draw: Callable[..., go.Figure]) -> dict[str, go.Figure]:
-    return {"wide": draw(narrow=False), "narrow": draw(narrow=True)}
 
 
 def _chosen(outcome: Outcome, rankings: Sequence[Ranking]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
-from robo_eval.report.words import percent
+from robo_eval.page.words import percent
 from robo_eval.study.agent_figures import conditions
 from robo_eval.study.figures import pair_words, seen, size_text
 from robo_eval.study.measure import SHARES
@@ -65,6 +65,7 @@ def page_data(outcome: Outcome, rankings: Sequence[Ranking]) -> dict[str, Any]:
         "curveWords": [curve_words(outcome, place) for place in places],
         "alone": [_rounded(row) for row in measured.alone],
         "mixed": {f"{i} {j}": _rounded(measured.observed(i, j)[:, 1:-1]) for i, j in pairs},
+        "reached": {f"{i} {j}": _rounded(measured.observed(i, j).mean(axis=0)) for i, j in pairs},
         "pairWords": {f"{i} {j}": pair_words(outcome, i, j) for i, j in pairs},
         "hulls": _hulls(outcome, rankings),
     }

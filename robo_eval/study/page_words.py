@@ -11,9 +11,9 @@ import numpy as np
 from robo_eval.analysis.aiq import MIXTURES
 from robo_eval.core.estimate import Estimate
 from robo_eval.log.provenance import software, versions
-from robo_eval.report.words import count, interval_text, listed, number, percent
+from robo_eval.page.words import count, interval_text, listed, number, percent
 from robo_eval.study.agent_figures import MEASURES, conditions
-from robo_eval.study.figures import is_like_noise, order_of, seen, size_text
+from robo_eval.study.figures import is_like_noise, seen, size_text
 from robo_eval.study.outcome import Outcome
 from robo_eval.study.ranking import RankedAgent, Ranking
 from robo_eval.study.suite import LearnerSection, PoolSection, Suite
@@ -211,9 +211,20 @@ def causes(rankings: Sequence[Ranking]) -> list[tuple[str, list[str]]]:
     ]
 
 
+def accord(rankings: Sequence[Ranking]) -> str:
+    """That no measure disagrees with the mean, as a sentence; empty if one does, or none could."""
+    compared = [
+        [one for one in ranking.agents if one.aiq.value is not None] for ranking in rankings
+    ]
+    most = max((len({one.mean.value for one in agents}) for agents in compared), default=0)
+    if most < 2 or any(ranking.disagreements for ranking in rankings):
+        return ""
+    return "No measure ranks two agents otherwise than their means do."
+
+
 def clusters(outcome: Outcome) -> str:
     """The tests in the order of the heat map."""
-    return ", ".join(outcome.measured.tests[place] for place in order_of(outcome))
+    return ", ".join(outcome.measured.tests[place] for place in outcome.tree.leaves)
 
 
 def _known(value: float) -> str:

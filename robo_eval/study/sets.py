@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from robo_eval.core.canonical import digest, file_digest
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.names import unknown_name
 from robo_eval.study.cloning import Examples
 from robo_eval.study.domain import Labelled, Task
@@ -243,6 +243,6 @@ def _scikit_version() -> str:
         import sklearn
     except ImportError as err:
         raise MissingExtraError(
-            'the set of digits comes with scikit-learn; run: pip install "robo-eval[study]"'
+            f"the set of digits comes with scikit-learn; run: {pip_install('study')}"
         ) from err
     return str(sklearn.__version__)

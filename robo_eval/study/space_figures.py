@@ -10,9 +10,9 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from robo_eval.report.figures import finish
-from robo_eval.report.theme import FAINT, GRID, INK, MUTED, POLICY, translucent
-from robo_eval.report.words import number, percent, plain_text
+from robo_eval.page.figures import finish
+from robo_eval.page.theme import FAINT, GRID, INK, MUTED, POLICY, translucent
+from robo_eval.page.words import number, percent, plain_text
 from robo_eval.study.figures import short
 from robo_eval.study.outcome import Outcome
 

@@ -12,6 +12,7 @@ from pydantic import Field, Strict, field_validator, model_validator
 from robo_eval.analysis.aiq.complexity import Variant
 from robo_eval.core.errors import PlanError
 from robo_eval.core.plan import PolicyPlan
+from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import Count, Section, mapping_of, text_of, validated
 
 SUITE_VERSION: Final = 1
@@ -216,7 +217,7 @@ class Suite(Section):
         names += [one.name or one.set for one in self.sets]
         if len(names) < 2:
             raise ValueError(
-                f"tasks: with sets they make {len(names)} test{'s' * (len(names) != 1)}; a study"
+                f"tasks: with sets they make {counted(len(names), 'test')}; a study"
                 " compares 2 at least"
             )
         twice = [name for name in names if names.count(name) > 1]

@@ -12,7 +12,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from robo_eval.core.errors import InputError, InterruptedRunError, MissingExtraError
+from robo_eval.core.errors import (
+    InputError,
+    InterruptedRunError,
+    MissingExtraError,
+    pip_install,
+    said,
+)
 from robo_eval.study.work import do
 
 
@@ -140,18 +146,16 @@ def _connect(address: str) -> Any:  # noqa: ANN401 - the module
     try:
         import ray
     except ImportError as err:
-        raise MissingExtraError(
-            "Ray is not installed; `pip install 'robo-eval[ray]'` adds it"
-        ) from err
+        raise MissingExtraError(f"Ray is not installed; `{pip_install('ray')}` adds it") from err
     if not ray.is_initialized():
         try:
             _check_reachable(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except (ValueError, RuntimeError, OverflowError, OSError) as err:
-            problem = " ".join(str(err).split())[:200]
             raise InputError(
-                f"--ray {address}: the cluster cannot be reached: {problem}; start one by"
-                " `ray start --head`, and name its address, or `auto` on the same machine"
+                f"--ray {address}: the cluster cannot be reached: {said(err, named=False):.200};"
+                " start one by `ray start --head`, and name its address, or `auto` on the same"
+                " machine"
             ) from err
     return ray
 

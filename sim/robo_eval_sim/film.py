@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import gymnasium
 
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.policy import Policy
 from robo_eval.core.schedule import policy_seed
 
@@ -35,7 +35,7 @@ def save_film(env: gymnasium.Env[Any, Any], policy: Policy, path: Path, *, seed:
     try:
         from PIL import Image
     except ImportError as err:
-        raise MissingExtraError('films need Pillow; run: pip install "robo-eval[sim]"') from err
+        raise MissingExtraError(f"films need Pillow; run: {pip_install('sim')}") from err
     if path.suffix.lower() != ".gif":
         raise InputError(f"{path}: name a file that ends in .gif")
     if env.render_mode != "rgb_array":

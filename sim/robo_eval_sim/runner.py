@@ -31,7 +31,7 @@ from robo_eval.core.schedule import (
     remaining,
     schedule,
 )
-from robo_eval.core.series import next_block, series_of, shortened
+from robo_eval.core.series import due, next_block, series_of, shortened
 from robo_eval.core.stop_signals import StopFlag, stop_signals
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.planned_row import row_for
@@ -177,7 +177,8 @@ def run_simulated(
         )
     started = time.perf_counter()
     with trial.lock(), EpisodeStore(trial.path, durable=False) as store, stop_signals() as stop:
-        is_matched = bool(set(trial.plan.sides) & _PHYSICAL)
+        physical = set(trial.plan.sides) & _PHYSICAL
+        is_matched = bool(physical)
         planned = partners(trial.plan, store) if is_matched else schedule(trial.plan, Side.SIM)
         _check_policies(trial, store)
         jobs = jobs or default_jobs()
@@ -194,7 +195,10 @@ def run_simulated(
         if plan is not trial.plan and not is_matched:
             planned = schedule(plan, Side.SIM)
         unscored = count_unscored(planned, run.attempts)
-        trial.write_manifest(status="complete", store=store)
+        is_open = any(
+            due(trial.plan, side, attempts_of(store.episodes(), side)) for side in physical
+        )
+        trial.write_manifest(status="interrupted" if is_open else "complete", store=store)
     return RunResult(
         planned=len(planned),
         done=len(planned),

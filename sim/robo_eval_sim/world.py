@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.cartpole3d import NOMINAL, TICK_S
-from robo_eval.core.errors import MissingExtraError
+from robo_eval.core.errors import MissingExtraError, pip_install
 from robo_eval_sim.gantry import engine_urdf
 from robo_eval_sim.physics import LEVEL_0, Physics
 from robo_eval_sim.start import Row, Vector3, pole_frame
@@ -42,7 +42,7 @@ try:
         import pybullet as bullet
 except ImportError as err:
     raise MissingExtraError(
-        'the simulator needs PyBullet, which is not installed: pip install "robo-eval[sim]"'
+        f"the simulator needs PyBullet, which is not installed: {pip_install('sim')}"
     ) from err
 
 _SLIDER_X, _CART, _POLE = 0, 1, 2

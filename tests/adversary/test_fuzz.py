@@ -34,7 +34,7 @@ WORDS = (
 )  # fmt: skip
 VERBS = (
     "run", "resume", "doctor", "partner", "pause", "recover", "rate", "replay", "metrics",
-    "assess", "acc", "compare", "report", "verify", "levels", "agents", "export", "migrate",
+    "assess", "acc", "compare", "report", "verify", "levels", "agents", "export",
     "aiq rank", "aiq run", "aiq show", "aiq report", "aiq agree", "import csv", "import bag",
     "plan-size width", "plan-size at-least", "plan-size difference", "plan-size hours",
     "incidents add", "incidents nil", "incidents list", "incidents show", "incidents todo",

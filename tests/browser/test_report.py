@@ -244,7 +244,7 @@ def test_the_robot_stands_beside_its_simulation_at_every_width(
     assert drawn["cut"] == []
     text = page.locator("#robots").inner_text()
     assert text.startswith("On the robot")
-    for part in ("AR_sim", "S2R", "AR_twin", "S2S", "agrees least", "they are no AR and S2R"):
+    for part in ("AR_sim", "S2R", "AR_twin", "S2S", "agrees least", "a stand-in for the robot"):
         assert part in text
 
 

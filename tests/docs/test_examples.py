@@ -14,7 +14,16 @@ PROGRAMS = sorted(
 )
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=[path.name for path in PROGRAMS])
+@pytest.mark.parametrize(
+    "program",
+    [
+        # What it makes has tests of its own, which make it: tests/e2e/test_archetypes.py.
+        pytest.param(
+            path, id=path.name, marks=[pytest.mark.slow] if path.name == "archetypes.py" else []
+        )
+        for path in PROGRAMS
+    ],
+)
 def test_example_runs(program: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
     done = subprocess.run(

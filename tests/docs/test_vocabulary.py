@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from robo_eval_incidents.meanings import SEVERITY_MEANINGS
 from robo_eval_incidents.taxonomy import (
     MEANINGS,
     RECORDABILITY,
@@ -15,7 +16,6 @@ from robo_eval_incidents.taxonomy import (
     Severity,
     Status,
 )
-from robo_eval_incidents.words import SEVERITY_MEANINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "vocabulary.md"
 RECORDABLE = 3

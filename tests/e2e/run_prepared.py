@@ -6,6 +6,9 @@ would import and make first, most of its time, is there before the processes par
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import importlib.util
 import json
 import os
 import resource
@@ -16,7 +19,6 @@ from typing import Any
 import alembic.command  # noqa: F401
 import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
 import pandas as pd  # noqa: F401
-import pyarrow.parquet  # noqa: F401
 import scipy.stats  # noqa: F401
 import sqlalchemy.dialects.sqlite  # noqa: F401
 import typer
@@ -35,6 +37,9 @@ import robo_eval_incidents.standing
 import robo_eval_incidents.tables_read
 import robo_eval_incidents.verify  # noqa: F401
 from robo_eval.cli import app
+
+with contextlib.suppress(ImportError):  # where tests hide what an extra brings
+    import pyarrow.parquet  # noqa: F401
 
 NOBODY = 65_534
 
@@ -56,6 +61,8 @@ def become(job: dict[str, Any]) -> None:
     sys.argv = ["robo-eval", *job["arguments"]]
     # Where `python -m` would find modules: the folder of this file is no such place.
     sys.path[0] = job["folder"]
+    # Workers import what they are told is the main module, and this file imports nearly all.
+    sys.modules["__main__"].__spec__ = importlib.util.find_spec("robo_eval.__main__")
 
 
 def play() -> int:
@@ -74,7 +81,8 @@ def serve() -> None:
     """Answer jobs until there are no more."""
     made = typer.main.get_command(app.app)
     made.commands["incidents"].list_commands(None)
-    app.app = made
+    app.narrowed = lambda _verb: made
+    gc.freeze()  # else each process copies what its first collection looks at
     while line := sys.stdin.readline():
         child = os.fork()
         if child == 0:

@@ -3,7 +3,7 @@
 import json
 
 
-def test_a_missing_verdict_is_none_and_a_skipped_episode_is_void(cli, tmp_path):
+def test_a_missing_verdict_is_none_and_a_skipped_episode_is_void(quick_cli, tmp_path):
     (tmp_path / "lab.csv").write_text(
         "id,verdict,why\n"
         + "".join(f"e{i},success,\n" for i in range(18))
@@ -17,8 +17,8 @@ def test_a_missing_verdict_is_none_and_a_skipped_episode_is_void(cli, tmp_path):
         "  end_detail: why\n"
         "constants: {task: push, side: real, policy: ours}\n"
     )
-    assert cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab").code == 0
-    done = cli("metrics", "lab", "--json")
+    assert quick_cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab").code == 0
+    done = quick_cli("metrics", "lab", "--json")
     assert done.code == 1
     found = json.loads(done.out)
     (policy,) = found["policies"]
@@ -29,14 +29,14 @@ def test_a_missing_verdict_is_none_and_a_skipped_episode_is_void(cli, tmp_path):
     assert found["voids"][0]["voids"] == {"operator pressed skip": 1}
 
 
-def test_10_of_10_is_not_certain(cli, tmp_path):
+def test_10_of_10_is_not_certain(quick_cli, tmp_path):
     rows = "".join(f"e{i},yes\n" for i in range(10))
     (tmp_path / "lab.csv").write_text("id,ok\n" + rows)
     (tmp_path / "map.yaml").write_text(
         "columns: {episode_id: id, success: {column: ok, values: {'yes': true}}}\n"
         "constants: {task: push, side: real, policy: ours}\n"
     )
-    assert cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab").code == 0
-    done = cli("metrics", "lab")
+    assert quick_cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab").code == 0
+    done = quick_cli("metrics", "lab")
     assert done.code == 0
     assert "1.00 [0.69, 1.00]" in done.out

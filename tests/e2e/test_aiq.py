@@ -38,7 +38,7 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
-def test_run_show_agree(cli, suite, tmp_path):
+def test_run_show_agree(cli, quick_cli, suite, tmp_path):
     out = tmp_path / "study"
     run = cli("aiq", "run", suite, "--out", out, "--workers", 1)
     assert run.code == 0, run.err
@@ -46,20 +46,20 @@ def test_run_show_agree(cli, suite, tmp_path):
     assert "warning: 10 policies" in run.out
     assert f"results: {out / 'study.json'}" in run.out
     assert f"page: {out / 'report.html'}" in run.out
-    again = cli("aiq", "run", suite, "--out", out, "--estimate", "--json")
+    again = quick_cli("aiq", "run", suite, "--out", out, "--estimate", "--json")
     assert json.loads(again.out) == {"pieces": 0, "known": 9, "core_seconds": 0}
-    shown = json.loads(cli("aiq", "show", out, "--json").out)
+    shown = json.loads(quick_cli("aiq", "show", out, "--json").out)
     written = json.loads((out / "study.json").read_text())
     assert shown == written
     assert shown["policies"] == 10
-    page = cli("aiq", "report", out, "--out", tmp_path / "other.html", "--json")
+    page = quick_cli("aiq", "report", out, "--out", tmp_path / "other.html", "--json")
     assert json.loads(page.out) == {"page": str(tmp_path / "other.html")}
     assert (tmp_path / "other.html").read_bytes() == (out / "report.html").read_bytes()
-    agreed = cli("aiq", "agree", out, out).out
+    agreed = quick_cli("aiq", "agree", out, out).out
     assert agreed.count("correlation") == 2
     assert "warning: both are of seed" in agreed
     # With one pair there is nothing to rank, which is no number.
-    found = json.loads(cli("aiq", "agree", out, out, "--json").out)
+    found = json.loads(quick_cli("aiq", "agree", out, out, "--json").out)
     assert found["dissimilarity"] == {"spearman": None, "pearson": None, "n": 1}
 
 

@@ -1,5 +1,6 @@
 """A policy that never answers is ended with its process, and Ctrl-C is heard all the same."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -332,9 +333,22 @@ def begin(tmp_path, environment):
             command.end()
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("group", [True, False], ids=["to the group", "to the parent"])
-@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+SECOND = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Every signal, both numbers of workers, and both ways to be told; all of them together take long.
+QUICK = ((signal.SIGINT, True, 1), (signal.SIGTERM, False, 2), (signal.SIGHUP, True, 2))
+
+
+@pytest.mark.parametrize(
+    ("second", "group", "jobs"),
+    [
+        pytest.param(
+            *case,
+            id=f"{case[0].name} to the {'group' if case[1] else 'parent'}, {case[2]} at work",
+            marks=[] if case in QUICK else [pytest.mark.slow],
+        )
+        for case in itertools.product(SECOND, (True, False), (1, 2))
+    ],
+)
 def test_ctrl_c_twice_ends_a_run_whose_policy_hangs(tmp_path, plan, begin, jobs, group, second):
     command = begin(plan("blocks_signals", episodes=10, limit=3600), jobs)
     command.until((tmp_path / "hangs").exists)
@@ -351,8 +365,15 @@ def test_ctrl_c_twice_ends_a_run_whose_policy_hangs(tmp_path, plan, begin, jobs,
     assert verify_trial(command.trial).ok
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("group", [True, False], ids=["to the group", "to the parent"])
+@pytest.mark.parametrize(
+    ("group", "jobs"),
+    [
+        pytest.param(True, 2, id="to the group"),
+        pytest.param(False, 1, id="to the parent"),
+        pytest.param(True, 1, id="to the group, one at work", marks=pytest.mark.slow),
+        pytest.param(False, 2, id="to the parent, two at work", marks=pytest.mark.slow),
+    ],
+)
 def test_the_first_ctrl_c_lets_episodes_end(tmp_path, begin, jobs, group):
     text = "name: x\ntasks: [{levels: [0]}]\npolicies: [balancer]\nepisodes: 500\ntraces: all\n"
     command = begin(text, jobs)

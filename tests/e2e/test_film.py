@@ -25,24 +25,24 @@ def test_film_shows_the_episode_at_its_own_speed(cli, tmp_path):
     assert (tmp_path / "fall.gif").read_bytes() == kept
 
 
-def test_film_of_an_agent_of_one_s_own_says_how_it_ended(cli, tmp_path):
+def test_film_of_an_agent_of_one_s_own_says_how_it_ended(quick_cli, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from robo_eval.agents import make_agent\ndef make(): return make_agent('nothing')\n"
     )
-    told = cli("film", "--agent", "mine", "--factory", "mine:make", "--out", "mine.gif")
+    told = quick_cli("film", "--agent", "mine", "--factory", "mine:make", "--out", "mine.gif")
     assert told.code == 0, told.err
     assert "mine at level 0" in told.out
     assert "then the pole fell" in told.out
 
 
-def test_film_refuses_what_it_cannot_write(cli, tmp_path):
+def test_film_refuses_what_it_cannot_write(quick_cli, tmp_path):
     for arguments in (
         ("--out", "fall.mp4"),
         ("--out", "nowhere/fall.gif"),
         ("--out", "fall.gif", "--level", "99"),
         ("--out", "fall.gif", "--agent", "balancr"),
     ):
-        result = cli("film", *arguments)
+        result = quick_cli("film", *arguments)
         assert result.code == 2, result.out
         assert len(result.err.strip().splitlines()) == 1, result.err
     assert list(tmp_path.iterdir()) == []

@@ -61,13 +61,13 @@ def test_run_metrics_verify_report_export(cli, small_plan, tmp_path):
     assert json.loads(again.out)["played"] == 0
 
 
-def test_a_changed_row_fails_verification(cli, small_plan, tmp_path):
-    assert cli("run", small_plan, "--out", "trial", "--no-report").code == 0
+def test_a_changed_row_fails_verification(quick_cli, small_plan, tmp_path):
+    assert quick_cli("run", small_plan, "--out", "trial", "--no-report").code == 0
     import sqlite3
 
     with sqlite3.connect(tmp_path / "trial/episodes.db") as database:
         database.execute("update episodes set quality = 0.5, ticks = 100 where sequence = 3")
-    result = cli("verify", "trial")
+    result = quick_cli("verify", "trial")
     assert result.code == 1
     assert "row 3" in result.out + result.err
     assert "Traceback" not in result.err
@@ -138,12 +138,12 @@ def test_levels_and_agents_list_what_plans_can_name(cli):
 @pytest.mark.parametrize(
     "verb",
     ["", "run", "resume", "demo", "metrics", "acc", "report", "verify", "levels", "agents",
-     "export", "film", "migrate", "compare", "import", "import csv", "import bag",
+     "export", "film", "compare", "import", "import csv", "import bag",
      "plan-size", "plan-size width",
      "plan-size at-least", "plan-size difference", "plan-size hours"],
 )  # fmt: skip
-def test_every_verb_has_help_with_an_example(cli, verb):
-    result = cli(*verb.split(), "--help")
+def test_every_verb_has_help_with_an_example(quick_cli, verb):
+    result = quick_cli(*verb.split(), "--help")
     assert result.code == 0
     assert "robo-eval" in result.out
     if verb not in ("", "import", "plan-size"):
@@ -204,8 +204,8 @@ def test_plan_size_says_what_an_answer_needs(cli, quick_cli, question, answer):
         ("hours --per-100-h 0", "rate"),
     ],
 )
-def test_plan_size_refuses_what_cannot_be(cli, question, message):
-    refused = cli("plan-size", *question.split())
+def test_plan_size_refuses_what_cannot_be(quick_cli, question, message):
+    refused = quick_cli("plan-size", *question.split())
     assert refused.code == 2
     assert message in refused.err
     assert "Traceback" not in refused.err

@@ -70,30 +70,30 @@ def test_bags_become_metrics_and_a_report(cli, tmp_path, bags):
     assert (tmp_path / "trial" / "report" / "index.html").stat().st_size > 10_000
 
 
-def test_a_bag_cut_short_is_recovered_and_said_so(cli, tmp_path, bags):
+def test_a_bag_cut_short_is_recovered_and_said_so(quick_cli, tmp_path, bags):
     # Cut within the second of two chunks, as when the recorder was killed.
     source = tmp_path / "act_layout01"
     shutil.copytree(bags / "act_layout01", source)
     path = source / "act_layout01.mcap"
     path.write_bytes(path.read_bytes()[:-500])
-    done = cli("import", "bag", source, "--map", MAP, "--out", "trial")
+    done = quick_cli("import", "bag", source, "--map", MAP, "--out", "trial")
     assert done.code == 0, done.err
     assert "1 episode of 1 bag imported into trial" in done.out
     assert "act_layout01: its bag was cut short" in done.out
-    assert cli("verify", "trial").code == 0
+    assert quick_cli("verify", "trial").code == 0
 
 
-def test_what_the_rows_do_not_show_is_said(cli, tmp_path, bags):
+def test_what_the_rows_do_not_show_is_said(quick_cli, tmp_path, bags):
     # From the outcome on, which comes last; no end is ever said.
     text = MAP.read_text().replace("/safety/estop", "{field: /safety/estop, holds: false}")
     marks = "episodes: {field: /attempt/result.success, start: ['true', 'false'], end: over}\n"
     (tmp_path / "topics.yaml").write_text(text + marks)
-    done = cli("import", "bag", bags, "--map", "topics.yaml", "--out", "trial")
+    done = quick_cli("import", "bag", bags, "--map", "topics.yaml", "--out", "trial")
     assert done.code == 0, done.err
     assert "/safety/estop: 16 messages in no episode" in done.out
     assert "16 episodes, such as act_layout01-001: no end was said" in done.out
     said = json.loads(
-        cli("import", "bag", bags, "--map", "topics.yaml", "--out", "again", "--json").out
+        quick_cli("import", "bag", bags, "--map", "topics.yaml", "--out", "again", "--json").out
     )
     assert said["outside"] == {
         "/safety/estop": 16,
@@ -113,9 +113,9 @@ def test_what_the_rows_do_not_show_is_said(cli, tmp_path, bags):
         (("joint_state:", "joint_sate:"), "unknown key 'joint_sate'; did you mean 'joint_state'"),
     ],
 )
-def test_a_wrong_map_is_refused_in_one_line(cli, tmp_path, bags, change, message):
+def test_a_wrong_map_is_refused_in_one_line(quick_cli, tmp_path, bags, change, message):
     (tmp_path / "topics.yaml").write_text(MAP.read_text().replace(*change))
-    done = cli("import", "bag", bags, "--map", "topics.yaml", "--out", "trial")
+    done = quick_cli("import", "bag", bags, "--map", "topics.yaml", "--out", "trial")
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert len(done.err.splitlines()) == 1
@@ -126,14 +126,14 @@ def test_without_the_library_the_command_that_adds_it_is_named(cli, tmp_path, ba
     (tmp_path / "rosbags.py").write_text("raise ImportError('not installed')")
     done = cli("import", "bag", bags, "--map", MAP, "--out", "trial")
     assert done.code == 2
-    assert 'pip install "robo-eval[bags]"' in done.err
+    assert 'pip install "robo-eval-stack[bags]"' in done.err
     assert not (tmp_path / "trial").exists()
 
 
-def test_an_output_that_exists_is_kept(cli, tmp_path, bags):
+def test_an_output_that_exists_is_kept(quick_cli, tmp_path, bags):
     (tmp_path / "trial").mkdir()
     (tmp_path / "trial" / "notes.txt").write_text("mine")
-    done = cli("import", "bag", bags, "--map", MAP, "--out", "trial")
+    done = quick_cli("import", "bag", bags, "--map", MAP, "--out", "trial")
     assert done.code == 2
     assert "trial: exists already and is not empty; choose another --out" in done.err
     assert (tmp_path / "trial" / "notes.txt").read_text() == "mine"

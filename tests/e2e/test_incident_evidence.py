@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -140,32 +142,68 @@ def test_a_critical_incident_in_the_log_ends_the_window(lab):
     assert one.reason.startswith("a critical incident: the window does not count")
 
 
-def test_an_incident_that_fits_no_episode_fails_the_audit_and_names_its_record(lab, cli):
+def test_an_incident_that_fits_no_episode_fails_the_audit_and_names_its_record(lab, quick_cli):
     with open_log(lab, station="cell-1", make=True) as log:
         file(log, report("minor", N + 200.0))
-    done = cli("metrics", lab)
+    done = quick_cli("metrics", lab)
     assert done.code == 1
     assert "incidents.db: record cell-1/2: its time lies in no exposure of side real" in done.err
 
 
-def test_a_log_and_a_table_of_incidents_are_refused_in_one_line(lab, cli):
+def test_a_log_and_a_table_of_incidents_are_refused_in_one_line(lab, quick_cli):
     with open_log(lab, make=True):
         pass
     (lab / "incidents.csv").write_text("incident_id,severity\n")
-    done = cli("assess", lab)
+    done = quick_cli("assess", lab)
     assert done.code == 2
     assert len(done.err.strip().splitlines()) == 1
     assert "holds incidents.db and incidents.csv" in done.err
     assert "robo-eval incidents import" in done.err
 
 
-def test_the_report_counts_what_the_log_says(lab, cli):
+def test_the_report_counts_what_the_log_says(lab, quick_cli):
     with open_log(lab, make=True) as log:
         file(log, report("minor", 3.5))
-    done = cli("report", lab)
+    done = quick_cli("report", lab)
     assert done.code == 0, done.err
     summary = json.loads((lab / "report/metrics.json").read_text())
     assert summary["robots"][0]["safety"]["counts"]["minor"] == 1
     page = (lab / "report/index.html").read_text()
     assert "Evidence came from files that were named" not in page
     assert "incidents.db" in page
+
+
+READS = """
+import sys
+from pathlib import Path
+from robo_eval.analysis.trial import analyse_trial
+from robo_eval.log.directory import TrialDirectory
+
+assert not [name for name in sys.modules if name.startswith("robo_eval_incidents")]
+(robot,) = analyse_trial(TrialDirectory.open(Path(sys.argv[1]))).robots
+print(robot.safety.score.value)
+"""
+
+
+def test_python_users_name_no_reader_and_safety_does_not_vanish_without_one(lab, environment):
+    with open_log(lab / "incidents.db", station="cell-1", make=True) as log:
+        file(log, report("minor", 30.5))
+
+    def read(folder: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", READS, str(lab)]
+        return subprocess.run(
+            command, env=environment(PYTHONPATH=str(folder)), capture_output=True, text=True
+        )
+
+    found = read(lab)
+    assert found.returncode == 0, found.stderr
+    assert float(found.stdout) < 1.0
+    # A package of that name which cannot be imported stands for one that is not installed.
+    (lab.parent / "lacking" / "robo_eval_incidents").mkdir(parents=True)
+    (lab.parent / "lacking/robo_eval_incidents/__init__.py").write_text("raise ImportError\n")
+    lacking = read(lab.parent / "lacking")
+    assert lacking.returncode != 0
+    last = lacking.stderr.strip().splitlines()[-1]
+    assert "MissingExtraError" in last
+    assert "incidents.db" in last
+    assert "pip install" in last

@@ -454,7 +454,7 @@ def test_without_the_library_for_stamps_nothing_is_written(lab, environment, tmp
         capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     refused = SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
-    assert_refused(refused, "pip install 'robo-eval[stamp]")
+    assert_refused(refused, 'pip install "robo-eval-stack[stamp]"')
     assert files(tmp_path) == before
 
 

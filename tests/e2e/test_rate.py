@@ -17,11 +17,11 @@ import pytest
 from typer.testing import CliRunner
 
 from robo_eval.cli.app import app
+from robo_eval.conduct.judging import second_sample
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
-from robo_eval.core.second_rating import second_sample
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.evidence import Rating
 from robo_eval.log.evidence_read import read_evidence

@@ -194,9 +194,12 @@ def words() -> Iterator[str]:
 def evidence() -> Iterator[str]:
     """Columns of the tables of a trial, by file."""
     from robo_eval.core import episode
-    from robo_eval.log import evidence_forms, notes
+    from robo_eval.log import evidence, evidence_read, notes
 
-    tables = {kind: [*must, *may] for kind, (must, may) in evidence_forms.COLUMNS.items()}
+    tables = {}
+    for kind, form in evidence.FORMS.items():
+        must, may = evidence_read.columns_of(form)
+        tables[kind] = [*must, *may]
     for kind, header in notes._HEADERS.items():
         tables[kind] = [*tables.get(kind, ()), *header]
     tables["episodes"] = list(episode.COLUMNS)

@@ -22,7 +22,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--wheel-dir", str(folder), str(REPOSITORY),
     ]  # fmt: skip
     subprocess.run(command, check=True, timeout=800)
-    (path,) = folder.glob("robo_eval-*.whl")
+    (path,) = folder.glob("robo_eval_stack-*.whl")
     return path
 
 
@@ -72,7 +72,7 @@ def install(folder: Path, wheel: Path, extra: str) -> Installed:
     (folder / "constraints.txt").write_text("\n".join(pinned) + "\n")
     installed.run(
         installed.python, "-m", "pip", "install", "-qq", "--no-compile",
-        "--constraint", "constraints.txt", f"robo-eval{extra} @ {wheel.as_uri()}",
+        "--constraint", "constraints.txt", f"robo-eval-stack{extra} @ {wheel.as_uri()}",
     )  # fmt: skip
     return installed
 

@@ -46,7 +46,8 @@ def run_suite(folder: Path, *options: str, **environment: str) -> subprocess.Com
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", *options],
         cwd=folder,
-        env=clean | environment,
+        # Plugins that are installed take longer to load than these tests take.
+        env=clean | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environment,
         capture_output=True,
         text=True,
         timeout=800,
@@ -60,7 +61,7 @@ def test_skips_pass_and_are_listed_by_default(tmp_path: Path) -> None:
     assert "no browser here" in done.stdout
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "xdist"])
 def test_skips_fail_when_all_is_required(tmp_path: Path, options: tuple[str, ...]) -> None:
     done = run_suite(tmp_path, *options, ROBO_EVAL_REQUIRE_ALL="1")
     assert done.returncode == 1, done.stdout

@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from robo_eval.core.episode import Episode
+from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.plan import parse_plan
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.store import EpisodeStore
+
 HEAVY = [
     "gymnasium", "matplotlib", "pandas", "plotly", "pyarrow", "pybullet", "rclpy", "scipy",
     "sqlalchemy", "torch",
 ]  # fmt: skip
+DATABASES = ["sqlalchemy", "alembic"]
 
 PROBE = """
 import json, sys
@@ -113,3 +120,55 @@ def test_the_probe_sees_a_heavy_import(tmp_path: Path) -> None:
     code, loaded, stderr = loaded_by("run", "plan.yaml", "--out", "trial", folder=tmp_path)
     assert code == 0, stderr
     assert {"gymnasium", "pybullet"} <= set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("verb", "watched"),
+    [
+        ("verify", [*HEAVY, "numpy", "pydantic"]),
+        *((verb, DATABASES) for verb in ("metrics", "assess", "acc", "compare", "report")),
+        ("export", [*HEAVY, "numpy"]),
+    ],
+)
+def test_reading_a_trial_loads_no_database_library(
+    verb: str, watched: list[str], tmp_path: Path
+) -> None:
+    plan = parse_plan(PLAN.replace("[balancer]", "[balancer, nothing]"), source="plan")
+    trial = TrialDirectory.create(tmp_path / "trial", plan)
+    with trial.lock(), EpisodeStore(trial.path, durable=False) as store:
+        rows = [
+            episode_of_plan(trial, number, policy)
+            for number in range(24)
+            for policy in ("balancer", "nothing")
+        ]
+        store.append(rows)
+        trial.write_manifest(status="complete", store=store)
+    more = ("--out", "rows.csv") if verb == "export" else ()
+    code, loaded, stderr = loaded_by(verb, str(trial.path), *more, folder=tmp_path, watched=watched)
+    assert code in (0, 1), stderr
+    assert "Traceback" not in stderr
+    assert loaded == []
+
+
+def episode_of_plan(trial: TrialDirectory, number: int, policy: str) -> Episode:
+    """An attempt at a seed of the plan, which `nothing` fails."""
+    success = policy == "balancer"
+    return Episode(
+        episode_id=f"{policy}-{number}",
+        plan_digest=trial.plan_digest,
+        side=Side.SIM,
+        task="RoboEval/CartPole3D-v0",
+        level=0,
+        difficulty="easy",
+        seed=number,
+        policy=policy,
+        policy_digest="1" * 64,
+        start_ns=number,
+        duration_s=4.0,
+        ticks=200,
+        episode_return=1.0,
+        quality=float(success),
+        success=success,
+        end_reason=EndReason.SUCCESS if success else EndReason.FAILURE,
+        software="robo-eval",
+    )

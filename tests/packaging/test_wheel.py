@@ -29,7 +29,7 @@ def test_every_data_file_is_in_the_wheel(wheel: Path) -> None:
     missing = {name.removeprefix("sim/") for name in tracked} - packaged
     assert not missing
     assert any(name.endswith("demo_plan.yaml") for name in packaged)
-    assert any("/report/templates/" in name for name in packaged)
+    assert any("/page/templates/" in name for name in packaged)
     assert not [name for name in packaged if "/tests/" in name or name.startswith("tests/")]
 
 
@@ -55,11 +55,11 @@ def test_without_pybullet_the_message_names_the_extra(base: Any) -> None:
     )
     message = base.run(base.python, "-c", program)
     assert "pip install" in message
-    assert "robo-eval[sim]" in message
+    assert "robo-eval-stack[sim]" in message
     plan = base.folder / "plan.yaml"
     plan.write_text("name: x\ntasks: [{levels: [0]}]\npolicies: [random]\nepisodes: 1\n")
     refused = base.run(base.command, "run", "plan.yaml", "--out", "trial", code=2)
-    assert "robo-eval[sim]" in refused
+    assert "robo-eval-stack[sim]" in refused
     assert "Traceback" not in refused
     assert not (base.folder / "trial").exists()
 

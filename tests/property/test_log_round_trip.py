@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from robo_eval.core.episode import Episode
+from robo_eval.core.episode import COLUMNS, Episode
 from robo_eval.core.errors import RoboEvalError
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import parse_plan
@@ -24,7 +24,7 @@ from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.export import export_episodes, read_episodes
 from robo_eval.log.import_cell import instant, number
 from robo_eval.log.importer import import_csv
-from robo_eval.log.rows import ROW_FORM, cells_of, columns_of_form, row_digest
+from robo_eval.log.rows import cells_of, row_digest
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.trace import read_trace, write_trace
 from robo_eval.log.verify import verify_trial
@@ -119,14 +119,13 @@ def test_rows_come_back_and_verify(given_episodes):
 @given(episodes(), st.data())
 def test_every_column_is_in_the_digest(episode, data):
     cells = cells_of(episode, where="row")
-    form = data.draw(st.sampled_from([2, ROW_FORM]))
-    before = row_digest(cells, sequence=1, previous_sha256="0" * 64, row_form=form)
-    column = data.draw(st.sampled_from(columns_of_form(form)))
+    before = row_digest(cells, sequence=1, previous_sha256="0" * 64)
+    column = data.draw(st.sampled_from(COLUMNS))
     other = data.draw((st.integers(-9, 9) | floats | texts | st.none()).filter(
         lambda value: repr(value) != repr(cells[column])
     ))  # fmt: skip
     changed = {**cells, column: other}
-    after = row_digest(changed, sequence=1, previous_sha256="0" * 64, row_form=form)
+    after = row_digest(changed, sequence=1, previous_sha256="0" * 64)
     assert before != after
 
 

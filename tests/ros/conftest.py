@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+import psutil
 import pytest
 
 import robo_eval_twin
@@ -59,16 +60,15 @@ class Command:
 
     def children(self) -> dict[str, int]:
         """Process ids of guard, recorder and twin, by name."""
-        listing = subprocess.run(
-            ["pgrep", "-a", "-P", str(self.process.pid)], capture_output=True, text=True
-        ).stdout
         modules = {"guard_node": "guard", "recorder": "recorder", "twin_node": "twin"}
         found = {}
-        for line in listing.splitlines():
-            number, _, command = line.partition(" ")
-            for module, name in modules.items():
-                if f".{module} " in f"{command} ":
-                    found[name] = int(number)
+        with suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(self.process.pid).children():
+                with suppress(psutil.NoSuchProcess):
+                    command = " ".join(child.cmdline())
+                    for module, name in modules.items():
+                        if f".{module} " in f"{command} ":
+                            found[name] = child.pid
         return found
 
     def wait_children(self) -> dict[str, int]:

@@ -88,7 +88,7 @@ class Rig:
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         node.create_timer(1.0 / DRIVER_HZ, self.drive, clock=steady)
         node.create_timer(0.05, self.beat, clock=steady)
-        node.create_timer(0.002, self.work, clock=steady)
+        node.create_timer(0.01, self.work, clock=steady)
 
     # What is heard.
 
@@ -146,11 +146,11 @@ class Rig:
                 del self.calls[name]
                 say(answer=name, success=future.result().success, message=future.result().message)
         rate_hz, now = self.values["policy_hz"], time.monotonic()
-        for _ in range(10):
+        for _ in range(50):
             if rate_hz <= 0.0 or now < self.due:
                 break
             self.ask(self.values["request"])
-            self.due = max(self.due + 1.0 / rate_hz, now - 0.005)
+            self.due = max(self.due + 1.0 / rate_hz, now - 0.025)
 
     def ask_parameter(self, name: str, to: float) -> None:
         """What it is, what it says of itself, and whether it can be set."""

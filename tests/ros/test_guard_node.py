@@ -360,9 +360,13 @@ def test_a_frozen_guard_wakes_up_stopped(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+    ("number", "times"),
+    [
+        (signal.SIGINT, 3),
+        pytest.param(signal.SIGINT, 10, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 10, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("times", [3, pytest.param(20, marks=[pytest.mark.slow])])
 def test_the_last_word_is_a_stop_command(scene: Scene, number: int, times: int) -> None:
     for turn in range(times):
         if turn:

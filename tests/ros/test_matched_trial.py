@@ -327,6 +327,28 @@ def test_a_conductor_that_is_killed_leaves_nothing_running(
 
 
 @pytest.mark.slow
+def test_resume_recovers_plays_and_fills_in_pairs_after_a_conductor_was_killed(
+    start, cli, plan, robot, tmp_path, wait_until, is_alive
+):
+    trial = tmp_path / "trial"
+    command = start("run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot())
+    pids = command.wait_children()
+    wait_until(lambda: is_recording(trial), "the first bag is written")
+    command.process.kill()
+    command.finish()
+    wait_until(lambda: not any(map(is_alive, pids.values())), "guard, recorder and twin end")
+    assert cli("resume", trial, "--no-report").code == 1  # one of two is not scored
+    logged = rows(trial)
+    assert (logged[0]["end_reason"], logged[0]["recovered"]) == ("lost", 1)
+    # What was lost is tried again only where the plan says so, and has no pair.
+    assert [row["side"] for row in logged] == ["twin", "twin", "sim"]
+    again = json.loads(cli("resume", trial, "--no-report", "--json").out)
+    assert (again["played"], again["elsewhere"]) == (0, [])
+    assert rows(trial) == logged
+    assert cli("verify", trial).code == 0
+
+
+@pytest.mark.slow
 def test_the_guard_stops_a_robot_whose_policy_hangs_and_one_that_never_answers_is_a_fault(
     cli, plan, quick_twin, tmp_path
 ):

@@ -287,9 +287,13 @@ def test_a_full_disk_is_said_and_survived(stage):
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+    ("number", "times"),
+    [
+        (signal.SIGINT, 3),
+        pytest.param(signal.SIGINT, 10, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 10, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_stopped_recorder_closes_its_bag(stage, number, times):
     rig, recorder = stage.both("joint_states")
     for turn in range(times):

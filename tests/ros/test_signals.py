@@ -45,21 +45,19 @@ def begin(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_twin_ends_on_sigint_and_on_sigterm(
     begin: Callable[..., subprocess.Popen[str]],
     wait_until: Callable[..., None],
     tmp_path: Path,
-    times: int,
 ) -> None:
-    """Of each signal that many; some at a time, each a robot of its own on one graph."""
+    """Ten of each signal; some at a time, each a robot of its own on one graph."""
     text = TWIN.read_text()
     spaces = [f"/twin{number}" for number in range(AT_ONCE)]
     witnesses = {}
     for space in spaces:
         (tmp_path / f"{space[1:]}.yaml").write_text(text.replace("/twin0", space))
         witnesses[space] = begin(HERE / "rig_faults.py", json.dumps({"namespace": space}))
-    asked = [number for number in (signal.SIGINT, signal.SIGTERM) for _ in range(times)]
+    asked = [number for number in (signal.SIGINT, signal.SIGTERM) for _ in range(10)]
     for first in range(0, len(asked), AT_ONCE):
         before = {space: states(witnesses[space]) for space in spaces}
         twins = {

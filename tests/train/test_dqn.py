@@ -24,8 +24,8 @@ from robo_eval.study.played import read_network
 from robo_eval.study.suite import LearnerSection, read_suite
 from robo_eval.study.trainers import Mixture, trained
 
-pytest.importorskip("stable_baselines3", reason='needs pip install "robo-eval[train]"')
-torch = pytest.importorskip("torch", reason='needs pip install "robo-eval[train]"')
+pytest.importorskip("stable_baselines3", reason='needs pip install "robo-eval-stack[train]"')
+torch = pytest.importorskip("torch", reason='needs pip install "robo-eval-stack[train]"')
 
 CART = Architecture(inputs=4, hidden=(24, 16), outputs=2)
 SHORT = Learning(warm_up=100, buffer=2_000, batch=32, every=8, checks=2, check_episodes=2)
@@ -150,7 +150,7 @@ def test_what_does_not_fit_is_refused(wrong, message):
 
 
 def test_the_recipe_writes_a_network_and_where_it_comes_from(tmp_path):
-    pytest.importorskip("pybullet", reason='needs pip install "robo-eval[sim]"')
+    pytest.importorskip("pybullet", reason='needs pip install "robo-eval-stack[sim]"')
     recipe = Path(__file__).resolve().parents[2] / "examples" / "train_dqn.py"
     path = tmp_path / "new" / "short.npz"
     done = subprocess.run(

@@ -22,9 +22,9 @@ from robo_eval_incidents.bodies import (
 )
 from robo_eval_incidents.given import day_of, section_of
 from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.moments import field_again, field_time, time_of_field
 from robo_eval_incidents.tables_cells import quantities_cell, quantities_of
 from robo_eval_incidents.taxonomy import RECORDABILITY, Answer
-from robo_eval_incidents.words import field_again, field_time, time_of_field
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SECOND_NS: Final = 10**9

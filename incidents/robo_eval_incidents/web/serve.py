@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 
 if TYPE_CHECKING:
     from robo_eval_incidents.web.deps import Site
@@ -60,9 +60,7 @@ def serve(
 
         from robo_eval_incidents.web.app import make_app
     except ImportError as err:
-        raise MissingExtraError(
-            f"the web page needs {err.name}: pip install 'robo-eval[server]'"
-        ) from err
+        raise MissingExtraError(f"the web page needs {err.name}: {pip_install('server')}") from err
     app = make_app(target, station=station, evidence=evidence, is_tls=cert is not None)
     try:
         _check_usable(app.state.site)

@@ -11,7 +11,8 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 import robo_eval
-from robo_eval_incidents import words
+from robo_eval.core.wording import shown
+from robo_eval_incidents import meanings, moments
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.taxonomy import MEANINGS, RECORDABILITY, Category, Engagement, Severity
 from robo_eval_incidents.web.sessions import Session
@@ -32,23 +33,23 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
-        spoken=words.spoken,
-        in_words=words.in_words,
-        shown_time=words.shown_time,
-        short_time=words.short_time,
-        machine_time=words.machine_time,
-        number=words.number,
-        hours=words.hours,
-        severity=lambda severity: words.SEVERITIES[Severity(severity)],
+        spoken=meanings.spoken,
+        in_words=meanings.in_words,
+        shown_time=moments.shown_time,
+        short_time=moments.short_time,
+        machine_time=moments.machine_time,
+        number=shown,
+        hours=hours,
+        severity=lambda severity: meanings.SEVERITIES[Severity(severity)],
     )
     env.globals.update(
-        severities=words.SEVERITY_MEANINGS,
-        statuses=words.STATUS_MEANINGS,
+        severities=meanings.SEVERITY_MEANINGS,
+        statuses=meanings.STATUS_MEANINGS,
         categories={category: MEANINGS[category] for category in Category},
-        engagements={engagement: words.ENGAGEMENTS[engagement] for engagement in Engagement},
-        sides=words.SIDES,
-        doors=words.DOORS,
-        answers=words.ANSWERS,
+        engagements={engagement: meanings.ENGAGEMENTS[engagement] for engagement in Engagement},
+        sides=meanings.SIDES,
+        doors=meanings.DOORS,
+        answers=meanings.ANSWERS,
         questions=RECORDABILITY,
         new_id=new_id,
         software=robo_eval.__version__,
@@ -90,3 +91,13 @@ def render(
 def is_part(request: Request) -> bool:
     """Whether htmx asks, for a part of a page that is open."""
     return request.headers.get(IS_PART) == "true"
+
+
+def hours(value: float) -> str:
+    """Hours, to a tenth; to a hundredth below ten.
+
+    Example:
+        >>> hours(1234.56), hours(0.5)
+        ('1,234.6 h', '0.50 h')
+    """
+    return f"{value:,.1f} h" if value >= 10 else f"{value:.2f} h"

@@ -13,7 +13,7 @@ from robo_eval.analysis.acc.curve import NanRule
 from robo_eval.analysis.acc.measures import Undefined
 from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import ShapeError
-from robo_eval.metrics.words import counted
+from robo_eval.core.wording import counted
 
 ABSTRUSE_BELOW: Final = -1e-9
 """Normalised generality below which an agent is abstruse; constant curves must not flicker."""

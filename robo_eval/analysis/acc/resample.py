@@ -13,7 +13,8 @@ from robo_eval.analysis.acc.curve import Scale, make_scale
 from robo_eval.analysis.acc.measures import measure
 from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
-from robo_eval.metrics.words import counted
+from robo_eval.core.wording import counted
+from robo_eval.stats.quantiles import ndtr, ndtri, stdtrit
 
 MIN_EPISODES: Final = 20
 """Episodes at every level from which the interval covers about what it promises."""
@@ -255,9 +256,6 @@ def _intervals(
 
 def _tails(draws: NDArray[np.float64], value: float, n: int, level: float) -> tuple[float, float]:
     """Which quantiles of the resamples of n seeds are the ends of the interval."""
-    # Imported late: scipy costs 0.1 s at start-up.
-    from scipy.special import ndtr, ndtri, stdtrit
-
     far = float(stdtrit(n - 1, (1.0 + level) / 2.0)) * math.sqrt(n / (n - 1))
     noise = 1e-12 * max(1.0, abs(value))
     below = float((draws < value - noise).mean() + (draws <= value + noise).mean()) / 2.0

@@ -24,10 +24,10 @@ from robo_eval.analysis.acc.shapes import attainable_maximum
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm
+from robo_eval.core.wording import counted
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.frame import episodes_frame, is_missing
 from robo_eval.metrics.tables import groups, main_rows, sort_key
-from robo_eval.metrics.words import counted
 
 _ALL_ALIKE: Final = "all episodes of each level ended alike; resampling them shows no spread"
 _ONE_EACH: Final = "one episode at each level; it cannot be resampled"
@@ -82,6 +82,12 @@ class AccRow:
     curve: NDArray[np.float64]
     coverage: Coverage | None = None
     is_partial: bool = False
+
+    @property
+    def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Difficulties at which something was scored, and the mean quality at each."""
+        known = ~np.isnan(self.curve)
+        return self.levels[known], self.curve[known]
 
     @property
     def is_covered(self) -> bool:

@@ -27,10 +27,12 @@ from robo_eval.analysis.aiq.quotient import (
     quotients,
 )
 from robo_eval.analysis.aiq.space import Space, space
+from robo_eval.analysis.aiq.tree import ClusterTree, cluster_tree
 from robo_eval.analysis.aiq.volume import Hull, determinant_volume, hull_volume
 
 __all__ = [
     "MIXTURES",
+    "ClusterTree",
     "Complexity",
     "Dissimilarities",
     "Hull",
@@ -40,6 +42,7 @@ __all__ = [
     "Space",
     "apti",
     "around",
+    "cluster_tree",
     "determinant_volume",
     "dissimilarities",
     "dissimilarity",

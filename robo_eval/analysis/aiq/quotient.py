@@ -22,6 +22,7 @@ from robo_eval.analysis.arrays import (
 )
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.wording import counted
 
 LEAST_EPISODES: Final = 30
 """Episodes of each test from which an interval is reliable."""
@@ -203,6 +204,6 @@ def _performances(suite: Space, performances: ArrayLike) -> NDArray[np.float64]:
 
 def _few(episodes: int) -> str:
     return (
-        f"a test has {episodes} episode{'s' * (episodes != 1)} only; from {LEAST_EPISODES} on the"
+        f"a test has {counted(episodes, 'episode')} only; from {LEAST_EPISODES} on the"
         " interval is reliable"
     )

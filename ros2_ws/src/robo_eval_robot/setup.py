@@ -1,4 +1,4 @@
-"""How colcon builds this package; pip installs it as part of robo-eval."""
+"""How colcon builds this package; pip installs it as part of robo-eval-stack."""
 
 from setuptools import find_packages, setup
 

@@ -9,7 +9,7 @@ from robo_eval.agents import make_agent
 from robo_eval.stats.proportions import wilson_interval
 from robo_eval.stats.resampling import paired_difference_interval, stratified_mean_interval
 
-pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval[sim]'")
+pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval-stack[sim]'")
 
 FIRST_SEED = 200_000
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -70,6 +70,7 @@ def test_it_beats_the_balancer_by_an_interval_above_0(better, level):
     assert interval.low > 0.0, interval
 
 
+@pytest.mark.slow
 def test_adapting_costs_nothing_at_level_0(balancer_at_level_0):
     adaptive = performances("adaptive", 0, "easy", 150)
     assert paired_difference_interval(adaptive, balancer_at_level_0[:150]).low > -0.03

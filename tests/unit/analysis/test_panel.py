@@ -121,7 +121,7 @@ def test_provenance_says_what_the_data_were_made_with():
 
 
 def test_the_panel_was_measured_on_the_installed_levels():
-    pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval[sim]'")
+    pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval-stack[sim]'")
     gymnasium = pytest.importorskip("gymnasium")
     stale = []
     for item in items._data()["items"]:
@@ -163,7 +163,7 @@ def test_rows_of_another_behaviour_than_the_panel_s_are_named():
 
 
 def test_the_simulator_still_gives_the_recorded_results():
-    pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval[sim]'")
+    pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval-stack[sim]'")
     gymnasium = pytest.importorskip("gymnasium")
     from robo_eval.core.schedule import policy_seed
 
@@ -289,7 +289,7 @@ def test_noise_and_lapses_repeat_with_the_seed():
 
 
 def test_a_trial_with_a_member_rates_the_others_only(tmp_path):
-    pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval[sim]'")
+    pytest.importorskip("pybullet", reason="needs the extra: pip install 'robo-eval-stack[sim]'")
     from robo_eval.analysis.trial import acc_of
     from robo_eval.log.directory import TrialDirectory
     from robo_eval_sim.runner import run_simulated

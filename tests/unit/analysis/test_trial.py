@@ -140,9 +140,7 @@ def test_rows_that_were_chained_anew_do_not_end_where_the_manifest_says(trial):
         head = GENESIS
         for row in sorted(rows, key=lambda row: row["sequence"]):
             cells = {name: row[name] for name in COLUMNS} | {"operator": "nobody"}
-            found = row_digest(
-                cells, sequence=row["sequence"], previous_sha256=head, row_form=row["row_form"]
-            )
+            found = row_digest(cells, sequence=row["sequence"], previous_sha256=head)
             connection.execute(
                 "UPDATE episodes SET operator = 'nobody', previous_sha256 = ?, row_sha256 = ?"
                 " WHERE sequence = ?",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from robo_eval.axes.improvement import Streak
 from robo_eval.core.estimate import Estimate
 from robo_eval.gates import Assessment, Audit, Readings, assess, load_profile
+from robo_eval.gates.axes.improvement import Streak
 from robo_eval.gates.profile import AUDITS
 
 ROBOTICS = load_profile("robotics")

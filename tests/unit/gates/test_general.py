@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from robo_eval.axes.improvement import Streak
 from robo_eval.core.estimate import Estimate
 from robo_eval.gates import Audit, Readings, assess, load_profile
+from robo_eval.gates.axes.improvement import Streak
 from robo_eval.gates.profile import AUDITS, Profile
 
 GENERAL = load_profile("general")

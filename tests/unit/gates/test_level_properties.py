@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.axes.improvement import Streak
 from robo_eval.core.estimate import Estimate
 from robo_eval.gates import Audit, Readings, assess, load_profile
+from robo_eval.gates.axes.improvement import Streak
 from robo_eval.gates.profile import AUDITS
 from robo_eval.metrics.reliability import time_between_failures
 from robo_eval.metrics.safety import incident_rates, safety_score

@@ -33,9 +33,9 @@ from robo_eval_incidents.bodies import (
     Review,
     View,
 )
-from robo_eval_incidents.evidence import changes_since, read_incidents, state_of
 from robo_eval_incidents.exposure import log_exposure
 from robo_eval_incidents.merge import merge
+from robo_eval_incidents.reader import changes_since, read_incidents, state_of
 from robo_eval_incidents.taxonomy import Category, Severity, Via
 from robo_eval_incidents.workflow import RefusedError
 
@@ -183,7 +183,7 @@ def test_a_log_that_cannot_be_read_is_an_error_of_one_line(trial, data):
 
 
 def test_without_its_package_a_log_is_not_passed_over(trial, own, monkeypatch):
-    monkeypatch.setitem(sys.modules, "robo_eval_incidents.evidence", None)
+    monkeypatch.setitem(sys.modules, "robo_eval_incidents.reader", None)
     with pytest.raises(MissingExtraError, match=r"incidents\.db: .* pip install"):
         read_evidence(trial.path)
 

@@ -13,11 +13,11 @@ from robo_eval.core.kinds import Side
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.bodies import Exposure, Nil, Withdrawal
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.evidence import read_incidents
 from robo_eval_incidents.exposure import hours, log_exposure
 from robo_eval_incidents.log import DATABASE
 from robo_eval_incidents.merge import merge
 from robo_eval_incidents.page import robots
+from robo_eval_incidents.reader import read_incidents
 from robo_eval_incidents.record import Record, new_id
 from robo_eval_incidents.schema import is_kind
 from robo_eval_incidents.standing import standing

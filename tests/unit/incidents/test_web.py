@@ -23,7 +23,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import make_url
 
 from robo_eval.core.errors import InputError
-from robo_eval.report.embed import static
+from robo_eval.page.embed import static
 from robo_eval_incidents import open_log
 from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.bodies import Evidence, View

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from robo_eval.analysis.comparison import check_copies
+from robo_eval.core.episode import SCHEMA_VERSION
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.log import database
+from robo_eval.log.export import export_episodes
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.verify import verify_trial
 
@@ -21,6 +24,10 @@ def other_tables(file: Path) -> None:
     file.unlink()
     with contextlib.closing(sqlite3.connect(file)) as raw:
         raw.execute("create table notes (text)")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
 def edit(statement: str):
@@ -72,6 +79,59 @@ def test_damage_is_one_clear_error(finished, name):
     assert not report.ok
     assert any("episodes.db" in line for line in report.lines())
     assert (file.read_bytes() if file.is_file() else None) == before
+
+
+VERSION = "update alembic_version set version_num = '{}'"
+
+
+@pytest.mark.parametrize("version", ["0003", "0099"])
+def test_a_log_of_another_version_is_refused_and_stays_as_it_is(finished, version):
+    file = finished.path / "episodes.db"
+    edit(VERSION.format(version))(file)
+    before = contents(finished.path)
+    expected = rf"{file}: has schema version {int(version)}, .*reads version {SCHEMA_VERSION} only;"
+    other = finished.path.parent / "rows.csv"
+    for use in (
+        lambda: EpisodeStore(finished.path, durable=False),
+        lambda: verify_trial(finished.path),
+        lambda: finished.lock().__enter__(),
+        lambda: export_episodes(finished.path, other),
+        lambda: check_copies([finished]),
+    ):
+        with pytest.raises(TrialDirectoryError, match=rf"{expected} .*manifest\.json") as caught:
+            use()
+        assert caught.value.exit_code == 2
+        assert "\n" not in str(caught.value)
+    assert contents(finished.path) == before
+    assert not other.exists()
+
+
+def test_newest_rows_of_a_log_of_another_version_stay_where_they_are(trial, tmp_path, make_episode):
+    killed = tmp_path / "killed"
+    with EpisodeStore(trial.path, durable=False) as store:
+        store.append([make_episode(0)])
+        edit(VERSION.format("0003"))(trial.path / "episodes.db")
+        shutil.copytree(trial.path, killed)
+    before = contents(killed)
+    assert before["episodes.db-wal"]
+    for read_only in (True, False):
+        with pytest.raises(TrialDirectoryError, match="has schema version 3"):
+            EpisodeStore(killed, durable=False, read_only=read_only)
+    after = contents(killed)
+    del after["episodes.db-shm"], before["episodes.db-shm"]  # an index SQLite makes of the log
+    assert after == before
+
+
+def test_a_database_that_is_made_by_hand_is_read_by_its_version(tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "episodes.db")) as raw:
+        raw.execute("create table alembic_version (version_num text)")
+        raw.execute("insert into alembic_version values ('0001')")
+        raw.execute("create table episodes (id text)")
+        raw.commit()
+    before = contents(tmp_path)
+    with pytest.raises(TrialDirectoryError, match="has schema version 1"):
+        EpisodeStore(tmp_path, durable=False)
+    assert contents(tmp_path) == before
 
 
 def test_a_locked_database_is_named(trial, make_episode, monkeypatch):
@@ -208,11 +268,11 @@ def test_newest_rows_of_a_killed_run_are_read_where_nothing_can_be_written(
         # As a kill would leave it: the rows are in the write-ahead log alone.
         shutil.copytree(trial.path, killed)
     assert (killed / "episodes.db-wal").stat().st_size
-    before = {file.name: file.read_bytes() for file in killed.iterdir() if file.is_file()}
+    before = contents(killed)
     monkeypatch.setattr(database, "_can_write", lambda _path: False)
     with EpisodeStore(killed, durable=False, read_only=True) as store:
         assert list(store.episodes()) == episodes
     found = verify_trial(killed)
     assert found.ok, found.problems
     assert found.rows == 5
-    assert {file.name: file.read_bytes() for file in killed.iterdir() if file.is_file()} == before
+    assert contents(killed) == before

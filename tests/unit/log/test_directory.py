@@ -155,7 +155,7 @@ def test_a_plan_of_somebody_beside_a_file_of_that_name_is_no_trial(tmp_path, pla
     assert is_trial(tmp_path)
 
 
-@pytest.mark.parametrize("verb", ["metrics", "verify", "migrate", "report"])
+@pytest.mark.parametrize("verb", ["metrics", "verify", "report"])
 @pytest.mark.parametrize("with_plan", [False, True])
 def test_a_command_says_that_a_folder_is_no_trial(tmp_path, verb, with_plan):
     from typer.testing import CliRunner

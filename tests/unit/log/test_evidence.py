@@ -64,7 +64,11 @@ def test_an_empty_record_says_that_nothing_happened(tmp_path):
         ("incidents", "incident_id,severity\ni1,severe\n", "line 2, column 'severity'"),
         ("incidents", "incident_id,severity\ni1,\n", "line 2, column 'severity'"),
         ("incidents", "incident_id,severity\n,minor\n", "line 2, column 'incident_id'"),
-        ("incidents", "incident_id,severity\ni1,minor\ni1,major\n", "line 3, .*appears twice"),
+        (
+            "incidents",
+            "incident_id,severity\ni1,minor\ni1,major\n",
+            "line 3, .*'i1' is in line 2",
+        ),
         ("incidents", "incident_id,severity\ni1,minor,more\n", "line 2 has 3 cells"),
         ("incidents", INCIDENTS + "i1,minor,2026-03-01 09:30,,,,\n", "time with its zone"),
         ("incidents", INCIDENTS + "i1,minor,yesterday,,,,\n", "line 2, column 'time'"),
@@ -78,7 +82,7 @@ def test_an_empty_record_says_that_nothing_happened(tmp_path):
         (
             "ratings",
             "episode_id,rater,success\ne1,a,true\ne1,a,false\n",
-            "rates episode 'e1' twice",
+            "line 3, column 'rater': 'a' is in line 2 .* same episode_id",
         ),
         ("ratings", "episode_id,rater,success\ne1,,true\n", "column 'rater'"),
         ("ratings", 'episode_id,rater,success\ne1,"a,true\n', "line 2: no CSV"),

@@ -40,20 +40,19 @@ def visit(path: Path) -> int:
 
 def test_a_second_connection_takes_no_lock_from_the_first(path):
     first = database.connect(path)
-    driver = first.connection.driver_connection
     for number in range(20):
-        driver.execute("INSERT INTO noted VALUES (?)", (number,))
+        first.execute("INSERT INTO noted VALUES (?)", (number,))
         # Opened, checked and closed again, as a page does that shows what another thread writes.
-        with database.opened(path, read_only=True) as second:
-            assert second.exec_driver_sql(COUNT).scalar() == number + 1
+        with closing(database.connect(path, read_only=True)) as second:
+            assert second.execute(COUNT).fetchone() == (number + 1,)
         assert visit(path) == number + 1
     assert path.with_name("noted.db-wal").exists()
-    database.close(first)
+    first.close()
     assert visit(path) == 20
 
 
 def test_a_file_is_checked_again_once_all_connections_are_closed(path):
-    with database.opened(path), database.opened(path):
+    with closing(database.connect(path)), closing(database.connect(path)):
         pass
     path.write_bytes(b"something else")
     with pytest.raises(TrialDirectoryError, match="not an SQLite database"):

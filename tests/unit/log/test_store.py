@@ -65,7 +65,7 @@ def test_two_stores_take_turns(trial, make_episode):
 @pytest.mark.parametrize("durable", [True, False])
 def test_durability_is_what_was_asked_for(trial, durable):
     with EpisodeStore(trial.path, durable=durable) as store:
-        raw = store._connection.connection.driver_connection
+        raw = store._connection
         assert raw.execute("pragma synchronous").fetchone() == (2 if durable else 1,)
         assert raw.execute("pragma journal_mode").fetchone() == ("wal",)
 

@@ -13,7 +13,7 @@ from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.manifest import read_manifest, write_manifest
-from robo_eval.log.rows import CHAIN, GENESIS, cells_of, row_digest
+from robo_eval.log.rows import CHAIN, GENESIS, ROW_FORM, cells_of, row_digest
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.verify import _Check, verify_trial
 
@@ -212,8 +212,8 @@ def test_a_row_whose_fields_contradict_each_other_is_found(trial, make_episode):
     # Hashed correctly, by whoever wrote it, but no episode.
     content = cells_of(make_episode(0, plan_digest=trial.plan_digest), where="row")
     content["success"] = 0
-    digest = row_digest(content, sequence=1, previous_sha256=GENESIS, row_form=2)
-    content |= {"sequence": 1, "row_form": 2, "previous_sha256": GENESIS, "row_sha256": digest}
+    digest = row_digest(content, sequence=1, previous_sha256=GENESIS)
+    content |= dict(zip(CHAIN, (1, ROW_FORM, GENESIS, digest), strict=True))
     names = ", ".join(content)
     marks = ", ".join("?" for _ in content)
     edit(trial, f"insert into episodes ({names}) values ({marks})", values=tuple(content.values()))

@@ -226,6 +226,12 @@ def test_unpaired_episodes_say_what_they_could_have_shown():
     assert tiny.text == "no difference shown (2 episodes are too few to show any)"
 
 
+def test_fewer_pairs_than_could_decide_are_called_too_few():
+    pair = pair_of(episodes("a", [1, 1, 0, 0]), episodes("b", [1, 1, 1, 0]))
+    assert pair.n_units < pair.least_deciding
+    assert pair.text == "no difference shown (4 pairs are too few to show any)"
+
+
 def test_large_samples_use_the_score_test():
     a, b = [1] * 700 + [0] * 500, [1] * 640 + [0] * 560
     pair = pair_of(episodes("a", a, seeds=False), episodes("b", b, seeds=False))

@@ -164,6 +164,17 @@ def test_without_exposure_nothing_is_known():
     assert all(ends(r) == (None, None, None) for r in metrics.incident_rates({}, 0.0).values())
 
 
+def test_incidents_of_seconds_are_counted_and_are_no_rate():
+    rates = metrics.incident_rates({"near_miss": 2}, 77.0 / 3600.0)
+    assert rates["near_miss"].value is None
+    assert rates["near_miss"].reason == "2 near misses in 77 s; too short for a rate"
+    assert rates["major"].reason == "0 major incidents in 77 s; too short for a rate"
+    # What a gate reads stays: how often it may happen for all that is known.
+    assert rates["major"].high == pytest.approx(100.0 * 3.688879454 * 3600.0 / 77.0)
+    assert metrics.incident_rates({"minor": 1}, 0.9)["minor"].n == 1
+    assert metrics.incident_rates({"minor": 1}, 1.0)["minor"].value == pytest.approx(100.0)
+
+
 def test_weights_can_be_changed():
     counts = {"near_miss": 6, "minor": 1}
     assert metrics.safety_score(counts, 200.0, {"near_miss": 0.1}).value == pytest.approx(0.65)

@@ -2,13 +2,14 @@
 
 import pytest
 
-from robo_eval.cli.summary import interval, number, print_summary, verification_problem
+from robo_eval.cli.output import interval, number
+from robo_eval.cli.summary import print_summary, verification_problem
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.plan import PolicyPlan, TaskPlan, TrialPlan
+from robo_eval.core.wording import counted
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import summarise
-from robo_eval.metrics.words import counted
 
 
 def printed(capsys, *args, **more):

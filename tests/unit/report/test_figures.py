@@ -11,16 +11,17 @@ import plotly.graph_objects as go
 import pytest
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.report import figures
-from robo_eval.report.model import Report
-from robo_eval.report.page import render
-from robo_eval.report.theme import (
+from robo_eval.page.agent_curves import characteristic_curves, spread_capability
+from robo_eval.page.theme import (
     PERFORMANCE_SCALE,
     POLICY,
     POLICY_DARK,
     dark_colours,
     policy_style,
 )
+from robo_eval.report import figures
+from robo_eval.report.model import Report
+from robo_eval.report.page import render
 
 Maker = Callable[..., Report]
 
@@ -93,8 +94,10 @@ def rows_in_pixels(figure: go.Figure) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize("narrow", [False, True])
-@pytest.mark.parametrize("levels", [2, 4, 17])
-@pytest.mark.parametrize("n_policies", [1, 2, 5, 9])
+@pytest.mark.parametrize("levels", [2, pytest.param(4, marks=pytest.mark.slow), 17])
+@pytest.mark.parametrize(
+    "n_policies", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 5)), 9]
+)
 def test_no_panel_touches_the_name_or_ticks_of_the_next(
     make_report: Maker, n_policies: int, levels: int, narrow: bool
 ) -> None:
@@ -109,9 +112,7 @@ def test_no_panel_touches_the_name_or_ticks_of_the_next(
             40,
         ),
         (
-            figures.characteristic_curves(
-                report.characteristic.curves, report.policies, narrow=narrow
-            ),
+            characteristic_curves(report.characteristic.curves, report.policies, narrow=narrow),
             name_and_ticks,
             100,
         ),
@@ -152,7 +153,7 @@ def test_few_columns_do_not_fill_the_page(make_report: Maker) -> None:
 def test_isometrics_are_those_of_the_definition(make_report: Maker) -> None:
     acc = make_report().characteristic
     assert acc is not None
-    figure = figures.spread_capability(acc.curves, ["steady", "shaky"], start=0.1, end=0.8)
+    figure = spread_capability(acc.curves, ["steady", "shaky"], acc.isometrics)
     rising, constant, falling = figure.data[:3]
     area = np.asarray(constant.x) - 0.1
     np.testing.assert_allclose(np.square(constant.y), area * (0.7 - area), atol=1e-12)
@@ -170,7 +171,7 @@ def test_markup_in_a_policy_name_stays_text(make_report: Maker, narrow: bool) ->
         figures.heat_map(report.cells, report.policies, narrow=narrow),
         figures.episode_lengths(report.lengths, report.policies, narrow=narrow),
         figures.novelty_effects(report.effects, report.policies, narrow=narrow),
-        figures.characteristic_curves(report.characteristic.curves, report.policies, narrow=narrow),
+        characteristic_curves(report.characteristic.curves, report.policies, narrow=narrow),
     ):
         text = str(figure.to_plotly_json())
         assert "<img" not in text

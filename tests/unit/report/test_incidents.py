@@ -86,7 +86,7 @@ def test_what_was_dismissed_is_shown_as_that(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["<script>", "../../etc"])
 def test_no_name_of_a_robot_gets_out_of_its_place(tmp_path: Path, name: str) -> None:
-    from robo_eval.report.page import environment
+    from robo_eval.page.render import environment
 
     with open_log(tmp_path / "incidents.db", make=True) as log:
         log.file(report(robot=name), by="robo-eval", via=Via.RULE)

@@ -12,12 +12,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from robo_eval.axes.axis import TITLES, Axis
-from robo_eval.axes.frontier import Frontier, frontier_of
-from robo_eval.axes.progress import DayIndex, Progress, progress_of
-from robo_eval.axes.settings import FrontierSettings, ProgressSettings
 from robo_eval.core.estimate import Estimate
+from robo_eval.gates.axes.anchors import TITLES, Axis
+from robo_eval.gates.axes.frontier import Frontier, frontier_of
+from robo_eval.gates.axes.progress import DayIndex, Progress, progress_of
+from robo_eval.gates.axes.settings import FrontierSettings, ProgressSettings
 from robo_eval.log.evidence import Checkpoint
+from robo_eval.page.theme import dark_colours, policy_style
 from robo_eval.report.level_figures import level_charts, level_styles
 from robo_eval.report.levels_model import (
     AuditTable,
@@ -30,7 +31,6 @@ from robo_eval.report.levels_model import (
 )
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
-from robo_eval.report.theme import dark_colours, policy_style
 
 NAMES = ["axes", "capability", "frontier"]
 FIRST = 20_514
@@ -117,7 +117,7 @@ def autonomy(*levels: PolicyLevel) -> Autonomy:
         text=(),
         axes_note="",
         days_note="",
-        frontier=FrontierPart(found=frontier(), text=("words",), is_drawn=True),
+        frontier=FrontierPart(found=frontier(), text=("words",), note="", is_drawn=True),
         form=FormPart(answered="", open=(), items=()),
         profile_name="Profile",
         profile_digest="0",
@@ -126,7 +126,8 @@ def autonomy(*levels: PolicyLevel) -> Autonomy:
 
 
 def charts(*levels: PolicyLevel, narrow: bool = False) -> dict[str, go.Figure]:
-    return level_charts(autonomy(*levels), ["ours", "theirs"], narrow=narrow)
+    found = level_charts(autonomy(*levels), ["ours", "theirs"])
+    return {name: draw(narrow=narrow) for name, draw in found.items()}
 
 
 def texts(figure: go.Figure) -> list[str]:

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from robo_eval.analysis.trial import analyse_trial
-from robo_eval.axes.axis import Axis
-from robo_eval.axes.frontier import Frontier, frontier_of
-from robo_eval.axes.improvement import Streak
-from robo_eval.axes.index import index_of
-from robo_eval.axes.progress import progress_of
-from robo_eval.axes.settings import FrontierSettings, IndexSettings, ProgressSettings
 from robo_eval.cli.app import app
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
 from robo_eval.gates import QUANTITIES, Audit, Readings, assess
+from robo_eval.gates.axes.anchors import Axis
+from robo_eval.gates.axes.frontier import Frontier, frontier_of
+from robo_eval.gates.axes.improvement import Streak
+from robo_eval.gates.axes.index import index_of
+from robo_eval.gates.axes.progress import progress_of
+from robo_eval.gates.axes.settings import FrontierSettings, IndexSettings, ProgressSettings
 from robo_eval.gates.checklist import Checklist, Item
 from robo_eval.gates.profile import AUDITS, load_profile
 from robo_eval.gates.trial import Findings

@@ -11,9 +11,10 @@ from html.parser import HTMLParser
 import pytest
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.report.embed import packed
+from robo_eval.page.embed import packed
+from robo_eval.page.render import tone
 from robo_eval.report.model import LogCheck, Report
-from robo_eval.report.page import Download, render, tone
+from robo_eval.report.page import Download, render
 
 Maker = Callable[..., Report]
 EVIL = "<script>alert(1)</script>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,19 @@ import pytest
 from robo_eval.analysis.trial import analyse_trial
 from robo_eval.log.importer import import_csv
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.page.table import Row
 from robo_eval.report import robot_figures
 from robo_eval.report.build import read_trial
 from robo_eval.report.content import make_report
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
-from robo_eval.report.robot_model import Robot, RobotNumber
+from robo_eval.report.robot_model import Robot
 from robo_eval.report.robots import comparison_lines, not_measured, throughput_lines
 
 MAP = (
     "columns: {episode_id: trial, side: where, success: ok, pair_id: pair, policy: who, task: kind}"
 )
-TWIN = "AR_twin and S2S come from a twin, a stand-in for the robot: they are no AR and S2R."
+TWIN = "A twin is a stand-in for the robot: its numbers end in _twin or S2S."
 
 
 def report_of(folder: Path, *, side: str = "real", unpaired: int = 0) -> Report:
@@ -58,7 +60,7 @@ def test_each_policy_has_its_reliability_and_how_simulation_agrees(tmp_path: Pat
         "40 episodes", "20 episodes", "20 episodes", "40 episodes",
         "40 pairs", "40 pairs", "20 pairs", "20 pairs",
     ]  # fmt: skip
-    assert [it.label for it in ours.numbers if it.is_worst] == ["S2R, place"]
+    assert [it.label for it in ours.numbers if it.stress == "agrees least"] == ["S2R, place"]
     assert ours.worst.startswith("Simulation and robot agree least in place: S2R 0.70, 95")
     page = render(report, [])
     assert '<h2 id="h-robots">On the robot</h2>' in page
@@ -84,7 +86,7 @@ def test_episodes_without_partner_are_told_with_the_share_compared(tmp_path: Pat
     ours = report_of(tmp_path, unpaired=5).robots[0]
     found = {it.label: it for it in ours.numbers}
     assert found["AR of the pairs"].estimate.value == pytest.approx(24 / 30)
-    assert found["S2R"].note == "10 physical episodes without a scored partner left out"
+    assert found["S2R"].note == "10 episodes on the robot without a scored partner left out"
 
 
 def test_without_simulation_there_is_nothing_to_compare_and_without_robot_no_section(
@@ -105,7 +107,8 @@ def test_the_chart_tells_robot_simulation_and_agreement_without_colour(
     tmp_path: Path, narrow: bool
 ) -> None:
     report = report_of(tmp_path)
-    figure = robot_figures.robot_numbers(report.robots, report.policies, narrow=narrow)
+    charts = robot_figures.robot_charts(report.robots, report.policies)
+    figure = charts["robots"](narrow=narrow)
     first, second = figure.data
     assert list(first.y) == [
         "AR", "AR, pick", "AR, place", "AR_sim", "S2R", "S2R, pick", "S2R, place",
@@ -118,8 +121,8 @@ def test_the_chart_tells_robot_simulation_and_agreement_without_colour(
     assert "40 episodes" in first.customdata[0]
 
 
-def numbers_of(robot: Robot) -> dict[str, RobotNumber]:
-    return {it.label: it for group in robot.table for it in group.numbers}
+def numbers_of(robot: Robot) -> dict[str, Row]:
+    return {it.label: it for group in robot.table for it in group.rows}
 
 
 def test_the_table_holds_every_number_with_what_it_rests_on(lab: Any) -> None:
@@ -137,11 +140,11 @@ def test_the_table_holds_every_number_with_what_it_rests_on(lab: Any) -> None:
     ]
     assert found["near misses per 100 h"].estimate.value == pytest.approx(100.0)
     assert found["near misses per 100 h"].rests_on == "2 in 2.00 h"
-    assert found["critical incidents per 100 h"].note == "none seen is not none"
+    assert found["critical incidents per 100 h"].note == ""
     assert found["SS, pessimistic"].text == "0.00"
     assert found["E"].estimate.value == pytest.approx(0.0)
     # T / -ln 0.05 after two hours without a failure.
-    assert found["MTBF"].text == "at least 0.7 h"
+    assert found["MTBF"].text == "at least 0.668 h"
     assert found["MTBSI"].estimate.value == pytest.approx(1.0)
     assert found["MTTR"].estimate.reason == "no repair was logged"
     assert found["RA"].estimate.value == pytest.approx(0.5)
@@ -165,9 +168,27 @@ def test_every_name_of_a_twin_says_so(lab: Any) -> None:
     (ours, _) = lab.report("twin", evidence=evidence).robots
     assert ours.is_twin
     assert ours.title == "ours (twin)"
-    names = [it.name for group in ours.table for it in group.numbers]
+    names = [it.name for group in ours.table for it in group.rows]
     assert len(names) > 20
     assert [name for name in names if not ("_twin" in name or name in ("AR_sim", "S2S"))] == []
+
+
+def test_seconds_of_a_twin_give_counts_and_no_rates(lab: Any) -> None:
+    """Nothing is drawn of them, and no word calls a twin physical."""
+    evidence = {"incidents": ["incident_id,severity,side", "i1,near_miss,twin"]}
+    lines = [line.replace(",225,", ",2.25,") for line in lab.lines("twin")]
+    report = lab.report("twin", evidence=evidence, lines=lines)
+    ours = report.robots[0]
+    hours = ours.found.safety.exposure.hours
+    assert 0.0 < hours < 1.0
+    found = numbers_of(ours)["near misses_twin per 100 h"]
+    assert found.estimate.value is None
+    assert found.estimate.reason.endswith("; too short for a rate")
+    assert "incidents" not in robot_figures.robot_charts(report.robots, report.policies)
+    assert any("too short for a rate" in why for _, why in not_measured(report.robots))
+    section = re.search(r'<section id="robots".*?</section>', render(report, []), re.DOTALL)
+    assert section is not None
+    assert "physical" not in section[0]
 
 
 def test_a_critical_incident_is_said_before_any_number(lab: Any) -> None:
@@ -228,7 +249,7 @@ def test_calibrations_stand_side_by_side_and_none_is_taken_for_all(lab: Any) -> 
 def test_throughput_is_stated_in_words(lab: Any) -> None:
     (title, text), _ = throughput_lines(lab.report().robots)
     assert title == "ours (real)"
-    assert text.startswith("11.0 tasks per hour (95\N{NO-BREAK SPACE}% ")
+    assert text.startswith("11 tasks per hour (95\N{NO-BREAK SPACE}% ")
     assert "22 successes in 2.00 h" in text
-    assert "0.550 tasks per EUR" in text
+    assert "0.55 tasks per EUR" in text
     assert text.endswith("at 20.00 EUR an hour")

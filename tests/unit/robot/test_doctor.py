@@ -281,7 +281,7 @@ def test_settings_are_shown() -> None:
 
 def test_without_ros_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(physical, "has_ros", lambda: False)
-    with pytest.raises(MissingExtraError, match=r"pip install 'robo-eval\[ros\]'"):
+    with pytest.raises(MissingExtraError, match=r"robo-eval-stack\[ros\]"):
         verb.doctor(Path("robot.yaml"))
 
 

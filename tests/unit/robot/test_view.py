@@ -163,5 +163,5 @@ def test_refusals(tmp_path, monkeypatch):
 
 def test_without_rerun_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr("robo_eval.cli.view.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'robo-eval\[view\]'"):
+    with pytest.raises(MissingExtraError, match=r"robo-eval-stack\[view\]"):
         view_target(False, "a.rrd", TWIN)

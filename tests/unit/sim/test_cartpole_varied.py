@@ -18,7 +18,7 @@ from robo_eval.agents import load_policy
 from robo_eval.agents.cartpole import Regulator
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.policy import Policy
-from robo_eval.study.content import environment_digest
+from robo_eval.study.entries import environment_digest
 
 VARIED = "RoboEval/CartPoleVaried-v0"
 

@@ -64,7 +64,7 @@ def test_missing_engine_is_reported_with_the_command_that_adds_it() -> None:
         "except MissingExtraError as err:\n"
         "    print(err)\n"
     )
-    assert 'pip install "robo-eval[sim]"' in out
+    assert 'pip install "robo-eval-stack[sim]"' in out
 
 
 def test_levels_are_listed_without_engine_and_gymnasium() -> None:

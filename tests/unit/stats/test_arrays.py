@@ -34,7 +34,6 @@ CALLS = {
     "stats.clustered.resampled_ratios": (COUNTS, TRIALS),
     "stats.joint.joint_intervals": (TABLE, {"statistics": [lambda means: means[0]]}),
     "stats.joint.sim_real_intervals": (WINS, WINS),
-    "stats.mantel.mantel": (APART, APART),
     "stats.multiple.holm": (RATES,),
     "stats.multiple.tied_ranks": (BETTER,),
     "stats.multiple.rank_ranges": (BETTER,),
@@ -82,7 +81,7 @@ CALLS = {
     "metrics.control_measures.jerk_rms": (TIMES, PATH),
     "metrics.control_measures.peak_force": (RATES,),
     "metrics.control_measures.settling_time": (TIMES, PATH, TIMES, PATH, {"band": 0.1}),
-    "axes.improvement.kappa_estimate": (RATES, [1.0, 2.0, 3.0, 4.0]),
+    "gates.axes.improvement.kappa_estimate": (RATES, [1.0, 2.0, 3.0, 4.0]),
 }
 ELSEWHERE = {
     "analysis.acc.curve.make_scale",
@@ -94,6 +93,7 @@ ELSEWHERE = {
     "analysis.aiq.dissimilarity.dissimilarities", "analysis.aiq.entropy.image_entropy",
     "analysis.aiq.space.space", "analysis.aiq.quotient.quotient", "analysis.aiq.quotient.around",
     "analysis.aiq.quotient.quotient_interval", "analysis.aiq.quotient.quotients",
+    "analysis.aiq.tree.cluster_tree",
 }  # fmt: skip
 """Functions that need more than arrays; they go through the same door."""
 

@@ -19,11 +19,13 @@ def exact_p(k1, n1, k2, n2, alternative):
         return sign * square
 
     rates = np.linspace(0.0, 1.0, 20_001)
-    chance = np.zeros(len(rates))
+    first = stats.binom.pmf(np.arange(n1 + 1)[:, None], n1, rates)
+    second = stats.binom.pmf(np.arange(n2 + 1)[:, None], n2, rates)
+    chance, limit = np.zeros(len(rates)), statistic(k1, k2)
     for a in range(n1 + 1):
         for b in range(n2 + 1):
-            if statistic(a, b) >= statistic(k1, k2):
-                chance += stats.binom.pmf(a, n1, rates) * stats.binom.pmf(b, n2, rates)
+            if statistic(a, b) >= limit:
+                chance += first[a] * second[b]
     return chance.max()
 
 

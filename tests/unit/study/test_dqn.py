@@ -54,5 +54,5 @@ def test_without_stable_baselines_the_extra_is_named(monkeypatch):
         return whole(name, *more, **keywords)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"pip install \"robo-eval\[train\]\""):
+    with pytest.raises(MissingExtraError, match=r"pip install \"robo-eval-stack\[train\]\""):
         train_dqn(CART, make_cart, steps=1, seed=0)

@@ -22,7 +22,7 @@ from robo_eval.study import figures, space_figures
 from robo_eval.study.agent_figures import measures
 from robo_eval.study.page import PAGE_NAME, render, write_page
 from robo_eval.study.page_data import hull_choices, page_data
-from robo_eval.study.page_words import notes, pair_lines
+from robo_eval.study.page_words import accord, notes, pair_lines
 
 Made = Callable[..., Any]
 HOSTILE = [
@@ -91,6 +91,7 @@ def test_pictures_are_filled_from_the_raw_numbers(made: Any, page: str) -> None:
         ends = [np.mean(data["alone"][j]), np.mean(data["alone"][i])]
         inner = np.array(data["mixed"][f"{i} {j}"]).mean(axis=0)
         observed = np.array([ends[0], *inner, ends[1]])
+        assert data["reached"][f"{i} {j}"] == pytest.approx(observed, abs=1e-3)
         p = np.array([0.0, *data["shares"], 1.0])
         line = p * ends[1] + (1.0 - p) * ends[0]
         assert np.trapezoid(np.abs(observed - line), p) == pytest.approx(estimate.value, abs=1e-3)
@@ -171,9 +172,17 @@ def test_the_envelope_has_no_gap_below() -> None:
     assert figures.seen(mccp(sizes, performances, bins=10, variant="envelope")) == (0, 7)
 
 
+def test_measures_agree_only_where_there_is_something_to_agree_on(made: Any) -> None:
+    _, _, rankings = made
+    one = replace(rankings[0], disagreements=[])
+    assert accord([one]) == "No measure ranks two agents otherwise than their means do."
+    assert accord(rankings[:1]) == ""  # partial and blind
+    assert accord([]) == accord([replace(one, agents=one.agents[:1])]) == ""
+
+
 def test_alike_tests_stand_side_by_side(made: Any) -> None:
     _, outcome, _ = made
-    order = figures.order_of(outcome)
+    order = outcome.tree.leaves
     assert sorted(order) == list(range(5))
     table = outcome.dissimilarities.table
     i, j = min(outcome.pairs, key=lambda key: table[key])
@@ -200,7 +209,7 @@ def test_dimensions_are_drawn_without_sign(made: Any) -> None:
     _, outcome, _ = made
     drawn = figures.dimensions(outcome)
     reach = np.array(next(trace for trace in drawn.data if trace.type == "heatmap").z)
-    assert reach == pytest.approx(np.abs(outcome.space.points)[figures.order_of(outcome)])
+    assert reach == pytest.approx(np.abs(outcome.space.points)[outcome.tree.leaves])
     shares = next(trace for trace in drawn.data if trace.type == "bar").y
     assert list(shares) == pytest.approx(list(outcome.space.shares))
 

@@ -281,7 +281,7 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     for call in (lambda: digits(seed=0), lambda: set_digest("digits")):
-        with pytest.raises(MissingExtraError, match=r"pip install \"robo-eval\[study\]\""):
+        with pytest.raises(MissingExtraError, match=r"pip install \"robo-eval-stack\[study\]\""):
             call()
 
 

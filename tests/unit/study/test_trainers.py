@@ -127,5 +127,5 @@ def test_sets_are_not_learned_by_deep_q_learning():
 )
 def test_what_is_missing_is_said_before_anything_is_done(tmp_path: Path):
     suite = parse_suite(SUITE.format(sets="", pool="trainer: dqn"), source="made.yaml")
-    with pytest.raises(MissingExtraError, match=r"robo-eval\[train\]"):
+    with pytest.raises(MissingExtraError, match=r"robo-eval-stack\[train\]"):
         tests_of(suite)

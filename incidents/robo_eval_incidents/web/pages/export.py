@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import tables
+from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.page import Filter
 from robo_eval_incidents.pdf import write_pdf
 from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisSite
@@ -18,7 +19,6 @@ from robo_eval_incidents.web.files import pieces_of
 from robo_eval_incidents.web.pages.answers import status_of
 from robo_eval_incidents.web.permissions import check_export
 from robo_eval_incidents.web.templating import render
-from robo_eval_incidents.words import time_of_day
 
 router: Final = APIRouter(include_in_schema=False)
 _KINDS: Final = {

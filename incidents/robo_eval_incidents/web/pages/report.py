@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.bodies import Nil, Report
+from robo_eval_incidents.moments import field_time
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.taxonomy import Via
 from robo_eval_incidents.times import find_time
@@ -20,7 +21,6 @@ from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.permissions import check_record
 from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
-from robo_eval_incidents.words import field_time
 
 router: Final = APIRouter(include_in_schema=False)
 _SHIFT_NS: Final = 8 * 3_600 * 10**9

@@ -15,6 +15,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval_incidents.bodies import Withdrawal
 from robo_eval_incidents.exposure import Hours, HoursRow, hours
+from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.standing import SideStanding, Standing, standing
 from robo_eval_incidents.taxonomy import Severity, Via
 from robo_eval_incidents.times import LoggedTime, find_time, logged_times
@@ -24,7 +25,6 @@ from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.permissions import check_record, may_record
 from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
-from robo_eval_incidents.words import time_of_day
 
 router: Final = APIRouter(include_in_schema=False)
 SHOWN: Final = 20

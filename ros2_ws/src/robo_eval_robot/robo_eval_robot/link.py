@@ -22,7 +22,7 @@ from std_msgs.msg import Header, String
 from std_srvs.srv import SetBool, Trigger
 
 from robo_eval.core import door
-from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval.core.errors import CheckFailedError, InputError, NotHereError
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.process import choose_transport
@@ -394,12 +394,13 @@ class RobotLink:
         """Wait until robot and guard are there.
 
         Raises:
-            InputError: If something is not there in time; the message names it and the remedy.
+            NotHereError: If nothing is heard of the robot.
+            InputError: If something else is not there in time; the message names it and the remedy.
         """
         config, seconds = self.config, self.config.start_up_s
         where = f"robot {config.name!r} in {config.namespace}"
         if not self.wait(lambda: bool(self._snapshots or self._waiting), seconds):
-            raise InputError(f"{where}: {self._nothing_on(config.state.joint_states)}")
+            raise NotHereError(f"{where}: {self._nothing_on(config.state.joint_states)}")
         if config.state.imu is not None and not self.wait(lambda: bool(self._imus), seconds):
             raise InputError(f"{where}: {self._nothing_on(config.state.imu.topic)}")
         if not self.wait(lambda: self.guard.state not in ("", "INIT"), seconds):

@@ -21,7 +21,7 @@ from std_msgs.msg import Bool, Float64MultiArray, String
 
 from robo_eval.core import door
 from robo_eval.core.blinding import Blinding, blinding_of
-from robo_eval.core.errors import MissingExtraError
+from robo_eval.core.errors import MissingExtraError, pip_install
 from robo_eval.log.directory import TrialDirectory
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig, read_robot
@@ -264,7 +264,7 @@ def make(context: Context, args: Sequence[str]) -> View:
         from robo_eval_robot.view_picture import Picture
     except ImportError as err:
         raise MissingExtraError(
-            f"the view needs Rerun, which cannot be loaded ({err}): pip install 'robo-eval[view]'"
+            f"the view needs Rerun, which cannot be loaded ({err}): {pip_install('view')}"
         ) from err
     layout = Layout(config)
     picture = Picture(

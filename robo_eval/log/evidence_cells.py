@@ -1,0 +1,156 @@
+"""What a cell of an evidence file can hold, and what is said of one that holds something else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from robo_eval.core import door
+from robo_eval.core.kinds import TRUTHS
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
+
+_LARGEST: Final = 1e15
+"""No measurement is larger, and none smaller than its inverse."""
+_DIGITS: Final = 15
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class CellError(ValueError):
+    """A cell that will not do; the message goes on after the cell."""
+
+
+class WordError(ValueError):
+    """A word that is not in a closed list."""
+
+    def __init__(self, valid: tuple[str, ...]) -> None:
+        super().__init__(", ".join(valid))
+        self.valid = valid
+
+
+class Cell:
+    """Marks a field that is read from the text of a cell.
+
+    Pydantic is needed where files are read; notes themselves load without it.
+    """
+
+    def __init__(self, read: Callable[[str], object]) -> None:
+        self.read = read
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
+        """How pydantic reads it."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self.read)
+
+
+def word(*valid: str) -> Cell:
+    """A word from a closed list."""
+
+    def read(cell: str) -> str:
+        if cell not in valid:
+            raise WordError(valid)
+        return cell
+
+    return Cell(read)
+
+
+def _text(cell: str) -> str:
+    if not cell:
+        raise CellError("is empty; it needs a text")
+    return cell
+
+
+def _author(cell: str) -> str:
+    return "policy" if cell.lower() == "policy" else _text(cell)
+
+
+def _truth(cell: str) -> bool:
+    if cell.lower() not in TRUTHS:
+        raise CellError("must be true or false")
+    return TRUTHS[cell.lower()]
+
+
+def _quantity(cell: str) -> float:
+    if not cell:
+        raise CellError("is empty; it needs a number")
+    try:
+        value = float(cell)
+    except ValueError:
+        raise CellError("is not a number") from None
+    if not (math.isfinite(value) and value >= 0.0):
+        raise CellError("must be a number of at least 0")
+    if value > _LARGEST or 0.0 < value < 1.0 / _LARGEST:
+        raise CellError(f"must be 0 or between {1.0 / _LARGEST:g} and {_LARGEST:g}")
+    return value
+
+
+def _share(cell: str) -> float:
+    value = _quantity(cell)
+    if value > 1.0:
+        raise CellError("must be at most 1")
+    return value
+
+
+def _count(cell: str) -> int:
+    if not (cell.isascii() and cell.isdigit()):
+        raise CellError("must be a whole number of at least 0")
+    if len(cell) > _DIGITS:
+        raise CellError(f"must have at most {_DIGITS} digits")
+    return int(cell)
+
+
+def _time_ns(cell: str) -> int:
+    if not cell:
+        raise CellError("is empty; it needs a time such as 2026-03-01T09:30:00+00:00")
+    try:
+        moment = datetime.fromisoformat(cell)
+        since = moment.astimezone(UTC) - _EPOCH
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise CellError("is no time with its zone; write it like 2026-03-01T09:30:00+00:00")
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+def _utc_offset_s(cell: str) -> int:
+    _time_ns(cell)
+    offset = datetime.fromisoformat(cell).utcoffset()
+    return 0 if offset is None else int(offset.total_seconds())
+
+
+def _steps(cell: str) -> dict[str, bool | None]:
+    try:
+        found: Any = door.json_of(cell)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(
+        answer is None or isinstance(answer, bool) for answer in found.values()
+    ):
+        raise CellError('must be a JSON object such as {"grasped": true}')
+    return found
+
+
+Text = Annotated[str, Cell(_text)]
+"""A text that must be there."""
+Lower = Annotated[str, Cell(str.lower)]
+"""A text that may be written with capitals."""
+Author = Annotated[str, Cell(_author)]
+"""`policy`, which may be written with capitals, or a name."""
+Truth = Annotated[bool, Cell(_truth)]
+"""Yes or no."""
+Quantity = Annotated[float, Cell(_quantity)]
+"""A number of at least 0."""
+Share = Annotated[float, Cell(_share)]
+"""A number from 0 to 1."""
+Count = Annotated[int, Cell(_count)]
+"""A whole number of at least 0."""
+Moment = Annotated[int, Cell(_time_ns)]
+"""A time with its zone, as ns since 1970, UTC."""
+Offset = Annotated[int, Cell(_utc_offset_s)]
+"""How far the clock of such a time is from UTC, in s."""
+Steps = Annotated[Mapping[str, bool | None], Cell(_steps)]
+"""Steps with true, false or null, as a JSON object."""

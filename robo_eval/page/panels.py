@@ -1,0 +1,123 @@
+"""Where the panels of a chart stand when one is not enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from robo_eval.page.words import plain_text, shortened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panels:
+    """Panels of one size in pixels: whatever their number, none touches its neighbour.
+
+    Attributes:
+        count: How many.
+        columns: How many side by side.
+        height: Height of one, pixels.
+        gap: Room between two rows for ticks and the names of the lower one, pixels.
+        top: Room above for names.
+        bottom: Room below for ticks, titles and keys.
+    """
+
+    count: int
+    columns: int
+    height: int
+    gap: int
+    top: int = 26
+    bottom: int = 48
+
+    @property
+    def rows(self) -> int:
+        """Rows of panels."""
+        return -(-self.count // self.columns)
+
+    @property
+    def total(self) -> int:
+        """Height of the figure, pixels."""
+        return self.top + self._inner + self.bottom
+
+    @property
+    def _inner(self) -> int:
+        return self.rows * self.height + (self.rows - 1) * self.gap
+
+    @property
+    def spacing(self) -> float:
+        """The gap as plotly wants it: a share of the height between the margins."""
+        return self.gap / self._inner if self.rows > 1 else 0.0
+
+    def place(self, index: int) -> dict[str, int]:
+        """Row and column of a panel."""
+        return {"row": index // self.columns + 1, "col": index % self.columns + 1}
+
+    def is_lowest(self, index: int) -> bool:
+        """Whether no panel is below: the column ends here."""
+        return index + self.columns >= self.count
+
+    @staticmethod
+    def axis(index: int) -> str:
+        """What plotly appends to `x` and `y` for a panel, counted row by row."""
+        return str(index + 1) if index else ""
+
+    def margins(self) -> dict[str, int]:
+        """The margins, for `finish`."""
+        return {"t": self.top, "b": self.bottom}
+
+
+def panel_figure(panels: Panels, *, spacing: float) -> go.Figure:
+    """An empty figure of these panels, which share their axes.
+
+    Args:
+        panels: Where they stand.
+        spacing: Room between two columns as a share of the width.
+    """
+    return make_subplots(
+        rows=panels.rows,
+        cols=panels.columns,
+        shared_yaxes=True,
+        shared_xaxes="all",
+        horizontal_spacing=spacing,
+        vertical_spacing=panels.spacing,
+    )
+
+
+def title_below(figure: go.Figure, panels: Panels, index: int, title: str) -> None:
+    """Ticks and a title under the lowest panel of each column, nothing under the others."""
+    place, is_lowest = panels.place(index), panels.is_lowest(index)
+    figure.update_xaxes(showticklabels=is_lowest, **place)
+    if is_lowest:
+        figure.update_xaxes(title_text=title, **place)
+
+
+def side_by_side(count: int, *, narrow: bool) -> int:
+    """Columns for so many panels: as few rows as the width allows, and those about equal."""
+    most = 2 if narrow else 4
+    rows = -(-count // most)
+    return -(-count // rows)
+
+
+def name_panel(figure: go.Figure, index: int, text: str, colour: str, *, most: int) -> None:
+    """Write a panel's name above it, in so many characters at most."""
+    axis = Panels.axis(index)
+    figure.add_annotation(
+        text=f"<b>{plain_text(shortened(text, most))}</b>" if text else "",
+        x=0, xref=f"x{axis} domain", xanchor="left",
+        y=1, yref=f"y{axis} domain", yanchor="bottom", yshift=4,
+        font={"size": 13, "color": colour},
+    )  # fmt: skip
+
+
+def name_room(panels: Panels, *, narrow: bool) -> int:
+    """How many characters a panel's name may have, in the widest of common fonts, DejaVu Sans.
+
+    On paper a wide figure is 690 pixels wide.
+    """
+    return (34 if narrow else 72) // panels.columns
+
+
+def name_room_over_rows(panels: Panels, *, narrow: bool) -> int:
+    """How many characters the name of a panel may have that stands beside the names of its rows."""
+    return min(22 if narrow else 26, name_room(panels, narrow=narrow))
