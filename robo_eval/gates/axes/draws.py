@@ -56,6 +56,13 @@ def jeffreys_draws(
     return rng.beta(successes + 0.5, episodes - successes + 0.5, size=size)
 
 
+def share_and_draws(
+    successes: int, episodes: int, size: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """A share, and then draws of it as `jeffreys_draws` makes them, shape (1 + size,)."""
+    return np.append(successes / episodes, jeffreys_draws(successes, episodes, size, rng))
+
+
 def percentile_ends(draws: NDArray[np.float64], level: float) -> tuple[float, float]:
     """The quantiles between which so much of the draws lies."""
     low, high = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
@@ -77,6 +84,11 @@ def estimate_of_draws(
         value=value, low=min(low, value), high=max(high, value), level=level, n=n,
         method=method, unit=unit,
     )  # fmt: skip
+
+
+def estimate_of_first(found: NDArray[np.float64], *, n: int, level: float) -> Estimate:
+    """The first of these numbers with the interval of the draws that follow."""
+    return estimate_of_draws(float(found[0]), found[1:], n=n, level=level)
 
 
 def left_problem(left: Estimate, allowed: float, share_left: float) -> str:

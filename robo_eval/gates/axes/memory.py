@@ -15,7 +15,13 @@ from robo_eval import formulas
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
-from robo_eval.gates.axes.draws import JEFFREYS, Measured, estimate_of_draws, jeffreys_draws
+from robo_eval.gates.axes.draws import (
+    JEFFREYS,
+    Measured,
+    estimate_of_first,
+    jeffreys_draws,
+    share_and_draws,
+)
 
 if TYPE_CHECKING:
     from robo_eval.gates.axes.settings import AxisSettings
@@ -120,7 +126,7 @@ def memory_measured(
     if len(each) > 1:
         for name, single in each.items():
             parts |= {f"{part} of {name}": own for part, own in _parts(single, k, level).items()}
-    raw = _estimate(whole.memory, whole.trials + whole.asked, level)
+    raw = estimate_of_first(whole.memory, n=whole.trials + whole.asked, level=level)
     return Measured(raw=_noting(raw, notes), draws=whole.memory[1:], parts=parts)
 
 
@@ -212,7 +218,7 @@ def _family(
     rate = decay_rate(lag, share, trials) if recalled.any() else math.inf
     return _Family(
         rate=np.append(rate, decay_rate(lag, drawn, trials)),
-        recall=np.append(found / relevant, jeffreys_draws(found, relevant, resamples, rng)),
+        recall=share_and_draws(found, relevant, resamples, rng),
         trials=int(trials.sum()),
         asked=relevant,
     )
@@ -239,15 +245,11 @@ def _median(of_families: Sequence[object]) -> Array:
     return np.asarray(np.median(np.array(of_families, dtype=np.float64), axis=0))
 
 
-def _estimate(found: Array, n: int, level: float) -> Estimate:
-    return estimate_of_draws(float(found[0]), found[1:], n=n, level=level)
-
-
 def _parts(whole: _Whole, k: int, level: float) -> dict[str, Estimate]:
     return {
         "half_life_days": _days(whole, level),
-        "retention": _estimate(whole.retention, whole.trials, level),
-        f"recall@{k}": _estimate(whole.recall, whole.asked, level),
+        "retention": estimate_of_first(whole.retention, n=whole.trials, level=level),
+        f"recall@{k}": estimate_of_first(whole.recall, n=whole.asked, level=level),
     }
 
 

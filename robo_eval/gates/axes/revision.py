@@ -18,6 +18,7 @@ from robo_eval.gates.axes.draws import (
     JEFFREYS,
     Measured,
     estimate_of_draws,
+    estimate_of_first,
     jeffreys_draws,
     left_problem,
 )
@@ -166,12 +167,9 @@ def _measured(
         settings.revision_scale,
         positive_part=settings.positive_part,
     )
-    value, draws = np.split(np.asarray(found["r"]), [1])
+    r = np.asarray(found["r"])
     episodes = sum(event.episodes for event in counted)
-    return Measured(
-        raw=estimate_of_draws(float(value[0]), draws, n=episodes, level=level), draws=draws,
-        parts=parts,
-    )  # fmt: skip
+    return Measured(raw=estimate_of_first(r, n=episodes, level=level), draws=r[1:], parts=parts)
 
 
 def _event(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from robo_eval import formulas
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import PENALTIES
-from robo_eval.gates.axes.draws import JEFFREYS, Measured, estimate_of_draws, jeffreys_draws
+from robo_eval.gates.axes.draws import JEFFREYS, Measured, estimate_of_first, share_and_draws
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import TeamTrial
@@ -62,14 +62,10 @@ def sociality_measured(
     n_team = sum(n for _, n in team)
     n = n_team + sum(n for _, n in solo)
     raw = np.asarray(found["raw"])
-    parts = {"lift": _estimate(np.asarray(found["lift"]), n, level)} | {
-        name: _estimate(own, n_team, level) for name, own in penalties.items()
+    parts = {"lift": estimate_of_first(np.asarray(found["lift"]), n=n, level=level)} | {
+        name: estimate_of_first(own, n=n_team, level=level) for name, own in penalties.items()
     }
-    return Measured(raw=_estimate(raw, n, level), draws=raw[1:], parts=parts)
-
-
-def _estimate(drawn: NDArray[np.float64], n: int, level: float) -> Estimate:
-    return estimate_of_draws(float(drawn[0]), drawn[1:], n=n, level=level)
+    return Measured(raw=estimate_of_first(raw, n=n, level=level), draws=raw[1:], parts=parts)
 
 
 def _tally(trials: Sequence[TeamTrial], name: str) -> tuple[int, int]:
@@ -87,4 +83,4 @@ def _best(sizes: Mapping[int, Sequence[TeamTrial]]) -> Sequence[TeamTrial]:
 
 def _draws(counts: Sequence[tuple[int, int]], rng: np.random.Generator) -> NDArray[np.float64]:
     """Each share and draws of it, shape (tasks, 1 + draws)."""
-    return np.stack([np.append(k / n, jeffreys_draws(k, n, _DRAWS, rng)) for k, n in counts])
+    return np.stack([share_and_draws(k, n, _DRAWS, rng) for k, n in counts])

@@ -15,9 +15,9 @@ from robo_eval.formulas.composite import AXES
 from robo_eval.gates.axes.draws import (
     JEFFREYS,
     Measured,
-    estimate_of_draws,
+    estimate_of_first,
     exact_share,
-    jeffreys_draws,
+    share_and_draws,
     tallied,
 )
 from robo_eval.stats.proportions import clopper_pearson_interval
@@ -125,11 +125,8 @@ def _at(
 ) -> tuple[Estimate, Array]:
     """The axis at one magnitude, and its draws."""
     total = sum(n for _, n in used.values())
-    # Each share first, and then draws of it.
-    drawn = np.stack(
-        [np.append(k / n, jeffreys_draws(k, n, resamples, rng)) for k, n in used.values()]
-    )
+    drawn = np.stack([share_and_draws(k, n, resamples, rng) for k, n in used.values()])
     rate = np.array([n for _, n in used.values()]) @ drawn / total
     passing = (drawn >= settings.tool_success).sum(axis=0)
     found = np.asarray(formulas.tool_economy(passing, np.minimum(rate, 1.0), settings.tool_prior))
-    return estimate_of_draws(float(found[0]), found[1:], n=total, level=level), found[1:]
+    return estimate_of_first(found, n=total, level=level), found[1:]
