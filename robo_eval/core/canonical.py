@@ -32,6 +32,11 @@ def digest(value: object) -> str:
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
+def text_digest(text: str) -> str:
+    """SHA-256 of a text in UTF-8, as 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with door.opened(path) as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -399,8 +398,3 @@ def locked_text(plan: TrialPlan) -> str:
     data = plan.model_dump(mode="json")
     head = "# Locked plan: episodes carry the SHA-256 of this file. Change nothing here.\n"
     return head + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
-
-
-def text_digest(text: str) -> str:
-    """SHA-256 of a locked plan's bytes, as 64 hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()

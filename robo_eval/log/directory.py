@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from robo_eval.core import door
+from robo_eval.core.canonical import text_digest
 from robo_eval.core.errors import PlanError, TrialDirectoryError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.files import PART_SUFFIX, explained, write_atomically
@@ -124,7 +125,7 @@ class TrialDirectory:
         Raises:
             TrialDirectoryError: If there is something already or it cannot be written.
         """
-        from robo_eval.core.plan import locked_text, text_digest
+        from robo_eval.core.plan import locked_text
 
         folder = Path(path)
         cls.check_new(folder)
@@ -159,7 +160,7 @@ class TrialDirectory:
         file = folder / PLAN
         if not file.exists():
             raise TrialDirectoryError(f"{file}: is missing; restore it from a copy")
-        from robo_eval.core.plan import parse_plan, text_digest
+        from robo_eval.core.plan import parse_plan
 
         with explained(file, "cannot be read"):
             data = door.bytes_of(file)

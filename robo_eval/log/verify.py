@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from robo_eval.core import door
+from robo_eval.core.canonical import text_digest
 from robo_eval.core.episode import is_below
 from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
 from robo_eval.log import database
@@ -195,15 +195,14 @@ class _Check:
     def _check_plan(self) -> str | None:
         file = self.folder / PLAN
         try:
-            data = door.bytes_of(file)
-            text = data.decode()
+            text = door.bytes_of(file).decode()
         except FileNotFoundError:
             self._problem(PLAN, "is missing")
             return None
         except (OSError, UnicodeDecodeError) as err:
             self._problem(PLAN, f"cannot be read as UTF-8 text: {err}")
             return None
-        found = hashlib.sha256(data).hexdigest()
+        found = text_digest(text)
         locked = self._manifest.plan_digest if self._manifest is not None else None
         if locked is not None and found != locked:
             self._problem(

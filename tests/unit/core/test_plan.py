@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from robo_eval.core.canonical import text_digest
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Side
-from robo_eval.core.plan import locked_text, parse_plan, read_plan, text_digest
+from robo_eval.core.plan import locked_text, parse_plan, read_plan
 
 GOOD = """
 name: first look

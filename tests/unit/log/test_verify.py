@@ -352,7 +352,8 @@ def test_a_missing_file_is_a_problem(finished, name):
 
 
 def test_a_plan_that_was_exchanged_with_its_digest_is_found_by_the_rows(finished):
-    from robo_eval.core.plan import locked_text, text_digest
+    from robo_eval.core.canonical import text_digest
+    from robo_eval.core.plan import locked_text
 
     text = locked_text(finished.plan.model_copy(update={"episodes": 9}))
     (finished.path / "plan.yaml").write_text(text)
