@@ -94,5 +94,8 @@ def _text(value: str | float | bool | None) -> str:  # noqa: FBT001 - a cell
 
 def _gap(path: Path) -> str:
     """What has to end the last line of a file first."""
-    data = path.read_bytes()
-    return "" if not data or data.endswith(b"\n") else "\n"
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return ""
+        file.seek(-1, os.SEEK_END)
+        return "" if file.read() == b"\n" else "\n"
