@@ -94,7 +94,6 @@ def _say_unreliable(rows: Sequence[AccRow]) -> None:
 
 
 def _print_rows(table: AccTable) -> None:
-
     rows = [
         (
             row.policy,

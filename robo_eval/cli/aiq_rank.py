@@ -49,9 +49,9 @@ def rank(
     from robo_eval.cli.checks import check_there
     from robo_eval.cli.summary import too_few_scored, verification_problem
     from robo_eval.core.errors import CheckFailedError, InputError
+    from robo_eval.core.plain import plain
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.files import write_atomically
-    from robo_eval.page.embed import plain
     from robo_eval.study.page import write_page
     from robo_eval.study.ranking import rank as ranked
     from robo_eval.study.run import Study

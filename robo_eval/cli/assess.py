@@ -259,7 +259,6 @@ def _print_trial(findings: Findings, *, every: bool) -> None:
 
 
 def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
-
     found = gate.found
     text = "-" if found.value is None else shown(found.value)
     if found.low is not None and found.high is not None and found.low != found.high:

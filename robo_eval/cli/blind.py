@@ -18,8 +18,8 @@ def blinding_until_complete(trial: TrialDirectory) -> Blinding:
     """The codes of a trial that is blind and still to be played on; no codes for any other."""
     from robo_eval.core.blinding import Blinding, blinding_of
     from robo_eval.core.kinds import Side
-    from robo_eval.core.schedule import attempts_of, remaining, schedule
-    from robo_eval.core.series import next_block
+    from robo_eval.core.schedule import attempts_of
+    from robo_eval.core.series import due
     from robo_eval.log.store import EpisodeStore
 
     plan = trial.plan
@@ -28,11 +28,8 @@ def blinding_until_complete(trial: TrialDirectory) -> Blinding:
         return Blinding({})
     with EpisodeStore(trial.path, durable=False) as store:
         rows = list(store.episodes())
-    for side in physical:
-        attempts = attempts_of(rows, side)
-        todo = remaining(schedule(plan, side), attempts, retries=plan.retries)
-        if next_block(plan, todo, attempts):
-            return blinding_of(plan, trial.plan_digest)
+    if any(due(plan, side, attempts_of(rows, side)) for side in physical):
+        return blinding_of(plan, trial.plan_digest)
     return Blinding({})
 
 

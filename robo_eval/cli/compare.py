@@ -74,7 +74,6 @@ def compare(
 
 
 def _print(found: Comparison) -> None:
-
     level = percent(found.config.level)
     for side in found.sides:
         title = f"{found.name}, {side.side}: share of strict successes [{level} interval]"
@@ -88,7 +87,6 @@ def _print(found: Comparison) -> None:
 
 
 def _print_policies(side: SideComparison, title: str) -> None:
-
     has_bounds = any(own.bounds for own in side.policies)
     columns = ["policy", "rank", "could be", "success", "episodes"]
     rows = [
@@ -135,7 +133,6 @@ def _bounds(own: Standing) -> str:
 
 
 def _print_pairs(side: SideComparison, title: str) -> None:
-
     if not side.pairs:
         say("one policy: nothing to compare it with on this side")
         return
@@ -165,7 +162,6 @@ def _print_pairs(side: SideComparison, title: str) -> None:
 
 
 def _size(pair: PolicyPair) -> str:
-
     if pair.unit == "episodes":
         return counted(pair.n_units, "episode")
     pairs = counted(pair.n_pairs, "pair")
@@ -177,7 +173,6 @@ def _p(value: float) -> str:
 
 
 def _say_agreement(found: RankAgreement) -> None:
-
     policies = counted(len(found.policies), "policy", "policies")
     say(f"order of {policies} in simulation against {found.side}, by {found.matching}:")
     for name, estimate in (

@@ -107,7 +107,6 @@ def _largest(values: list[float], ticks: int) -> float | None:
 
 
 def _print(found: list[dict[str, Any]]) -> None:
-
     if not found:
         say("no recorded episode of a robot")
         return
