@@ -78,6 +78,7 @@ class Outcome:
         others: The same by the other rule, for comparison.
         pairs: Dissimilarity of each pair of tests, with intervals, by their places.
         dissimilarities: Their table, and what is to be said about it.
+        tree: Which tests are alike.
         itself: Dissimilarity of each test to itself, which training makes, shape (tests,).
         space: The intelligence space of the suite.
         warnings: What to mind.
@@ -91,6 +92,7 @@ class Outcome:
     others: list[Complexity]
     pairs: Mapping[tuple[int, int], Estimate]
     dissimilarities: Dissimilarities
+    tree: ClusterTree
     itself: Numbers
     space: Space
     warnings: list[str]
@@ -99,11 +101,6 @@ class Outcome:
     def other_rule(self) -> Variant:
         """The rule of `others`."""
         return _other(self.rule)
-
-    @property
-    def tree(self) -> ClusterTree:
-        """Which tests are alike."""
-        return cluster_tree(self.dissimilarities.table)
 
     @property
     def rule_agreement(self) -> float:
@@ -239,6 +236,7 @@ def outcome_of(suite: Suite, measured: Measured, *, seed: int = 0) -> Outcome:
         others=[mccp(measured.sizes, row, variant=_other(rule)) for row in measured.performances],
         pairs=pairs,
         dissimilarities=compared,
+        tree=cluster_tree(compared.table),
         itself=itself,
         space=placed,
         warnings=_warnings(measured, curves, compared, placed),
