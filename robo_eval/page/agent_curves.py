@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import plotly.graph_objects as go
@@ -49,6 +49,50 @@ class AgentCurve:
     n_episodes: int = 0
     n_items: int = 0
     flag: str | None = None
+
+    @classmethod
+    def of(cls, policy: str, found: Characterised, *, flag: str | None = None) -> Self:
+        """The curve of a policy, as it was analysed."""
+        difficulty, response = found.points
+        return cls(
+            policy=policy,
+            difficulty=difficulty.tolist(),
+            response=response.tolist(),
+            capability=found.capability,
+            spread=found.spread,
+            generality=found.normalised_generality,
+            n_episodes=found.n_episodes,
+            n_items=found.n_items,
+            flag=flag,
+        )
+
+
+class Characterised(Protocol):
+    """What an analysis says of one policy; see `AgentCurve`."""
+
+    @property
+    def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Difficulties, and the mean performance at each, shape (n,) each."""
+
+    @property
+    def capability(self) -> Estimate:
+        """Area under the curve."""
+
+    @property
+    def spread(self) -> Estimate:
+        """How gradually performance is lost."""
+
+    @property
+    def normalised_generality(self) -> Estimate:
+        """Spread compared with that of curves of equal capability."""
+
+    @property
+    def n_episodes(self) -> int:
+        """Scored episodes."""
+
+    @property
+    def n_items(self) -> int:
+        """Items with a scored episode."""
 
 
 class Isometrics(Protocol):

@@ -13,7 +13,7 @@ from robo_eval.page.words import count, listed, number
 from robo_eval.report.model import Characteristic, Result
 
 if TYPE_CHECKING:
-    from robo_eval.analysis.acc.trial import AccRow
+    pass
 
 _MEMBER: Final = "a member of the panel)"
 """How an entry of `AccTable.left_out` ends that `panel_members` holds as well."""
@@ -36,7 +36,10 @@ def characteristic_of(
         return None, _why_no_curves(acc, results)
     by_name = {name_of(row.side, row.policy): row for row in acc.rows}
     order = [result.policy for result in results if result.policy in by_name]
-    curves = [_curve(name, by_name[name]) for name in order]
+    curves = [
+        AgentCurve.of(name, row, flag=_note(row.flag, row.unreliable))
+        for name, row in ((name, by_name[name]) for name in order)
+    ]
     warnings = list(dict.fromkeys(row.unreliable for row in acc.rows if row.unreliable))
     text = [f"{warning[:1].upper()}{warning[1:]}." for warning in warnings]
     text += acc.warnings
@@ -55,21 +58,6 @@ def characteristic_of(
         warnings=text,
     )
     return shown, ""
-
-
-def _curve(name: str, row: AccRow) -> AgentCurve:
-    difficulty, response = row.points
-    return AgentCurve(
-        policy=name,
-        difficulty=difficulty.tolist(),
-        response=response.tolist(),
-        capability=row.capability,
-        spread=row.spread,
-        generality=row.normalised_generality,
-        n_episodes=row.n_episodes,
-        n_items=row.n_items,
-        flag=_note(row.flag, row.unreliable),
-    )
 
 
 def _member_text(policy: str, member: str) -> str:

@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from robo_eval.analysis.acc import isometrics
-from robo_eval.analysis.acc.trial import AccRow
 from robo_eval.analysis.coherence import EXPONENTS
 from robo_eval.core.estimate import Estimate
 from robo_eval.page.agent_curves import AgentCurve, characteristic_curves, spread_capability
@@ -129,20 +128,11 @@ def _points(
 
 def curves_of(ranking: Ranking) -> list[AgentCurve]:
     """Agent characteristic curves of the agents that have one."""
-    found = [(one.policy, one.characteristic) for one in ranking.agents]
-    return [_curve(policy, row) for policy, row in found if row is not None]
-
-
-def _curve(policy: str, row: AccRow) -> AgentCurve:
-    difficulty, response = row.points
-    return AgentCurve(
-        policy=policy,
-        difficulty=difficulty.tolist(),
-        response=response.tolist(),
-        capability=row.capability,
-        spread=row.spread,
-        generality=row.normalised_generality,
-    )
+    return [
+        AgentCurve.of(one.policy, one.characteristic)
+        for one in ranking.agents
+        if one.characteristic is not None
+    ]
 
 
 def agent_charts(ranking: Ranking, names: Sequence[str]) -> dict[str, Callable[..., go.Figure]]:
