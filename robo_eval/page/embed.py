@@ -5,16 +5,12 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
-from enum import Enum
 from functools import cache
 from importlib import resources
-from typing import Any
 
-import numpy as np
 from markupsafe import Markup
+
+from robo_eval.core.plain import plain
 
 
 def packed(data: bytes) -> str:
@@ -56,27 +52,3 @@ def script_json(value: object) -> Markup:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)  # noqa: S704 - no character of it can leave the script element
-
-
-def plain(value: Any) -> Any:  # noqa: ANN401 - any data in, JSON out
-    """The same data as JSON knows it: no NaN or infinity (None instead), no numpy, no enums.
-
-    Example:
-        >>> plain({"a": (1.0, float("nan"))})
-        {'a': [1.0, None]}
-    """
-    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {str(plain(key)): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    return str(value)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.cartpole3d import NOMINAL, POLE_LIMIT_RAD, PUSHES
-from robo_eval.page.embed import packed, plain, unpacked
+from robo_eval.core.plain import plain
+from robo_eval.page.embed import packed, unpacked
 from robo_eval.report.geometry import solids
 
 ABSENT: Final = -32768

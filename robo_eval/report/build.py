@@ -15,11 +15,12 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import DISTRIBUTION, InputError
 from robo_eval.core.kinds import Arm
+from robo_eval.core.plain import plain
 from robo_eval.gates.trial import examine_summary
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.evidence_read import read_evidence
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.page.embed import packed, plain
+from robo_eval.page.embed import packed
 from robo_eval.report.content import TrialData, make_report
 from robo_eval.report.files import fingerprint, json_bytes, write_bundle
 from robo_eval.report.page import Download, render

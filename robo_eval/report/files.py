@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from robo_eval.core.errors import TrialDirectoryError
-from robo_eval.page.embed import plain
+from robo_eval.core.plain import plain
 
 
 def json_bytes(value: object) -> bytes:

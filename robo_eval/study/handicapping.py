@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from robo_eval.analysis.aiq import Space, quotients
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
+from robo_eval.core.plain import plain
 from robo_eval.log.lock import RunLock
-from robo_eval.page.embed import plain
 from robo_eval.study import measure, results
 from robo_eval.study.entries import Test
 from robo_eval.study.handicap import Fits, fits, nested_steps

@@ -11,10 +11,10 @@ from typing import Any, Final
 import yaml
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.plain import plain
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.lock import RunLock
 from robo_eval.log.provenance import software, versions
-from robo_eval.page.embed import plain
 from robo_eval.study import results, work
 from robo_eval.study.entries import Test, tests_of
 from robo_eval.study.outcome import Outcome, measured_of, outcome_of

@@ -9,7 +9,8 @@ import pytest
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason
-from robo_eval.page.embed import packed, packed_plotly, plain, script_json, static, unpacked
+from robo_eval.core.plain import plain
+from robo_eval.page.embed import packed, packed_plotly, script_json, static, unpacked
 
 
 def test_packed_bytes_come_back_and_are_the_same_every_time() -> None:
