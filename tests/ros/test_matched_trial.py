@@ -304,10 +304,9 @@ def test_a_run_that_is_stopped_stops_the_robot_and_goes_on_later(
         assert ended.count(("twin", "success")) == ended.count(("sim", "success")) == 2
 
 
-@pytest.mark.slow
-def test_a_conductor_that_is_killed_leaves_nothing_running(
-    start, cli, plan, robot, tmp_path, wait_until, is_alive
-):
+@pytest.fixture
+def killed(start, plan, robot, tmp_path, wait_until, is_alive):
+    """A trial whose conductor was killed in its first episode, when all it started has ended."""
     trial = tmp_path / "trial"
     command = start("run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot())
     pids = command.wait_children()
@@ -315,6 +314,12 @@ def test_a_conductor_that_is_killed_leaves_nothing_running(
     command.process.kill()
     command.finish()
     wait_until(lambda: not any(map(is_alive, pids.values())), "guard, recorder and twin end")
+    return trial
+
+
+@pytest.mark.slow
+def test_a_conductor_that_is_killed_leaves_nothing_running(cli, killed):
+    trial = killed
     assert rows(trial) == []
     found = json.loads(cli("recover", trial, "--json").out)
     assert len(found["rows"]) == 1
@@ -327,16 +332,8 @@ def test_a_conductor_that_is_killed_leaves_nothing_running(
 
 
 @pytest.mark.slow
-def test_resume_recovers_plays_and_fills_in_pairs_after_a_conductor_was_killed(
-    start, cli, plan, robot, tmp_path, wait_until, is_alive
-):
-    trial = tmp_path / "trial"
-    command = start("run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot())
-    pids = command.wait_children()
-    wait_until(lambda: is_recording(trial), "the first bag is written")
-    command.process.kill()
-    command.finish()
-    wait_until(lambda: not any(map(is_alive, pids.values())), "guard, recorder and twin end")
+def test_resume_recovers_plays_and_fills_in_pairs_after_a_conductor_was_killed(cli, killed):
+    trial = killed
     assert cli("resume", trial, "--no-report").code == 1  # one of two is not scored
     logged = rows(trial)
     assert (logged[0]["end_reason"], logged[0]["recovered"]) == ("lost", 1)
