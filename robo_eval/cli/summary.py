@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import interval, percent, print_table, quoted, say, say_missing_intervals
-from robo_eval.cli.robots import print_conduct, print_robots
+from robo_eval.cli.robots import print_conduct, print_numbers
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
         _print_effects(summary)
     if summary.evidence_tag == "sim_only":
         say("simulation only: success is AR_sim; there is no AR, SS, S2R or E without a robot")
-    print_robots(summary)
+    print_numbers(summary)
     print_conduct(summary)
     if summary.series is not None:
         say(summary.series.text)

@@ -14,7 +14,7 @@ from robo_eval.core.wording import shown
 from robo_eval.gates.audits import Audit, Status
 from robo_eval.gates.lacking import Lacking, lacking_of
 from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
-from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, Readings
+from robo_eval.gates.readings import AXIS_QUANTITIES, Readings, remedy_of
 
 _REAL: Final = "real"
 _TAGS: Final = {"real": "real", "twin": "twin", "sim": "sim_only"}
@@ -366,7 +366,7 @@ def _passes(value: float, test: str, threshold: float) -> Status:
 
 def _words(found: Estimate, test: str, threshold: float, status: str, reads: str) -> str:
     if status == "missing":
-        remedy = QUANTITIES[reads]
+        remedy = remedy_of(reads)
         reason = found.reason or "no interval"
         # Axes without a value say themselves what would give them one.
         is_told = found.value is None and reads in AXIS_QUANTITIES.values()
@@ -400,7 +400,7 @@ def _families(
         reached = {family: f" ({streak.days})" for family, streak in evidence.streaks.items()}
     else:
         test, limit = _asked_of_each(gate, level, profile)
-        shown = evidence.families.get(gate.reads, {})
+        shown = evidence.families_of(gate.reads)
         both = {family: _compared(found, test, limit) for family, found in shown.items()}
         passed = {family: status[0] == "pass" for family, status in both.items()}
         by_point = {family: status[1] == "pass" for family, status in both.items()}
@@ -414,7 +414,7 @@ def _families(
     short = sorted(family for family in every if not passed.get(family, False))
     reason = f"{count} of {max(len(every), *known, 0)} families reach {what}, {needed} needed"
     if not passed:
-        reason = QUANTITIES[gate.reads]
+        reason = remedy_of(gate.reads)
     elif short and count < needed:
         reason += f"; not {', '.join(family + reached.get(family, '') for family in short)}"
     return GateResult(

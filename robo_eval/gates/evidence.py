@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from robo_eval import formulas
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Arm, Side, strongest_side
+from robo_eval.core.kinds import Arm, strongest_side
 from robo_eval.core.names import unknown_name
+from robo_eval.core.number import Numbers
 from robo_eval.gates.axes.anchors import axes_of
 from robo_eval.gates.axes.cognition import (
     CORE,
@@ -28,8 +29,9 @@ from robo_eval.gates.axes.revision import RevisionResult, revisions_measured
 from robo_eval.gates.axes.tools import categories_under_mild_drift
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.closures import Expansion, expansions_of
-from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
+from robo_eval.gates.readings import AXIS_QUANTITIES, ON_BODIES, Readings
 from robo_eval.log.evidence import Evidence
+from robo_eval.metrics import registry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +43,8 @@ if TYPE_CHECKING:
     from robo_eval.gates.axes.settings import ProgressSettings
     from robo_eval.gates.profile import Innovation, Profile
     from robo_eval.log.evidence import Checkpoint, Declaration, ToolTrial
+    from robo_eval.metrics.body import Body
     from robo_eval.metrics.config import MetricConfig
-    from robo_eval.metrics.robot import RobotResult
     from robo_eval.metrics.summary import TrialSummary
 
 _RATIO: Final = "ratio"
@@ -90,12 +92,12 @@ def readings_of(
     _check_names(noted, policies)
     found = []
     for policy in policies:
-        robots = {one.side: one for one in summary.robots if one.policy == policy}
-        side = strongest_side(robots).value
+        bodies = {one.side: one for one in summary.bodies if one.policy == policy}
+        side = strongest_side(bodies).value
         own = _Own(
             policy=policy,
             side=side,
-            body=robots.get(side),
+            body=bodies.get(side),
             episodes=table[
                 (table["policy"] == policy)
                 & (table["side"] == side)
@@ -123,10 +125,15 @@ class _Own:
 
     policy: str
     side: str
-    body: RobotResult | None
+    body: Body | None
     episodes: pd.DataFrame
     noted: Evidence
     config: MetricConfig
+
+    @property
+    def robot(self) -> Body | None:
+        """The body, if it is a robot or a twin of one."""
+        return self.body if self.side in registry.PHYSICAL else None
 
     @property
     def played(self) -> tuple[str, ...]:
@@ -144,7 +151,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         resamples=profile.index.resamples, seed=config.seed,
     )  # fmt: skip
     axes = axes_of(
-        own.episodes, own.body, own.noted, profile.axes,
+        own.episodes, own.robot, own.noted, profile.axes,
         revision=changes.measured, level=config.level,
         resamples=profile.index.resamples, seed=config.seed,
     )  # fmt: skip
@@ -153,7 +160,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
     values = {
         AXIS_QUANTITIES[axis.name]: axis.value if axis.name == "$" else axis.raw for axis in axes
     }
-    values |= _shown(own.body)
+    values |= _shown(own.robot)
     values |= _grown(own, profile, changes.revisions)
     if own.noted.tools:
         values["tools"] = categories_under_mild_drift(own.noted.tools, config.level)
@@ -177,10 +184,11 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         policy=own.policy,
         side=own.side,
         values=values,
+        numbers=Numbers() if own.body is None else own.body.numbers,
         played=own.played,
-        families={**_families(own.body), **_bends(progress)},
+        families={**_families(own.robot), **_bends(progress)},
         streaks=streaks,
-        events=None if own.body is None else own.body.safety.counts,
+        events=None if own.robot is None else own.robot.safety.counts,
         axes=axes,
         index=index,
         progress=progress,
@@ -190,7 +198,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         margins=margins,
         probes=probes,
         crosswalk=covered_abilities(own.noted.probes or ()),
-        invalid=_invalid(own.body),
+        invalid=_invalid(own.robot),
     )
 
 
@@ -252,7 +260,7 @@ def _of_policy(noted: Evidence, policy: str, side: str) -> Evidence:
     return replace(noted, **found)
 
 
-def _invalid(body: RobotResult | None) -> str | None:
+def _invalid(body: Body | None) -> str | None:
     if body is None or body.safety.is_valid:
         return None
     return "a critical incident: the window does not count"
@@ -261,37 +269,17 @@ def _invalid(body: RobotResult | None) -> str | None:
 # What a robot showed -----------------------------------------------------------------------------
 
 
-def _shown(body: RobotResult | None) -> dict[str, Estimate]:
+def _shown(body: Body | None) -> dict[str, Estimate]:
     """Numbers of a body; of a twin the same, which gates of a robot are capped for."""
     if body is None:
         return {}
-    found = {
-        "ar": body.reliability_exact,
-        "ss": body.safety.score,
-        "e": body.embodiment,
-        "ra": body.recovery,
-        "minor_per_100_h": body.safety.rates["minor"],
-        "exposure_hours": _hours(body),
-    }
-    if body.agreement is not None:
-        found["s2r"] = body.agreement.agreement
-    if body.control:
-        found["qc"] = min(
-            (one.quality for one in body.control),
-            key=lambda one: -1.0 if one.value is None else one.value,
-        )
-    if "mtbsi" in body.times:
-        found["mtbsi"] = body.times["mtbsi"]
-    if body.safety.counts is not None:
-        for severity in ("major", "critical"):
-            found[severity] = _number(float(body.safety.counts[severity]), "incidents")
-    return found
+    found = {quantity: _named(body, name) for quantity, name in ON_BODIES.items()}
+    return {quantity: one for quantity, one in found.items() if one is not None}
 
 
-def _hours(body: RobotResult) -> Estimate:
-    if body.side != Side.REAL.value:
-        return _number(0.0, "h", "hours of a twin expose no robot")
-    return _number(body.safety.exposure.hours, "h", n=body.safety.exposure.episodes)
+def _named(body: Body, name: str) -> Estimate | None:
+    owner = registry.owner_of(name)
+    return body.numbers.of(owner.name_on(body.side, name))
 
 
 def _number(value: float, unit: str, reason: str | None = None, *, n: int = 1) -> Estimate:
@@ -301,15 +289,17 @@ def _number(value: float, unit: str, reason: str | None = None, *, n: int = 1) -
     )
 
 
-def _families(body: RobotResult | None) -> dict[str, Mapping[str, Estimate]]:
+def _families(body: Body | None) -> dict[str, Mapping[str, Estimate]]:
     if body is None:
         return {}
-    found: dict[str, Mapping[str, Estimate]] = {"ar": body.families}
-    if body.agreement is not None:
-        agreed = body.agreement
+    found: dict[str, Mapping[str, Estimate]] = {
+        quantity: body.numbers.families(registry.owner_of(name).name_on(body.side, name))
+        for quantity, name in (("ar", "AR_exact"), ("s2r", "S2R"))
+    }
+    if body.agreement is not None and not found["s2r"]:
         # A trial of one family has its agreement in the whole.
-        found["s2r"] = agreed.families or {"all": agreed.agreement}
-    return found
+        found["s2r"] = {"all": body.agreement.agreement}
+    return {quantity: families for quantity, families in found.items() if families}
 
 
 # What was noted beside the episodes --------------------------------------------------------------

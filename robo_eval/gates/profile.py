@@ -28,7 +28,8 @@ from robo_eval.gates.axes.settings import (
     Number,
     ProgressSettings,
 )
-from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES
+from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, is_readable, is_share
+from robo_eval.metrics import registry
 
 FOLDER: Final = Path(__file__).parent / "profiles"
 LEVELS: Final = (1, 2, 3, 4, 5)
@@ -91,7 +92,7 @@ class Gate(Section):
 
     Attributes:
         title: What people call it.
-        reads: Which quantity, one of `QUANTITIES`.
+        reads: Which quantity, one of `QUANTITIES`, or the name of any metric's number.
         test: How it is compared.
         thresholds: By level. For `families` a number of them, `half` or `all`.
         of: For `families`, the gate whose threshold each family has to reach; the gate itself for
@@ -274,8 +275,9 @@ class Profile(Section):
 
 def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
     where = f"gates.{name}"
-    if gate.reads not in QUANTITIES:
-        raise ValueError(f"{where}.reads: {unknown_name('quantity', gate.reads, QUANTITIES)}")
+    if not is_readable(gate.reads):
+        known = [*QUANTITIES, *registry.names()]
+        raise ValueError(f"{where}.reads: {unknown_name('quantity', gate.reads, known)}")
     if not gate.thresholds:
         raise ValueError(f"{where}.thresholds: is empty; it needs a threshold for a level")
     if gate.test == "families" and (gate.of is None) == (not gate.each):
@@ -302,7 +304,7 @@ def _threshold_problem(reads: str, test: Test, threshold: float | str) -> str:
         return "" if is_count else "must be a whole number of families from 1 on, 'half' or 'all'"
     if isinstance(threshold, str):
         return "must be a number; words are for families"
-    if reads in _SHARES and not 0.0 <= threshold <= 1.0:
+    if (reads in _SHARES or is_share(reads)) and not 0.0 <= threshold <= 1.0:
         return "must be from 0 to 1, which is where this lies"
     if test == "zero" and threshold != 0:
         return "must be 0, which is what test = 'zero' asks for"

@@ -10,6 +10,7 @@ from typing import Final
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
+from robo_eval.core.number import Numbers
 from robo_eval.gates.audits import Audit
 from robo_eval.gates.axes.anchors import Axis
 from robo_eval.gates.axes.cognition import Covered, ProbeResult
@@ -19,6 +20,7 @@ from robo_eval.gates.axes.index import Index
 from robo_eval.gates.axes.progress import DayIndex, Progress
 from robo_eval.gates.axes.revision import RevisionResult
 from robo_eval.log.evidence import PHYSICAL
+from robo_eval.metrics import registry
 
 QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -77,7 +79,33 @@ AXIS_QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )  # fmt: skip
 """What gates call the axes."""
+ON_BODIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ar": "AR_exact", "s2r": "S2R", "ss": "SS", "e": "E", "ra": "RA", "qc": "QC_worst",
+        "minor_per_100_h": "minor_per_100_h", "major": "major_incidents",
+        "critical": "critical_incidents", "exposure_hours": "exposure_hours", "mtbsi": "MTBSI",
+    }
+)  # fmt: skip
+"""Quantities of a robot, and the numbers they are; any other number is read by its own name."""
 _SIDES: Final = tuple(side.value for side in Side)
+
+
+def is_readable(quantity: str) -> bool:
+    """Whether a gate may read it: one of `QUANTITIES`, or the name of any metric's number."""
+    return quantity in QUANTITIES or quantity in registry.names()
+
+
+def is_share(quantity: str) -> bool:
+    """Whether a quantity without a row in `QUANTITIES` lies between 0 and 1."""
+    return quantity not in QUANTITIES and registry.owner_of(quantity).unit_of(quantity) == "ratio"
+
+
+def remedy_of(quantity: str) -> str:
+    """What supplies a quantity where it is missing."""
+    if quantity in QUANTITIES:
+        return QUANTITIES[quantity]
+    owner = registry.owner_of(quantity)
+    return "; ".join(owner.remedies) or f"see the metric {owner.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +116,7 @@ class Readings:
         policy: Its name.
         side: Where it was shown: `real`, `twin`, or `sim`.
         values: Estimates by quantity; what is not there was not measured.
+        numbers: What metrics tell of it, which gates read by name.
         families: By quantity, the estimate of each task family.
         played: Task families that were played.
         streaks: Families that improve themselves, by name.
@@ -109,6 +138,7 @@ class Readings:
     policy: str
     side: str
     values: Mapping[str, Estimate]
+    numbers: Numbers = field(default_factory=Numbers)
     families: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     played: tuple[str, ...] = ()
     streaks: Mapping[str, Streak] = field(default_factory=dict)
@@ -138,6 +168,14 @@ class Readings:
     def of(self, quantity: str) -> Estimate:
         """The estimate of a quantity; without a value, and with the remedy, if there is none."""
         found = self.values.get(quantity)
-        if found is not None:
-            return found
-        return Estimate.missing(reason=QUANTITIES[quantity], unit="")
+        if found is None and quantity not in QUANTITIES:
+            owner = registry.owner_of(quantity)
+            found = self.numbers.of(owner.name_on(self.side, quantity))
+        return found or Estimate.missing(reason=remedy_of(quantity), unit="")
+
+    def families_of(self, quantity: str) -> Mapping[str, Estimate]:
+        """The estimate of a quantity in each task family; empty where it has none."""
+        if quantity in self.families or quantity in QUANTITIES:
+            return self.families.get(quantity, {})
+        owner = registry.owner_of(quantity)
+        return self.numbers.families(owner.name_on(self.side, quantity))

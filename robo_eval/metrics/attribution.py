@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from robo_eval.core.plan import TrialPlan
 
-Body = tuple[str, str]
+BodyKey = tuple[str, str]
 """Side and policy."""
 Note = Incident | Fault | Repair
 _Kind = TypeVar("_Kind", Incident, Fault, Repair)
@@ -65,13 +65,13 @@ class Attributed:
         silent: Sides of which the record of incidents says nothing, though it is there.
     """
 
-    incidents: Mapping[Body, Sequence[Incident]] | None
-    faults: Mapping[Body, Sequence[Fault]] | None
-    repairs: Mapping[Body, Sequence[Repair]] | None
+    incidents: Mapping[BodyKey, Sequence[Incident]] | None
+    faults: Mapping[BodyKey, Sequence[Fault]] | None
+    repairs: Mapping[BodyKey, Sequence[Repair]] | None
     findings: tuple[Finding, ...] = ()
     silent: tuple[str, ...] = ()
 
-    def incidents_of(self, body: Body) -> Sequence[Incident] | None:
+    def incidents_of(self, body: BodyKey) -> Sequence[Incident] | None:
         """Incidents of a body; None if nobody kept a record of them."""
         if self.incidents is None or body[0] in self.silent:
             return None
@@ -93,7 +93,7 @@ class Exposure:
     unknown: int
 
 
-def exposures_of(table: pd.DataFrame) -> dict[Body, Exposure]:
+def exposures_of(table: pd.DataFrame) -> dict[BodyKey, Exposure]:
     """Exposure of each physical side and policy, of both arms and all attempts.
 
     Args:
@@ -140,10 +140,10 @@ def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = 
         *_ratings(evidence, table),
     ]
 
-    def sorted_out(kind: str, notes: Sequence[_Kind] | None) -> dict[Body, list[_Kind]] | None:
+    def sorted_out(kind: str, notes: Sequence[_Kind] | None) -> dict[BodyKey, list[_Kind]] | None:
         if notes is None:
             return None
-        own: dict[Body, list[_Kind]] = {}
+        own: dict[BodyKey, list[_Kind]] = {}
         for note in notes:
             problems: list[str] = []
             body = log.body_of(note, problems.append)
@@ -194,7 +194,7 @@ class _Log:
                 str(side): _Windows.of(own) for side, own in rows.groupby("side", sort=False)
             }
 
-    def body_of(self, note: Note, complain: Callable[[str], None]) -> Body | None:
+    def body_of(self, note: Note, complain: Callable[[str], None]) -> BodyKey | None:
         """Side and policy of a note; None if nobody can tell."""
         side = note.side
         time_ns = note.time_ns if isinstance(note, Incident) else None
@@ -217,7 +217,7 @@ class _Log:
 
     def _of_episode(
         self, episode_id: str, side: str, time_ns: int | None, complain: Callable[[str], None]
-    ) -> Body:
+    ) -> BodyKey:
         own, policy, start, end = self._named[episode_id]
         if own != side:
             complain(

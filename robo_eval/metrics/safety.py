@@ -23,6 +23,7 @@ NOUNS: Final = {
     "critical": ("critical incident", "critical incidents"),
 }
 """What one incident of a severity is called, and several."""
+NO_RECORD: Final = "no record of incidents: a trial without one is not a trial without incidents"
 _GARWOOD: Final = "garwood"
 _BY_SEVERITY: Final = "garwood_by_severity"
 _NO_EXPOSURE: Final = "no exposure was logged"
@@ -102,6 +103,16 @@ def too_short(hours: float) -> str:
     seconds = 3600.0 * hours
     length = f"{seconds:.3g} s" if seconds < 600.0 else f"{seconds / 60.0:.3g} min"
     return f"in {length}; too short for a rate"
+
+
+def hours_text(hours: float) -> str:
+    """Hours with two decimals, or with three digits where these would be none.
+
+    Example:
+        >>> hours_text(8.0), hours_text(77 / 3600)
+        ('8.00 h', '0.0214 h')
+    """
+    return f"{hours:.2f} h" if hours >= 1.0 or not hours else f"{hours:.3g} h"
 
 
 def safety_score(
@@ -209,7 +220,7 @@ def safety_of(counts: dict[str, int] | None, exposure: Exposure, config: MetricC
         config: Settings.
     """
     if counts is None:
-        reason = "no record of incidents: a trial without one is not a trial without incidents"
+        reason = NO_RECORD
         return Safety(
             score=Estimate.missing(reason=reason, unit="ratio", method=_BY_SEVERITY),
             rates={

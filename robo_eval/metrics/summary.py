@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from robo_eval.core.number import Numbers
 from robo_eval.core.series import Series, shortened
 from robo_eval.metrics.attribution import Finding
+from robo_eval.metrics.body import Body, bodies_of
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.deviation import Deviation
@@ -21,7 +23,7 @@ from robo_eval.metrics.performance import (
     planned_episodes,
     policies_of,
 )
-from robo_eval.metrics.robot import RobotResult, robots_of
+from robo_eval.metrics.registry import PHYSICAL
 from robo_eval.metrics.stopped import series_of_table
 from robo_eval.metrics.tables import main_rows
 from robo_eval.metrics.voids import SecondRater, VoidRate, second_raters, void_rates
@@ -53,8 +55,7 @@ class TrialSummary:
         policies: Each policy over all its conditions.
         cells: Each policy in each condition.
         effects: What novelty changed, against the matched controls.
-        robots: Each policy on each physical side, and how simulation compares; empty for a trial
-            in simulation only.
+        bodies: Each policy on each side it was played on.
         series: What the stopping rule of the plan says; None without one. Where it ended the
             series, the episodes it left out are not planned any more.
         voids: How often attempts were declared void, where any was.
@@ -79,7 +80,7 @@ class TrialSummary:
     acc: Analysis | None
     score_versions: Mapping[int, int]
     config: MetricConfig
-    robots: tuple[RobotResult, ...] = ()
+    bodies: tuple[Body, ...] = ()
     series: Series | None = None
     voids: tuple[VoidRate, ...] = ()
     raters: tuple[SecondRater, ...] = ()
@@ -93,6 +94,16 @@ class TrialSummary:
     def is_complete(self) -> bool:
         """Whether every planned episode was attempted."""
         return self.coverage.attempted >= (self.coverage.planned or 0)
+
+    @property
+    def robots(self) -> tuple[Body, ...]:
+        """Each policy on each physical side; empty for a trial in simulation only."""
+        return tuple(body for body in self.bodies if body.side in PHYSICAL)
+
+    @property
+    def numbers(self) -> Numbers:
+        """Every number of a registered metric, body by body."""
+        return Numbers(number for body in self.bodies for number in body.numbers)
 
     @property
     def evidence_tag(self) -> str:
@@ -118,7 +129,7 @@ class TrialSummary:
             "policies": [result.as_dict() for result in self.policies],
             "cells": [cell.as_dict() for cell in self.cells],
             "novelty_effects": self.effects.as_dict(),
-            "robots": [robot.as_dict() for robot in self.robots],
+            "numbers": [number.as_dict() for number in self.numbers],
             "stopping": None if self.series is None else self.series.as_dict(),
             "voids": [found.as_dict() for found in self.voids],
             "second_raters": [found.as_dict() for found in self.raters],
@@ -174,14 +185,16 @@ def summary_of_table(
     plan = None if plan is None else shortened(plan, series)
     versions = main["score_version"][main.scored].tolist()
     planned = sum(planned_episodes(plan).values()) if plan is not None else None
-    robots, attributed = robots_of(table, main, config, evidence, plan)
+    bodies, attributed = bodies_of(table, main, config, evidence, plan)
+    for body in bodies:  # errors of episodes and of metrics come to light here
+        body.numbers  # noqa: B018
     return TrialSummary(
         name=plan.name if plan is not None else "episodes",
         coverage=coverage_of(main, planned=planned, minimum=config.min_coverage),
         policies=tuple(policies_of(main, plan, config)),
         cells=tuple(cells_of(main, plan, config)),
         effects=effects_of(table, plan, config),
-        robots=robots,
+        bodies=bodies,
         series=series,
         voids=void_rates(table, config),
         raters=second_raters(None if evidence is None else evidence.ratings, table, config),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -187,9 +188,8 @@ def novelty_effects(
             rows=[
                 Row(
                     name=effect.label,
-                    estimate=effect.difference,
+                    estimate=replace(effect.difference, unit="difference"),
                     rests_on=count(effect.n_pairs, "pair"),
-                    is_signed=True,
                     is_hollow=not effect.is_decided,
                 )
                 for effect in effects

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
 
 import plotly.graph_objects as go
 
+from robo_eval.core.units import WITHOUT_INTERVAL
+from robo_eval.metrics.safety import RATE_UNIT
 from robo_eval.page.figures import styles
 from robo_eval.page.forest import Scale, forest
-from robo_eval.page.table import Group, Row
-from robo_eval.page.words import count, spaced
+from robo_eval.page.table import Group, rows_of
 from robo_eval.report.condition_figures import condition_scatter
-from robo_eval.report.robot_groups import SEVERITIES, rate_basis
 from robo_eval.report.robot_model import Robot
 from robo_eval.report.robot_work_figures import control_quality, hourly_cost
-
-ALL_FAULTS: Final = "all faults"
 
 
 def robot_charts(
@@ -66,27 +63,23 @@ def _forest(
 
 def _shares(robot: Robot) -> Group:
     """Filled is the robot, hollow the simulator, a diamond their agreement."""
-    return Group(title=robot.policy, rows=[row for row in robot.numbers if not row.is_signed])
+    shares = [
+        one
+        for group in ("Reliability", "Agreement with simulation")
+        for one in robot.numbers.where(group=group, at=None)
+        if one.estimate.unit == "ratio" and one.estimate.method not in WITHOUT_INTERVAL
+    ]
+    return Group(title=robot.policy, rows=rows_of(shares))
 
 
 def _rates(robot: Robot) -> Group:
-    rows = [
-        Row(name=SEVERITIES[severity], estimate=rate, rests_on=rate_basis(robot.found, severity))
-        for severity, rate in robot.found.safety.rates.items()
-    ]
-    return Group(title=robot.title, rows=rows)
+    rates = [one for one in robot.numbers if one.estimate.unit == RATE_UNIT]
+    return Group(title=robot.title, rows=rows_of(rates))
 
 
 def _faults(robot: Robot) -> Group:
-    found = {ALL_FAULTS: robot.found.recovery} | {
-        spaced(name): estimate for name, estimate in robot.found.faults.items()
-    }
-    rows = [
-        Row(name=name, estimate=estimate, rests_on=count(estimate.n, "recoverable fault"))
-        for name, estimate in found.items()
-        if estimate.value is not None
-    ]
-    return Group(title=robot.title, rows=rows)
+    rows = rows_of(robot.numbers.where(group="Recovery from faults"))
+    return Group(title=robot.title, rows=[row for row in rows if row.estimate.value is not None])
 
 
 def _has_samples(robot: Robot) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from robo_eval.core.number import Numbers
+from robo_eval.metrics.body import Body
 from robo_eval.metrics.pairs import ConditionRates
-from robo_eval.metrics.robot import RobotResult
-from robo_eval.page.table import Group, Row
+from robo_eval.page.table import Group, groups_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,7 @@ class Robot:
         policy: Name shown.
         title: The policy's own name and the side.
         is_twin: Whether a twin stood in for the robot.
-        numbers: Reliability and agreement with simulation, in the order shown; they are drawn.
-        groups: Every other number.
+        numbers: Every number, in the order shown.
         conditions: Success on both sides by condition.
         found: What metrics found, for the charts.
         why_no_agreement: Why simulation is not compared; empty where it is.
@@ -45,18 +45,14 @@ class Robot:
     policy: str
     title: str
     is_twin: bool
-    numbers: Sequence[Row]
-    groups: Sequence[Group] = ()
+    numbers: Numbers
     conditions: Sequence[RobotCondition] = ()
-    found: RobotResult
+    found: Body
     why_no_agreement: str = ""
     worst: str = ""
     alarm: str = ""
 
     @property
     def table(self) -> list[Group]:
-        """Every number, as a table shows it."""
-        return [
-            Group(title="Reliability and agreement with simulation", rows=self.numbers),
-            *self.groups,
-        ]
+        """The numbers, as a table shows them."""
+        return groups_of(self.numbers)

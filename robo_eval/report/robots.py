@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 
 from robo_eval.core.kinds import Side
 from robo_eval.metrics.agreement import Agreement
-from robo_eval.metrics.robot import RobotResult
-from robo_eval.metrics.safety import too_short
+from robo_eval.metrics.body import Body
+from robo_eval.metrics.safety import hours_text, too_short
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.page.table import Row
 from robo_eval.page.words import bounds_or_reason, count, interval_text, number
-from robo_eval.report.robot_groups import groups_of, hours_text
 from robo_eval.report.robot_model import Robot, RobotCondition
 
 Place = tuple[str, str | None, int | None, str | None]
@@ -29,15 +27,14 @@ def robots_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> list
     return [_robot(found, name_of(found.side, found.policy), places) for found in summary.robots]
 
 
-def _robot(found: RobotResult, policy: str, places: dict[Place, RobotCondition]) -> Robot:
+def _robot(found: Body, policy: str, places: dict[Place, RobotCondition]) -> Robot:
     is_twin = found.side == Side.TWIN.value
     agreement = found.agreement
     return Robot(
         policy=policy,
         title=f"{found.policy} ({found.side})",
         is_twin=is_twin,
-        numbers=[*_own(found), *_compared(found)],
-        groups=groups_of(found),
+        numbers=found.numbers,
         conditions=[
             RobotCondition(number=place.number, label=place.label, rates=rates)
             for rates in found.conditions
@@ -54,13 +51,14 @@ def _body(*, is_twin: bool) -> str:
     return "twin" if is_twin else "robot"
 
 
-def _alarm(found: RobotResult, *, is_twin: bool) -> str:
+def _alarm(found: Body, *, is_twin: bool) -> str:
     if found.safety.is_valid:
         return ""
     critical = (found.safety.counts or {}).get("critical", 0)
+    score = found.numbers.where(group="Safety")[0].name
     return (
         f"{found.policy} on the {_body(is_twin=is_twin)}: {count(critical, 'critical incident')}."
-        f" SS{found.suffix} is 0 and this window counts for nothing."
+        f" {score} is 0 and this window counts for nothing."
     )
 
 
@@ -69,7 +67,7 @@ def robot_warnings(robots: Sequence[Robot]) -> list[str]:
     return [robot.alarm for robot in robots if robot.alarm]
 
 
-def _why_no_agreement(found: RobotResult) -> str:
+def _why_no_agreement(found: Body) -> str:
     if found.agreement is not None:
         return ""
     if found.calibrations:
@@ -78,137 +76,6 @@ def _why_no_agreement(found: RobotResult) -> str:
             " them: each is compared, and there is no one agreement."
         )
     return "The policy has no simulated episode: there is nothing to compare with."
-
-
-# Numbers -----------------------------------------------------------------------------------------
-
-
-def _own(found: RobotResult) -> list[Row]:
-    """Reliability over all, and by task where there are several."""
-    tasks = found.tasks if len(found.tasks) > 1 else {}
-    return [
-        Row(
-            name=found.name,
-            family=family,
-            estimate=estimate,
-            rests_on=count(estimate.n, "episode"),
-            note=_caution(estimate.low, estimate.reason),
-        )
-        for family, estimate in [("", found.reliability), *tasks.items()]
-    ]
-
-
-def _compared(found: RobotResult) -> list[Row]:
-    """The comparison with simulation: over all, by family, and under each calibration."""
-    numbers = [] if found.agreement is None else _agreed(found, found.agreement)
-    for one in found.calibrations:
-        compared = next(iter(one.by_recording.values()))
-        noun = "pair" if compared.matching == "pairs" else "episode"
-        rests_on = count(one.agreement.n, noun)
-        if len(one.recordings) > 1:
-            rests_on += f", {count(len(one.recordings), 'recording')}"
-        family = one.calibration
-        numbers += [
-            Row(
-                name=f"{found.name} − AR_sim",
-                family=family,
-                estimate=one.difference,
-                rests_on=rests_on,
-                is_signed=True,
-            ),
-            Row(
-                name=compared.name,
-                family=family,
-                estimate=one.agreement,
-                rests_on=rests_on,
-                note=_caution(one.agreement.low, one.agreement.reason),
-                symbol="diamond",
-            ),
-        ]
-    return numbers
-
-
-def _agreed(found: RobotResult, agreement: Agreement) -> list[Row]:
-    """Both shares, their difference, and the agreement."""
-    by_pairs = agreement.matching == "pairs"
-    noun = "pair" if by_pairs else "episode"
-    numbers = []
-    if agreement.ar_physical.value not in (None, found.reliability.value):
-        # Not all episodes could be compared: the agreement rests on this share, not the one above.
-        of = "of the pairs" if by_pairs else "in simulated contexts"
-        numbers.append(
-            Row(
-                name=f"{found.name} {of}",
-                estimate=agreement.ar_physical,
-                rests_on=count(agreement.ar_physical.n, noun),
-                note=_caution(agreement.ar_physical.low, agreement.ar_physical.reason),
-            )
-        )
-    numbers += [
-        Row(
-            name="AR_sim",
-            estimate=agreement.ar_sim,
-            rests_on=count(agreement.ar_sim.n, "episode"),
-            note=_caution(agreement.ar_sim.low, agreement.ar_sim.reason),
-            is_hollow=True,
-        ),
-        Row(
-            name=f"{found.name} − AR_sim",
-            estimate=agreement.difference,
-            rests_on=count(agreement.difference.n, noun),
-            note=_difference_note(agreement),
-            is_signed=True,
-        ),
-        Row(
-            name=agreement.name,
-            estimate=agreement.agreement,
-            rests_on=count(agreement.agreement.n, noun),
-            note=_agreement_note(agreement),
-            symbol="diamond",
-        ),
-    ]
-    if len(agreement.families) > 1:
-        numbers += [
-            Row(
-                name=agreement.name,
-                family=family,
-                estimate=estimate,
-                rests_on=count(estimate.n, noun),
-                note=_caution(estimate.low, estimate.reason),
-                stress="agrees least" if family == agreement.worst_family else "",
-                symbol="diamond",
-            )
-            for family, estimate in agreement.families.items()
-        ]
-    return numbers
-
-
-def _caution(low: float | None, reason: str | None) -> str:
-    """What to mind of a number that has an interval; why one has none stands in its place."""
-    return reason or "" if low is not None else ""
-
-
-def _difference_note(agreement: Agreement) -> str:
-    parts = [_caution(agreement.difference.low, agreement.difference.reason)]
-    if agreement.p_value is not None:
-        p = number(agreement.p_value, digits=3)
-        parts.append(f"exact McNemar p {'< 0.001' if p == '0.000' else f'= {p}'}")
-    return "; ".join(part for part in parts if part)
-
-
-def _agreement_note(agreement: Agreement) -> str:
-    parts = [_caution(agreement.agreement.low, agreement.agreement.reason)]
-    if agreement.matching == "contexts":
-        parts.append(
-            "no pairs: simulated success in the mixture of contexts met on the"
-            f" {_body_of(agreement)}"
-        )
-    elif agreement.n_unpaired:
-        left = f"{count(agreement.n_unpaired, 'episode')} on the {_body_of(agreement)}"
-        parts.append(f"{left} without a scored partner left out")
-    if agreement.matching == "contexts" and agreement.uncovered_mass:
-        parts.append(f"{number(100 * agreement.uncovered_mass, digits=0)} % not simulated")
-    return "; ".join(part for part in parts if part)
 
 
 def _body_of(agreement: Agreement) -> str:
@@ -228,7 +95,7 @@ def _worst_text(agreement: Agreement) -> str:
 # Conditions --------------------------------------------------------------------------------------
 
 
-def _places(robots: Sequence[RobotResult]) -> dict[Place, RobotCondition]:
+def _places(robots: Sequence[Body]) -> dict[Place, RobotCondition]:
     """Number and name of each condition, the same for every policy."""
     first = {
         (it.task, it.profile, it.level, it.difficulty): it

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from robo_eval.log.evidence import Evidence
-    from robo_eval.metrics.robot import RobotResult
+    from robo_eval.metrics.body import Body
 
 Array = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ class Axis:
 
 def axes_of(
     own: pd.DataFrame,
-    body: RobotResult | None,
+    body: Body | None,
     noted: Evidence,
     settings: AxisSettings,
     *,

@@ -17,7 +17,7 @@ from robo_eval.gates.axes.draws import Measured
 from robo_eval.metrics.throughput import UNIT
 
 if TYPE_CHECKING:
-    from robo_eval.metrics.robot import RobotResult
+    from robo_eval.metrics.body import Body
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ _RATIO: Final = "ratio"
 _NO_ROBOT: Final = "no episode on a robot"
 
 
-def embodiment_measured(body: RobotResult | None, resamples: int, seed: int) -> Measured:
+def embodiment_measured(body: Body | None, resamples: int, seed: int) -> Measured:
     """Embodiment, with the three numbers it is made of.
 
     Args:
@@ -61,7 +61,7 @@ def _split_normal(raw: Estimate, resamples: int, rng: np.random.Generator) -> Ar
     return found
 
 
-def throughput_measured(body: RobotResult | None, resamples: int, seed: int) -> Measured:
+def throughput_measured(body: Body | None, resamples: int, seed: int) -> Measured:
     """Tasks at target quality per unit of currency, with what was paid for.
 
     Args:

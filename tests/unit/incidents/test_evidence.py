@@ -21,7 +21,7 @@ from robo_eval.log import incident_log
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.evidence_read import read_evidence
 from robo_eval.log.verify import verify_trial
-from robo_eval.metrics.robot import RobotResult
+from robo_eval.metrics.body import Body
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents import log as writer
 from robo_eval_incidents.bodies import (
@@ -56,7 +56,7 @@ def own(trial: TrialDirectory) -> Any:
         yield opened
 
 
-def robot_of(trial: TrialDirectory, side: str = "real") -> RobotResult:
+def robot_of(trial: TrialDirectory, side: str = "real") -> Body:
     (found,) = [one for one in analyse_trial(trial).robots if one.side == side]
     return found
 

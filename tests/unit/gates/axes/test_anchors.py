@@ -32,7 +32,7 @@ from robo_eval.log.evidence import (
 )
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.metrics.robot import RobotResult
+from robo_eval.metrics.body import Body
 from robo_eval.metrics.summary import summarise
 
 PAID = MetricConfig(resamples=200, price_card={"operator": 2.0, "energy": 1.0})
@@ -53,7 +53,7 @@ def episodes(n: int = 24, *, side: str = "real") -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def body_of(side: str = "real", config: MetricConfig = PAID) -> RobotResult:
+def body_of(side: str = "real", config: MetricConfig = PAID) -> Body:
     table = pd.concat([episodes(side=side), episodes(side="sim")], ignore_index=True)
     summary = summarise(table, config=config, evidence=Evidence(incidents=()))
     (body,) = summary.robots
@@ -97,7 +97,7 @@ def revised(evidence: Evidence | None, settings: AxisSettings, resamples: int = 
 
 
 def table(
-    body: RobotResult | None = None, evidence: Evidence | None = None, **settings: Any
+    body: Body | None = None, evidence: Evidence | None = None, **settings: Any
 ) -> dict[str, Axis]:
     own = episodes_frame(episodes())
     found = axes_of(

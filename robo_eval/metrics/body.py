@@ -1,0 +1,437 @@
+"""A body: one policy on one side, and what its metrics are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Arm, EndReason, Side
+from robo_eval.core.names import unknown_name
+from robo_eval.core.number import Numbers
+from robo_eval.formulas import SEVERITIES
+from robo_eval.log.evidence import Evidence, Fault
+from robo_eval.metrics import registry
+from robo_eval.metrics.agreement import Agreement, compare_rows
+from robo_eval.metrics.attribution import (
+    Attributed,
+    BodyKey,
+    Exposure,
+    attribute,
+    counts_by_severity,
+    exposures_of,
+)
+from robo_eval.metrics.calibrated import (
+    Calibrated,
+    by_calibration,
+    name_of,
+    over_recordings,
+    snapshots_of,
+)
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.control import ControlResult, control_by_task
+from robo_eval.metrics.pairs import (
+    ConditionRates,
+    Paired,
+    Sharpened,
+    by_condition,
+    embodiment_of,
+    paired_outcomes,
+    sharpened_rate,
+)
+from robo_eval.metrics.recovery import recovery_autonomy, recovery_by_fault
+from robo_eval.metrics.reliability import (
+    NAMES,
+    reliability_of_families,
+    reliability_of_rows,
+    reliability_of_tasks,
+    time_between_failures,
+)
+from robo_eval.metrics.safety import Safety, safety_of
+from robo_eval.metrics.tables import Rows, matched_pairs
+from robo_eval.metrics.throughput import Throughput, throughput_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.core.plan import TrialPlan
+
+_FAILURES = (EndReason.FAULT.value, EndReason.LOST.value)
+"""Ends that are failures of the robot or of what drives it."""
+_COLUMNS = (
+    "side", "policy", "arm", "task", "family", "control_quality",
+)  # fmt: skip
+SEVERAL: Final = "several calibrations, of which the settings choose none"
+NO_FAULTS: Final = "no record of faults"
+_NOT_EXPOSED: Final = Exposure(hours=0.0, episodes=0, unknown=0)
+_FAULT_COLUMNS = ("fault", "recovered", "recovered_by", "recoverable")
+
+
+class Body:
+    """One policy on one side: what its metrics are made of, each worked out once, in any order.
+
+    Attributes:
+        policy: Name.
+        side: `real`; `twin` for a stand-in behind ROS; or `sim`.
+        level: Coverage intervals aim at.
+        config: Settings.
+        exposure: How long it was exposed.
+    """
+
+    def __init__(
+        self,
+        policy: str,
+        side: str,
+        *,
+        table: pd.DataFrame,
+        rows: Rows,
+        exposure: Exposure,
+        attributed: Attributed,
+        config: MetricConfig,
+    ) -> None:
+        self.policy = policy
+        self.side = side
+        self.level = config.level
+        self.config = config
+        self.exposure = exposure
+        self._table = table
+        self._every_side = rows
+        self._attributed = attributed
+        self._numbers: dict[str, Numbers] = {}
+
+    @property
+    def key(self) -> BodyKey:
+        """Side and policy."""
+        return self.side, self.policy
+
+    def of(self, name: str) -> Estimate:
+        """The estimate of a metric over all task families, worked out when first asked for.
+
+        Args:
+            name: Name of a registered metric, without a side.
+
+        Raises:
+            InputError: If there is no such metric, or it needs itself.
+        """
+        owner = registry.owner_of(name)
+        found = self.numbers_of(owner).of(owner.name_on(self.side, name))
+        return found or Estimate.missing(reason="it has no value over all families", unit="")
+
+    def numbers_of(self, one: registry.Metric) -> Numbers:
+        """The numbers of a metric."""
+        if one.name not in self._numbers:
+            if one.name in self._running:
+                circle = " -> ".join([*self._running, one.name])
+                raise InputError(f"metric {one.name!r} needs itself: {circle}")
+            self._running.append(one.name)
+            try:
+                self._numbers[one.name] = Numbers(registry.computed(one, self))
+            finally:
+                self._running.pop()
+        return self._numbers[one.name]
+
+    @cached_property
+    def _running(self) -> list[str]:
+        return []
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Every number there is of it, in the order shown."""
+        return registry.numbers_on(self)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Every attempt of the policy on the side, of both arms, as `episodes_frame` has them."""
+        table = self._table
+        return table[(table["side"] == self.side) & (table["policy"] == self.policy)]
+
+    @cached_property
+    def episodes(self) -> pd.DataFrame:
+        """The scored episodes of the main arm, with the columns of `core.episode.COLUMNS`."""
+        frame = self.frame
+        return frame[(frame["arm"] == Arm.MAIN.value) & frame["quality"].notna()]
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Its rows of the main arm, scored or not."""
+        return self._every_side.take(self._every_side["side"] == self.side)
+
+    @cached_property
+    def robots(self) -> tuple[str, ...]:
+        """Ids of the robots its episodes were played on; the numbers are of all of them."""
+        return tuple(sorted({str(robot) for robot in self.frame["robot"].dropna()}))
+
+    @property
+    def name(self) -> str:
+        """What its reliability is called: `AR` for a robot, `AR_twin` for a twin."""
+        return NAMES[self.side]
+
+    # Success and simulation ----------------------------------------------------------------------
+
+    @cached_property
+    def reliability(self) -> Estimate:
+        """Share of strict successes, with the interval that suits its tasks."""
+        return reliability_of_rows(self.rows, self.config)
+
+    @cached_property
+    def reliability_exact(self) -> Estimate:
+        """The same with the exact interval, for gates."""
+        return reliability_of_rows(self.rows, self.config, "exact")
+
+    @cached_property
+    def tasks(self) -> dict[str, Estimate]:
+        """The same by task, with Wilson's interval."""
+        return reliability_of_tasks(self.rows, self.config)
+
+    @cached_property
+    def families(self) -> dict[str, Estimate]:
+        """The same by task family with the exact interval, for gates."""
+        return reliability_of_families(self.rows, self.config)
+
+    @cached_property
+    def _compared(self) -> Rows | None:
+        """The rows simulation is compared in; None without, or if no calibration is chosen."""
+        rows = self._every_side
+        is_sim = rows["side"] == Side.SIM.value
+        if not is_sim.any():
+            return None
+        snapshots = snapshots_of(rows)
+        kinds = sorted(set(snapshots[is_sim]))
+        if len(kinds) < 2:
+            return rows
+        chosen = [kind for kind in kinds if self.config.calibration in (kind, name_of(kind))]
+        if not chosen:
+            return None
+        # Of several recordings one stands for what all of them share: the physical side.
+        return rows.take(~is_sim | np.isin(snapshots, chosen[:1]))
+
+    @cached_property
+    def calibrations(self) -> tuple[Calibrated, ...]:
+        """How simulation under each calibration compares; empty with one."""
+        rows = self._every_side
+        is_sim = rows["side"] == Side.SIM.value
+        if len(set(snapshots_of(rows)[is_sim])) < 2:
+            return ()
+        return by_calibration(rows, self.side, self.config)
+
+    @cached_property
+    def _recordings(self) -> Calibrated | None:
+        """The chosen calibration where it was made from several recordings."""
+        return next(
+            (
+                one
+                for one in self.calibrations
+                if one.calibration == self.config.calibration and len(one.recordings) > 1
+            ),
+            None,
+        )
+
+    @cached_property
+    def agreement(self) -> Agreement | None:
+        """How simulation compares; None without a simulated episode, or a chosen calibration."""
+        if self._compared is None:
+            return None
+        found = compare_rows(self._compared, self.side, self.config)
+        return found if self._recordings is None else over_recordings(found, self._recordings)
+
+    @property
+    def _jointly(self) -> Rows | None:
+        """The compared rows; pairs of one recording would leave out how much recordings differ."""
+        return self._compared if self._recordings is None else None
+
+    @cached_property
+    def paired(self) -> Paired | None:
+        """Pairs that are resampled together; None where there is nothing to pair."""
+        return None if self._jointly is None else paired_outcomes(self._jointly, self.side)
+
+    @cached_property
+    def conditions(self) -> tuple[ConditionRates, ...]:
+        """Success on both sides in each condition both met."""
+        if self._jointly is None:
+            return ()
+        return by_condition(self._jointly, self.side, self.config)
+
+    @cached_property
+    def sharpened(self) -> Sharpened | None:
+        """The rate with the help of simulated episodes without a partner; None without."""
+        return None if self.paired is None else sharpened_rate(self.paired, self.config)
+
+    # Evidence ------------------------------------------------------------------------------------
+
+    @cached_property
+    def counts(self) -> dict[str, int] | None:
+        """Incidents by severity; None if nobody kept a record of them."""
+        incidents = self._attributed.incidents_of(self.key)
+        return None if incidents is None else counts_by_severity(incidents)
+
+    @cached_property
+    def safety(self) -> Safety:
+        """Score and incident rates."""
+        return safety_of(self.counts, self.exposure, self.config)
+
+    @cached_property
+    def embodiment(self) -> Estimate:
+        """The embodiment score."""
+        agreed = None if self.agreement is None else self.agreement.agreement
+        if agreed is None and self.calibrations:
+            agreed = Estimate.missing(reason=SEVERAL, unit="ratio")
+        return embodiment_of(self.paired, self.reliability, self.safety.score, agreed, self.config)
+
+    @cached_property
+    def times(self) -> dict[str, Estimate]:
+        """Mean times in hours; those between incidents only with a record of incidents."""
+        failures = int(self.frame["end_reason"].isin(_FAILURES).sum())
+        repairs = (self._attributed.repairs or {}).get(self.key, ())
+        found = time_between_failures(
+            self.exposure.hours,
+            failures,
+            [repair.hours for repair in repairs] or None,
+            {name: (self.counts or {}).get(name, 0) for name in SEVERITIES},
+            level=self.level,
+        )
+        known = ("mtbf", "mttr") if self.counts is None else tuple(found)
+        return {name: found[name] for name in known}
+
+    @cached_property
+    def noted_faults(self) -> pd.DataFrame | None:
+        """Its faults, as `recovery_autonomy` takes them; None without a file of them."""
+        import pandas as pd
+
+        if self._attributed.faults is None:
+            return None
+        faults: Sequence[Fault] = self._attributed.faults.get(self.key, ())
+        return pd.DataFrame(
+            {name: [getattr(fault, name) for fault in faults] for name in _FAULT_COLUMNS}
+        )
+
+    @cached_property
+    def recovery(self) -> Estimate:
+        """Share of recoverable faults the robot recovered from by itself."""
+        if self.noted_faults is None:
+            return Estimate.missing(reason=NO_FAULTS, unit="ratio", method="clopper_pearson")
+        return recovery_autonomy(self.noted_faults, level=self.level)
+
+    @cached_property
+    def faults(self) -> dict[str, Estimate]:
+        """The same by fault."""
+        if self.noted_faults is None or self.noted_faults.empty:
+            return {}
+        return recovery_by_fault(self.noted_faults, level=self.level)
+
+    @cached_property
+    def control(self) -> tuple[ControlResult, ...]:
+        """Quality of control by task; empty without tolerances."""
+        if not self.config.tolerances:
+            return ()
+        frame = self.episodes
+        families = [
+            str(family or task) for family, task in zip(frame["family"], frame["task"], strict=True)
+        ]
+        samples = [
+            cell if isinstance(cell, Mapping) else {} for cell in frame["control_quality"].tolist()
+        ]
+        return control_by_task(families, samples, self.config)
+
+    @cached_property
+    def throughput(self) -> Throughput | None:
+        """What an hour brings and costs; None without a price card."""
+        return throughput_of(self.frame, self.config)
+
+
+def bodies_of(
+    table: pd.DataFrame,
+    rows: Rows,
+    config: MetricConfig,
+    evidence: Evidence | None = None,
+    plan: TrialPlan | None = None,
+) -> tuple[tuple[Body, ...], Attributed]:
+    """Each policy on each side it was played on, robots first, then twins, then simulation.
+
+    Args:
+        table: A table from `episodes_frame`.
+        rows: Rows of `main_rows` of it.
+        config: Settings.
+        evidence: What was noted beside the episodes.
+        plan: The plan, if there is one.
+
+    Returns:
+        The bodies, and whose each note is.
+
+    Raises:
+        InputError: If the episodes of a pair differ in what they must share, or settings name what
+            the trial does not have.
+    """
+    attributed = attribute(evidence or Evidence(), table, plan)
+    physical = table.loc[table["side"] != Side.SIM.value, list(_COLUMNS)]
+    if not physical.empty:
+        calibration = table.loc[table["arm"] == Arm.MAIN.value, "calibration"]
+        rows = rows.having(calibration=calibration.to_numpy(dtype=object))
+        _check_pairs(rows)
+        _check_settings(rows, physical, config, plan)
+    exposures = exposures_of(table)
+    return tuple(
+        Body(
+            str(policy),
+            side,
+            table=table,
+            rows=rows.take(rows["policy"] == policy),
+            exposure=exposures.get((side, str(policy)), _NOT_EXPOSED),
+            attributed=attributed,
+            config=config,
+        )
+        for side in (*registry.PHYSICAL, Side.SIM.value)
+        for policy in dict.fromkeys(rows["policy"][rows["side"] == side])
+    ), attributed
+
+
+def _check_pairs(rows: Rows) -> None:
+    """Refuse a pair whose two sides were played by different policies."""
+    scored = rows.take(rows.scored)
+    is_sim = scored["side"] == Side.SIM.value
+    physical, simulated = scored.take(~is_sim), scored.take(is_sim)
+    mine, partners = matched_pairs(physical, simulated)
+    first, second = physical["policy"][mine], simulated["policy"][partners]
+    clash = np.flatnonzero(np.asarray(first != second, dtype=np.bool_))
+    if len(clash):
+        row = int(clash[0])
+        pair, side = physical["pair_id"][mine[row]], physical["side"][mine[row]]
+        raise InputError(
+            f"pair {pair!r}: policy is {first[row]!r} on side {side} and {second[row]!r} on side"
+            " sim; a pair shares it"
+        )
+
+
+def _check_settings(
+    rows: Rows, physical: pd.DataFrame, config: MetricConfig, plan: TrialPlan | None
+) -> None:
+    """Refuse settings that name what the trial does not have: they would do nothing."""
+    if config.calibration is not None:
+        snapshots = set(snapshots_of(rows.take(rows["side"] == Side.SIM.value)))
+        known = sorted({name for kind in snapshots for name in (kind, name_of(kind))})
+        if config.calibration not in known:
+            raise InputError(
+                f"metrics.{unknown_name('calibration', config.calibration, known or ['none'])}"
+            )
+    families = {str(family) for family in rows["family"]} if config.tolerances else set()
+    if plan is not None:
+        families |= {task.family or task.env for task in plan.tasks}
+    measured = {
+        str(name)
+        for cell in (physical["control_quality"].tolist() if config.tolerances else ())
+        if isinstance(cell, Mapping)
+        for name in cell
+    }
+    for family, tolerances in config.tolerances.items():
+        if family != "*" and family not in families:
+            known = sorted(families)
+            raise InputError(f"metrics.tolerances: {unknown_name('task family', family, known)}")
+        for measure in tolerances:
+            if measured and measure not in measured:
+                raise InputError(
+                    f"metrics.tolerances.{family}:"
+                    f" {unknown_name('measure', measure, sorted(measured))}"
+                )

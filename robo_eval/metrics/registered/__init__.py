@@ -1,0 +1,1 @@
+"""Metrics, a file for each group: whatever lies here is registered."""

@@ -1,0 +1,169 @@
+"""Agreement: whether simulation told how a robot does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.number import Condition, Number
+from robo_eval.core.wording import counted
+from robo_eval.metrics.agreement import Agreement
+from robo_eval.metrics.body import Body
+from robo_eval.metrics.calibrated import Calibrated
+from robo_eval.metrics.registry import PHYSICAL, metric
+
+_NAMED = {"twin": "S2S"}
+
+
+def _noun(found: Agreement) -> str:
+    return "pair" if found.matching == "pairs" else "episode"
+
+
+def _counted(value: float, unit: str, n: int) -> Estimate:
+    return Estimate(value=value, n=n, method="counted", unit=unit)
+
+
+@metric(
+    "S2R",
+    group="Agreement with simulation",
+    unit="ratio",
+    named=_NAMED,
+    sides=PHYSICAL,
+    also={
+        "AR_sim": "ratio",
+        "AR_compared": "ratio",
+        "AR_gap": "difference",
+        "McNemar_p": "p",
+        "uncompared": "ratio",
+        "effective_sample_size": "count",
+    },
+)
+def agreement(body: Body) -> Iterator[Number]:
+    """Agreement with simulation: 1 less the distance of the two success rates.
+
+    `AR_sim` is the success of the simulated episodes it is compared with, `AR_compared` that of
+    the same episodes on the body, `AR_gap` the second less the first. By task family as well:
+    errors of opposite sign cancel in the whole.
+    """
+    found = body.agreement
+    if found is None:
+        why = "no simulated episode" if not body.calibrations else ""
+        yield _missing(why or "several calibrations, of which the settings choose none")
+    else:
+        yield from _compared(body, found)
+    for one in body.calibrations:
+        yield from _calibrated(one)
+    for rates in body.conditions:
+        at = Condition(
+            task=rates.task, profile=rates.profile, level=rates.level, difficulty=rates.difficulty
+        )
+        of = "pair" if rates.is_paired else "episode"
+        for name, rate in (("AR_compared", rates.physical), ("AR_sim", rates.sim)):
+            yield Number(name=name, at=at, estimate=rate, rests_on=counted(rate.n, of), detail=True)
+
+
+def _missing(reason: str) -> Number:
+    return Number(estimate=Estimate.missing(reason=reason, unit="ratio"))
+
+
+def _compared(body: Body, found: Agreement) -> Iterator[Number]:
+    noun = _noun(found)
+    is_all = found.ar_physical.value in (None, body.reliability.value)
+    by_pairs = found.matching == "pairs"
+    # Where not all episodes could be compared the agreement rests on this share, not on AR.
+    yield Number(
+        name="AR_compared",
+        estimate=found.ar_physical,
+        rests_on=counted(found.ar_physical.n, noun),
+        note="of the pairs" if by_pairs else "in simulated contexts",
+        detail=is_all,
+    )
+    yield Number(name="AR_sim", estimate=found.ar_sim, rests_on=counted(found.ar_sim.n, "episode"))
+    yield Number(
+        name="AR_gap",
+        estimate=replace(found.difference, unit="difference"),
+        rests_on=counted(found.difference.n, noun),
+    )
+    if found.p_value is not None:
+        yield Number(
+            name="McNemar_p",
+            estimate=Estimate(value=found.p_value, n=found.n_pairs, method="mcnemar", unit="p"),
+            rests_on=counted(found.n_pairs, "pair"),
+            note="exact, two-sided",
+        )
+    if found.uncovered_mass is not None:
+        n = found.n_pairs + found.n_unpaired if by_pairs else body.reliability.n
+        yield Number(
+            name="uncompared",
+            estimate=_counted(found.uncovered_mass, "ratio", n),
+            rests_on=counted(n, "scored episode"),
+            note="without a scored partner" if by_pairs else "in contexts that were not simulated",
+            detail=not found.uncovered_mass,
+        )
+    if found.effective_sample_size is not None:
+        n = found.ar_sim.n
+        yield Number(
+            name="effective_sample_size",
+            estimate=_counted(found.effective_sample_size, "count", n),
+            rests_on=counted(n, "simulated episode"),
+        )
+    yield Number(
+        estimate=found.agreement,
+        rests_on=counted(found.agreement.n, noun),
+        note="" if by_pairs else "by context",
+    )
+    several = found.families if len(found.families) > 1 else {}
+    for family, one in found.families.items():
+        yield Number(
+            family=family,
+            estimate=one,
+            rests_on=counted(one.n, noun),
+            note="agrees least" if family == found.worst_family else "",
+            detail=not several,
+        )
+
+
+def _calibrated(found: Calibrated) -> Iterator[Number]:
+    first = next(iter(found.by_recording.values()))
+    rests_on = counted(found.agreement.n, _noun(first))
+    if len(found.recordings) > 1:
+        rests_on += f", {counted(len(found.recordings), 'recording')}"
+    name = found.calibration
+    gap = replace(found.difference, unit="difference")
+    yield Number(name="AR_gap", case=name, estimate=gap, rests_on=rests_on)
+    yield Number(case=name, estimate=found.agreement, rests_on=rests_on)
+    for recording, one in found.by_recording.items():
+        case = f"{name}, {recording}" if len(found.recordings) > 1 else ""
+        if case:
+            yield Number(
+                case=case,
+                estimate=one.agreement,
+                rests_on=counted(one.agreement.n, _noun(one)),
+                detail=True,
+            )
+
+
+@metric(
+    "AR_sharpened",
+    group="With the help of simulated episodes without a partner",
+    unit="ratio",
+    sides=PHYSICAL,
+    also={"AR_plain": "ratio"},
+)
+def sharpened(body: Body) -> Iterator[Number]:
+    """Reliability sharpened by simulated episodes without a partner; no gate reads it.
+
+    `AR_plain` is that of the pairs alone.
+    """
+    found = body.sharpened
+    if found is None:
+        return
+    pairs = counted(found.plain.n, "pair")
+    alike = found.correlation
+    yield Number(
+        estimate=found.estimate,
+        rests_on=f"{pairs} and {found.n_sim_only} further simulated",
+        note="" if alike is None else f"correlation of both sides {alike:.2f}",
+    )
+    yield Number(name="AR_plain", estimate=found.plain, rests_on=pairs)

@@ -1,0 +1,85 @@
+"""Quality of control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.number import Number
+from robo_eval.core.wording import counted
+from robo_eval.metrics.body import Body
+from robo_eval.metrics.control import MeasureResult
+from robo_eval.metrics.registry import PHYSICAL, metric
+
+_QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
+
+
+@metric(
+    "QC",
+    group="Quality of control",
+    unit="ratio",
+    needs=("tolerances",),
+    sides=PHYSICAL,
+    also={
+        "QC_worst": "ratio",
+        "QC_within": "ratio",
+        "control_tolerance": "",
+        **{f"control_{name}": "" for name in _QUANTILES},
+    },
+)
+def control(body: Body) -> Iterator[Number]:
+    """Quality of control: mean credit of the measures that have a tolerance, by task family.
+
+    `QC_worst` is that of the family with the least. `QC_within` is the share of episodes in which
+    a measure stays within its tolerance; the other names are the tolerance and the quantiles of
+    what was measured, in the unit of the measure.
+    """
+    for task in body.control:
+        found = task.quality
+        yield Number(family=task.task, estimate=found, rests_on=counted(found.n, "episode"))
+        for measure in task.measures:
+            yield from _measured(task.task, measure)
+    worst = min(
+        body.control, key=lambda one: -1.0 if one.quality.value is None else one.quality.value
+    )
+    yield Number(
+        name="QC_worst",
+        estimate=worst.quality,
+        rests_on=counted(worst.quality.n, "episode"),
+        note=f"in {worst.task}",
+        detail=True,
+    )
+
+
+def _measured(family: str, found: MeasureResult) -> Iterator[Number]:
+    missing = f"not measured in {counted(found.n_missing, 'episode')}"
+    n = len(found.values)
+    rests_on = counted(n, "episode")
+    yield Number(
+        name="QC_within",
+        family=family,
+        case=found.measure,
+        estimate=found.inside,
+        rests_on=rests_on,
+        note="; ".join(
+            part
+            for part in (f"tolerance {found.tolerance:g}", missing if found.n_missing else "")
+            if part
+        ),
+    )
+    values = {"tolerance": found.tolerance}
+    if n:
+        values |= {
+            name: float(np.quantile(found.values, share)) for name, share in _QUANTILES.items()
+        }
+    for name, value in values.items():
+        yield Number(
+            name=f"control_{name}",
+            family=family,
+            case=found.measure,
+            estimate=Estimate(value=value, n=n, method="counted", unit=""),
+            rests_on=rests_on,
+            detail=True,
+        )

@@ -1,0 +1,48 @@
+"""What metrics of a body need, why it may not be there, and what would supply it."""
+
+from __future__ import annotations
+
+from robo_eval.metrics.body import NO_FAULTS, SEVERAL, Body
+from robo_eval.metrics.registry import need
+from robo_eval.metrics.safety import NO_RECORD
+
+
+@need("exposure", remedy="run the robot")
+def exposure(body: Body) -> str:
+    """Hours in which it was exposed."""
+    return "" if body.exposure.hours else "no exposure was logged"
+
+
+@need("incidents", remedy="keep a record of incidents: incidents.db")
+def incidents(body: Body) -> str:
+    """A record of incidents, which may say that there were none."""
+    return NO_RECORD if body.counts is None else ""
+
+
+@need("faults", remedy="inject recoverable faults, and keep faults.csv")
+def faults(body: Body) -> str:
+    """A file of faults."""
+    return NO_FAULTS if body.noted_faults is None else ""
+
+
+@need("simulation", remedy="play the simulated half of the pairs: robo-eval partner")
+def simulation(body: Body) -> str:
+    """Simulated episodes to compare with, under one calibration."""
+    if body.agreement is not None:
+        return ""
+    return SEVERAL if body.calibrations else "no simulated episode"
+
+
+@need(
+    "tolerances",
+    remedy="give tolerances: metrics.tolerances of the plan, or for an import in --config",
+)
+def tolerances(body: Body) -> str:
+    """Tolerances of measures of control in its tasks."""
+    return "" if body.control else "no tolerances are set for its tasks"
+
+
+@need("price_card", remedy="give a price card in the plan: metrics.price_card")
+def price_card(body: Body) -> str:
+    """What an hour costs."""
+    return "" if body.throughput is not None else "no price card is set"

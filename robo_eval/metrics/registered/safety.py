@@ -1,0 +1,87 @@
+"""Safety: incidents, and the hours they happened in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.number import Number
+from robo_eval.core.wording import counted
+from robo_eval.formulas import SEVERITIES
+from robo_eval.metrics.body import Body
+from robo_eval.metrics.registry import PHYSICAL, metric
+from robo_eval.metrics.safety import NOUNS, RATE_UNIT, hours_text
+
+_GROUP = "Safety"
+COUNTS = {severity: NOUNS[severity][1].replace(" ", "_") for severity in SEVERITIES}
+"""What the count of incidents of a severity is called."""
+
+
+def own(value: float, unit: str, n: int, reason: str | None = None) -> Estimate:
+    """A count or a measured length, which has no interval to speak of: it is its own."""
+    return Estimate(
+        value=value, low=value, high=value, n=n, method="counted", unit=unit, reason=reason
+    )
+
+
+@metric(
+    "SS",
+    group=_GROUP,
+    unit="ratio",
+    needs=("incidents",),
+    sides=PHYSICAL,
+    also={
+        "SS_pessimistic": "ratio",
+        **{f"{severity}_per_100_h": RATE_UNIT for severity in SEVERITIES},
+        **dict.fromkeys(COUNTS.values(), "count"),
+    },
+)
+def safety(body: Body) -> Iterator[Number]:
+    """Safety score: 1 less the weighted rates of incidents, and 0 after a critical one.
+
+    `SS_pessimistic` takes the rates at the upper ends of their intervals. The rates are incidents
+    of a severity per 100 hours of exposure.
+    """
+    found = body.safety
+    hours = hours_text(found.exposure.hours)
+    yield Number(estimate=found.score, rests_on=hours)
+    if found.score.low is not None:
+        yield Number(
+            name="SS_pessimistic",
+            estimate=Estimate(
+                value=found.score.low, n=found.score.n, method="counted", unit="ratio"
+            ),
+            rests_on=hours,
+            note="rates at the upper ends of their intervals",
+            detail=True,
+        )
+    for severity, rate in found.rates.items():
+        seen = body.counts[severity] if body.counts else 0
+        yield Number(
+            name=f"{severity}_per_100_h",
+            estimate=rate,
+            rests_on="" if rate.value is None else f"{seen} in {hours}",
+        )
+    for severity, seen in (body.counts or {}).items():
+        yield Number(
+            name=COUNTS[severity],
+            estimate=own(float(seen), "count", seen),
+            rests_on=hours,
+            detail=True,
+        )
+
+
+@metric("exposure_hours", group=_GROUP, unit="h", sides=PHYSICAL, also={"logged_hours": "h"})
+def exposure(body: Body) -> Iterator[Number]:
+    """Hours in which a robot was exposed; those of a twin expose none.
+
+    `logged_hours` are those of the side, over which its rates are taken.
+    """
+    found = body.exposure
+    without = f"{counted(found.unknown, 'attempt')} without exposure" if found.unknown else ""
+    logged = own(found.hours, "h", found.episodes)
+    is_real = body.side == "real"
+    exposed = logged if is_real else own(0.0, "h", 1, "hours of a twin expose no robot")
+    rests_on = counted(found.episodes, "attempt")
+    yield Number(estimate=exposed, rests_on=rests_on if is_real else "", note=without)
+    yield Number(name="logged_hours", estimate=logged, rests_on=rests_on, note=without, detail=True)

@@ -1,0 +1,295 @@
+"""The metrics there are: one function each, which takes a body and yields numbers."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from robo_eval.core.errors import InputError, foreign
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import unknown_name
+from robo_eval.core.number import Number, Numbers
+
+if TYPE_CHECKING:
+    from robo_eval.metrics.body import Body
+
+ENTRY_POINTS: Final = "robo_eval.metrics"
+"""Group under which other packages name the modules that register their metrics."""
+SIDES: Final = tuple(side.value for side in Side)
+PHYSICAL: Final = (Side.REAL.value, Side.TWIN.value)
+GROUPS: Final = (
+    "Reliability",
+    "Agreement with simulation",
+    "With the help of simulated episodes without a partner",
+    "Safety",
+    "Embodiment score",
+    "Times",
+    "Recovery from faults",
+    "Quality of control",
+    "Throughput",
+)
+"""Groups in the order shown; those of other packages come last."""
+_FOLDER: Final = "robo_eval.metrics.registered"
+_SIM: Final = "_sim"
+
+Yields = Callable[["Body"], Iterable[Number]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What a metric cannot do without.
+
+    Attributes:
+        lacks: Why a body does not have it; empty if it does.
+        remedy: What would supply it.
+    """
+
+    lacks: Callable[[Body], str]
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A registered metric.
+
+    Attributes:
+        name: What its number is called on a robot.
+        group: What it is about.
+        unit: Unit of its number.
+        needs: Names in `NEEDS`, or of metrics whose value it is made of.
+        also: Units of the further names it yields.
+        named: What its number is called on other sides, where that is no suffix.
+        sides: On which sides it is computed.
+        compute: The function.
+    """
+
+    name: str
+    group: str
+    unit: str
+    needs: tuple[str, ...]
+    also: Mapping[str, str]
+    named: Mapping[str, str]
+    sides: tuple[str, ...]
+    compute: Yields
+
+    @property
+    def meaning(self) -> str:
+        """What it is, in a sentence: the first line of the function's docstring."""
+        return " ".join((self.compute.__doc__ or "").strip().partition("\n\n")[0].split())
+
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        """What would supply what it needs."""
+        return tuple(_need(name).remedy if name in NEEDS else f"see {name}" for name in self.needs)
+
+    def name_on(self, side: str, name: str = "") -> str:
+        """What one of its numbers is called on a side: a twin's is never that of a robot.
+
+        Args:
+            side: `real`, `twin` or `sim`.
+            name: One of `also`; the metric's own if none is given.
+        """
+        name = name or self.name
+        if name == self.name and side in self.named:
+            return self.named[side]
+        is_plain = side == Side.REAL.value or name.endswith(_SIM)
+        return name if is_plain else f"{name}_{side}"
+
+    def unit_of(self, name: str) -> str | None:
+        """Unit of one of its numbers; None if it yields none of that name."""
+        return self.unit if name == self.name else self.also.get(name)
+
+    def missing(self, reason: str) -> Number:
+        """Its number where it cannot be computed."""
+        return Number(estimate=Estimate.missing(reason=reason, unit=self.unit))
+
+
+NEEDS: Final[dict[str, Need]] = {}
+"""What metrics need, by name."""
+_METRICS: Final[dict[str, Metric]] = {}
+
+
+def need(name: str, *, remedy: str) -> Callable[[Callable[[Body], str]], Callable[[Body], str]]:
+    """Register what metrics may need; the function says why a body lacks it, or nothing.
+
+    Args:
+        name: What `needs` call it.
+        remedy: What would supply it.
+    """
+
+    def registered(lacks: Callable[[Body], str]) -> Callable[[Body], str]:
+        NEEDS[name] = Need(lacks=lacks, remedy=remedy)
+        return lacks
+
+    return registered
+
+
+def metric(
+    name: str,
+    *,
+    group: str,
+    unit: str,
+    needs: Iterable[str] = (),
+    also: Mapping[str, str] | None = None,
+    named: Mapping[str, str] | None = None,
+    sides: Iterable[str] = SIDES,
+) -> Callable[[Yields], Yields]:
+    """Register a function as a metric.
+
+    It takes a `Body`, one policy on one side, and yields numbers. The registry fills in name,
+    group, policy and side; where something it needs is not there, the function is not called, and
+    its number says what is missing. The first line of its docstring says what it is.
+
+    Args:
+        name: What its number is called on a robot: of letters, digits and `_`, a letter first.
+        group: What it is about; one of `GROUPS`, or any other.
+        unit: Unit of its number: `ratio`, `h`, `count`, ...
+        needs: What has to be there: names in `NEEDS`, or other metrics.
+        also: Units of the further names it yields.
+        named: By side, what its number is called where that is not the name with the side added.
+        sides: On which sides it is computed.
+
+    Raises:
+        InputError: If the name is taken, is none, or a side is unknown.
+
+    Example:
+        >>> @metric("near_misses_seen", group="Safety", unit="count", needs=("incidents",))
+        ... def near_misses_seen(body):
+        ...     '''Near misses in the record of incidents.'''
+        ...     n = body.counts["near_miss"]
+        ...     yield Number(estimate=Estimate(value=n, n=n, method="counted", unit="count"))
+        >>> _METRICS.pop("near_misses_seen").meaning
+        'Near misses in the record of incidents.'
+    """
+    chosen = tuple(sides)
+    for side in chosen:
+        if side not in SIDES:
+            raise unknown_name("side", side, SIDES)
+
+    def registered(function: Yields) -> Yields:
+        made = Metric(
+            name=name, group=group, unit=unit, needs=tuple(needs), also=dict(also or {}),
+            named=dict(named or {}), sides=chosen, compute=function,
+        )  # fmt: skip
+        for own in (name, *made.also):
+            _check_free(own, function)
+        _METRICS[name] = made
+        return function
+
+    return registered
+
+
+def _check_free(name: str, function: Yields) -> None:
+    where = f"metric {name!r} of {function.__module__}"
+    if not (name.isidentifier() and name.isascii() and not name.startswith("_")):
+        raise InputError(f"{where}: a name is of letters, digits and _, and begins with a letter")
+    for other in _METRICS.values():
+        is_same = other.compute.__module__ == function.__module__ and (
+            other.compute.__qualname__ == function.__qualname__
+        )
+        if not is_same and name in (other.name, *other.also):
+            raise InputError(f"{where}: {other.compute.__module__} has a metric of that name")
+
+
+@cache
+def _load() -> None:
+    """Import every module that registers metrics: our own, then those of other packages."""
+    from importlib.metadata import entry_points
+
+    package = importlib.import_module(_FOLDER)
+    for module in sorted(found.name for found in pkgutil.iter_modules(package.__path__)):
+        importlib.import_module(f"{_FOLDER}.{module}")
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.value):
+        where = f"metrics of {point.value} (entry point {point.name!r} of group {ENTRY_POINTS})"
+        with foreign(where, "importing it"):
+            point.load()
+
+
+def registered() -> dict[str, Metric]:
+    """Every metric by name, in the order shown.
+
+    Raises:
+        InputError: If a module of another package cannot be imported, or a name is taken.
+    """
+    _load()
+    place = {group: number for number, group in enumerate(GROUPS)}
+    found = sorted(_METRICS.values(), key=lambda one: place.get(one.group, len(place)))
+    for one in found:
+        for name in one.needs:
+            _need(name)
+    return {one.name: one for one in found}
+
+
+def owner_of(name: str) -> Metric:
+    """The metric that yields a name.
+
+    Raises:
+        InputError: If none does.
+    """
+    every = registered()
+    for one in every.values():
+        if name == one.name or name in one.also:
+            return one
+    raise unknown_name("metric", name, names())
+
+
+def names() -> list[str]:
+    """Every name that a metric yields, as it is called on a robot."""
+    return [name for one in registered().values() for name in (one.name, *one.also)]
+
+
+def _need(name: str) -> Need:
+    if name in NEEDS:
+        return NEEDS[name]
+    if name in _METRICS:
+        return Need(lacks=lambda body: _without(body, name), remedy=f"see {name}")
+    raise unknown_name("need", name, [*NEEDS, *_METRICS])
+
+
+def _without(body: Body, name: str) -> str:
+    found = body.of(name)
+    return "" if found.value is not None else f"{name}: {found.reason}"
+
+
+def numbers_on(body: Body) -> Numbers:
+    """Every number of one policy on one side, in the order shown."""
+    return Numbers(
+        number for one in registered().values() if body.side in one.sides
+        for number in body.numbers_of(one)
+    )  # fmt: skip
+
+
+def computed(one: Metric, body: Body) -> Iterator[Number]:
+    """What a metric says of a body, each number with its name, group, policy and side.
+
+    Raises:
+        InputError: If what it yields is not declared; the message names the metric.
+    """
+    lacking = [reason for name in one.needs if (reason := _need(name).lacks(body))]
+    # Reasons of parts are told together, one thing that is not there at all is told once.
+    found = [one.missing("; ".join(dict.fromkeys(lacking)))] if lacking else one.compute(body)
+    for number in found:
+        name = number.name or one.name
+        unit = one.unit_of(name)
+        if unit is None:
+            raise InputError(
+                f"metric {one.name!r} of {one.compute.__module__} yields {name!r}, which it does"
+                " not declare in `also`"
+            )
+        if number.estimate.unit != unit:
+            raise InputError(
+                f"metric {one.name!r} of {one.compute.__module__}: {name} is in"
+                f" {number.estimate.unit!r}, declared is {unit!r}"
+            )
+        yield replace(
+            number,
+            name=one.name_on(body.side, number.name),
+            group=one.group,
+            policy=body.policy,
+            side=body.side,
+        )
