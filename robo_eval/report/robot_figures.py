@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-import plotly.graph_objects as go
-
+from robo_eval.page.figure import Figure
 from robo_eval.page.figures import styles
 from robo_eval.page.forest import Scale, forest
 from robo_eval.page.table import Group, Row
@@ -22,7 +21,7 @@ ALL_FAULTS: Final = "all faults"
 
 def robot_charts(
     robots: Sequence[Robot], policies: Sequence[str]
-) -> dict[str, Callable[..., go.Figure]]:
+) -> dict[str, Callable[..., Figure]]:
     """What draws each chart of the robots that has something to show, by its name.
 
     Args:
@@ -43,8 +42,8 @@ def robot_charts(
 
 
 def _drawn(
-    draw: Callable[..., go.Figure], robots: Sequence[Robot], policies: Sequence[str]
-) -> Callable[..., go.Figure] | None:
+    draw: Callable[..., Figure], robots: Sequence[Robot], policies: Sequence[str]
+) -> Callable[..., Figure] | None:
     return partial(draw, robots, policies) if robots else None
 
 
@@ -54,7 +53,7 @@ def _forest(
     group_of: Callable[[Robot], Group],
     scale: Scale,
     title: str,
-) -> Callable[..., go.Figure] | None:
+) -> Callable[..., Figure] | None:
     style = styles(policies)
     found = [(group_of(robot), style[robot.policy]) for robot in robots]
     found = [(group, look) for group, look in found if group.measured]
