@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import jinja2
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 import robo_eval
@@ -27,12 +31,25 @@ _DASH_ARRAYS: Final = {
 }
 
 
+class Kept(jinja2.FileSystemBytecodeCache):
+    """Compiled templates, kept as Python keeps its own code; none where there is no place."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled, if there is a place for it."""
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                Path(self.directory).mkdir(exist_ok=True)
+                super().dump_bytecode(bucket)
+
+
 @cache
 def environment() -> jinja2.Environment:
     """The templates, with autoescape on for every one of them."""
     env = jinja2.Environment(
         loader=jinja2.PackageLoader("robo_eval.page", "templates"),
         autoescape=True,
+        # Compiling takes longer than all else of a small report.
+        bytecode_cache=Kept(str(Path(__file__).with_name("templates") / "__pycache__")),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -7,11 +7,8 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from robo_eval.gates.axes.anchors import Axis
-from robo_eval.gates.axes.frontier import Bin, Frontier
-from robo_eval.gates.axes.progress import Progress
 from robo_eval.page.figure import Figure, Trace, axis_number, trace
 from robo_eval.page.figures import finish, legend_on_top
 from robo_eval.page.panels import (
@@ -25,6 +22,11 @@ from robo_eval.page.theme import FAINT, GRID, INK, MUTED, PAPER, Style, policy_s
 from robo_eval.page.words import count, interval_text, plain_text, shortened
 from robo_eval.report.level_words import amount, ends
 from robo_eval.report.levels_model import Autonomy, PolicyLevel
+
+if TYPE_CHECKING:
+    from robo_eval.gates.axes.anchors import Axis
+    from robo_eval.gates.axes.frontier import Bin, Frontier
+    from robo_eval.gates.axes.progress import Progress
 
 _LINE: Final = 16
 """Height of a line of small text, pixels."""
