@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import jinja2
 import pytest
 
 from robo_eval.page.render import Kept
+
+
+@pytest.fixture(autouse=True)
+def _writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
 
 def made(folder: Path, text: str) -> str:
@@ -31,3 +37,11 @@ def test_a_damaged_copy_is_made_anew(tmp_path: Path, damage: bytes | None) -> No
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-20] if damage is None else damage)
     assert made(tmp_path, "a {{ name }}") == "a &lt;b&gt;"
+
+
+def test_nothing_is_kept_where_python_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert made(tmp_path, "a {{ name }}") == "a &lt;b&gt;"
+    assert not list(tmp_path.iterdir())
