@@ -20,8 +20,8 @@ _PLOTLY_JS: Final = "plotly/package_data/plotly.min.js"
 
 def packed(data: bytes) -> str:
     """Gzip and base64, deterministic, for the inside of a `<script>` element."""
-    # 5 takes half as long as 9, for 1 % more.
-    return base64.b64encode(gzip.compress(data, compresslevel=5, mtime=0)).decode("ascii")
+    # 4 takes a quarter less than 5, for 3 % more.
+    return base64.b64encode(gzip.compress(data, compresslevel=4, mtime=0)).decode("ascii")
 
 
 def unpacked(text: str) -> bytes:
