@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.page.figure import Figure, Trace, trace
+from robo_eval.page.figure import Figure, Trace, scatter
 from robo_eval.page.figures import error_bars, finish, legend_on_top, styles
 from robo_eval.page.panels import (
     Panels,
@@ -152,8 +152,7 @@ def characteristic_curves(
 
 
 def _line(curve: AgentCurve, colour: str, *, width: float, words: str | None = None) -> Trace:
-    return trace(
-        "scatter",
+    return scatter(
         x=curve.difficulty,
         y=curve.response,
         mode="lines",
@@ -188,8 +187,7 @@ def spread_capability(
     )
     for name, spread, dash in shapes:
         figure.add_trace(
-            trace(
-                "scatter",
+            scatter(
                 x=lines.capability,
                 y=spread,
                 mode="lines",
@@ -212,8 +210,7 @@ def spread_capability(
 
 def _agent_point(curve: AgentCurve, style: Style) -> Trace:
     name = plain_text(curve.policy)
-    return trace(
-        "scatter",
+    return scatter(
         x=[curve.capability.value],
         y=[curve.spread.value],
         error_x=error_bars([curve.capability], style.colour),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 Trace = dict[str, Any]
@@ -13,6 +14,15 @@ Trace = dict[str, Any]
 def trace(kind: str, **properties: object) -> Trace:
     """A series of plotly's kind, without the properties that are None."""
     return {"type": kind} | merged({}, properties)
+
+
+bar = partial(trace, "bar")
+box = partial(trace, "box")
+heatmap = partial(trace, "heatmap")
+mesh3d = partial(trace, "mesh3d")
+scatter = partial(trace, "scatter")
+scatter3d = partial(trace, "scatter3d")
+scatterpolar = partial(trace, "scatterpolar")
 
 
 def merged(old: Mapping[str, Any], new: Mapping[str, object]) -> dict[str, Any]:

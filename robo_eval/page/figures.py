@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from robo_eval.core.estimate import Estimate
-from robo_eval.page.embed import script_json
 from robo_eval.page.figure import Figure
 from robo_eval.page.theme import MUTED, Style, policy_style, template
 from robo_eval.page.words import plain_text
@@ -25,11 +22,6 @@ def both_forms(draw: Callable[..., Figure]) -> Forms:
 def heights_of(charts: Mapping[str, Forms]) -> dict[str, int]:
     """The room a page keeps for each picture, pixels."""
     return {name: forms["wide"].layout["height"] for name, forms in charts.items()}
-
-
-def embedded(charts: Mapping[str, Forms]) -> Markup:
-    """Pictures as the script of a page reads them."""
-    return script_json(charts)
 
 
 def styles(policies: Sequence[str]) -> dict[str, Style]:

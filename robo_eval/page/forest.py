@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.page.figure import Figure, Trace, trace
+from robo_eval.page.figure import Figure, Trace, scatter
 from robo_eval.page.figures import error_bars, finish, name_rows
 from robo_eval.page.panels import (
     Panels,
@@ -88,8 +88,7 @@ def _traces(group: Group, look: Style, scale: Scale, axis: dict[str, Any]) -> It
 
 
 def _points(group: Group, rows: Sequence[Row], look: Style) -> Trace:
-    return trace(
-        "scatter",
+    return scatter(
         x=[row.estimate.value for row in rows],
         y=[plain_text(row.label) for row in rows],
         error_x=error_bars([row.estimate for row in rows], look.colour),
@@ -109,16 +108,14 @@ def _points(group: Group, rows: Sequence[Row], look: Style) -> Trace:
 def _unseen(group: Group, rows: Sequence[Row], look: Style, left: float) -> list[Trace]:
     """Lines from the left edge to the upper end, each with an arrow that points back."""
     labels = [plain_text(row.label) for row in rows]
-    lines = trace(
-        "scatter",
+    lines = scatter(
         x=[x for row in rows for x in (left, row.estimate.high, None)],
         y=[y for label in labels for y in (label, label, None)],
         mode="lines",
         line={"color": look.colour, "width": 1.5, "dash": "dot"},
         hoverinfo="skip",
     )
-    arrows = trace(
-        "scatter",
+    arrows = scatter(
         x=[row.estimate.high for row in rows],
         y=labels,
         mode="markers",

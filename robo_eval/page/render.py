@@ -18,7 +18,7 @@ import robo_eval
 from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.page import words
 from robo_eval.page.embed import packed_plotly, script_json, static
-from robo_eval.page.figures import Forms, embedded, heights_of
+from robo_eval.page.figures import Forms, heights_of
 from robo_eval.page.theme import PERFORMANCE_SCALE, POLICY, Style, dark_colours
 
 _DASH_ARRAYS: Final = {
@@ -96,7 +96,7 @@ def render_page(
         .get_template(template)
         .render(
             heights=heights_of(charts),
-            figures=embedded(charts),
+            figures=script_json(charts),
             packs=[(key, Markup(text)) for key, text in carried.items()],  # noqa: S704 - base64
             dark_colours=script_json(dark_colours()),
             **content,

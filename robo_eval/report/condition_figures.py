@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from robo_eval.page.figure import Figure, Trace, trace
+from robo_eval.page.figure import Figure, Trace, scatter
 from robo_eval.page.figures import error_bars, finish, styles
 from robo_eval.page.panels import (
     Panels,
@@ -70,8 +70,7 @@ def condition_scatter(
 
 
 def _diagonal() -> Trace:
-    return trace(
-        "scatter",
+    return scatter(
         x=[0, 1],
         y=[0, 1],
         mode="lines",
@@ -100,8 +99,7 @@ def _condition_marks(conditions: Sequence[RobotCondition], style: Style, body: s
             ("error_y", [it.rates.physical for it in widest]),
         )
     }
-    return trace(
-        "scatter",
+    return scatter(
         x=[x for x, _ in points],
         y=[y for _, y in points],
         mode="markers+text",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robo_eval.metrics.lengths import Lengths
-from robo_eval.page.figure import Figure, Trace, trace
+from robo_eval.page.figure import Figure, Trace, heatmap, scatter
 from robo_eval.page.figures import colour_key, finish, legend_on_top, styles
 from robo_eval.page.forest import forest
 from robo_eval.page.panels import Panels, name_panel, panel_figure
@@ -93,8 +93,7 @@ def _heat_panel(
     def value(cell: Cell | None) -> float | None:
         return cell.numbers.performance.value if cell else None
 
-    return trace(
-        "heatmap",
+    return heatmap(
         z=[[value(cell) for cell in row] for row in grid],
         x=[plain_text(column) for column in columns],
         y=[plain_text(name) for name in policies],
@@ -138,8 +137,7 @@ def episode_lengths(
     for item in lengths:
         name = plain_text(item.policy)
         figure.add_trace(
-            trace(
-                "scatter",
+            scatter(
                 x=item.time_s,
                 y=item.unfailed,
                 name=plain_text(shortened(item.policy, 18 if narrow else 40)),

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from robo_eval.page.figure import Figure, Trace, axis_number, trace
+from robo_eval.page.figure import Figure, Trace, axis_number, scatter, scatterpolar
 from robo_eval.page.figures import finish, legend_on_top
 from robo_eval.page.panels import (
     Panels,
@@ -192,13 +192,11 @@ def _spokes(one: PolicyLevel, style: Style) -> list[Trace]:
         if axis.value.low is not None and axis.value.high is not None:
             bars_r += [axis.value.low, axis.value.high, None]
             bars_t += [angle, angle, None]
-    bars = trace(
-        "scatterpolar",
+    bars = scatterpolar(
         r=bars_r, theta=bars_t, mode="lines", hoverinfo="skip", opacity=0.38,
         line={"color": style.colour, "width": 8},
     )  # fmt: skip
-    points = trace(
-        "scatterpolar",
+    points = scatterpolar(
         r=[*values, values[0]],
         theta=[*angles, angles[0]],
         mode="lines+markers",
@@ -379,8 +377,7 @@ def _events(figure: Figure, index: int, one: PolicyLevel, scale: _Scale) -> None
             )  # fmt: skip
         if found:
             figure.add_trace(
-                trace(
-                    "scatter",
+                scatter(
                     x=[when for when, _, _ in found],
                     y=[y for _, y, _ in found],
                     mode="markers",
@@ -394,8 +391,7 @@ def _events(figure: Figure, index: int, one: PolicyLevel, scale: _Scale) -> None
 
 def _capability(one: PolicyLevel, style: Style) -> Trace:
     days = one.days_found
-    return trace(
-        "scatter",
+    return scatter(
         x=[_moment(day.day) for day in days],
         y=[day.capability for day in days],
         mode="lines+markers",
@@ -433,8 +429,7 @@ def delegability_frontier(
         own = [one for one in bins if one.policy == name]
         figure.add_trace(_band(own, half, looks[name]))
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             x=[x for one in bins for x in (one.demand - half, one.demand + half)],
             y=[y for one in bins for y in (one.fitted, one.fitted)],
             mode="lines",
@@ -473,16 +468,14 @@ def _band(bins: Sequence[Bin], half: float, style: Style) -> Trace:
             left, right = one.demand - half, one.demand + half
             x += [left, right, right, left, left, None]
             y += [low, low, high, high, low, None]
-    return trace(
-        "scatter",
+    return scatter(
         x=x, y=y, mode="lines", fill="toself", fillcolor=style.band, line={"width": 0},
         hoverinfo="skip", showlegend=False,
     )  # fmt: skip
 
 
 def _best(name: str, bins: Sequence[Bin], style: Style, *, most: int) -> Trace:
-    return trace(
-        "scatter",
+    return scatter(
         x=[one.demand for one in bins],
         y=[one.quality.value for one in bins],
         mode="markers",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from robo_eval.metrics.control import MeasureResult
-from robo_eval.page.figure import Figure, Trace, axis_number, trace
+from robo_eval.page.figure import Figure, Trace, axis_number, bar, box, scatter
 from robo_eval.page.figures import finish, styles
 from robo_eval.page.panels import (
     Panels,
@@ -96,8 +96,7 @@ def _bands(figure: Figure, index: int) -> None:
 def _control_row(measure: MeasureResult, row: int, style: Style) -> list[Trace]:
     ratios = [value / measure.tolerance for value in measure.values]
     near = [ratio for ratio in ratios if ratio <= _FAR]
-    box = trace(
-        "box",
+    quartiles = box(
         x=ratios,
         y0=row + 0.12,
         orientation="h",
@@ -109,8 +108,7 @@ def _control_row(measure: MeasureResult, row: int, style: Style) -> list[Trace]:
         hoverinfo="skip",
     )
     # Dots of a row stand apart in three lines, so that equal values stay countable.
-    dots = trace(
-        "scatter",
+    dots = scatter(
         x=[min(ratio, _FAR) for ratio in ratios],
         y=[row + 0.12 + 0.12 * (i % 3 - 1) for i in range(len(ratios))],
         mode="markers",
@@ -127,7 +125,7 @@ def _control_row(measure: MeasureResult, row: int, style: Style) -> list[Trace]:
         ],
         hovertemplate="%{customdata}<extra></extra>",
     )
-    return [box, dots]
+    return [quartiles, dots]
 
 
 def _name_measure(
@@ -170,8 +168,7 @@ def hourly_cost(
     values, bases = [*items.values(), total], [*starts, 0.0]
     figure = Figure()
     figure.add_trace(
-        trace(
-            "bar",
+        bar(
             x=values,
             base=bases,
             y=labels,
@@ -195,8 +192,7 @@ def hourly_cost(
         )
     )
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             x=[base + price for base, price in zip(bases, values, strict=True)],
             y=labels,
             mode="text",
@@ -209,8 +205,7 @@ def hourly_cost(
     # From the end of each item down to where the next one starts.
     ends = [start + price for start, price in zip(starts, items.values(), strict=True)]
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             x=[x for end in ends for x in (end, end, None)],
             y=[y for i in range(len(ends)) for y in (labels[i], labels[i + 1], None)],
             mode="lines",

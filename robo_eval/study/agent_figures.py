@@ -10,7 +10,7 @@ from robo_eval.analysis.acc import isometrics
 from robo_eval.analysis.coherence import EXPONENTS
 from robo_eval.core.estimate import Estimate
 from robo_eval.page.agent_curves import AgentCurve, characteristic_curves, spread_capability
-from robo_eval.page.figure import Figure, Trace, trace
+from robo_eval.page.figure import Figure, Trace, scatter
 from robo_eval.page.figures import error_bars, finish, legend_on_top, styles
 from robo_eval.page.panels import Panels, name_panel, name_room, panel_figure
 from robo_eval.page.theme import INK, MUTED, PAPER, policy_style
@@ -101,8 +101,7 @@ def _points(
     ]
     style = policy_style(group)
     shift = (group - (groups - 1) / 2.0) * 0.7 / groups
-    return trace(
-        "scatter",
+    return scatter(
         x=[estimate.value for _, estimate in found],
         y=[names.index(one.policy) + shift for one, _ in found],
         error_x=error_bars([estimate for _, estimate in found], style.colour),
@@ -181,8 +180,7 @@ def coherence_curves(ranking: Ranking, names: Sequence[str], *, narrow: bool = F
     for one, found in complete:
         every = max(1, len(found.exponents) // 50)
         figure.add_trace(
-            trace(
-                "scatter",
+            scatter(
                 x=found.exponents[::every].tolist(),
                 y=found.curve[::every].round(5).tolist(),
                 mode="lines",

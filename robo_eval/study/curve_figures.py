@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from robo_eval.page.figure import Figure, trace
+from robo_eval.page.figure import Figure, scatter
 from robo_eval.page.figures import finish, legend_on_top
 from robo_eval.page.theme import MUTED, POLICY, translucent
 from robo_eval.study.outcome import Outcome
@@ -24,8 +24,7 @@ def smallest_sizes(outcome: Outcome, *, narrow: bool = False) -> Figure:
     """
     figure = Figure()
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             mode="markers", name="policies of the pool",
             marker={"color": translucent(POLICY[0]), "size": 8,
                     "line": {"color": POLICY[0], "width": 1}},
@@ -42,8 +41,7 @@ def smallest_sizes(outcome: Outcome, *, narrow: bool = False) -> Figure:
     )
     for name, line in lines:
         figure.add_trace(
-            trace(
-                "scatter",
+            scatter(
                 mode="lines", name=name, line=line, cliponaxis=False,
                 hovertemplate=f"{name}: %{{y:,.0f}} parameters<extra></extra>",
             )
@@ -72,23 +70,20 @@ def mixtures(outcome: Outcome, *, narrow: bool = False) -> Figure:
     del outcome
     figure = Figure()
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             mode="lines", name="each test alone, mixed in proportion", hoverinfo="skip",
             line={"color": MUTED, "width": 1.75, "dash": "dash"},
         )
     )  # fmt: skip
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             mode="lines", name="learned together, O(p)", fill="tonexty",
             fillcolor=translucent(POLICY[0]), line={"color": POLICY[0], "width": 2.5},
             hovertemplate="share %{x:.1f}: %{y:.3f}<extra></extra>", cliponaxis=False,
         )
     )  # fmt: skip
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             mode="markers", name="each training", hoverinfo="skip",
             marker={"color": POLICY[0], "size": 5, "opacity": 0.55}, cliponaxis=False,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from robo_eval.analysis.aiq import Complexity
 from robo_eval.analysis.aiq.complexity import Variant
 from robo_eval.core.estimate import Estimate
-from robo_eval.page.figure import Figure, grid, trace
+from robo_eval.page.figure import Figure, bar, grid, heatmap, scatter
 from robo_eval.page.figures import colour_key, error_bars, finish, legend_on_top
 from robo_eval.page.theme import INK, MUTED, PAPER, POLICY, translucent
 from robo_eval.page.words import interval_text, number, percent, plain_text, shortened, thousands
@@ -56,8 +56,7 @@ def complexities(outcome: Outcome, *, narrow: bool = False) -> Figure:
     )
     for name, shares, fill in parts:
         figure.add_trace(
-            trace(
-                "bar",
+            bar(
                 x=[one.area * share for one, share in zip(curves, shares, strict=True)],
                 y=rows, orientation="h", name=name, width=0.62,
                 marker={"color": fill, "line": {"color": colour, "width": 1}},
@@ -66,15 +65,13 @@ def complexities(outcome: Outcome, *, narrow: bool = False) -> Figure:
         )  # fmt: skip
     found = [outcome.complexities[place] for place in order]
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             x=[one.value for one in found], y=rows, mode="markers", name="value and 95 % interval",
             error_x=error_bars(found, INK), marker={"color": INK, "size": 5}, hoverinfo="skip",
         )
     )  # fmt: skip
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             x=[outcome.others[place].area for place in order], y=rows, mode="markers",
             name=f"by the other rule ({outcome.other_rule})", hoverinfo="skip",
             marker={"color": PAPER, "size": 9, "symbol": "diamond",
@@ -159,8 +156,8 @@ def dissimilarity_map(outcome: Outcome, *, narrow: bool = False) -> Figure:
         x += [*across, None]
         y += [*up, None]
     figure.add_trace(
-        trace(
-            "scatter", x=x, y=y, mode="lines", line={"color": MUTED, "width": 1.25},
+        scatter(
+            x=x, y=y, mode="lines", line={"color": MUTED, "width": 1.25},
             hoverinfo="skip",
         ),
         panel=0,
@@ -168,8 +165,7 @@ def dissimilarity_map(outcome: Outcome, *, narrow: bool = False) -> Figure:
     values = outcome.dissimilarities.table.copy()
     np.fill_diagonal(values, outcome.itself)
     is_short = len(order) > (_MANY / 3 if narrow else _MANY)
-    cells = trace(
-        "heatmap",
+    cells = heatmap(
         z=values[np.ix_(order, order)].tolist(),
         x=places,
         y=places,
@@ -231,8 +227,7 @@ def dimensions(outcome: Outcome, *, narrow: bool = False) -> Figure:
     shares = [float(share) for share in placed.shares]
     has_room = not narrow or placed.k < 7
     figure.add_trace(
-        trace(
-            "bar",
+        bar(
             x=columns, y=shares, width=0.7, marker={"color": POLICY[0]}, cliponaxis=False,
             text=[percent(round(share, 3)) if has_room else "" for share in shares],
             textposition="outside", textfont={"size": 11, "color": INK},
@@ -243,8 +238,7 @@ def dimensions(outcome: Outcome, *, narrow: bool = False) -> Figure:
     )  # fmt: skip
     is_short = placed.k > (6 if narrow else _MANY)
     figure.add_trace(
-        trace(
-            "heatmap",
+        heatmap(
             z=reach.tolist(), x=columns, y=list(range(len(order))),
             text=[["" if is_short else number(float(one)).removeprefix("0") for one in row]
                   for row in reach],

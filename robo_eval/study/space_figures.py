@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.page.figure import Figure, trace
+from robo_eval.page.figure import Figure, mesh3d, scatter, scatter3d
 from robo_eval.page.figures import finish
 from robo_eval.page.theme import FAINT, GRID, INK, MUTED, POLICY, translucent
 from robo_eval.page.words import number, percent, plain_text
@@ -40,8 +40,7 @@ def space_solid(outcome: Outcome, *, narrow: bool = False) -> Figure:
     rays = np.full((3 * len(points), _SHOWN), np.nan)
     rays[0::3], rays[1::3] = 0.0, points
     figure.add_trace(
-        trace(
-            "scatter3d",
+        scatter3d(
             **_columns(rays),
             mode="lines",
             hoverinfo="skip",
@@ -49,8 +48,7 @@ def space_solid(outcome: Outcome, *, narrow: bool = False) -> Figure:
         )
     )
     figure.add_trace(
-        trace(
-            "scatter3d",
+        scatter3d(
             **_columns(points), mode="markers+text", text=short(names, narrow=narrow),
             textfont={"size": 10 if narrow else 12, "color": INK},
             textposition="top center", marker={"color": INK, "size": 4},
@@ -59,16 +57,14 @@ def space_solid(outcome: Outcome, *, narrow: bool = False) -> Figure:
     )  # fmt: skip
     for colour in POLICY[:2]:
         figure.add_trace(
-            trace(
-                "mesh3d",
+            mesh3d(
                 x=[], y=[], z=[], i=[], j=[], k=[], color=colour, opacity=0.22, hoverinfo="skip",
                 flatshading=True,
                 lighting={"ambient": 0.85, "diffuse": 0.4, "specular": 0.0},
             )
         )  # fmt: skip
         figure.add_trace(
-            trace(
-                "scatter3d",
+            scatter3d(
                 x=[],
                 y=[],
                 z=[],
@@ -116,15 +112,13 @@ def space_flat(outcome: Outcome, *, narrow: bool = False) -> Figure:
     rays = np.full((3 * len(points), 2), np.nan)
     rays[0::3], rays[1::3] = 0.0, points
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             **_columns(rays), mode="lines", hoverinfo="skip",
             line={"color": FAINT, "width": 1.25},
         )
     )  # fmt: skip
     figure.add_trace(
-        trace(
-            "scatter",
+        scatter(
             x=points[:, 0].tolist(), y=points[:, 1].tolist(), mode="markers+text",
             text=texts, textposition=sides, marker={"color": INK, "size": 6},
             textfont={"size": 10 if narrow else 11.5, "color": INK}, cliponaxis=False,
@@ -133,8 +127,7 @@ def space_flat(outcome: Outcome, *, narrow: bool = False) -> Figure:
     )  # fmt: skip
     for colour in POLICY[:2]:
         figure.add_trace(
-            trace(
-                "scatter",
+            scatter(
                 x=[], y=[], mode="lines", fill="toself", fillcolor=translucent(colour),
                 line={"color": colour, "width": 2}, hoverinfo="skip",
             )
