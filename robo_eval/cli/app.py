@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import errno
+import gc
 import os
 import signal
 import sys
@@ -187,6 +188,8 @@ def main() -> None:
         sys.stderr.flush()
     except OSError:
         _silence(2)
+    # Nothing is to be collected any more: without this, leaving takes a tenth of the time.
+    gc.freeze()
     sys.exit(code)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from robo_eval.cli.settings import (
     evidence_files,
     settings_of,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def report(
@@ -57,11 +54,12 @@ def report(
     if trial is None:
         page = _index(folder)
     else:
-        from robo_eval.analysis.trial import analyse_trial
+        from robo_eval.analysis.trial import analyse_trial, scored_frame
         from robo_eval.report.build import build_report
 
-        summary = analyse_trial(trial, config=settings_of(config), evidence=evidence)
-        page = build_report(trial, summary=summary, evidence=evidence, profile=profile)
+        settings, frame = settings_of(config), scored_frame(trial)
+        summary = analyse_trial(trial, config=settings, frame=frame, evidence=evidence)
+        page = build_report(trial, summary=summary, frame=frame, evidence=evidence, profile=profile)
     if json:
         print_json({"page": str(page)})
     else:

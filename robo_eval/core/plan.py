@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -145,7 +146,7 @@ class MetricPlan(Section):
     """Seed of the bootstrap."""
     min_coverage: Annotated[float, Field(gt=0.0, le=1.0)] = defaults.MIN_COVERAGE
     """Share of episodes that must be scored for a headline or a verdict."""
-    severity_weights: SeverityWeights = SeverityWeights()
+    severity_weights: SeverityWeights = Field(default_factory=SeverityWeights)
     """What one incident per 100 h costs, by severity."""
     safety_form: defaults.SafetyForm = defaults.SAFETY_FORM
     """How the weighted incident rates become the safety score."""
@@ -236,7 +237,7 @@ class TrialPlan(Section):
     """Policies under test; a plain string stands for a registered name."""
     episodes: Annotated[Count, Field(ge=1, le=1_000_000)] = 5
     """Episodes per task, level, difficulty and policy."""
-    seeds: SeedPlan = SeedPlan()
+    seeds: SeedPlan = Field(default_factory=SeedPlan)
     """Seeds of the episodes."""
     sides: tuple[Side, ...] = (Side.SIM,)
     """Where the episodes are played."""
@@ -259,11 +260,11 @@ class TrialPlan(Section):
     """Reasons for which an operator may declare an attempt void."""
     blind: Annotated[bool, Strict()] = False
     """Whether the person at the robot sees codes instead of the policies' names."""
-    judging: JudgingPlan = JudgingPlan()
+    judging: JudgingPlan = Field(default_factory=JudgingPlan)
     """Who says how a physical episode went."""
     stopping: StoppingPlan | None = None
     """When the series ends early; none plays every planned episode."""
-    metrics: MetricPlan = MetricPlan()
+    metrics: MetricPlan = Field(default_factory=MetricPlan)
     """Settings of the metrics."""
     imported: ImportPlan | None = None
     """Set if the episodes were imported: nothing is played, the rest says what was found."""
@@ -338,7 +339,8 @@ def _in_one_spelling(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hol
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class Condition(Section):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
     """One task at one level and difficulty."""
 
     task: int

@@ -24,7 +24,7 @@ Count = Annotated[int, Strict()]
 class Section(BaseModel):
     """A mapping in such a file: unknown keys are errors, and numbers are finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 _LEAST: Final = 1e-100

@@ -223,10 +223,10 @@ class Profile(Section):
     ask: tuple[Literal["general", "cognitive", "extended"], ...] = ()
     battery: Battery
     window: Window
-    axes: AxisSettings = AxisSettings()
+    axes: AxisSettings = Field(default_factory=AxisSettings)
     index: IndexSettings
-    progress: ProgressSettings = ProgressSettings()
-    frontier: FrontierSettings = FrontierSettings()
+    progress: ProgressSettings = Field(default_factory=ProgressSettings)
+    frontier: FrontierSettings = Field(default_factory=FrontierSettings)
     innovation: Innovation
     kappa: Kappa
     maintenance: Maintenance

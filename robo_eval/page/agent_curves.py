@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.page.figure import Figure, Trace, scatter
 from robo_eval.page.figures import error_bars, finish, legend_on_top, styles
 from robo_eval.page.panels import (
     Panels,
@@ -117,7 +117,7 @@ class Isometrics(Protocol):
 
 def characteristic_curves(
     curves: Sequence[AgentCurve], policies: Sequence[str], *, narrow: bool = False
-) -> go.Figure:
+) -> Figure:
     """Performance against difficulty, one panel for each agent, the others behind it in grey."""
     panels = Panels(
         count=len(curves),
@@ -129,37 +129,36 @@ def characteristic_curves(
     figure = panel_figure(panels, spacing=0.06 if narrow else 0.03)
     style = styles(policies)
     for index, curve in enumerate(curves):
-        place = panels.place(index)
         for other in curves:
             if other is not curve:
-                figure.add_trace(_line(other, FAINT, width=1), **place)
-        line = _line(curve, style[curve.policy].colour, width=2.25)
-        line.hovertemplate = (
+                figure.add_trace(_line(other, FAINT, width=1), panel=index)
+        words = (
             f"<b>{plain_text(curve.policy)}</b><br>difficulty %{{x:.3f}}<br>performance %{{y:.2f}}"
             "<extra></extra>"
         )
-        line.hoverinfo = None
-        figure.add_trace(line, **place)
+        line = _line(curve, style[curve.policy].colour, width=2.25, words=words)
+        figure.add_trace(line, panel=index)
         name_panel(
             figure, index, curve.policy, style[curve.policy].colour,
             most=name_room(panels, narrow=narrow),
         )  # fmt: skip
         title = "difficulty" if narrow else "difficulty of the item"
         title_below(figure, panels, index, title)
+        if panels.is_first(index) and not narrow:
+            figure.update_yaxes(index, title="performance")
     figure.update_yaxes(range=[-0.03, 1.05], tickvals=[0, 0.5, 1])
-    if not narrow:
-        figure.update_yaxes(title_text="performance", col=1)
     figure.update_xaxes(tickfont={"size": 11}, nticks=5)
     return finish(figure, height=panels.total, margin=panels.margins())
 
 
-def _line(curve: AgentCurve, colour: str, *, width: float) -> go.Scatter:
-    return go.Scatter(
+def _line(curve: AgentCurve, colour: str, *, width: float, words: str | None = None) -> Trace:
+    return scatter(
         x=curve.difficulty,
         y=curve.response,
         mode="lines",
         line={"color": colour, "width": width},
-        hoverinfo="skip",
+        hoverinfo=None if words else "skip",
+        hovertemplate=words,
     )
 
 
@@ -169,7 +168,7 @@ def spread_capability(
     lines: Isometrics,
     *,
     narrow: bool = False,
-) -> go.Figure:
+) -> Figure:
     """Spread against capability with the three isometrics that bound and halve generality.
 
     Args:
@@ -180,7 +179,7 @@ def spread_capability(
     """
     start, end = float(lines.capability[0]), float(lines.capability[-1])
     width = end - start
-    figure = go.Figure()
+    figure = Figure()
     shapes = (
         ("rising step (generality −1)", lines.rising_step, "dot"),
         ("constant (0)", lines.constant, "dash"),
@@ -188,7 +187,7 @@ def spread_capability(
     )
     for name, spread, dash in shapes:
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=lines.capability,
                 y=spread,
                 mode="lines",
@@ -201,19 +200,17 @@ def spread_capability(
     for curve in curves:
         if curve.capability.value is not None and curve.spread.value is not None:
             figure.add_trace(_agent_point(curve, style[curve.policy]))
-    figure.update_xaxes(title_text="capability (units of difficulty)", range=[start, end])
-    figure.update_yaxes(
-        title_text="spread", rangemode="tozero", range=[-0.01 * width, 0.76 * width]
-    )
+    figure.update_xaxes(title="capability (units of difficulty)", range=[start, end])
+    figure.update_yaxes(title="spread", rangemode="tozero", range=[-0.01 * width, 0.76 * width])
     entries = len(curves) + len(shapes)
     rows = entries if narrow else -(-entries // 4)
     figure = finish(figure, height=(300 if narrow else 390) + 24 * rows)
     return legend_on_top(figure, rows=rows)
 
 
-def _agent_point(curve: AgentCurve, style: Style) -> go.Scatter:
+def _agent_point(curve: AgentCurve, style: Style) -> Trace:
     name = plain_text(curve.policy)
-    return go.Scatter(
+    return scatter(
         x=[curve.capability.value],
         y=[curve.spread.value],
         error_x=error_bars([curve.capability], style.colour),

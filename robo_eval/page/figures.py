@@ -5,36 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-from markupsafe import Markup
-
 from robo_eval.core.estimate import Estimate
-from robo_eval.page.embed import script_json
+from robo_eval.page.figure import Figure
 from robo_eval.page.theme import MUTED, Style, policy_style, template
 from robo_eval.page.words import plain_text
 
-Forms = dict[str, go.Figure]
+Forms = dict[str, Figure]
 """One picture as it is drawn on a page, `wide`, and on a phone, `narrow`."""
 
 
-def both_forms(draw: Callable[..., go.Figure]) -> Forms:
+def both_forms(draw: Callable[..., Figure]) -> Forms:
     """A picture for a wide page and for a phone; `draw` takes the keyword `narrow`."""
     return {"wide": draw(narrow=False), "narrow": draw(narrow=True)}
 
 
 def heights_of(charts: Mapping[str, Forms]) -> dict[str, int]:
     """The room a page keeps for each picture, pixels."""
-    return {name: forms["wide"].layout.height for name, forms in charts.items()}
-
-
-def embedded(charts: Mapping[str, Forms]) -> Markup:
-    """Pictures as the script of a page reads them."""
-    return script_json(
-        {
-            name: {form: figure.to_plotly_json() for form, figure in forms.items()}
-            for name, forms in charts.items()
-        }
-    )
+    return {name: forms["wide"].layout["height"] for name, forms in charts.items()}
 
 
 def styles(policies: Sequence[str]) -> dict[str, Style]:
@@ -42,7 +29,7 @@ def styles(policies: Sequence[str]) -> dict[str, Style]:
     return {name: policy_style(index) for index, name in enumerate(policies)}
 
 
-def finish(figure: go.Figure, *, height: int, margin: dict[str, int] | None = None) -> go.Figure:
+def finish(figure: Figure, *, height: int, margin: dict[str, int] | None = None) -> Figure:
     """Give a figure the look all of them share."""
     figure.update_layout(
         template=template(),
@@ -53,7 +40,7 @@ def finish(figure: go.Figure, *, height: int, margin: dict[str, int] | None = No
     return figure
 
 
-def legend_on_top(figure: go.Figure, *, rows: int) -> go.Figure:
+def legend_on_top(figure: Figure, *, rows: int) -> Figure:
     """The figure with its legend above, and room for so many rows of it."""
     figure.update_layout(
         showlegend=True,
@@ -61,12 +48,12 @@ def legend_on_top(figure: go.Figure, *, rows: int) -> go.Figure:
             "orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
             "itemclick": False, "itemdoubleclick": False, "itemwidth": 44,
         },
-        margin_t=18 + 24 * rows,
+        margin={"t": 18 + 24 * rows},
     )  # fmt: skip
     return figure
 
 
-def name_rows(figure: go.Figure, labels: Sequence[str], **ticks: Any) -> None:  # noqa: ANN401 - as plotly takes them
+def name_rows(figure: Figure, labels: Sequence[str], **ticks: Any) -> None:  # noqa: ANN401 - as plotly takes them
     """One row for each label, the first on top."""
     figure.update_yaxes(
         type="category",

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
-import plotly.graph_objects as go
-
 from robo_eval.core.estimate import Estimate
+from robo_eval.page.figure import Figure, Trace, scatter
 from robo_eval.page.figures import error_bars, finish, name_rows
 from robo_eval.page.panels import (
     Panels,
@@ -37,7 +36,7 @@ def forest(
     title: str,
     rows_title: str | None = None,
     narrow: bool = False,
-) -> go.Figure:
+) -> Figure:
     """A panel for each group, a row for each label that any of them has; missing values are gaps.
 
     A rate of 0 has no place on a logarithmic axis: a dotted line reaches from the left to the
@@ -61,26 +60,25 @@ def forest(
     room = name_room if is_short else name_room_over_rows
     axis = _axis(scale, [row.estimate for group in groups for row in group.measured])
     for index, (group, look) in enumerate(zip(groups, looks, strict=True)):
-        place = panels.place(index)
-        for trace in _traces(group, look, scale, axis):
-            figure.add_trace(trace, **place)
+        for series in _traces(group, look, scale, axis):
+            figure.add_trace(series, panel=index)
         if scale == "difference":
-            figure.add_vline(x=0, line={"color": MUTED, "width": 1}, **place)
+            figure.add_shape("line", index, x0=0, x1=0, line={"color": MUTED, "width": 1})
         name_panel(figure, index, group.title, look.colour, most=room(panels, narrow=narrow))
         title_below(figure, panels, index, title)
+        if panels.is_first(index):
+            figure.update_yaxes(index, title=rows_title)
     name_rows(
         figure,
         labels,
         tickvals=[plain_text(label) for label in labels],
         ticktext=[plain_text(shortened(label, 20 if narrow else 32)) for label in labels],
     )
-    if rows_title is not None:
-        figure.update_yaxes(title_text=rows_title, col=1)
     figure.update_xaxes(tickfont={"size": 11}, **axis)
     return finish(figure, height=panels.total, margin=panels.margins())
 
 
-def _traces(group: Group, look: Style, scale: Scale, axis: dict[str, Any]) -> Iterable[go.Scatter]:
+def _traces(group: Group, look: Style, scale: Scale, axis: dict[str, Any]) -> Iterable[Trace]:
     if scale != "rate":
         return [_points(group, group.measured, look)]
     seen = [row for row in group.measured if row.estimate.value]
@@ -89,8 +87,8 @@ def _traces(group: Group, look: Style, scale: Scale, axis: dict[str, Any]) -> It
     return [_points(group, seen, look), *(_unseen(group, unseen, look, left) if unseen else ())]
 
 
-def _points(group: Group, rows: Sequence[Row], look: Style) -> go.Scatter:
-    return go.Scatter(
+def _points(group: Group, rows: Sequence[Row], look: Style) -> Trace:
+    return scatter(
         x=[row.estimate.value for row in rows],
         y=[plain_text(row.label) for row in rows],
         error_x=error_bars([row.estimate for row in rows], look.colour),
@@ -107,17 +105,17 @@ def _points(group: Group, rows: Sequence[Row], look: Style) -> go.Scatter:
     )
 
 
-def _unseen(group: Group, rows: Sequence[Row], look: Style, left: float) -> list[go.Scatter]:
+def _unseen(group: Group, rows: Sequence[Row], look: Style, left: float) -> list[Trace]:
     """Lines from the left edge to the upper end, each with an arrow that points back."""
     labels = [plain_text(row.label) for row in rows]
-    lines = go.Scatter(
+    lines = scatter(
         x=[x for row in rows for x in (left, row.estimate.high, None)],
         y=[y for label in labels for y in (label, label, None)],
         mode="lines",
         line={"color": look.colour, "width": 1.5, "dash": "dot"},
         hoverinfo="skip",
     )
-    arrows = go.Scatter(
+    arrows = scatter(
         x=[row.estimate.high for row in rows],
         y=labels,
         mode="markers",

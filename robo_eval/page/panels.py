@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
-
+from robo_eval.page.figure import Figure, axis_number, grid
 from robo_eval.page.words import plain_text, shortened
 
 
@@ -49,47 +47,36 @@ class Panels:
         """The gap as plotly wants it: a share of the height between the margins."""
         return self.gap / self._inner if self.rows > 1 else 0.0
 
-    def place(self, index: int) -> dict[str, int]:
-        """Row and column of a panel."""
-        return {"row": index // self.columns + 1, "col": index % self.columns + 1}
+    def is_first(self, index: int) -> bool:
+        """Whether no panel is on the left."""
+        return index % self.columns == 0
 
     def is_lowest(self, index: int) -> bool:
         """Whether no panel is below: the column ends here."""
         return index + self.columns >= self.count
-
-    @staticmethod
-    def axis(index: int) -> str:
-        """What plotly appends to `x` and `y` for a panel, counted row by row."""
-        return str(index + 1) if index else ""
 
     def margins(self) -> dict[str, int]:
         """The margins, for `finish`."""
         return {"t": self.top, "b": self.bottom}
 
 
-def panel_figure(panels: Panels, *, spacing: float) -> go.Figure:
-    """An empty figure of these panels, which share their axes.
+def panel_figure(panels: Panels, *, spacing: float = 0.0, shared: str = "xy") -> Figure:
+    """An empty figure of these panels.
 
     Args:
         panels: Where they stand.
         spacing: Room between two columns as a share of the width.
+        shared: Which axes they share, see `grid`.
     """
-    return make_subplots(
-        rows=panels.rows,
-        cols=panels.columns,
-        shared_yaxes=True,
-        shared_xaxes="all",
-        horizontal_spacing=spacing,
-        vertical_spacing=panels.spacing,
-    )
+    return grid(panels.count, panels.columns, across=spacing, down=panels.spacing, shared=shared)
 
 
-def title_below(figure: go.Figure, panels: Panels, index: int, title: str) -> None:
+def title_below(figure: Figure, panels: Panels, index: int, title: str) -> None:
     """Ticks and a title under the lowest panel of each column, nothing under the others."""
-    place, is_lowest = panels.place(index), panels.is_lowest(index)
-    figure.update_xaxes(showticklabels=is_lowest, **place)
+    is_lowest = panels.is_lowest(index)
+    figure.update_xaxes(showticklabels=is_lowest, panel=index)
     if is_lowest:
-        figure.update_xaxes(title_text=title, **place)
+        figure.update_xaxes(title=title, panel=index)
 
 
 def side_by_side(count: int, *, narrow: bool) -> int:
@@ -99,9 +86,9 @@ def side_by_side(count: int, *, narrow: bool) -> int:
     return -(-count // rows)
 
 
-def name_panel(figure: go.Figure, index: int, text: str, colour: str, *, most: int) -> None:
+def name_panel(figure: Figure, index: int, text: str, colour: str, *, most: int) -> None:
     """Write a panel's name above it, in so many characters at most."""
-    axis = Panels.axis(index)
+    axis = axis_number(index)
     figure.add_annotation(
         text=f"<b>{plain_text(shortened(text, most))}</b>" if text else "",
         x=0, xref=f"x{axis} domain", xanchor="left",

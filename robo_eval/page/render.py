@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import jinja2
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 import robo_eval
 from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.page import words
 from robo_eval.page.embed import packed_plotly, script_json, static
-from robo_eval.page.figures import Forms, embedded, heights_of
+from robo_eval.page.figures import Forms, heights_of
 from robo_eval.page.theme import PERFORMANCE_SCALE, POLICY, Style, dark_colours
 
 _DASH_ARRAYS: Final = {
@@ -27,12 +31,25 @@ _DASH_ARRAYS: Final = {
 }
 
 
+class Kept(jinja2.FileSystemBytecodeCache):
+    """Compiled templates, kept as Python keeps its own code; none where there is no place."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled, if there is a place for it."""
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                Path(self.directory).mkdir(exist_ok=True)
+                super().dump_bytecode(bucket)
+
+
 @cache
 def environment() -> jinja2.Environment:
     """The templates, with autoescape on for every one of them."""
     env = jinja2.Environment(
         loader=jinja2.PackageLoader("robo_eval.page", "templates"),
         autoescape=True,
+        # Compiling takes longer than all else of a small report.
+        bytecode_cache=Kept(str(Path(__file__).with_name("templates") / "__pycache__")),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -79,7 +96,7 @@ def render_page(
         .get_template(template)
         .render(
             heights=heights_of(charts),
-            figures=embedded(charts),
+            figures=script_json(charts),
             packs=[(key, Markup(text)) for key, text in carried.items()],  # noqa: S704 - base64
             dark_colours=script_json(dark_colours()),
             **content,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
-
-import plotly.graph_objects as go
+from typing import Any, Final
 
 FONT: Final = (
     'Inter, ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue",'
@@ -124,7 +122,7 @@ def dark_colours() -> dict[str, str]:
     return swaps
 
 
-def template() -> go.layout.Template:
+def template() -> dict[str, Any]:
     """The look all charts share: no frame, thin grid, the page's own font."""
     axis = {
         "gridcolor": GRID,
@@ -136,8 +134,8 @@ def template() -> go.layout.Template:
         "automargin": True,
         "fixedrange": True,
     }
-    return go.layout.Template(
-        layout={
+    return {
+        "layout": {
             "font": {"family": FONT, "color": INK, "size": 13},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
@@ -154,4 +152,4 @@ def template() -> go.layout.Template:
             "annotationdefaults": {"font": {"color": MUTED, "size": 12.5}, "showarrow": False},
             "dragmode": False,
         }
-    )
+    }

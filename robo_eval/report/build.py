@@ -16,7 +16,6 @@ from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import DISTRIBUTION, InputError
 from robo_eval.core.kinds import Arm
 from robo_eval.core.plain import plain
-from robo_eval.gates.trial import examine_summary
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.evidence_read import read_evidence
 from robo_eval.metrics.summary import TrialSummary
@@ -43,6 +42,7 @@ def build_report(
     *,
     config: MetricConfig | None = None,
     summary: TrialSummary | None = None,
+    frame: pd.DataFrame | None = None,
     evidence: Mapping[str, Path] | None = None,
     profile: str | Path = "robotics",
 ) -> Path:
@@ -57,6 +57,7 @@ def build_report(
         config: Settings of the intervals.
         summary: What `analyse_trial` found of the same log just now, so that it is not computed
             a second time; not together with `config`.
+        frame: What `scored_frame(trial)` returned, so that the log is not read a second time.
         evidence: Files of incidents, faults, repairs and ratings to read instead of those in the
             trial directory, by kind; with `summary`, the files that it was made with.
         profile: Which autonomy levels are told, by name or file.
@@ -68,7 +69,7 @@ def build_report(
         InputError: If the log cannot be scored, or the summary is not of this log.
         TrialDirectoryError: If the log cannot be read or the report not be written.
     """
-    data = read_trial(trial)
+    data = read_trial(trial, frame)
     if summary is None:
         summary = analyse_trial(trial, config=config, frame=data.frame, evidence=evidence)
     else:
@@ -111,6 +112,8 @@ def _findings(
     """The autonomy level of each policy; none for a trial in simulation only."""
     if not summary.robots:
         return None
+    from robo_eval.gates.trial import examine_summary  # a simulation needs none of its forms
+
     noted = read_evidence(trial.path, evidence)
     if noted.sources != summary.evidence:
         # Gates must not read other incidents than the numbers beside them.
@@ -123,7 +126,7 @@ def _findings(
     return examine_summary(trial, summary, data.frame, noted, profile)
 
 
-def read_trial(trial: TrialDirectory) -> TrialData:
+def read_trial(trial: TrialDirectory, frame: pd.DataFrame | None = None) -> TrialData:
     """Everything a report needs of a trial directory."""
     return TrialData(
         path=trial.path,
@@ -132,7 +135,7 @@ def read_trial(trial: TrialDirectory) -> TrialData:
         plan_digest=trial.plan_digest,
         status=trial.status(),
         manifest=trial.manifest,
-        frame=scored_frame(trial),
+        frame=scored_frame(trial) if frame is None else frame,
     )
 
 

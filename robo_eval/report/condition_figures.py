@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
-
+from robo_eval.page.figure import Figure, Trace, scatter
 from robo_eval.page.figures import error_bars, finish, styles
-from robo_eval.page.panels import Panels, name_panel, name_room_over_rows, side_by_side
+from robo_eval.page.panels import (
+    Panels,
+    name_panel,
+    name_room_over_rows,
+    panel_figure,
+    side_by_side,
+)
 from robo_eval.page.theme import FAINT, INK, MUTED, PAPER, Style
 from robo_eval.page.words import count, interval_text, plain_text
 from robo_eval.report.robot_model import Robot, RobotCondition
@@ -24,7 +28,7 @@ _TOP: Final = 1.14
 
 def condition_scatter(
     robots: Sequence[Robot], policies: Sequence[str], *, narrow: bool = False
-) -> go.Figure:
+) -> Figure:
     """Physical against simulated success, one numbered mark for each condition.
 
     Above the diagonal the robot did better than simulation had told, below it worse. Conditions
@@ -43,39 +47,30 @@ def condition_scatter(
         gap=84 if narrow else 80,
         bottom=52,
     )
-    figure = make_subplots(
-        rows=panels.rows,
-        cols=panels.columns,
-        specs=[
-            [
-                {} if row * panels.columns + column < panels.count else None
-                for column in range(panels.columns)
-            ]
-            for row in range(panels.rows)
-        ],
-        horizontal_spacing=0.07,
-        vertical_spacing=panels.spacing,
-    )
+    figure = panel_figure(panels, spacing=0.07, shared="")
     style = styles(policies)
     for index, robot in enumerate(robots):
-        place = panels.place(index)
-        figure.add_trace(_diagonal(), **place)
+        figure.add_trace(_diagonal(), panel=index)
         body = "twin" if robot.is_twin else "robot"
-        figure.add_trace(_condition_marks(robot.conditions, style[robot.policy], body), **place)
+        figure.add_trace(_condition_marks(robot.conditions, style[robot.policy], body), panel=index)
         colour = style[robot.policy].colour
         most = name_room_over_rows(panels, narrow=narrow)
         name_panel(figure, index, robot.title, colour, most=most)
-        figure.update_xaxes(title_text="success in simulation", **place)
-        figure.update_yaxes(title_text=f"success on the {body}", **place)
-    ticks = {"tickvals": [0, 0.5, 1], "ticktext": ["0", "0.5", "1"], "tickfont": {"size": 11}}
+        figure.update_xaxes(title="success in simulation", panel=index)
+        figure.update_yaxes(title=f"success on the {body}", panel=index)
+    ticks: dict[str, Any] = {
+        "tickvals": [0, 0.5, 1],
+        "ticktext": ["0", "0.5", "1"],
+        "tickfont": {"size": 11},
+    }
     figure.update_xaxes(range=[-0.06, 1.06], showgrid=False, **ticks)
     # More room above: names of marks must not reach that of the panel.
     figure.update_yaxes(range=[-0.06, _TOP], showgrid=False, **ticks)
     return finish(figure, height=panels.total, margin=panels.margins())
 
 
-def _diagonal() -> go.Scatter:
-    return go.Scatter(
+def _diagonal() -> Trace:
+    return scatter(
         x=[0, 1],
         y=[0, 1],
         mode="lines",
@@ -84,7 +79,7 @@ def _diagonal() -> go.Scatter:
     )
 
 
-def _condition_marks(conditions: Sequence[RobotCondition], style: Style, body: str) -> go.Scatter:
+def _condition_marks(conditions: Sequence[RobotCondition], style: Style, body: str) -> Trace:
     together: dict[tuple[float, float], list[RobotCondition]] = {}
     for condition in conditions:
         sim, physical = condition.rates.sim.value, condition.rates.physical.value
@@ -104,7 +99,7 @@ def _condition_marks(conditions: Sequence[RobotCondition], style: Style, body: s
             ("error_y", [it.rates.physical for it in widest]),
         )
     }
-    return go.Scatter(
+    return scatter(
         x=[x for x, _ in points],
         y=[y for _, y in points],
         mode="markers+text",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
-
 from robo_eval.metrics.lengths import Lengths
+from robo_eval.page.figure import Figure, Trace, heatmap, scatter
 from robo_eval.page.figures import colour_key, finish, legend_on_top, styles
 from robo_eval.page.forest import forest
-from robo_eval.page.panels import Panels, name_panel
+from robo_eval.page.panels import Panels, name_panel, panel_figure
 from robo_eval.page.table import Group, Row
 from robo_eval.page.theme import INK, PERFORMANCE_SCALE
 from robo_eval.page.words import (
@@ -26,7 +24,7 @@ from robo_eval.page.words import (
 from robo_eval.report.model import Cell, Effect
 
 
-def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = False) -> go.Figure:
+def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = False) -> Figure:
     """Mean performance of each policy at each level, one panel for each difficulty.
 
     Args:
@@ -44,9 +42,7 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
         gap=30,
         bottom=100,
     )
-    figure = make_subplots(
-        rows=panels.rows, cols=1, shared_xaxes=True, vertical_spacing=panels.spacing
-    )
+    figure = panel_figure(panels)
     # Few columns do not fill the page: a cell wider than this says no more.
     has_names = not all(column.isdigit() for column in columns)
     share = (112 / 240 if narrow else 0.25) if has_names else (56 / 240 if narrow else 120 / 1000)
@@ -55,8 +51,7 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
     room = max(4, int((240 / 6.5 if narrow else 560 / 7.5) * width / max(1, len(columns))))
     for index, name in enumerate(names):
         grid = [[by_place.get((policy, column, name)) for column in columns] for policy in policies]
-        place = panels.place(index)
-        figure.add_trace(_heat_panel(grid, columns, policies, narrow=narrow), **place)
+        figure.add_trace(_heat_panel(grid, columns, policies, narrow=narrow), panel=index)
         name_panel(figure, index, name, INK, most=30 if narrow else 80)
         figure.update_yaxes(
             type="category",
@@ -64,7 +59,7 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
             showgrid=False,
             tickvals=[plain_text(policy) for policy in policies],
             ticktext=[plain_text(shortened(policy, 14 if narrow else 32)) for policy in policies],
-            **place,
+            panel=index,
         )
         figure.update_xaxes(
             type="category",
@@ -76,10 +71,10 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
             tickangle=0,
             tickfont={"size": 10 if narrow else 12},
             showticklabels=panels.is_lowest(index),
-            **place,
+            panel=index,
         )
     axis_title = "novelty level" if all(column.isdigit() for column in columns) else None
-    figure.update_xaxes(title_text=axis_title, row=panels.rows, col=1)
+    figure.update_xaxes(panels.count - 1, title=axis_title)
     figure = finish(figure, height=panels.total, margin=panels.margins())
     # A cell without a value is a hole: the page shows, which is no colour of the scale.
     key = colour_key("performance", PERFORMANCE_SCALE, most=1.0, end="1", narrow=narrow)
@@ -93,13 +88,13 @@ def _heat_panel(
     policies: Sequence[str],
     *,
     narrow: bool,
-) -> go.Heatmap:
+) -> Trace:
     short = len(columns) > (6 if narrow else 20)
 
     def value(cell: Cell | None) -> float | None:
         return cell.numbers.performance.value if cell else None
 
-    return go.Heatmap(
+    return heatmap(
         z=[[value(cell) for cell in row] for row in grid],
         x=[plain_text(column) for column in columns],
         y=[plain_text(name) for name in policies],
@@ -136,14 +131,14 @@ def _cell_words(cell: Cell | None) -> str:
 
 def episode_lengths(
     lengths: Sequence[Lengths], policies: Sequence[str], *, narrow: bool = False
-) -> go.Figure:
+) -> Figure:
     """Share of episodes that have not failed yet at each moment, one step line for each policy."""
-    figure = go.Figure()
+    figure = Figure()
     style = styles(policies)
     for item in lengths:
         name = plain_text(item.policy)
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=item.time_s,
                 y=item.unfailed,
                 name=plain_text(shortened(item.policy, 18 if narrow else 40)),
@@ -161,9 +156,9 @@ def episode_lengths(
                 cliponaxis=False,
             )
         )
-    figure.update_xaxes(title_text="time since reset (s)", rangemode="tozero")
+    figure.update_xaxes(title="time since reset (s)", rangemode="tozero")
     figure.update_yaxes(
-        title_text=None if narrow else "share not failed yet",
+        title=None if narrow else "share not failed yet",
         tickformat=".2~f",
         range=[-0.02, 1.03],
         tickvals=[0, 0.25, 0.5, 0.75, 1],
@@ -178,7 +173,7 @@ def _range_words(edges: tuple[float, float] | None) -> str:
 
 def novelty_effects(
     effects: Sequence[Effect], policies: Sequence[str], *, narrow: bool = False
-) -> go.Figure:
+) -> Figure:
     """Paired difference from the matched control; filled where one was shown, else hollow."""
     style = styles(policies)
     shown = [name for name in policies if any(effect.policy == name for effect in effects)]

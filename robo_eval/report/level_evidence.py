@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.gates.axes.anchors import Axis
-from robo_eval.gates.axes.frontier import Frontier
-from robo_eval.gates.axes.index import Index
-from robo_eval.gates.axes.progress import Escape, Progress
-from robo_eval.gates.checklist import Checklist
-from robo_eval.gates.readings import Readings
 from robo_eval.page.words import count, listed, percent, spaced, thousands
 from robo_eval.report.level_words import amount, in_words, sentence, shown, written
 from robo_eval.report.levels_model import (
@@ -23,6 +17,14 @@ from robo_eval.report.levels_model import (
     Question,
     Shown,
 )
+
+if TYPE_CHECKING:
+    from robo_eval.gates.axes.anchors import Axis
+    from robo_eval.gates.axes.frontier import Frontier
+    from robo_eval.gates.axes.index import Index
+    from robo_eval.gates.axes.progress import Escape, Progress
+    from robo_eval.gates.checklist import Checklist
+    from robo_eval.gates.readings import Readings
 
 _MOST_PARTS: Final = 4
 """Numbers on the way to an axis that are named; the file of the assessment has all of them."""

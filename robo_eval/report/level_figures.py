@@ -7,13 +7,9 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import plotly.graph_objects as go
-
-from robo_eval.gates.axes.anchors import Axis
-from robo_eval.gates.axes.frontier import Bin, Frontier
-from robo_eval.gates.axes.progress import Progress
+from robo_eval.page.figure import Figure, Trace, axis_number, scatter, scatterpolar
 from robo_eval.page.figures import finish, legend_on_top
 from robo_eval.page.panels import (
     Panels,
@@ -26,6 +22,11 @@ from robo_eval.page.theme import FAINT, GRID, INK, MUTED, PAPER, Style, policy_s
 from robo_eval.page.words import count, interval_text, plain_text, shortened
 from robo_eval.report.level_words import amount, ends
 from robo_eval.report.levels_model import Autonomy, PolicyLevel
+
+if TYPE_CHECKING:
+    from robo_eval.gates.axes.anchors import Axis
+    from robo_eval.gates.axes.frontier import Bin, Frontier
+    from robo_eval.gates.axes.progress import Progress
 
 _LINE: Final = 16
 """Height of a line of small text, pixels."""
@@ -40,7 +41,7 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - plotly takes times withou
 
 def level_charts(
     autonomy: Autonomy | None, policies: Sequence[str]
-) -> dict[str, Callable[..., go.Figure]]:
+) -> dict[str, Callable[..., Figure]]:
     """What draws each chart of the autonomy levels that has something to show, by its name.
 
     Args:
@@ -50,7 +51,7 @@ def level_charts(
     if autonomy is None:
         return {}
     style = level_styles(autonomy.policies, policies)
-    charts: dict[str, Callable[..., go.Figure]] = {}
+    charts: dict[str, Callable[..., Figure]] = {}
     drawn = [one for one in autonomy.policies if one.has_axes]
     if drawn:
         charts["axes"] = partial(axes_radar, drawn, style)
@@ -83,7 +84,7 @@ def level_styles(levels: Sequence[PolicyLevel], policies: Sequence[str]) -> dict
 
 def axes_radar(
     levels: Sequence[PolicyLevel], style: Mapping[str, Style], *, narrow: bool = False
-) -> go.Figure:
+) -> Figure:
     """The ten axes on spokes, one panel for each policy; an axis without a value is a gap.
 
     Args:
@@ -102,7 +103,7 @@ def axes_radar(
         bottom=below,
         top=30 if len(levels) > 1 else 0,
     )
-    figure = go.Figure()
+    figure = Figure()
     inner = panels.rows * panels.height + (panels.rows - 1) * panels.gap
     for index, one in enumerate(levels):
         row, column = divmod(index, columns)
@@ -113,10 +114,10 @@ def axes_radar(
         polar = _polar(one.axes_found, (left + 0.22 * width, left + 0.78 * width), (
             bottom + 22 / inner, top - 22 / inner,
         ))  # fmt: skip
-        key = f"polar{Panels.axis(index)}"
-        figure.update_layout({key: polar})
-        for trace in _spokes(one, style[one.policy]):
-            figure.add_trace(trace.update(subplot=key))
+        key = f"polar{axis_number(index)}"
+        figure.update_layout(**{key: polar})
+        for spoke in _spokes(one, style[one.policy]):
+            figure.add_trace(spoke | {"subplot": key})
         most = name_room(panels, narrow=narrow)
         _write(
             figure, f"<b>{plain_text(shortened(one.policy, most))}</b>" * (len(levels) > 1),
@@ -129,7 +130,7 @@ def axes_radar(
     return finish(figure, height=panels.total, margin=panels.margins())
 
 
-def _write(figure: go.Figure, text: str, **place: Any) -> None:  # noqa: ANN401 - as plotly takes it
+def _write(figure: Figure, text: str, **place: Any) -> None:  # noqa: ANN401 - as plotly takes it
     """A text in shares of the figure, by default standing on its place."""
     if text:
         placed = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
@@ -181,7 +182,7 @@ def _angles(axes: int) -> list[float]:
     return [(90.0 - 360.0 * i / axes) % 360.0 for i in range(axes)]
 
 
-def _spokes(one: PolicyLevel, style: Style) -> list[go.Scatterpolar]:
+def _spokes(one: PolicyLevel, style: Style) -> list[Trace]:
     """Intervals as bars on the spokes, and the values, joined where neighbours have one."""
     axes, angles = one.axes_found, _angles(len(one.axes_found))
     values = [axis.value.value for axis in axes]
@@ -191,11 +192,11 @@ def _spokes(one: PolicyLevel, style: Style) -> list[go.Scatterpolar]:
         if axis.value.low is not None and axis.value.high is not None:
             bars_r += [axis.value.low, axis.value.high, None]
             bars_t += [angle, angle, None]
-    bars = go.Scatterpolar(
+    bars = scatterpolar(
         r=bars_r, theta=bars_t, mode="lines", hoverinfo="skip", opacity=0.38,
         line={"color": style.colour, "width": 8},
     )  # fmt: skip
-    points = go.Scatterpolar(
+    points = scatterpolar(
         r=[*values, values[0]],
         theta=[*angles, angles[0]],
         mode="lines+markers",
@@ -243,7 +244,7 @@ class _Scale(NamedTuple):
 
 def capability_days(
     levels: Sequence[PolicyLevel], style: Mapping[str, Style], *, narrow: bool = False
-) -> go.Figure:
+) -> Figure:
     """Mean capability of the task families by day, and below it when drifts set in.
 
     Args:
@@ -268,11 +269,11 @@ def capability_days(
     beside = 14 + 6.8 * max([4, *(len(label) for label in labels)])
     figure = panel_figure(panels, spacing=0.05)
     for index, one in enumerate(levels):
-        place, own = panels.place(index), style[one.policy]
-        _events(figure, one, scale, place)
-        figure.add_trace(_capability(one, own), **place)
+        own = style[one.policy]
+        _events(figure, index, one, scale)
+        figure.add_trace(_capability(one, own), panel=index)
         # The first column has room beside it, where the rows have their names.
-        shift = 8 - beside if place["col"] == 1 else 0
+        shift = 8 - beside if panels.is_first(index) else 0
         most = 34 if columns == 1 else name_room_over_rows(panels, narrow=narrow)
         name = plain_text(shortened(one.policy, most))
         _head(figure, index, f"<b>{name}</b>", 13, own.colour, shift, _LINE * len(kappas[index]))
@@ -290,10 +291,10 @@ def capability_days(
 
 
 def _head(
-    figure: go.Figure, index: int, text: str, size: int, colour: str, shift: float, above: int
+    figure: Figure, index: int, text: str, size: int, colour: str, shift: float, above: int
 ) -> None:
     """A text over a panel, some pixels to the side and above it."""
-    axis = Panels.axis(index)
+    axis = axis_number(index)
     _write(
         figure, text, xref=f"x{axis} domain", yref=f"y{axis} domain", x=0, y=1, align="left",
         xshift=shift, yshift=4 + above, font={"size": size, "color": colour},
@@ -351,12 +352,12 @@ def _scale(levels: Sequence[PolicyLevel], height: int) -> _Scale:
     return _Scale(low=low, high=top, ticks=ticks, rows=rows, end=low - row * (len(names) + 0.3))
 
 
-def _events(figure: go.Figure, one: PolicyLevel, scale: _Scale, place: Mapping[str, int]) -> None:
+def _events(figure: Figure, index: int, one: PolicyLevel, scale: _Scale) -> None:
     """A line and a mark where a drift sets in or people changed something."""
     if one.kept is not None:
         figure.add_shape(
-            type="rect", x0=_moment(one.kept.first), x1=_moment(one.kept.last), y0=scale.end,
-            y1=scale.high, fillcolor=GRID, opacity=0.75, line_width=0, layer="below", **place,
+            "rect", index, x0=_moment(one.kept.first), x1=_moment(one.kept.last), y0=scale.end,
+            y1=scale.high, fillcolor=GRID, opacity=0.75, line={"width": 0}, layer="below",
         )  # fmt: skip
     marks: dict[str, list[tuple[str, float, str]]] = {"triangle-up": [], "x": []}
     for day in one.days_found:
@@ -372,12 +373,11 @@ def _events(figure: go.Figure, one: PolicyLevel, scale: _Scale, place: Mapping[s
         for when, y, _ in found:
             line = {"color": MUTED, "width": 1, "dash": dash}
             figure.add_shape(
-                type="line", x0=when, x1=when, y0=y, y1=scale.high, line=line, layer="between",
-                **place,
+                "line", index, x0=when, x1=when, y0=y, y1=scale.high, line=line, layer="between",
             )  # fmt: skip
         if found:
             figure.add_trace(
-                go.Scatter(
+                scatter(
                     x=[when for when, _, _ in found],
                     y=[y for _, y, _ in found],
                     mode="markers",
@@ -385,13 +385,13 @@ def _events(figure: go.Figure, one: PolicyLevel, scale: _Scale, place: Mapping[s
                     customdata=[words for _, _, words in found],
                     hovertemplate="%{customdata}<extra></extra>",
                 ),
-                **place,
+                panel=index,
             )
 
 
-def _capability(one: PolicyLevel, style: Style) -> go.Scatter:
+def _capability(one: PolicyLevel, style: Style) -> Trace:
     days = one.days_found
-    return go.Scatter(
+    return scatter(
         x=[_moment(day.day) for day in days],
         y=[day.capability for day in days],
         mode="lines+markers",
@@ -412,7 +412,7 @@ def _capability(one: PolicyLevel, style: Style) -> go.Scatter:
 
 def delegability_frontier(
     found: Frontier, style: Mapping[str, Style], *, narrow: bool = False
-) -> go.Figure:
+) -> Figure:
     """Best quality at each degree of autonomy with its band, and the fit that never rises.
 
     Args:
@@ -420,7 +420,7 @@ def delegability_frontier(
         style: By policy.
         narrow: Whether it is for a phone.
     """
-    figure = go.Figure()
+    figure = Figure()
     bins = [one for one in found.bins if one.policy is not None and one.quality.value is not None]
     half = 0.5 / len(found.bins)
     names = list(dict.fromkeys(str(one.policy) for one in bins))
@@ -429,7 +429,7 @@ def delegability_frontier(
         own = [one for one in bins if one.policy == name]
         figure.add_trace(_band(own, half, looks[name]))
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=[x for one in bins for x in (one.demand - half, one.demand + half)],
             y=[y for one in bins for y in (one.fitted, one.fitted)],
             mode="lines",
@@ -441,15 +441,16 @@ def delegability_frontier(
     for name in names:
         own = [one for one in bins if one.policy == name]
         figure.add_trace(_best(name, own, looks[name], most=18 if narrow else 40))
-    figure.add_hline(y=found.target, line={"color": MUTED, "width": 1.25, "dash": "dash"})
+    target = {"color": MUTED, "width": 1.25, "dash": "dash"}
+    figure.add_shape("line", y0=found.target, y1=found.target, line=target)
     figure.add_annotation(
         text=f"may be delegated from {amount(found.target)} on",
         x=1, xref="paper", xanchor="right", y=found.target, yanchor="bottom",
         font={"size": 11, "color": MUTED}, bgcolor=PAPER, borderpad=1, yshift=1,
     )  # fmt: skip
-    figure.update_xaxes(title_text="degree of autonomy", range=[-0.01, 1.01], tickfont={"size": 11})
+    figure.update_xaxes(title="degree of autonomy", range=[-0.01, 1.01], tickfont={"size": 11})
     figure.update_yaxes(
-        title_text=None if narrow else "best mean quality",
+        title=None if narrow else "best mean quality",
         range=[-0.02, 1.06], tickvals=[0, 0.25, 0.5, 0.75, 1],
     )  # fmt: skip
     finish(figure, height=300 if narrow else 320)
@@ -457,7 +458,7 @@ def delegability_frontier(
     return legend_on_top(figure, rows=rows)
 
 
-def _band(bins: Sequence[Bin], half: float, style: Style) -> go.Scatter:
+def _band(bins: Sequence[Bin], half: float, style: Style) -> Trace:
     """A box from the lower to the upper end over the width of each degree."""
     x: list[float | None] = []
     y: list[float | None] = []
@@ -467,14 +468,14 @@ def _band(bins: Sequence[Bin], half: float, style: Style) -> go.Scatter:
             left, right = one.demand - half, one.demand + half
             x += [left, right, right, left, left, None]
             y += [low, low, high, high, low, None]
-    return go.Scatter(
+    return scatter(
         x=x, y=y, mode="lines", fill="toself", fillcolor=style.band, line={"width": 0},
         hoverinfo="skip", showlegend=False,
     )  # fmt: skip
 
 
-def _best(name: str, bins: Sequence[Bin], style: Style, *, most: int) -> go.Scatter:
-    return go.Scatter(
+def _best(name: str, bins: Sequence[Bin], style: Style, *, most: int) -> Trace:
+    return scatter(
         x=[one.demand for one in bins],
         y=[one.quality.value for one in bins],
         mode="markers",

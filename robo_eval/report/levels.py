@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
-from robo_eval.gates import Assessment, Audit, GateResult, Lacking
-from robo_eval.gates.assessment import Step
 from robo_eval.page.words import bounds, count, no_interval, thousands
 from robo_eval.report.level_evidence import (
     axes_part,
@@ -34,6 +32,8 @@ from robo_eval.report.levels_model import (
 )
 
 if TYPE_CHECKING:
+    from robo_eval.gates import Assessment, Audit, GateResult, Lacking
+    from robo_eval.gates.assessment import Step
     from robo_eval.gates.trial import Findings
 
 _BODIES: Final = {

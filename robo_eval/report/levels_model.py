@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from robo_eval.gates.axes.anchors import Axis
-from robo_eval.gates.axes.frontier import Frontier
-from robo_eval.gates.axes.progress import DayIndex, Progress
+if TYPE_CHECKING:
+    from robo_eval.gates.axes.anchors import Axis
+    from robo_eval.gates.axes.frontier import Frontier
+    from robo_eval.gates.axes.progress import DayIndex, Progress
+
 
 LEAST_AXES: Final = 3
 """Axes with a value that make a picture."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-import plotly.graph_objects as go
-
 from robo_eval.page import words
 from robo_eval.page.agent_curves import characteristic_curves, spread_capability
+from robo_eval.page.figure import Figure
 from robo_eval.page.figures import Forms, both_forms, styles
 from robo_eval.page.render import render_page
 from robo_eval.report import figures
@@ -87,7 +86,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
 def _charts(report: Report) -> dict[str, Forms]:
     """Every picture of the report that has something to show, by its name."""
     names, acc = report.policies, report.characteristic
-    drawn: dict[str, Callable[..., go.Figure]] = {}
+    drawn: dict[str, Callable[..., Figure]] = {}
     if any(cell.numbers.performance.value is not None for cell in report.cells):
         drawn["heat_map"] = partial(figures.heat_map, report.cells, names)
     if report.lengths:

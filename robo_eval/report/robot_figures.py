@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import plotly.graph_objects as go
-
 from robo_eval.core.units import WITHOUT_INTERVAL
 from robo_eval.metrics.safety import RATE_UNIT
+from robo_eval.page.figure import Figure
 from robo_eval.page.figures import styles
 from robo_eval.page.forest import Scale, forest
 from robo_eval.page.table import Group, rows_of
@@ -19,7 +18,7 @@ from robo_eval.report.robot_work_figures import control_quality, hourly_cost
 
 def robot_charts(
     robots: Sequence[Robot], policies: Sequence[str]
-) -> dict[str, Callable[..., go.Figure]]:
+) -> dict[str, Callable[..., Figure]]:
     """What draws each chart of the robots that has something to show, by its name.
 
     Args:
@@ -40,8 +39,8 @@ def robot_charts(
 
 
 def _drawn(
-    draw: Callable[..., go.Figure], robots: Sequence[Robot], policies: Sequence[str]
-) -> Callable[..., go.Figure] | None:
+    draw: Callable[..., Figure], robots: Sequence[Robot], policies: Sequence[str]
+) -> Callable[..., Figure] | None:
     return partial(draw, robots, policies) if robots else None
 
 
@@ -51,7 +50,7 @@ def _forest(
     group_of: Callable[[Robot], Group],
     scale: Scale,
     title: str,
-) -> Callable[..., go.Figure] | None:
+) -> Callable[..., Figure] | None:
     style = styles(policies)
     found = [(group_of(robot), style[robot.policy]) for robot in robots]
     found = [(group, look) for group, look in found if group.measured]

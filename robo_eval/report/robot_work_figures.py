@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-import plotly.graph_objects as go
-
 from robo_eval.metrics.control import MeasureResult
+from robo_eval.page.figure import Figure, Trace, axis_number, bar, box, scatter
 from robo_eval.page.figures import finish, styles
 from robo_eval.page.panels import (
     Panels,
@@ -31,7 +30,7 @@ _FAR: Final = 3.0
 
 def control_quality(
     robots: Sequence[Robot], policies: Sequence[str], *, narrow: bool = False
-) -> go.Figure:
+) -> Figure:
     """Each measured value over its tolerance: an episode is a dot, a box holds the quartiles.
 
     Up to 1, the tolerance, an episode has full credit; from 2 on it has none.
@@ -60,16 +59,15 @@ def control_quality(
     style = styles(policies)
     room = 44 if narrow else 96 // panels.columns
     for index, robot in enumerate(robots):
-        place = panels.place(index)
         colour = style[robot.policy].colour
         for task in robot.found.control:
             for measure in task.measures:
                 if measure.values:
                     row = rows[task.task, measure.measure]
-                    for trace in _control_row(measure, row, style[robot.policy]):
-                        figure.add_trace(trace, **place)
+                    for row_trace in _control_row(measure, row, style[robot.policy]):
+                        figure.add_trace(row_trace, panel=index)
                     _name_measure(figure, index, row, task.task, measure, room)
-        _bands(figure, place)
+        _bands(figure, index)
         name_panel(figure, index, robot.title, colour, most=name_room(panels, narrow=narrow))
         title_below(figure, panels, index, "value / tolerance")
     figure.update_yaxes(
@@ -85,18 +83,20 @@ def control_quality(
     return finish(figure, height=panels.total, margin=panels.margins())
 
 
-def _bands(figure: go.Figure, place: Mapping[str, int]) -> None:
+def _bands(figure: Figure, index: int) -> None:
     """Full credit is shaded, from twice the tolerance on there is none: edges drawn as lines."""
-    figure.add_vrect(x0=0, x1=1, fillcolor=GRID, opacity=0.75, line_width=0, layer="below", **place)
+    figure.add_shape(
+        "rect", index, x0=0, x1=1, fillcolor=GRID, opacity=0.75, line={"width": 0}, layer="below"
+    )
     for x, dash in ((1, "solid"), (2, "dash")):
         line = {"color": MUTED, "width": 1, "dash": dash}
-        figure.add_vline(x=x, line=line, layer="below", **place)
+        figure.add_shape("line", index, x0=x, x1=x, line=line, layer="below")
 
 
-def _control_row(measure: MeasureResult, row: int, style: Style) -> list[go.Box | go.Scatter]:
+def _control_row(measure: MeasureResult, row: int, style: Style) -> list[Trace]:
     ratios = [value / measure.tolerance for value in measure.values]
     near = [ratio for ratio in ratios if ratio <= _FAR]
-    box = go.Box(
+    quartiles = box(
         x=ratios,
         y0=row + 0.12,
         orientation="h",
@@ -108,7 +108,7 @@ def _control_row(measure: MeasureResult, row: int, style: Style) -> list[go.Box 
         hoverinfo="skip",
     )
     # Dots of a row stand apart in three lines, so that equal values stay countable.
-    dots = go.Scatter(
+    dots = scatter(
         x=[min(ratio, _FAR) for ratio in ratios],
         y=[row + 0.12 + 0.12 * (i % 3 - 1) for i in range(len(ratios))],
         mode="markers",
@@ -125,16 +125,16 @@ def _control_row(measure: MeasureResult, row: int, style: Style) -> list[go.Box 
         ],
         hovertemplate="%{customdata}<extra></extra>",
     )
-    return [box, dots]
+    return [quartiles, dots]
 
 
 def _name_measure(
-    figure: go.Figure, index: int, row: int, task: str, measure: MeasureResult, room: int
+    figure: Figure, index: int, row: int, task: str, measure: MeasureResult, room: int
 ) -> None:
     """What a row is of, above it: beside it a phone has no room."""
     end = f", tolerance {measure.tolerance:g}"
     name = shortened(f"{task}: {spaced(measure.measure)}", room - len(end))
-    axis = Panels.axis(index)
+    axis = axis_number(index)
     figure.add_annotation(
         text=plain_text(name + end),
         x=0, xref=f"x{axis} domain", xanchor="left", xshift=8,
@@ -151,7 +151,7 @@ def hourly_cost(
     policies: Sequence[str],  # noqa: ARG001 - all charts are made alike
     *,
     narrow: bool = False,
-) -> go.Figure:
+) -> Figure:
     """What an hour costs, item by item up to the sum: the price card is the same for all policies.
 
     Args:
@@ -166,9 +166,9 @@ def hourly_cost(
     total = found.cost_per_hour
     labels = [*items, "total"]
     values, bases = [*items.values(), total], [*starts, 0.0]
-    figure = go.Figure()
+    figure = Figure()
     figure.add_trace(
-        go.Bar(
+        bar(
             x=values,
             base=bases,
             y=labels,
@@ -192,7 +192,7 @@ def hourly_cost(
         )
     )
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=[base + price for base, price in zip(bases, values, strict=True)],
             y=labels,
             mode="text",
@@ -205,7 +205,7 @@ def hourly_cost(
     # From the end of each item down to where the next one starts.
     ends = [start + price for start, price in zip(starts, items.values(), strict=True)]
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=[x for end in ends for x in (end, end, None)],
             y=[y for i in range(len(ends)) for y in (labels[i], labels[i + 1], None)],
             mode="lines",
@@ -220,7 +220,7 @@ def hourly_cost(
     figure.update_layout(bargap=0.35)
     unit = found.currency or "currency units"
     figure.update_xaxes(
-        title_text=f"{plain_text(unit)} per hour of exposure",
+        title=f"{plain_text(unit)} per hour of exposure",
         range=[0, total * (1.25 if narrow else 1.12)],
         tickfont={"size": 11},
         nticks=5,

@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
-
 from robo_eval.analysis.acc import isometrics
 from robo_eval.analysis.coherence import EXPONENTS
 from robo_eval.core.estimate import Estimate
 from robo_eval.page.agent_curves import AgentCurve, characteristic_curves, spread_capability
+from robo_eval.page.figure import Figure, Trace, scatter
 from robo_eval.page.figures import error_bars, finish, legend_on_top, styles
-from robo_eval.page.panels import Panels, name_panel, name_room
+from robo_eval.page.panels import Panels, name_panel, name_room, panel_figure
 from robo_eval.page.theme import INK, MUTED, PAPER, policy_style
 from robo_eval.page.words import interval_text, plain_text, shortened
 from robo_eval.study.ranking import RankedAgent, Ranking
@@ -46,7 +44,7 @@ def agents_of(rankings: Sequence[Ranking]) -> list[str]:
     return list(dict.fromkeys(one.policy for ranking in rankings for one in ranking.agents))
 
 
-def measures(rankings: Sequence[Ranking], *, narrow: bool = False) -> go.Figure:
+def measures(rankings: Sequence[Ranking], *, narrow: bool = False) -> Figure:
     """Every measure of every agent with its interval, the conditions of all rankings in each row.
 
     Args:
@@ -62,20 +60,16 @@ def measures(rankings: Sequence[Ranking], *, narrow: bool = False) -> go.Figure:
         count=len(shown), columns=1 if narrow else min(3, len(shown)),
         height=round(row * len(names)) + 12, gap=64, bottom=30,
     )  # fmt: skip
-    figure = make_subplots(
-        rows=panels.rows, cols=panels.columns, shared_yaxes=True, horizontal_spacing=0.035,
-        vertical_spacing=panels.spacing,
-    )  # fmt: skip
+    figure = panel_figure(panels, spacing=0.035, shared="y")
     for index, key in enumerate(shown):
-        place = panels.place(index)
         for group, ranking in enumerate(rankings):
-            figure.add_trace(_points(ranking, key, names, group, len(rankings), index), **place)
+            figure.add_trace(_points(ranking, key, names, group, len(rankings), index), panel=index)
         name_panel(figure, index, MEASURES[key], INK, most=name_room(panels, narrow=narrow))
         if key != "capability":
             low, high = _RANGES.get(key, (0.0, 1.0))
             room = 0.03 * (high - low)
-            figure.update_xaxes(range=[low - room, high + room], nticks=5, **place)
-        figure.update_xaxes(tickfont={"size": 11}, **place)
+            figure.update_xaxes(range=[low - room, high + room], nticks=5, panel=index)
+        figure.update_xaxes(tickfont={"size": 11}, panel=index)
     figure.update_yaxes(
         tickvals=list(range(len(names))), range=[len(names) - 0.5, -0.5], showgrid=False,
         ticktext=[plain_text(shortened(name, 16 if narrow else 22)) for name in names],
@@ -87,7 +81,7 @@ def measures(rankings: Sequence[Ranking], *, narrow: bool = False) -> go.Figure:
         return figure
     figure = legend_on_top(figure, rows=rows)
     figure.update_layout(
-        margin_t=panels.top + 24 * rows + 10, height=height + 10,
+        margin={"t": panels.top + 24 * rows + 10}, height=height + 10,
         legend={"y": 1, "yref": "container", "yanchor": "top"},
     )  # fmt: skip
     return figure
@@ -99,7 +93,7 @@ def _known(ranking: Ranking, key: str) -> bool:
 
 def _points(
     ranking: Ranking, key: str, names: Sequence[str], group: int, groups: int, panel: int
-) -> go.Scatter:
+) -> Trace:
     found: list[tuple[RankedAgent, Estimate]] = [
         (one, estimate)
         for one in ranking.agents
@@ -107,7 +101,7 @@ def _points(
     ]
     style = policy_style(group)
     shift = (group - (groups - 1) / 2.0) * 0.7 / groups
-    return go.Scatter(
+    return scatter(
         x=[estimate.value for _, estimate in found],
         y=[names.index(one.policy) + shift for one, _ in found],
         error_x=error_bars([estimate for _, estimate in found], style.colour),
@@ -135,14 +129,14 @@ def curves_of(ranking: Ranking) -> list[AgentCurve]:
     ]
 
 
-def agent_charts(ranking: Ranking, names: Sequence[str]) -> dict[str, Callable[..., go.Figure]]:
+def agent_charts(ranking: Ranking, names: Sequence[str]) -> dict[str, Callable[..., Figure]]:
     """What draws the pictures of one ranking, by name; they are empty without difficulties.
 
     Args:
         ranking: Agents under the same conditions.
         names: Agents of all rankings, which set the styles.
     """
-    charts: dict[str, Callable[..., go.Figure]] = {
+    charts: dict[str, Callable[..., Figure]] = {
         "coherence": partial(coherence_curves, ranking, names)
     }
     acc = ranking.acc
@@ -162,9 +156,9 @@ def has_curves(ranking: Ranking) -> bool:
     return is_axis and any(one.characteristic is not None for one in ranking.agents)
 
 
-def _no_curves(*, narrow: bool) -> go.Figure:
+def _no_curves(*, narrow: bool) -> Figure:
     del narrow
-    figure = go.Figure()
+    figure = Figure()
     why = "no curves: the difficulty of these items is not known"
     figure.add_annotation(text=why, x=0, y=1, xref="paper", yref="paper", xanchor="left")
     figure.update_xaxes(visible=False)
@@ -172,7 +166,7 @@ def _no_curves(*, narrow: bool) -> go.Figure:
     return finish(figure, height=60)
 
 
-def coherence_curves(ranking: Ranking, names: Sequence[str], *, narrow: bool = False) -> go.Figure:
+def coherence_curves(ranking: Ranking, names: Sequence[str], *, narrow: bool = False) -> Figure:
     """Generalised mean over the tests against its exponent, a line for each agent.
 
     Args:
@@ -181,12 +175,12 @@ def coherence_curves(ranking: Ranking, names: Sequence[str], *, narrow: bool = F
         narrow: Whether it is for a phone.
     """
     style = styles(names)
-    figure = go.Figure()
+    figure = Figure()
     complete = [(one, one.evenness) for one in ranking.agents if one.evenness is not None]
     for one, found in complete:
         every = max(1, len(found.exponents) // 50)
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=found.exponents[::every].tolist(),
                 y=found.curve[::every].round(5).tolist(),
                 mode="lines",
@@ -205,10 +199,10 @@ def coherence_curves(ranking: Ranking, names: Sequence[str], *, narrow: bool = F
             font={"size": 11, "color": MUTED},
         )  # fmt: skip
     figure.update_xaxes(
-        title_text="exponent of the mean", range=list(EXPONENTS), tickvals=[-1, -0.5, 0, 0.5, 1]
+        title="exponent of the mean", range=list(EXPONENTS), tickvals=[-1, -0.5, 0, 0.5, 1]
     )
     figure.update_yaxes(
-        title_text=None if narrow else "generalised mean", range=[-0.06, 1.03],
+        title=None if narrow else "generalised mean", range=[-0.06, 1.03],
         tickvals=[0, 0.25, 0.5, 0.75, 1],
     )  # fmt: skip
     figure = finish(figure, height=330 if narrow else 380)

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from robo_eval.analysis.aiq import Complexity
 from robo_eval.analysis.aiq.complexity import Variant
 from robo_eval.core.estimate import Estimate
+from robo_eval.page.figure import Figure, bar, grid, heatmap, scatter
 from robo_eval.page.figures import colour_key, error_bars, finish, legend_on_top
 from robo_eval.page.theme import INK, MUTED, PAPER, POLICY, translucent
 from robo_eval.page.words import interval_text, number, percent, plain_text, shortened, thousands
@@ -37,7 +36,7 @@ def short(names: Sequence[str], *, narrow: bool) -> list[str]:
     return [plain_text(shortened(name, 14 if narrow else 26)) for name in names]
 
 
-def complexities(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
+def complexities(outcome: Outcome, *, narrow: bool = False) -> Figure:
     """A bar for each test, the most complex on top; what is extrapolated of it is pale.
 
     Args:
@@ -50,14 +49,14 @@ def complexities(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
     rows = list(range(len(order)))
     words = [_complexity_words(outcome, place) for place in order]
     colour = POLICY[0]
-    figure = go.Figure()
+    figure = Figure()
     parts = (
         ("seen in the pool", [1.0 - one.extrapolated_share for one in curves], colour),
         ("extrapolated", [one.extrapolated_share for one in curves], translucent(colour)),
     )
     for name, shares, fill in parts:
         figure.add_trace(
-            go.Bar(
+            bar(
                 x=[one.area * share for one, share in zip(curves, shares, strict=True)],
                 y=rows, orientation="h", name=name, width=0.62,
                 marker={"color": fill, "line": {"color": colour, "width": 1}},
@@ -66,13 +65,13 @@ def complexities(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
         )  # fmt: skip
     found = [outcome.complexities[place] for place in order]
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=[one.value for one in found], y=rows, mode="markers", name="value and 95 % interval",
             error_x=error_bars(found, INK), marker={"color": INK, "size": 5}, hoverinfo="skip",
         )
     )  # fmt: skip
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=[outcome.others[place].area for place in order], y=rows, mode="markers",
             name=f"by the other rule ({outcome.other_rule})", hoverinfo="skip",
             marker={"color": PAPER, "size": 9, "symbol": "diamond",
@@ -80,15 +79,16 @@ def complexities(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
         )
     )  # fmt: skip
     figure.update_layout(barmode="stack")
-    figure.update_xaxes(title_text="complexity (trainable parameters)", rangemode="tozero")
+    figure.update_xaxes(title="complexity (trainable parameters)", rangemode="tozero")
     figure.update_yaxes(
         tickvals=rows, ticktext=short(names, narrow=narrow), range=[len(rows) - 0.4, -0.6],
         showgrid=False, tickfont={"color": INK, "size": 12},
     )  # fmt: skip
-    figure = finish(figure, height=70 + (24 if narrow else 26) * len(rows) + 24)
     legend_rows = 2 if narrow else 1
-    figure.update_layout(height=figure.layout.height + 24 * legend_rows)
-    return legend_on_top(figure, rows=legend_rows).update_layout(legend_traceorder="normal")
+    height = 70 + (24 if narrow else 26) * len(rows) + 24 + 24 * legend_rows
+    figure = legend_on_top(finish(figure, height=height), rows=legend_rows)
+    figure.update_layout(legend={"traceorder": "normal"})
+    return figure
 
 
 def _complexity_words(outcome: Outcome, place: int) -> str:
@@ -139,7 +139,7 @@ def pair_words(outcome: Outcome, first: int, second: int) -> str:
     return f"dissimilarity {interval_text(estimate, digits=3)}{mark}"
 
 
-def dissimilarity_map(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
+def dissimilarity_map(outcome: Outcome, *, narrow: bool = False) -> Figure:
     """Dissimilarity of every two tests, alike ones side by side, and how they join.
 
     Args:
@@ -149,21 +149,23 @@ def dissimilarity_map(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
     tree, names = outcome.tree, outcome.measured.tests
     order = tree.leaves
     places = list(range(len(order)))
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.015,
-                           row_heights=[0.15, 0.85])  # fmt: skip
+    figure = grid(2, 1, down=0.015, heights=[0.15, 0.85])
     x: list[float | None] = []
     y: list[float | None] = []
     for across, up in tree.joints:
         x += [*across, None]
         y += [*up, None]
     figure.add_trace(
-        go.Scatter(x=x, y=y, mode="lines", line={"color": MUTED, "width": 1.25}, hoverinfo="skip"),
-        row=1, col=1,
+        scatter(
+            x=x, y=y, mode="lines", line={"color": MUTED, "width": 1.25},
+            hoverinfo="skip",
+        ),
+        panel=0,
     )  # fmt: skip
     values = outcome.dissimilarities.table.copy()
     np.fill_diagonal(values, outcome.itself)
     is_short = len(order) > (_MANY / 3 if narrow else _MANY)
-    cells = go.Heatmap(
+    cells = heatmap(
         z=values[np.ix_(order, order)].tolist(),
         x=places,
         y=places,
@@ -184,14 +186,14 @@ def dissimilarity_map(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
         xgap=1,
         ygap=1,
     )
-    figure.add_trace(cells, row=2, col=1)
+    figure.add_trace(cells, panel=1)
     labels = short([names[place] for place in order], narrow=narrow)
     axis = {"tickvals": places, "ticktext": labels, "showgrid": False, "tickfont": {"size": 11}}
     ends = (-0.5, len(order) - 0.5)
-    figure.update_xaxes(range=ends, showgrid=False, row=1, col=1)
-    figure.update_xaxes(range=ends, **axis, row=2, col=1)
-    figure.update_yaxes(range=ends[::-1], **axis, row=2, col=1)
-    figure.update_yaxes(showticklabels=False, showgrid=False, rangemode="tozero", row=1, col=1)
+    figure.update_xaxes(range=ends, showgrid=False, panel=0)
+    figure.update_xaxes(range=ends, **axis, panel=1)
+    figure.update_yaxes(range=ends[::-1], **axis, panel=1)
+    figure.update_yaxes(showticklabels=False, showgrid=False, rangemode="tozero", panel=0)
     height = (60 if narrow else 80) + len(order) * (18 if narrow else 27) + 130
     figure = finish(figure, height=height, margin={"b": 64})
     figure.update_layout(coloraxis=_key("dissimilarity", float(values.max()), narrow=narrow))
@@ -211,7 +213,7 @@ def _key(name: str, most: float, *, narrow: bool) -> dict[str, Any]:
     return colour_key(name, SCALE, most=most, end=end, narrow=narrow)
 
 
-def dimensions(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
+def dimensions(outcome: Outcome, *, narrow: bool = False) -> Figure:
     """How far each test reaches along each kept dimension, without signs, below their shares.
 
     Args:
@@ -221,23 +223,22 @@ def dimensions(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
     placed, names = outcome.space, outcome.measured.tests
     order, columns = outcome.tree.leaves, list(range(placed.k))
     reach = np.abs(placed.points)[order]
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.02,
-                           row_heights=[0.2, 0.8])  # fmt: skip
+    figure = grid(2, 1, down=0.02, heights=[0.2, 0.8])
     shares = [float(share) for share in placed.shares]
     has_room = not narrow or placed.k < 7
     figure.add_trace(
-        go.Bar(
+        bar(
             x=columns, y=shares, width=0.7, marker={"color": POLICY[0]}, cliponaxis=False,
             text=[percent(round(share, 3)) if has_room else "" for share in shares],
             textposition="outside", textfont={"size": 11, "color": INK},
             hovertemplate="dimension %{customdata}: %{y:.1%} of the space<extra></extra>",
             customdata=[column + 1 for column in columns],
         ),
-        row=1, col=1,
+        panel=0,
     )  # fmt: skip
     is_short = placed.k > (6 if narrow else _MANY)
     figure.add_trace(
-        go.Heatmap(
+        heatmap(
             z=reach.tolist(), x=columns, y=list(range(len(order))),
             text=[["" if is_short else number(float(one)).removeprefix("0") for one in row]
                   for row in reach],
@@ -250,19 +251,19 @@ def dimensions(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
             ],
             hovertemplate="%{customdata}<extra></extra>", coloraxis="coloraxis", xgap=1, ygap=1,
         ),
-        row=2, col=1,
+        panel=1,
     )  # fmt: skip
     # Few dimensions do not fill the page: a wider cell says no more.
     width = min(1.0, placed.k * (0.2 if narrow else 0.11))
     figure.update_xaxes(range=[-0.5, placed.k - 0.5], domain=[0, width], showgrid=False)
     figure.update_xaxes(
         tickvals=columns, ticktext=[str(column + 1) for column in columns],
-        title_text="dimension", row=2, col=1,
+        title="dimension", panel=1,
     )  # fmt: skip
-    figure.update_yaxes(showticklabels=False, showgrid=False, rangemode="tozero", row=1, col=1)
+    figure.update_yaxes(showticklabels=False, showgrid=False, rangemode="tozero", panel=0)
     figure.update_yaxes(
         range=[len(order) - 0.5, -0.5], showgrid=False, tickfont={"size": 11},
-        tickvals=list(range(len(order))), row=2, col=1,
+        tickvals=list(range(len(order))), panel=1,
         ticktext=short([names[place] for place in order], narrow=narrow),
     )  # fmt: skip
     height = len(order) * (18 if narrow else 24) + 190

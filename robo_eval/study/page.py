@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import plotly.graph_objects as go
 import yaml
 
 from robo_eval.analysis.aiq import MIXTURES
 from robo_eval.log.files import write_atomically
 from robo_eval.page.embed import script_json
+from robo_eval.page.figure import Figure
 from robo_eval.page.figures import Forms, both_forms, styles
 from robo_eval.page.render import render_page
 from robo_eval.study import curve_figures, figures, space_figures
@@ -106,7 +106,7 @@ def render(
 
 def _charts(outcome: Outcome, rankings: Sequence[Ranking]) -> dict[str, Forms]:
     """Every picture by name, for a wide page and for a phone."""
-    drawn: dict[str, Callable[..., go.Figure]] = {
+    drawn: dict[str, Callable[..., Figure]] = {
         "complexity": figures.complexities,
         "dissimilarity": figures.dissimilarity_map,
         "space-flat": space_figures.space_flat,

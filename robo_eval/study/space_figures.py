@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from robo_eval.page.figure import Figure, mesh3d, scatter, scatter3d
 from robo_eval.page.figures import finish
 from robo_eval.page.theme import FAINT, GRID, INK, MUTED, POLICY, translucent
 from robo_eval.page.words import number, percent, plain_text
@@ -26,7 +26,7 @@ _SIDES: Final = {
 """Where a name may stand beside its point, the best place first."""
 
 
-def space_solid(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
+def space_solid(outcome: Outcome, *, narrow: bool = False) -> Figure:
     """The first three dimensions of the space, which can be turned.
 
     Traces: rays from the origin, tests, then the area and the edges of each of two hulls.
@@ -36,16 +36,19 @@ def space_solid(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
         narrow: Whether it is for a phone.
     """
     points, names = outcome.space.points[:, :_SHOWN], outcome.measured.tests
-    figure = go.Figure()
+    figure = Figure()
     rays = np.full((3 * len(points), _SHOWN), np.nan)
     rays[0::3], rays[1::3] = 0.0, points
     figure.add_trace(
-        go.Scatter3d(
-            **_columns(rays), mode="lines", hoverinfo="skip", line={"color": FAINT, "width": 2}
+        scatter3d(
+            **_columns(rays),
+            mode="lines",
+            hoverinfo="skip",
+            line={"color": FAINT, "width": 2},
         )
     )
     figure.add_trace(
-        go.Scatter3d(
+        scatter3d(
             **_columns(points), mode="markers+text", text=short(names, narrow=narrow),
             textfont={"size": 10 if narrow else 12, "color": INK},
             textposition="top center", marker={"color": INK, "size": 4},
@@ -54,15 +57,20 @@ def space_solid(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
     )  # fmt: skip
     for colour in POLICY[:2]:
         figure.add_trace(
-            go.Mesh3d(
+            mesh3d(
                 x=[], y=[], z=[], i=[], j=[], k=[], color=colour, opacity=0.22, hoverinfo="skip",
                 flatshading=True,
                 lighting={"ambient": 0.85, "diffuse": 0.4, "specular": 0.0},
             )
         )  # fmt: skip
         figure.add_trace(
-            go.Scatter3d(
-                x=[], y=[], z=[], mode="lines", hoverinfo="skip", line={"color": colour, "width": 4}
+            scatter3d(
+                x=[],
+                y=[],
+                z=[],
+                mode="lines",
+                hoverinfo="skip",
+                line={"color": colour, "width": 4},
             )
         )
     axis = {
@@ -85,7 +93,7 @@ def space_solid(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
     return figure
 
 
-def space_flat(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
+def space_flat(outcome: Outcome, *, narrow: bool = False) -> Figure:
     """The first two dimensions of the space, for paper and where there are no more.
 
     Traces: rays from the origin, tests, two hulls.
@@ -100,17 +108,17 @@ def space_flat(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
     reach = np.vstack([points, np.zeros(2)])
     pixels = 0.8 * min(np.array([inner, height - 60]) / np.maximum(np.ptp(reach, axis=0), 1e-9))
     texts, sides = _labels(points * pixels, short(outcome.measured.tests, narrow=narrow))
-    figure = go.Figure()
+    figure = Figure()
     rays = np.full((3 * len(points), 2), np.nan)
     rays[0::3], rays[1::3] = 0.0, points
     figure.add_trace(
-        go.Scatter(
+        scatter(
             **_columns(rays), mode="lines", hoverinfo="skip",
             line={"color": FAINT, "width": 1.25},
         )
     )  # fmt: skip
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=points[:, 0].tolist(), y=points[:, 1].tolist(), mode="markers+text",
             text=texts, textposition=sides, marker={"color": INK, "size": 6},
             textfont={"size": 10 if narrow else 11.5, "color": INK}, cliponaxis=False,
@@ -119,7 +127,7 @@ def space_flat(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
     )  # fmt: skip
     for colour in POLICY[:2]:
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=[], y=[], mode="lines", fill="toself", fillcolor=translucent(colour),
                 line={"color": colour, "width": 2}, hoverinfo="skip",
             )
@@ -128,7 +136,7 @@ def space_flat(outcome: Outcome, *, narrow: bool = False) -> go.Figure:
         low, high = float(reach[:, column].min()), float(reach[:, column].max())
         room = 0.1 * float(np.ptp(reach))
         update(
-            title_text=f"dimension {column + 1}", range=[low - room, high + room], nticks=5,
+            title=f"dimension {column + 1}", range=[low - room, high + room], nticks=5,
             zeroline=True, zerolinecolor=FAINT,
         )  # fmt: skip
     figure.update_yaxes(scaleanchor="x", scaleratio=1)

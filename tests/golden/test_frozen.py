@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import plotly.graph_objects
 import pytest
 from typer.testing import CliRunner
 
@@ -245,6 +246,17 @@ def test_every_number_is_as_it_was(trial: str, tmp_path: Path) -> None:
     for name, document in documents(trial, tmp_path / "trial"):
         found += [f"{name}{one}" for one in differences(bare(was[name]), document)]
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:60])
+    assert pictures(tmp_path / "trial" / "report" / "index.html") >= {"heat_map", "lengths"}
+
+
+def pictures(page: Path) -> set[str]:
+    """Names of the pictures of a page, all of which plotly knows: its own classes refuse others."""
+    text = page.read_text(encoding="utf-8").split('id="figures">')[1].split("</script>")[0]
+    found = json.loads(text)
+    for forms in found.values():
+        for form in forms.values():
+            plotly.graph_objects.Figure(form)
+    return set(found)
 
 
 def test_levels_are_as_they_were() -> None:

@@ -126,7 +126,10 @@ def test_the_probe_sees_a_heavy_import(tmp_path: Path) -> None:
     ("verb", "watched"),
     [
         ("verify", [*HEAVY, "numpy", "pydantic"]),
-        *((verb, DATABASES) for verb in ("metrics", "assess", "acc", "compare", "report")),
+        *(
+            (verb, [*DATABASES, "plotly"])
+            for verb in ("metrics", "assess", "acc", "compare", "report")
+        ),
         ("export", [*HEAVY, "numpy"]),
     ],
 )

@@ -124,7 +124,8 @@ def members_among(agents: Iterable[str]) -> dict[str, str]:
     recorded = {member.digest: member.name for member in members()}
     found = {agent: recorded[agent] for agent in given if agent in recorded}
     others = given - found.keys()
-    return {**found, **{agent: name for agent, name in _spellings().items() if agent in others}}
+    spellings = _spellings() if others else {}
+    return {**found, **{agent: name for agent, name in spellings.items() if agent in others}}
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import pytest
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import plain
 from robo_eval.page.forest import Scale, forest
 from robo_eval.page.table import Group, Row
 from robo_eval.page.theme import PAPER, policy_style
@@ -23,7 +24,8 @@ def row(name: str, value: float | None, low: float | None, high: float | None) -
 
 def drawn(*rows: Row, scale: Scale, narrow: bool = False) -> go.Figure:
     groups = [Group(title="<b>arm</b>", rows=rows)]
-    return forest(groups, [policy_style(0)], scale=scale, title="of it", narrow=narrow)
+    figure = forest(groups, [policy_style(0)], scale=scale, title="of it", narrow=narrow)
+    return go.Figure(plain(figure))
 
 
 @pytest.mark.parametrize("narrow", [False, True])

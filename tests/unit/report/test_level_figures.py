@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 import pytest
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import plain
 from robo_eval.gates.axes.anchors import TITLES, Axis
 from robo_eval.gates.axes.frontier import Frontier, frontier_of
 from robo_eval.gates.axes.progress import DayIndex, Progress, progress_of
@@ -127,7 +128,7 @@ def autonomy(*levels: PolicyLevel) -> Autonomy:
 
 def charts(*levels: PolicyLevel, narrow: bool = False) -> dict[str, go.Figure]:
     found = level_charts(autonomy(*levels), ["ours", "theirs"])
-    return {name: draw(narrow=narrow) for name, draw in found.items()}
+    return {name: go.Figure(plain(draw(narrow=narrow))) for name, draw in found.items()}
 
 
 def texts(figure: go.Figure) -> list[str]:

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import pytest
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import plain
 from robo_eval.metrics.control import ControlResult, MeasureResult
 from robo_eval.metrics.pairs import ConditionRates
 from robo_eval.metrics.performance import success_estimate
@@ -32,7 +33,7 @@ def report(lab: Any) -> Report:
 
 def charts(report: Report, *, narrow: bool = False) -> dict[str, go.Figure]:
     found = robot_charts(report.robots, report.policies)
-    return {name: draw(narrow=narrow) for name, draw in found.items()}
+    return {name: go.Figure(plain(draw(narrow=narrow))) for name, draw in found.items()}
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -82,7 +83,7 @@ def condition(number: int, sim: int, real: int, n: int = 8) -> RobotCondition:
 
 def test_equal_rates_share_a_mark_that_carries_all_numbers(report: Report) -> None:
     robot = replace(report.robots[0], conditions=[condition(i, 4, 6) for i in range(1, 7)])
-    marks = condition_scatter([robot], report.policies).data[1]
+    marks = go.Figure(plain(condition_scatter([robot], report.policies))).data[1]
     assert list(marks.text) == ["1,2,3,4 +2"]
     assert all(f"{i}: level {i}" in marks.customdata[0] for i in range(1, 7))
 
@@ -90,7 +91,7 @@ def test_equal_rates_share_a_mark_that_carries_all_numbers(report: Report) -> No
 def test_names_of_marks_leave_out_those_without_room(report: Report) -> None:
     crowd = [condition(10 + i, 40 + i % 3, 40 + i // 3, 50) for i in range(9)]
     robot = replace(report.robots[0], conditions=crowd)
-    marks = condition_scatter([robot], report.policies).data[1]
+    marks = go.Figure(plain(condition_scatter([robot], report.policies))).data[1]
     assert len(marks.x) == 9
     assert 0 < sum(bool(text) for text in marks.text) < 9
 
@@ -150,7 +151,7 @@ def test_a_measure_nobody_took_has_no_row(report: Report) -> None:
     robot = report.robots[0]
     control = (*robot.found.control, ControlResult(task="push", quality=none, measures=(empty,)))
     both = replace(robot, found=replace(robot.found, control=control))
-    figure = control_quality([both], report.policies)
+    figure = go.Figure(plain(control_quality([both], report.policies)))
     assert not any("force" in (it.text or "") for it in figure.layout.annotations)
     alone = replace(robot, found=replace(robot.found, control=control[1:]))
     assert "control" not in robot_charts([alone], report.policies)
@@ -193,9 +194,9 @@ def test_every_colour_of_the_charts_has_a_dark_form(report: Report) -> None:
             used.add(value)
 
     for figure in charts(report).values():
-        plain = figure.to_plotly_json()
-        plain["layout"].pop("template")
-        collect(plain)
+        told = figure.to_plotly_json()
+        told["layout"].pop("template")
+        collect(told)
     assert used
     assert used - set(swaps) == set()
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 
 from robo_eval.analysis.trial import analyse_trial
+from robo_eval.core.plain import plain
 from robo_eval.log.importer import import_csv
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.page.table import Row
@@ -108,7 +110,7 @@ def test_the_chart_tells_robot_simulation_and_agreement_without_colour(
 ) -> None:
     report = report_of(tmp_path)
     charts = robot_figures.robot_charts(report.robots, report.policies)
-    figure = charts["robots"](narrow=narrow)
+    figure = go.Figure(plain(charts["robots"](narrow=narrow)))
     first, second = figure.data
     assert list(first.y) == [
         "AR", "AR, pick", "AR, place", "AR_sim", "S2R", "S2R, pick", "S2R, place",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from robo_eval.analysis.aiq import mccp
@@ -180,6 +181,12 @@ def test_measures_agree_only_where_there_is_something_to_agree_on(made: Any) -> 
     assert accord([]) == accord([replace(one, agents=one.agents[:1])]) == ""
 
 
+def test_plotly_knows_all_that_pictures_say(page: str) -> None:
+    for name, forms in _embedded(page, "figures").items():
+        for form in forms.values():
+            assert go.Figure(form).layout.height > 0, name
+
+
 def test_alike_tests_stand_side_by_side(made: Any) -> None:
     _, outcome, _ = made
     order = outcome.tree.leaves
@@ -188,7 +195,7 @@ def test_alike_tests_stand_side_by_side(made: Any) -> None:
     i, j = min(outcome.pairs, key=lambda key: table[key])
     assert abs(order.index(i) - order.index(j)) == 1
     drawn = figures.dissimilarity_map(outcome)
-    z = np.array(next(trace for trace in drawn.data if trace.type == "heatmap").z)
+    z = np.array(next(one["z"] for one in drawn.data if one["type"] == "heatmap"))
     expected = table.copy()
     np.fill_diagonal(expected, outcome.itself)
     assert z == pytest.approx(expected[np.ix_(order, order)])
@@ -198,7 +205,7 @@ def test_alike_tests_stand_side_by_side(made: Any) -> None:
 def test_bars_are_complexities_and_say_what_is_extrapolated(made: Any, is_narrow: bool) -> None:
     _, outcome, _ = made
     drawn = figures.complexities(outcome, narrow=is_narrow)
-    seen, beyond = (np.array(trace.x) for trace in drawn.data[:2])
+    seen, beyond = (np.array(one["x"]) for one in drawn.data[:2])
     areas = sorted((one.area for one in outcome.curves), reverse=True)
     assert seen + beyond == pytest.approx(areas)
     shares = {one.area: one.extrapolated_share for one in outcome.curves}
@@ -208,9 +215,9 @@ def test_bars_are_complexities_and_say_what_is_extrapolated(made: Any, is_narrow
 def test_dimensions_are_drawn_without_sign(made: Any) -> None:
     _, outcome, _ = made
     drawn = figures.dimensions(outcome)
-    reach = np.array(next(trace for trace in drawn.data if trace.type == "heatmap").z)
+    reach = np.array(next(one["z"] for one in drawn.data if one["type"] == "heatmap"))
     assert reach == pytest.approx(np.abs(outcome.space.points)[outcome.tree.leaves])
-    shares = next(trace for trace in drawn.data if trace.type == "bar").y
+    shares = next(one["y"] for one in drawn.data if one["type"] == "bar")
     assert list(shares) == pytest.approx(list(outcome.space.shares))
 
 
@@ -231,8 +238,8 @@ def test_names_in_the_plane_do_not_cover_each_other() -> None:
 def test_agents_without_a_value_have_no_point(made: Any) -> None:
     _, _, rankings = made
     drawn = measures(rankings)
-    by_name = [trace for trace in drawn.data if "robot" in trace.name]
-    assert len(by_name[0].x) == 2  # the third was not played on the robot
+    by_name = [one for one in drawn.data if "robot" in one["name"]]
+    assert len(by_name[0]["x"]) == 2  # the third was not played on the robot
     assert len(drawn.data) == 2 * 6
 
 
