@@ -30,9 +30,9 @@ from robo_eval.log.evidence import (
     TeamTrial,
     ToolUse,
 )
+from robo_eval.metrics.body import Body
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.metrics.body import Body
 from robo_eval.metrics.summary import summarise
 
 PAID = MetricConfig(resamples=200, price_card={"operator": 2.0, "energy": 1.0})
