@@ -47,6 +47,7 @@ class Number:
         estimate: The number.
         rests_on: Episodes, pairs, hours or events behind it, in words.
         note: What to mind when reading it.
+        remedy: What would supply it where it has no value.
         detail: Whether short tables leave it out.
     """
 
@@ -60,6 +61,7 @@ class Number:
     estimate: Estimate
     rests_on: str = ""
     note: str = ""
+    remedy: str = ""
     detail: bool = False
 
     @property

@@ -29,6 +29,7 @@ FORMATS: Final[dict[str, Format]] = {
     "incidents/100 h": Format(2),
     "h": Format(None, " h"),
     "p": Format(3),
+    "correlation": Format(2),
     "count": Format(0),
 }
 """By unit; of any other three significant digits are written."""

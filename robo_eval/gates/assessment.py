@@ -14,7 +14,7 @@ from robo_eval.core.wording import shown
 from robo_eval.gates.audits import Audit, Status
 from robo_eval.gates.lacking import Lacking, lacking_of
 from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
-from robo_eval.gates.readings import AXIS_QUANTITIES, Readings, remedy_of
+from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
 
 _REAL: Final = "real"
 _TAGS: Final = {"real": "real", "twin": "twin", "sim": "sim_only"}
@@ -329,7 +329,7 @@ def _result(level: int, name: str, gate: Gate, profile: Profile, evidence: Readi
         level=level, id=name, title=gate.title, reads=gate.reads, test=gate.test,
         threshold=threshold, found=found, counts=profile.counts(gate), kind=_kind(gate),
         status=status, status_by_points=points,
-        reason=_words(found, gate.test, threshold, status, gate.reads),
+        reason=_words(found, gate, threshold, status, evidence),
     )  # fmt: skip
 
 
@@ -364,13 +364,19 @@ def _passes(value: float, test: str, threshold: float) -> Status:
     return "pass" if value <= threshold + _FLOAT else "fail"
 
 
-def _words(found: Estimate, test: str, threshold: float, status: str, reads: str) -> str:
+def _lacking(found: Estimate, gate: Gate, evidence: Readings) -> str:
+    """Why a gate has nothing to compare, and what would supply it."""
+    remedy = evidence.remedy_of(gate.reads)
+    reason = found.reason or "no interval"
+    # Axes without a value say themselves what would give them one.
+    is_told = found.value is None and gate.reads in AXIS_QUANTITIES.values()
+    return reason if is_told or remedy in reason else f"{reason}; {remedy}"
+
+
+def _words(found: Estimate, gate: Gate, threshold: float, status: str, evidence: Readings) -> str:
+    test = gate.test
     if status == "missing":
-        remedy = remedy_of(reads)
-        reason = found.reason or "no interval"
-        # Axes without a value say themselves what would give them one.
-        is_told = found.value is None and reads in AXIS_QUANTITIES.values()
-        return reason if is_told or remedy in reason else f"{reason}; {remedy}"
+        return _lacking(found, gate, evidence)
     if test == "zero":
         return "none happened" if status == "pass" else f"{found.value:g} happened"
     is_low = test in _LOW
@@ -414,7 +420,9 @@ def _families(
     short = sorted(family for family in every if not passed.get(family, False))
     reason = f"{count} of {max(len(every), *known, 0)} families reach {what}, {needed} needed"
     if not passed:
-        reason = remedy_of(gate.reads)
+        whole = evidence.of(gate.reads)
+        is_there = whole.value is not None
+        reason = evidence.remedy_of(gate.reads) if is_there else _lacking(whole, gate, evidence)
     elif short and count < needed:
         reason += f"; not {', '.join(family + reached.get(family, '') for family in short)}"
     return GateResult(

@@ -29,7 +29,7 @@ from robo_eval.gates.axes.revision import RevisionResult, revisions_measured
 from robo_eval.gates.axes.tools import categories_under_mild_drift
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.closures import Expansion, expansions_of
-from robo_eval.gates.readings import AXIS_QUANTITIES, ON_BODIES, Readings
+from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
 from robo_eval.log.evidence import Evidence
 from robo_eval.metrics import registry
 
@@ -157,10 +157,12 @@ def _readings(own: _Own, profile: Profile) -> Readings:
     )  # fmt: skip
     index = index_of(axes, profile.index, level=config.level, seed=config.seed)
     # Raw: no anchors that a file names may move the threshold of a gate. $ has no other meaning.
+    # E of a robot is a number of its own.
     values = {
-        AXIS_QUANTITIES[axis.name]: axis.value if axis.name == "$" else axis.raw for axis in axes
+        AXIS_QUANTITIES[axis.name]: axis.value if axis.name == "$" else axis.raw
+        for axis in axes
+        if axis.name != "E" or own.robot is None
     }
-    values |= _shown(own.robot)
     values |= _grown(own, profile, changes.revisions)
     if own.noted.tools:
         values["tools"] = categories_under_mild_drift(own.noted.tools, config.level)
@@ -269,19 +271,6 @@ def _invalid(body: Body | None) -> str | None:
 # What a robot showed -----------------------------------------------------------------------------
 
 
-def _shown(body: Body | None) -> dict[str, Estimate]:
-    """Numbers of a body; of a twin the same, which gates of a robot are capped for."""
-    if body is None:
-        return {}
-    found = {quantity: _named(body, name) for quantity, name in ON_BODIES.items()}
-    return {quantity: one for quantity, one in found.items() if one is not None}
-
-
-def _named(body: Body, name: str) -> Estimate | None:
-    owner = registry.owner_of(name)
-    return body.numbers.of(owner.name_on(body.side, name))
-
-
 def _number(value: float, unit: str, reason: str | None = None, *, n: int = 1) -> Estimate:
     """A count or a measured length, which has no interval to speak of: it is its own."""
     return Estimate(
@@ -290,16 +279,9 @@ def _number(value: float, unit: str, reason: str | None = None, *, n: int = 1) -
 
 
 def _families(body: Body | None) -> dict[str, Mapping[str, Estimate]]:
-    if body is None:
-        return {}
-    found: dict[str, Mapping[str, Estimate]] = {
-        quantity: body.numbers.families(registry.owner_of(name).name_on(body.side, name))
-        for quantity, name in (("ar", "AR_exact"), ("s2r", "S2R"))
-    }
-    if body.agreement is not None and not found["s2r"]:
-        # A trial of one family has its agreement in the whole.
-        found["s2r"] = {"all": body.agreement.agreement}
-    return {quantity: families for quantity, families in found.items() if families}
+    """Of a trial of one family its agreement, which it has in the whole."""
+    found = None if body is None else body.agreement
+    return {} if found is None or found.families else {"s2r": {"all": found.agreement}}
 
 
 # What was noted beside the episodes --------------------------------------------------------------

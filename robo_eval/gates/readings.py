@@ -10,7 +10,7 @@ from typing import Final
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.number import Numbers
+from robo_eval.core.number import Number, Numbers
 from robo_eval.gates.audits import Audit
 from robo_eval.gates.axes.anchors import Axis
 from robo_eval.gates.axes.cognition import Covered, ProbeResult
@@ -90,6 +90,11 @@ ON_BODIES: Final[Mapping[str, str]] = MappingProxyType(
 _SIDES: Final = tuple(side.value for side in Side)
 
 
+def _number_of(quantity: str) -> str | None:
+    """The number a quantity is; None if no metric tells it."""
+    return ON_BODIES.get(quantity, None if quantity in QUANTITIES else quantity)
+
+
 def is_readable(quantity: str) -> bool:
     """Whether a gate may read it: one of `QUANTITIES`, or the name of any metric's number."""
     return quantity in QUANTITIES or quantity in registry.names()
@@ -105,7 +110,7 @@ def remedy_of(quantity: str) -> str:
     if quantity in QUANTITIES:
         return QUANTITIES[quantity]
     owner = registry.owner_of(quantity)
-    return "; ".join(owner.remedies) or f"see the metric {owner.name}"
+    return owner.remedy or f"see the metric {owner.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,16 +171,35 @@ class Readings:
         return self.side in PHYSICAL
 
     def of(self, quantity: str) -> Estimate:
-        """The estimate of a quantity; without a value, and with the remedy, if there is none."""
-        found = self.values.get(quantity)
-        if found is None and quantity not in QUANTITIES:
-            owner = registry.owner_of(quantity)
-            found = self.numbers.of(owner.name_on(self.side, quantity))
-        return found or Estimate.missing(reason=remedy_of(quantity), unit="")
+        """The estimate of a quantity; if there is none, why, or what would supply it."""
+        if quantity in self.values:
+            return self.values[quantity]
+        told = self._told(quantity)
+        return (
+            Estimate.missing(reason=remedy_of(quantity), unit="") if told is None else told.estimate
+        )
+
+    def remedy_of(self, quantity: str) -> str:
+        """What supplies a quantity where it is missing."""
+        told = None if quantity in self.values else self._told(quantity)
+        return (told and told.remedy) or remedy_of(quantity)
+
+    def _told(self, quantity: str) -> Number | None:
+        """What metrics say of a quantity; where its metric cannot be computed, that and why."""
+        name = _number_of(quantity)
+        if name is None:
+            return None
+        owner = registry.owner_of(name)
+        whole = self.numbers.where(family="", case="", at=None)
+        found = whole.where(name=owner.name_on(self.side, name))
+        if found:
+            return found[0]
+        lacking = [one for one in whole.where(name=owner.name_on(self.side)) if one.remedy]
+        return lacking[0] if lacking else None
 
     def families_of(self, quantity: str) -> Mapping[str, Estimate]:
         """The estimate of a quantity in each task family; empty where it has none."""
-        if quantity in self.families or quantity in QUANTITIES:
+        name = _number_of(quantity)
+        if quantity in self.families or name is None:
             return self.families.get(quantity, {})
-        owner = registry.owner_of(quantity)
-        return self.numbers.families(owner.name_on(self.side, quantity))
+        return self.numbers.families(registry.owner_of(name).name_on(self.side, name))

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 NAMES: Final[dict[str, str]] = {Side.REAL.value: "S2R", Side.TWIN.value: "S2S"}
 """What the agreement with each physical side is called: with a twin it is never S2R."""
+NO_SIMULATION: Final = "no simulated episode"
+SEVERAL: Final = "several calibrations, of which the settings choose none"
 _SAME: Final = (
     "task", "level", "difficulty", "profile", "drift_step", "seed", "policy_digest",
 )  # fmt: skip

@@ -16,7 +16,7 @@ from robo_eval.core.number import Numbers
 from robo_eval.formulas import SEVERITIES
 from robo_eval.log.evidence import Evidence, Fault
 from robo_eval.metrics import registry
-from robo_eval.metrics.agreement import Agreement, compare_rows
+from robo_eval.metrics.agreement import SEVERAL, Agreement, compare_rows
 from robo_eval.metrics.attribution import (
     Attributed,
     BodyKey,
@@ -65,7 +65,6 @@ _FAILURES = (EndReason.FAULT.value, EndReason.LOST.value)
 _COLUMNS = (
     "side", "policy", "arm", "task", "family", "control_quality",
 )  # fmt: skip
-SEVERAL: Final = "several calibrations, of which the settings choose none"
 NO_FAULTS: Final = "no record of faults"
 _NOT_EXPOSED: Final = Exposure(hours=0.0, episodes=0, unknown=0)
 _FAULT_COLUMNS = ("fault", "recovered", "recovered_by", "recoverable")

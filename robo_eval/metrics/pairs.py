@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
+from robo_eval.metrics.agreement import NO_SIMULATION
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.embodiment import embodiment_score
 from robo_eval.metrics.frame import is_missing
@@ -100,7 +101,7 @@ def embodiment_of(
         config: Settings.
     """
     if s2r is None:
-        s2r = Estimate.missing(reason="no simulated episode", unit="ratio")
+        s2r = Estimate.missing(reason=NO_SIMULATION, unit="ratio")
     score = embodiment_score(ar, ss, s2r)
     if score.value is None or paired is None or not len(paired.sim):
         return score

@@ -83,9 +83,9 @@ class Metric:
         return " ".join((self.compute.__doc__ or "").strip().partition("\n\n")[0].split())
 
     @property
-    def remedies(self) -> tuple[str, ...]:
-        """What would supply what it needs."""
-        return tuple(_need(name).remedy if name in NEEDS else f"see {name}" for name in self.needs)
+    def remedy(self) -> str:
+        """What would supply all it needs."""
+        return _told_once(_need(name).remedy for name in self.needs)
 
     def name_on(self, side: str, name: str = "") -> str:
         """What one of its numbers is called on a side: a twin's is never that of a robot.
@@ -104,9 +104,9 @@ class Metric:
         """Unit of one of its numbers; None if it yields none of that name."""
         return self.unit if name == self.name else self.also.get(name)
 
-    def missing(self, reason: str) -> Number:
+    def missing(self, reason: str, remedy: str) -> Number:
         """Its number where it cannot be computed."""
-        return Number(estimate=Estimate.missing(reason=reason, unit=self.unit))
+        return Number(estimate=Estimate.missing(reason=reason, unit=self.unit), remedy=remedy)
 
 
 NEEDS: Final[dict[str, Need]] = {}
@@ -247,8 +247,12 @@ def _need(name: str) -> Need:
     if name in NEEDS:
         return NEEDS[name]
     if name in _METRICS:
-        return Need(lacks=lambda body: _without(body, name), remedy=f"see {name}")
+        return Need(lacks=lambda body: _without(body, name), remedy=_METRICS[name].remedy)
     raise unknown_name("need", name, [*NEEDS, *_METRICS])
+
+
+def _told_once(parts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(part for part in parts if part))
 
 
 def _without(body: Body, name: str) -> str:
@@ -270,9 +274,13 @@ def computed(one: Metric, body: Body) -> Iterator[Number]:
     Raises:
         InputError: If what it yields is not declared; the message names the metric.
     """
-    lacking = [reason for name in one.needs if (reason := _need(name).lacks(body))]
-    # Reasons of parts are told together, one thing that is not there at all is told once.
-    found = [one.missing("; ".join(dict.fromkeys(lacking)))] if lacking else one.compute(body)
+    needs = [_need(name) for name in one.needs]
+    lacking = [(reason, own.remedy) for own in needs if (reason := own.lacks(body))]
+    if lacking:
+        reasons, remedies = zip(*lacking, strict=True)
+        found: Iterable[Number] = [one.missing(_told_once(reasons), _told_once(remedies))]
+    else:
+        found = one.compute(body)
     for number in found:
         name = number.name or one.name
         unit = one.unit_of(name)

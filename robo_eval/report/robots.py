@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from robo_eval.core.kinds import Side
+from robo_eval.metrics import registry
 from robo_eval.metrics.agreement import Agreement
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.safety import hours_text, too_short
@@ -156,9 +158,9 @@ def not_measured(robots: Sequence[Robot]) -> list[tuple[str, str]]:
     for name, why in (
         ("Success by condition", _why_no_conditions),
         ("Incidents", _why_no_incidents),
-        ("Recovery from faults", _why_no_faults),
-        ("Quality of control", _why_no_control),
-        ("Throughput", _why_no_throughput),
+        ("Recovery from faults", partial(_why_not, "RA")),
+        ("Quality of control", partial(_why_not, "QC")),
+        ("Throughput", partial(_why_not, "tasks_per_hour")),
     ):
         reasons: dict[str, list[str]] = {}
         for robot in robots:
@@ -170,44 +172,27 @@ def not_measured(robots: Sequence[Robot]) -> list[tuple[str, str]]:
     return found
 
 
+def _why_not(name: str, robot: Robot) -> str:
+    """Why a metric has no value, whatever it is of; empty where it has one."""
+    owner = registry.owner_of(name)
+    own = [it.estimate for it in robot.numbers.where(name=owner.name_on(robot.found.side, name))]
+    return "" if any(it.value is not None for it in own) else own[0].reason or ""
+
+
 def _why_no_conditions(robot: Robot) -> str:
     if robot.conditions:
         return ""
-    found = robot.found
-    if found.agreement is None:
-        several = "several calibrations; name one as calibration in the settings"
-        return several if found.calibrations else "no simulated episode"
-    return "no condition has scored episodes on both sides"
+    return _why_not("S2R", robot) or "no condition has scored episodes on both sides"
 
 
 def _why_no_incidents(robot: Robot) -> str:
     safety = robot.found.safety
-    if any(rate.value is not None for rate in safety.rates.values()):
-        return ""
-    if safety.counts is not None and safety.exposure.hours:
+    if safety.counts is None or any(rate.value is not None for rate in safety.rates.values()):
+        return _why_not("SS", robot)
+    if safety.exposure.hours:
         seen = count(sum(safety.counts.values()), "incident")
         return f"{seen} {too_short(safety.exposure.hours)}"
     return next((rate.reason for rate in safety.rates.values() if rate.reason), "")
-
-
-def _why_no_faults(robot: Robot) -> str:
-    if any(found.value is not None for found in robot.found.faults.values()):
-        return ""
-    return robot.found.recovery.reason or "no fault"
-
-
-def _why_no_control(robot: Robot) -> str:
-    control = robot.found.control
-    if any(measure.values for task in control for measure in task.measures):
-        return ""
-    return "no sample was logged" if control else "no tolerances are set for its tasks"
-
-
-def _why_no_throughput(robot: Robot) -> str:
-    found = robot.found.throughput
-    if found is None:
-        return "no price card is set"
-    return found.per_hour.reason or "" if found.per_hour.value is None else ""
 
 
 def comparison_lines(robots: Sequence[Robot]) -> list[tuple[str, str]]:

@@ -222,8 +222,102 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def frozen(name: str) -> Any:
-    with gzip.open(HERE / "said" / f"{name}.json.gz", "rt", encoding="utf-8") as file:
+# Numbers that were told elsewhere -----------------------------------------------------------------
+
+
+RENAMED = json.loads((HERE.parent / "renamed.json").read_text(encoding="utf-8"))
+"""Old lists of results, and by path in an entry what its number is called now."""
+CONDITION = ("task", "profile", "level", "difficulty")
+ENTRIES = {
+    "conditions": CONDITION,
+    "calibrations": ("calibration",),
+    "control": ("task",),
+    "control_twin": ("task",),
+    "measures": ("measure",),
+}
+"""What tells the entries of a list within a result from each other."""
+ESTIMATE = ("value", "low", "high", "level", "n", "method", "reason")
+Key = tuple[str, ...]
+
+
+def leaves(part: Any, path: Key = ()) -> Iterator[tuple[Key, Any]]:
+    """Estimates and single values of an old result, each with its path."""
+    if isinstance(part, Mapping) and not {*ESTIMATE} <= {*part}:
+        for key, one in part.items():
+            yield from leaves(one, (*path, key))
+    elif isinstance(part, list) and path[-1] in ENTRIES:
+        for one in part:
+            own = [one[name] for name in ENTRIES[path[-1]]]
+            key = json.dumps(own) if len(own) > 1 else own[0]
+            yield from leaves(one, (*path, key))
+    elif not isinstance(part, list):
+        yield path, part
+
+
+def name_now(names: Mapping[str, Mapping[str, str]], path: Key) -> Key | None:
+    """Name, family, case and condition of what was told at a path; None if it was no number."""
+    for pattern, number in names.items():
+        parts = pattern.split(".")
+        if len(parts) == len(path) and all(
+            part == own or part.startswith("{") for part, own in zip(parts, path, strict=True)
+        ):
+            found = {"": "", **dict(zip(parts, path, strict=True))}
+            name, family, case, at = (
+                number.get(part, "") for part in ("name", "family", "case", "at")
+            )
+            for part, own in found.items():
+                name = name.replace(part, own) if part.startswith("{") else name
+            return (name, *(found.get(one, one) for one in (family, case, at)))
+    return None
+
+
+def numbers_then(robots: list[Any]) -> Iterator[tuple[Key, Any]]:
+    """What old results of robots told, by policy, side and what it is called now."""
+    names = RENAMED["robots"]
+    for robot in robots:
+        side = robot["side"]
+        for path, told in leaves(robot):
+            plain = (path[0].removesuffix("_twin"), *path[1:])
+            found = name_now(names, path) or name_now(names, plain)
+            if found is not None:
+                name, *parts = found
+                if side == "twin" and not name.endswith("_sim"):
+                    name = {"S2R": "S2S"}.get(name, f"{name}_twin")
+                yield (robot["policy"], side, name, *parts), told
+
+
+def numbers_now(numbers: list[Any]) -> dict[Key, Any]:
+    found = {}
+    for one in numbers:
+        at = json.dumps([one["at"][name] for name in CONDITION]) if one["at"] else ""
+        key = (*(one[name] for name in ("policy", "side", "name", "family", "case")), at)
+        assert key not in found, f"{key} is told twice"
+        found[key] = one
+    return found
+
+
+def moved(then: list[Any], now: list[Any]) -> Iterator[str]:
+    """Where a number that is told elsewhere now is not what it was."""
+    numbers = numbers_now(now)
+    was = list(numbers_then(then))
+    families: dict[Key, set[str]] = {}
+    for key, _ in was:
+        families.setdefault(key[:3], set()).add(key[3])
+    for key, told in was:
+        told = told if isinstance(told, Mapping) else {"value": told}
+        one = numbers.get(key)
+        if told["value"] is None:  # why is now said by what is lacking
+            if one is not None and one["value"] is not None:
+                yield f"{key}: nothing was, {one['value']!r} is"
+        elif one is not None:
+            now_told = {name: one[name] for name in ESTIMATE if name in told}
+            yield from differences({name: told[name] for name in now_told}, now_told, str(key))
+        elif len(families[key[:3]] - {""}) > 1:  # the only family is the whole
+            yield f"{key}: gone"
+
+
+def frozen(name: str, folder: str = "said") -> Any:
+    with gzip.open(HERE / folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
         return json.load(file)
 
 
@@ -245,6 +339,9 @@ def test_every_number_is_as_it_was(trial: str, tmp_path: Path) -> None:
     found = []
     for name, document in documents(trial, tmp_path / "trial"):
         found += [f"{name}{one}" for one in differences(bare(was[name]), document)]
+        if name == "metrics":
+            then = frozen(trial, "before")["robots"]
+            found += [f"before: {one}" for one in moved(then, document["said"]["numbers"])]
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:60])
     assert pictures(tmp_path / "trial" / "report" / "index.html") >= {"heat_map", "lengths"}
 

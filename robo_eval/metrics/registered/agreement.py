@@ -8,9 +8,10 @@ from dataclasses import replace
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.number import Condition, Number
 from robo_eval.core.wording import counted
-from robo_eval.metrics.agreement import Agreement
+from robo_eval.metrics.agreement import NO_SIMULATION, SEVERAL, Agreement
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.calibrated import Calibrated
+from robo_eval.metrics.registered.needs import CHOOSE, SIMULATE
 from robo_eval.metrics.registry import PHYSICAL, metric
 
 _NAMED = {"twin": "S2S"}
@@ -48,12 +49,12 @@ def agreement(body: Body) -> Iterator[Number]:
     """
     found = body.agreement
     if found is None:
-        why = "no simulated episode" if not body.calibrations else ""
-        yield _missing(why or "several calibrations, of which the settings choose none")
+        why, remedy = (SEVERAL, CHOOSE) if body.calibrations else (NO_SIMULATION, SIMULATE)
+        yield Number(estimate=Estimate.missing(reason=why, unit="ratio"), remedy=remedy)
     else:
         yield from _compared(body, found)
     for one in body.calibrations:
-        yield from _calibrated(one)
+        yield from _calibrated(body, one)
     for rates in body.conditions:
         at = Condition(
             task=rates.task, profile=rates.profile, level=rates.level, difficulty=rates.difficulty
@@ -61,10 +62,6 @@ def agreement(body: Body) -> Iterator[Number]:
         of = "pair" if rates.is_paired else "episode"
         for name, rate in (("AR_compared", rates.physical), ("AR_sim", rates.sim)):
             yield Number(name=name, at=at, estimate=rate, rests_on=counted(rate.n, of), detail=True)
-
-
-def _missing(reason: str) -> Number:
-    return Number(estimate=Estimate.missing(reason=reason, unit="ratio"))
 
 
 def _compared(body: Body, found: Agreement) -> Iterator[Number]:
@@ -124,24 +121,20 @@ def _compared(body: Body, found: Agreement) -> Iterator[Number]:
         )
 
 
-def _calibrated(found: Calibrated) -> Iterator[Number]:
+def _calibrated(body: Body, found: Calibrated) -> Iterator[Number]:
+    name, several = found.calibration, len(found.recordings) > 1
     first = next(iter(found.by_recording.values()))
     rests_on = counted(found.agreement.n, _noun(first))
-    if len(found.recordings) > 1:
+    if several:
         rests_on += f", {counted(len(found.recordings), 'recording')}"
-    name = found.calibration
     gap = replace(found.difference, unit="difference")
     yield Number(name="AR_gap", case=name, estimate=gap, rests_on=rests_on)
     yield Number(case=name, estimate=found.agreement, rests_on=rests_on)
     for recording, one in found.by_recording.items():
-        case = f"{name}, {recording}" if len(found.recordings) > 1 else ""
-        if case:
-            yield Number(
-                case=case,
-                estimate=one.agreement,
-                rests_on=counted(one.agreement.n, _noun(one)),
-                detail=True,
-            )
+        for number in _compared(body, one):
+            # Of the only recording these two have been told.
+            if several or number.family or number.name not in ("", "AR_gap"):
+                yield replace(number, case=recording, detail=True)
 
 
 @metric(
@@ -149,21 +142,23 @@ def _calibrated(found: Calibrated) -> Iterator[Number]:
     group="With the help of simulated episodes without a partner",
     unit="ratio",
     sides=PHYSICAL,
-    also={"AR_plain": "ratio"},
+    also={"AR_plain": "ratio", "correlation_of_sides": "correlation"},
 )
 def sharpened(body: Body) -> Iterator[Number]:
     """Reliability sharpened by simulated episodes without a partner; no gate reads it.
 
-    `AR_plain` is that of the pairs alone.
+    `AR_plain` is that of the pairs alone, `correlation_of_sides` is over these.
     """
     found = body.sharpened
     if found is None:
         return
     pairs = counted(found.plain.n, "pair")
-    alike = found.correlation
-    yield Number(
-        estimate=found.estimate,
-        rests_on=f"{pairs} and {found.n_sim_only} further simulated",
-        note="" if alike is None else f"correlation of both sides {alike:.2f}",
-    )
+    rests_on = f"{pairs} and {found.n_sim_only} further simulated"
+    yield Number(estimate=found.estimate, rests_on=rests_on)
     yield Number(name="AR_plain", estimate=found.plain, rests_on=pairs)
+    if found.correlation is not None:
+        yield Number(
+            name="correlation_of_sides",
+            estimate=_counted(found.correlation, "correlation", found.plain.n),
+            rests_on=pairs,
+        )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from robo_eval.metrics.body import NO_FAULTS, SEVERAL, Body
+from typing import Final
+
+from robo_eval.metrics.body import NO_FAULTS, Body
 from robo_eval.metrics.registry import need
 from robo_eval.metrics.safety import NO_RECORD
+
+SIMULATE: Final = "play the simulated half of the pairs: robo-eval partner"
+CHOOSE: Final = "choose one of the calibrations: metrics.calibration"
 
 
 @need("exposure", remedy="run the robot")
@@ -13,7 +18,10 @@ def exposure(body: Body) -> str:
     return "" if body.exposure.hours else "no exposure was logged"
 
 
-@need("incidents", remedy="keep a record of incidents: incidents.db")
+@need(
+    "incidents",
+    remedy="keep a record of incidents: incidents.db, with a nil report if none happened",
+)
 def incidents(body: Body) -> str:
     """A record of incidents, which may say that there were none."""
     return NO_RECORD if body.counts is None else ""
@@ -23,14 +31,6 @@ def incidents(body: Body) -> str:
 def faults(body: Body) -> str:
     """A file of faults."""
     return NO_FAULTS if body.noted_faults is None else ""
-
-
-@need("simulation", remedy="play the simulated half of the pairs: robo-eval partner")
-def simulation(body: Body) -> str:
-    """Simulated episodes to compare with, under one calibration."""
-    if body.agreement is not None:
-        return ""
-    return SEVERAL if body.calibrations else "no simulated episode"
 
 
 @need(

@@ -172,11 +172,11 @@ def test_a_twin_never_has_the_names_of_a_robot():
     summary = summarise(
         table, config=QUICK, evidence=Evidence(incidents=(incident(1, side="twin"),))
     )
-    (found,) = summary.as_dict()["robots"]
-    assert found["name"] == "AR_twin"
-    assert found["agreement"]["name"] == "S2S"
-    assert {"safety_twin", "embodiment_twin", "recovery_twin"} <= found.keys()
-    assert not {"safety", "embodiment", "recovery", "times", "throughput"} & found.keys()
+    told = {one["name"] for one in summary.as_dict()["numbers"]}
+    assert {"AR_twin", "S2S", "SS_twin", "E_twin", "RA_twin", "exposure_hours_twin"} <= told
+    names = [one.removesuffix("_twin") for one in told if one.endswith("_twin")]
+    assert told - {"S2S", "AR_sim"} == {f"{name}_twin" for name in names}
+    assert summary.numbers.of("exposure_hours_twin").value == 0.0
 
 
 # E -----------------------------------------------------------------------------------------------

@@ -208,11 +208,9 @@ def test_throughput_without_a_price_card_says_so():
 
 
 def test_embodiment_is_that_of_the_robot_and_its_draws_have_its_ends():
-    body = replace(
-        body_of(),
-        embodiment=Estimate(
-            value=0.6, low=0.3, high=0.7, n=40, method="joint_bootstrap", unit="ratio"
-        ),
+    body = body_of()
+    body.embodiment = Estimate(
+        value=0.6, low=0.3, high=0.7, n=40, method="joint_bootstrap", unit="ratio"
     )
     own = episodes_frame(episodes())
     every = axes_of(
@@ -229,15 +227,15 @@ def test_embodiment_is_that_of_the_robot_and_its_draws_have_its_ends():
 
 def test_embodiment_without_an_interval_has_no_draws():
     bare = Estimate(value=0.6, n=40, method="none", unit="ratio", reason="a part has no interval")
-    found = table(replace(body_of(), embodiment=bare))["E"]
+    body = body_of()
+    body.embodiment = bare
+    found = table(body)["E"]
     assert (found.value.value, found.draws) == (0.6, None)
 
 
 def test_what_a_twin_showed_is_called_so():
-    shown = replace(
-        body_of("twin"),
-        embodiment=Estimate(value=0.5, low=0.4, high=0.6, n=9, method="x", unit="ratio"),
-    )
+    shown = body_of("twin")
+    shown.embodiment = Estimate(value=0.5, low=0.4, high=0.6, n=9, method="x", unit="ratio")
     assert table(shown)["E"].value.reason == "of a twin, not of a robot"
 
 
