@@ -31,9 +31,13 @@ _MOST_TOLD: Final = 3
 
 def metrics(
     trial: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Trial directory, or a table of episodes.")
-    ],
+        Path | None,
+        typer.Argument(metavar="DIR", help="Trial directory, or a table of episodes."),
+    ] = None,
     *,
+    every: Annotated[
+        bool, typer.Option("--list", help="List the metrics there are of a policy on a side.")
+    ] = False,
     columns: Annotated[
         Path | None,
         typer.Option("--map", "-m", help="Column map of a CSV file with columns of its own."),
@@ -55,7 +59,7 @@ def metrics(
     nothing is kept of it.
 
     Examples: robo-eval metrics runs/demo/sim; robo-eval metrics runs/lab --incidents log.csv;
-    robo-eval metrics lab.csv --map lab-map.yaml
+    robo-eval metrics lab.csv --map lab-map.yaml; robo-eval metrics --list
     """
     from robo_eval.cli.robots import audit_problem
     from robo_eval.cli.summary import (
@@ -67,6 +71,11 @@ def metrics(
     )
     from robo_eval.core.errors import CheckFailedError, InputError
 
+    if every:
+        _list(as_json=json)
+        return
+    if trial is None:
+        raise InputError("DIR is missing: name a trial directory or a table, or ask for --list")
     settings = settings_of(config)
     evidence = evidence_files(incidents, faults, repairs, ratings)
     opened = None
@@ -93,6 +102,26 @@ def metrics(
     )
     if problem:
         raise CheckFailedError(problem)
+
+
+def _list(*, as_json: bool) -> None:
+    from robo_eval.cli.output import print_table
+    from robo_eval.core.plain import plain
+    from robo_eval.metrics.registry import registered
+
+    found = registered().values()
+    if as_json:
+        print_json({"metrics": plain(tuple(found))})
+        return
+    print_table(
+        "Metrics of a policy on a side",
+        ("name", "unit", "meaning"),
+        [
+            (name, unit, one.meaning if name == one.name else f"see {one.name}")
+            for one in found
+            for name, unit in ((one.name, one.unit), *one.also.items())
+        ],
+    )
 
 
 def _of_table(

@@ -276,7 +276,7 @@ class Profile(Section):
 def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
     where = f"gates.{name}"
     if not is_readable(gate.reads):
-        known = [*QUANTITIES, *registry.names()]
+        known = [*QUANTITIES, *registry.names(for_gates=True)]
         raise ValueError(f"{where}.reads: {unknown_name('quantity', gate.reads, known)}")
     if not gate.thresholds:
         raise ValueError(f"{where}.thresholds: is empty; it needs a threshold for a level")

@@ -97,7 +97,7 @@ def _number_of(quantity: str) -> str | None:
 
 def is_readable(quantity: str) -> bool:
     """Whether a gate may read it: one of `QUANTITIES`, or the name of any metric's number."""
-    return quantity in QUANTITIES or quantity in registry.names()
+    return quantity in QUANTITIES or quantity in registry.names(for_gates=True)
 
 
 def is_share(quantity: str) -> bool:
@@ -109,8 +109,7 @@ def remedy_of(quantity: str) -> str:
     """What supplies a quantity where it is missing."""
     if quantity in QUANTITIES:
         return QUANTITIES[quantity]
-    owner = registry.owner_of(quantity)
-    return owner.remedy or f"see the metric {owner.name}"
+    return registry.remedy_of(quantity) or f"see the metric {registry.owner_of(quantity).name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

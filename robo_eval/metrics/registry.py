@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from inspect import cleandoc
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from robo_eval.core.errors import InputError, foreign
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.number import Number, Numbers
+from robo_eval.core.plain import UNSAID
 
 if TYPE_CHECKING:
     from robo_eval.metrics.body import Body
@@ -65,6 +67,8 @@ class Metric:
         also: Units of the further names it yields.
         named: What its number is called on other sides, where that is no suffix.
         sides: On which sides it is computed.
+        remedy: What would supply it where it is not there.
+        is_evidence: Whether gates may read its numbers.
         compute: The function.
     """
 
@@ -75,17 +79,25 @@ class Metric:
     also: Mapping[str, str]
     named: Mapping[str, str]
     sides: tuple[str, ...]
-    compute: Yields
+    remedy: str
+    is_evidence: bool
+    compute: Yields = field(metadata=UNSAID)
+
+    SAID: ClassVar = ("meaning",)
 
     @property
     def meaning(self) -> str:
-        """What it is, in a sentence: the first line of the function's docstring."""
-        return " ".join((self.compute.__doc__ or "").strip().partition("\n\n")[0].split())
+        """What it is, in a sentence: the first paragraph of the function's docstring."""
+        return self._paragraphs(1)
 
     @property
-    def remedy(self) -> str:
-        """What would supply all it needs."""
-        return _told_once(_need(name).remedy for name in self.needs)
+    def explanation(self) -> str:
+        """What it is, and what its further names are: the first two paragraphs."""
+        return self._paragraphs(2)
+
+    def _paragraphs(self, count: int) -> str:
+        parts = cleandoc(self.compute.__doc__ or "").split("\n\n")[:count]
+        return " ".join(" ".join(parts).replace("`", "").split())
 
     def name_on(self, side: str, name: str = "") -> str:
         """What one of its numbers is called on a side: a twin's is never that of a robot.
@@ -138,12 +150,15 @@ def metric(
     also: Mapping[str, str] | None = None,
     named: Mapping[str, str] | None = None,
     sides: Iterable[str] = SIDES,
+    remedy: str = "",
+    is_evidence: bool = True,
 ) -> Callable[[Yields], Yields]:
     """Register a function as a metric.
 
     It takes a `Body`, one policy on one side, and yields numbers. The registry fills in name,
     group, policy and side; where something it needs is not there, the function is not called, and
-    its number says what is missing. The first line of its docstring says what it is.
+    its number says what is missing. Reports and tables say of it what the first paragraph of its
+    docstring says, and what its further names are from the second.
 
     Args:
         name: What its number is called on a robot: of letters, digits and `_`, a letter first.
@@ -153,6 +168,8 @@ def metric(
         also: Units of the further names it yields.
         named: By side, what its number is called where that is not the name with the side added.
         sides: On which sides it is computed.
+        remedy: What would supply it where it is not there; that of its needs if not given.
+        is_evidence: Whether gates may read its numbers.
 
     Raises:
         InputError: If the name is taken, is none, or a side is unknown.
@@ -174,7 +191,8 @@ def metric(
     def registered(function: Yields) -> Yields:
         made = Metric(
             name=name, group=group, unit=unit, needs=tuple(needs), also=dict(also or {}),
-            named=dict(named or {}), sides=chosen, compute=function,
+            named=dict(named or {}), sides=chosen, is_evidence=is_evidence, compute=function,
+            remedy=remedy,
         )  # fmt: skip
         for own in (name, *made.also):
             _check_free(own, function)
@@ -238,21 +256,45 @@ def owner_of(name: str) -> Metric:
     raise unknown_name("metric", name, names())
 
 
-def names() -> list[str]:
-    """Every name that a metric yields, as it is called on a robot."""
-    return [name for one in registered().values() for name in (one.name, *one.also)]
+def names(*, for_gates: bool = False) -> list[str]:
+    """Every name that a metric yields, or that gates may read, as it is called on a robot."""
+    return [
+        name
+        for one in registered().values()
+        if one.is_evidence or not for_gates
+        for name in (one.name, *one.also)
+    ]
+
+
+def remedy_of(name: str) -> str:
+    """What would supply a number where it is not there.
+
+    Raises:
+        InputError: If no metric yields that name.
+    """
+    return _remedy(owner_of(name))
 
 
 def _need(name: str) -> Need:
     if name in NEEDS:
         return NEEDS[name]
     if name in _METRICS:
-        return Need(lacks=lambda body: _without(body, name), remedy=_METRICS[name].remedy)
+        return Need(lacks=partial(_without, name=name), remedy=_remedy(_METRICS[name], name))
     raise unknown_name("need", name, [*NEEDS, *_METRICS])
 
 
 def _told_once(parts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _remedy(one: Metric, *seen: str) -> str:
+    """What would supply a metric, by its needs and theirs; those of a circle are told once."""
+    parts = (
+        NEEDS[name].remedy if name in NEEDS else _remedy(_METRICS[name], *seen, name)
+        for name in one.needs
+        if name not in seen
+    )
+    return one.remedy or _told_once(parts)
 
 
 def _without(body: Body, name: str) -> str:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from robo_eval.core.kinds import Arm
+from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.metrics.effects import Effect as EffectNumbers
 from robo_eval.metrics.lengths import Lengths, lengths_of
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
+from robo_eval.page.table import groups_of
 from robo_eval.page.words import count, listed
 from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips
@@ -115,6 +116,11 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         standings=standings_of(data.frame, data.plan, summary.config),
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
+        simulated={
+            body.policy: groups_of(body.numbers)
+            for body in summary.bodies
+            if body.side == Side.SIM.value and body.numbers
+        },
         autonomy=autonomy_of(findings, places=_places(data, summary)),
         incidents=incident_list(data.path),
         conduct=conduct,

@@ -122,20 +122,6 @@ MEANINGS: Final[tuple[tuple[str, str], ...]] = (
 
 ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
     (
-        "Incidents per 100 h, SS",
-        (
-            "Incidents of a severity divided by the hours the robot was exposed, void attempts "
-            "included. The safety score SS is 1 less their weighted sum, and 0 after a critical "
-            "incident. After none the upper end says how often it may still happen; hours below 1 "
-            "are too few for a rate. "
-            "The pessimistic SS takes all rates at their upper ends."
-        ),
-    ),
-    (
-        "E",
-        "Embodiment score: the geometric mean of AR, SS and S2R. Without one there is none.",
-    ),
-    (
         "Autonomy level, gate, audit",
         (
             "AAI-0 to AAI-5: what the evidence supports, not what the policy may be able to do. A "
@@ -177,36 +163,6 @@ ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         ),
     ),
     (
-        "MTBF, MTTR, MTBSI",
-        (
-            "Hours of exposure per failure, mean hours of a repair, and hours per incident. Where "
-            "there was none, the hours it is at least, with one-sided confidence."
-        ),
-    ),
-    (
-        "RA",
-        "Recovery autonomy: share of recoverable faults after which the robot went on by itself.",
-    ),
-    (
-        "QC",
-        (
-            "Quality of control: an episode has full credit for a measure up to its tolerance and "
-            "none from twice the tolerance on, and the credit of all measures is averaged."
-        ),
-    ),
-    (
-        "Throughput",
-        "Successful episodes per hour of exposure, and the same divided by what an hour costs.",
-    ),
-    (
-        "Sharpened",
-        (
-            "AR estimated with the help of simulated episodes that have no partner on the robot. "
-            "It needs pairs and further episodes of one mixture of conditions, and never serves a "
-            "decision about safety."
-        ),
-    ),
-    (
         "Void, kappa",
         (
             "A void attempt has no verdict, and may hide a failure; success is also given with "
@@ -215,4 +171,4 @@ ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         ),
     ),
 )
-"""What is only shown of trials with a robot or its twin."""
+"""What is only shown of trials with a robot or its twin, beside the words of each metric."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.coverage import Coverage
@@ -11,6 +11,7 @@ from robo_eval.metrics.lengths import Lengths
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
 from robo_eval.page.agent_curves import AgentCurve, Isometrics
+from robo_eval.page.table import Group
 from robo_eval.page.words import count, missing_words, thousands
 from robo_eval.report.animation import Clip
 from robo_eval.report.conduct import Conduct
@@ -209,6 +210,7 @@ class Report:
         standings: The policies of each side against each other; empty with one policy.
         stopping: What the stopping rule of the plan says; empty without one.
         robots: How policies did on a robot or its twin; empty for a trial in simulation only.
+        simulated: What registered metrics tell of policies in simulation, by policy.
         autonomy: Which autonomy levels were shown; None for a trial in simulation only.
         incidents: What its incident log says; None if it has none.
         conduct: How the trial was run; None if not known.
@@ -244,6 +246,7 @@ class Report:
     standings: Sequence[Standings] = ()
     stopping: str = ""
     robots: Sequence[Robot] = ()
+    simulated: Mapping[str, Sequence[Group]] = field(default_factory=dict)
     autonomy: Autonomy | None = None
     incidents: IncidentList | None = None
     conduct: Conduct | None = None

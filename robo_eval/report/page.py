@@ -22,6 +22,7 @@ from robo_eval.report.robots import (
     comparison_lines,
     conditions_note,
     not_measured,
+    robot_meanings,
     robots_text,
     robots_title,
     throughput_lines,
@@ -79,7 +80,11 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,
-        meanings=MEANINGS + (ROBOT_MEANINGS if report.robots else ()),
+        meanings=[
+            *MEANINGS,
+            *robot_meanings(report.robots),
+            *(ROBOT_MEANINGS if report.robots else ()),
+        ],
     )
 
 
@@ -106,6 +111,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "levels": bool(report.cells),
         "compare": bool(report.standings),
         "robots": bool(report.robots),
+        "simulated": bool(report.simulated),
         "incident-log": report.incidents is not None,
         "autonomy": report.autonomy is not None,
         "episode": bool(report.clips),
@@ -120,6 +126,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "levels": "Levels" if _has_levels(report) else "Tasks",
         "compare": "Who is better",
         "robots": robots_title(report.robots),
+        "simulated": "In simulation",
         "incident-log": "Incidents",
         "autonomy": "Autonomy level",
         "episode": "Episodes",

@@ -31,6 +31,7 @@ def _counted(value: float, unit: str, n: int) -> Estimate:
     unit="ratio",
     named=_NAMED,
     sides=PHYSICAL,
+    remedy=SIMULATE,
     also={
         "AR_sim": "ratio",
         "AR_compared": "ratio",
@@ -143,11 +144,13 @@ def _calibrated(body: Body, found: Calibrated) -> Iterator[Number]:
     unit="ratio",
     sides=PHYSICAL,
     also={"AR_plain": "ratio", "correlation_of_sides": "correlation"},
+    is_evidence=False,
 )
 def sharpened(body: Body) -> Iterator[Number]:
     """Reliability sharpened by simulated episodes without a partner; no gate reads it.
 
-    `AR_plain` is that of the pairs alone, `correlation_of_sides` is over these.
+    It needs pairs and further episodes of one mixture of conditions. `AR_plain` is that of the
+    pairs alone, over which `correlation_of_sides` is taken.
     """
     found = body.sharpened
     if found is None:

@@ -32,9 +32,10 @@ _QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
 def control(body: Body) -> Iterator[Number]:
     """Quality of control: mean credit of the measures that have a tolerance, by task family.
 
-    `QC_worst` is that of the family with the least. `QC_within` is the share of episodes in which
-    a measure stays within its tolerance; the other names are the tolerance and the quantiles of
-    what was measured, in the unit of the measure.
+    Credit is full up to the tolerance, and none from twice the tolerance on. `QC_worst` is that of
+    the family with the least. `QC_within` is the share of episodes in which a measure stays within
+    its tolerance; the other names are the tolerance and the quantiles of what was measured, in the
+    unit of the measure.
     """
     for task in body.control:
         found = task.quality

@@ -10,9 +10,15 @@ from robo_eval.metrics.body import Body
 from robo_eval.metrics.registry import PHYSICAL, metric
 
 
-@metric("E", group="Embodiment score", unit="ratio", sides=PHYSICAL)
+@metric(
+    "E",
+    group="Embodiment score",
+    unit="ratio",
+    sides=PHYSICAL,
+    remedy="it needs AR, SS and S2R",
+)
 def embodiment(body: Body) -> Iterator[Number]:
-    """Embodiment score: geometric mean of AR, SS and S2R."""
+    """Embodiment score: geometric mean of AR, SS and S2R; without one of them there is none."""
     found = body.embodiment
     noun = "pair" if found.method == "joint_bootstrap" else "episode"
     yield Number(estimate=found, rests_on="" if found.value is None else counted(found.n, noun))

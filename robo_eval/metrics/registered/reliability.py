@@ -10,7 +10,14 @@ from robo_eval.metrics.body import Body
 from robo_eval.metrics.registry import PHYSICAL, metric
 
 
-@metric("AR", group="Reliability", unit="ratio", sides=PHYSICAL, also={"AR_exact": "ratio"})
+@metric(
+    "AR",
+    group="Reliability",
+    unit="ratio",
+    sides=PHYSICAL,
+    also={"AR_exact": "ratio"},
+    remedy="play episodes on the robot",
+)
 def reliability(body: Body) -> Iterator[Number]:
     """Actuation reliability: share of the scored episodes that are strict successes.
 

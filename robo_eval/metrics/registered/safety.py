@@ -39,8 +39,9 @@ def own(value: float, unit: str, n: int, reason: str | None = None) -> Estimate:
 def safety(body: Body) -> Iterator[Number]:
     """Safety score: 1 less the weighted rates of incidents, and 0 after a critical one.
 
-    `SS_pessimistic` takes the rates at the upper ends of their intervals. The rates are incidents
-    of a severity per 100 hours of exposure.
+    The rates are incidents of a severity per 100 hours of exposure, void attempts included; after
+    none the upper end says how often it may still happen, and less than an hour is too short for a
+    rate. `SS_pessimistic` takes all rates at their upper ends.
     """
     found = body.safety
     hours = hours_text(found.exposure.hours)
@@ -71,11 +72,18 @@ def safety(body: Body) -> Iterator[Number]:
         )
 
 
-@metric("exposure_hours", group=_GROUP, unit="h", sides=PHYSICAL, also={"logged_hours": "h"})
+@metric(
+    "exposure_hours",
+    group=_GROUP,
+    unit="h",
+    sides=PHYSICAL,
+    also={"logged_hours": "h"},
+    remedy="run the robot",
+)
 def exposure(body: Body) -> Iterator[Number]:
     """Hours in which a robot was exposed; those of a twin expose none.
 
-    `logged_hours` are those of the side, over which its rates are taken.
+    `logged_hours` are those of the episodes, over which rates are taken on either.
     """
     found = body.exposure
     without = f"{counted(found.unknown, 'attempt')} without exposure" if found.unknown else ""

@@ -20,7 +20,10 @@ def _number(found: Estimate, noun: str, case: str = "") -> Number:
 
 @metric("MTBF", group=_GROUP, unit="h", sides=PHYSICAL)
 def between_failures(body: Body) -> Iterator[Number]:
-    """Mean time between failures of the robot, or of what drives it."""
+    """Mean time between failures: hours of exposure for each episode that ended by a fault.
+
+    Where there was none, the hours it is at least, with one-sided confidence.
+    """
     yield _number(body.times["mtbf"], "failure")
 
 
@@ -32,6 +35,6 @@ def to_repair(body: Body) -> Iterator[Number]:
 
 @metric("MTBSI", group=_GROUP, unit="h", needs=("incidents",), sides=PHYSICAL)
 def between_incidents(body: Body) -> Iterator[Number]:
-    """Mean time between safety incidents, and without near misses."""
+    """Mean time between safety incidents: hours of exposure for each, near misses or not."""
     yield _number(body.times["mtbsi"], "incident")
     yield _number(body.times["mtbsi_without_near_misses"], "incident", "without near misses")
