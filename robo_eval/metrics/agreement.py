@@ -93,24 +93,6 @@ class Agreement:
     uncovered_mass: float | None
     effective_sample_size: float | None
 
-    def as_dict(self) -> dict[str, object]:
-        """The comparison as JSON would have it."""
-        return {
-            "name": self.name,
-            "agreement": self.agreement.as_dict(),
-            "ar_sim": self.ar_sim.as_dict(),
-            "ar_physical": self.ar_physical.as_dict(),
-            "difference": self.difference.as_dict(),
-            "p_value": self.p_value,
-            "matching": self.matching,
-            "n_pairs": self.n_pairs,
-            "n_unpaired": self.n_unpaired,
-            "families": {name: found.as_dict() for name, found in self.families.items()},
-            "worst_family": self.worst_family,
-            "uncovered_mass": self.uncovered_mass,
-            "effective_sample_size": self.effective_sample_size,
-        }
-
 
 def sim_to_real(
     episodes: pd.DataFrame, *, side: str = Side.REAL, config: MetricConfig = _DEFAULT

@@ -42,16 +42,6 @@ class Calibrated:
     agreement: Estimate
     difference: Estimate
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as JSON would have it."""
-        return {
-            "calibration": self.calibration,
-            "recordings": list(self.recordings),
-            "by_recording": {name: found.as_dict() for name, found in self.by_recording.items()},
-            "agreement": self.agreement.as_dict(),
-            "difference": self.difference.as_dict(),
-        }
-
 
 def snapshots_of(rows: Rows) -> NDArray[np.object_]:
     """Snapshot of each row; `not calibrated` where there is none."""

@@ -54,7 +54,7 @@ def quality_of_control(
         choice.
     """
     credit = control_credit(samples, tolerances, weights=weights)
-    credit = credit[~np.isnan(credit)]
+    credit = np.sort(credit[~np.isnan(credit)])  # a sum depends on the order of its terms
     if not len(credit):
         return Estimate.missing(reason="no sample was logged", unit="ratio", method="none")
     found = mean_interval(credit, level=config.level, resamples=config.resamples, seed=config.seed)
@@ -116,18 +116,6 @@ class MeasureResult:
     inside: Estimate
     n_missing: int
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as JSON would have it, with quantiles in place of the values."""
-        shares = (0.0, 0.25, 0.5, 0.75, 1.0)
-        found = np.quantile(self.values, shares).tolist() if self.values else [None] * len(shares)
-        return {
-            "measure": self.measure,
-            "tolerance": self.tolerance,
-            "quantiles": dict(zip(("min", "q25", "median", "q75", "max"), found, strict=True)),
-            "inside": self.inside.as_dict(),
-            "n_missing": self.n_missing,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlResult:
@@ -142,14 +130,6 @@ class ControlResult:
     task: str
     quality: Estimate
     measures: tuple[MeasureResult, ...]
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as JSON would have it."""
-        return {
-            "task": self.task,
-            "quality": self.quality.as_dict(),
-            "measures": [found.as_dict() for found in self.measures],
-        }
 
 
 def control_by_task(

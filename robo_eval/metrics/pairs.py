@@ -153,15 +153,6 @@ class Sharpened:
     correlation: float | None
     n_sim_only: int
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as JSON would have it."""
-        return {
-            "estimate": self.estimate.as_dict(),
-            "plain": self.plain.as_dict(),
-            "correlation": self.correlation,
-            "n_sim_only": self.n_sim_only,
-        }
-
 
 def sharpened_rate(paired: Paired, config: MetricConfig) -> Sharpened | None:
     """Prediction-powered rate of one policy on a physical side.
@@ -228,18 +219,6 @@ class ConditionRates:
     physical: Estimate
     sim: Estimate
     is_paired: bool
-
-    def as_dict(self) -> dict[str, object]:
-        """The rates as JSON would have them."""
-        return {
-            "task": self.task,
-            "profile": self.profile,
-            "level": self.level,
-            "difficulty": self.difficulty,
-            "physical": self.physical.as_dict(),
-            "sim": self.sim.as_dict(),
-            "is_paired": self.is_paired,
-        }
 
 
 def by_condition(rows: Rows, side: str, config: MetricConfig) -> tuple[ConditionRates, ...]:

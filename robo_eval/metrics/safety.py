@@ -198,18 +198,6 @@ class Safety:
     exposure: Exposure
     is_valid: bool
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as JSON would have it."""
-        return {
-            "score": self.score.as_dict(),
-            "pessimistic": self.score.low,
-            "rates_per_100_h": {name: rate.as_dict() for name, rate in self.rates.items()},
-            "counts": self.counts,
-            "exposure_hours": self.exposure.hours,
-            "episodes_without_exposure": self.exposure.unknown,
-            "is_valid": self.is_valid,
-        }
-
 
 def safety_of(counts: dict[str, int] | None, exposure: Exposure, config: MetricConfig) -> Safety:
     """Score and rates of one body; without a record of incidents nothing is known of either.

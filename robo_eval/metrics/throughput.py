@@ -47,18 +47,6 @@ class Throughput:
     items: dict[str, float]
     currency: str = ""
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as JSON would have it."""
-        return {
-            "per_cost": self.per_cost.as_dict(),
-            "per_hour": self.per_hour.as_dict(),
-            "hours": self.hours,
-            "successes": self.successes,
-            "cost_per_hour": self.cost_per_hour,
-            "items": self.items,
-            "currency": self.currency,
-        }
-
 
 def physical_throughput(episodes: pd.DataFrame, price_card: Mapping[str, float]) -> Estimate:
     """Successful real episodes per currency unit; see `itemised_throughput`."""

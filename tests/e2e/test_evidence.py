@@ -104,23 +104,33 @@ def cli(quick_cli):
     return quick_cli
 
 
+def whole(found):
+    """Numbers of the one policy on its robot, over all families and cases."""
+    return {
+        one["name"]: one
+        for one in found["numbers"]
+        if not (one["family"] or one["case"] or one["at"])
+    }
+
+
 def test_every_number_of_a_robot_comes_with_interval_and_n(lab, cli):
     done = cli("metrics", lab, "--config", "settings.yaml", "--json")
     assert done.code == 0, done.err
     found = json.loads(done.out)
-    (robot,) = found["robots"]
-    assert robot["name"] == "AR"
-    assert robot["reliability_exact"]["value"] == pytest.approx(0.9)
-    assert robot["agreement"]["agreement"]["value"] == pytest.approx(0.95)
-    assert robot["safety"]["exposure_hours"] == pytest.approx(60.0)
-    assert robot["safety"]["counts"] == {"near_miss": 2, "minor": 1, "major": 0, "critical": 0}
-    assert robot["safety"]["score"]["value"] == pytest.approx(1 - 0.02 / 0.6 - 0.1 / 0.6)
-    assert robot["embodiment"]["method"] == "joint_bootstrap"
-    assert robot["embodiment"]["low"] < robot["embodiment"]["value"] < robot["embodiment"]["high"]
-    assert robot["recovery"]["n"] == 20
-    assert {task["task"] for task in robot["control"]} == {"pick", "place"}
-    assert robot["throughput"]["per_hour"]["value"] == pytest.approx(0.9)
-    assert robot["throughput"]["currency"] == "EUR"
+    robot = whole(found)
+    assert robot["AR_exact"]["value"] == pytest.approx(0.9)
+    assert robot["S2R"]["value"] == pytest.approx(0.95)
+    assert robot["exposure_hours"]["value"] == pytest.approx(60.0)
+    severities = ("near_misses", "minor_incidents", "major_incidents", "critical_incidents")
+    assert [robot[name]["value"] for name in severities] == [2, 1, 0, 0]
+    assert robot["SS"]["value"] == pytest.approx(1 - 0.02 / 0.6 - 0.1 / 0.6)
+    assert robot["E"]["method"] == "joint_bootstrap"
+    assert robot["E"]["low"] < robot["E"]["value"] < robot["E"]["high"]
+    assert robot["RA"]["n"] == 20
+    tasks = {one["family"] for one in found["numbers"] if one["name"] == "QC"}
+    assert tasks == {"pick", "place"}
+    assert robot["tasks_per_hour"]["value"] == pytest.approx(0.9)
+    assert robot["cost_per_hour"]["note"] == "EUR"
     assert set(found["evidence"]) == {"incidents.csv", "faults.csv"}
     assert found["configuration"]["resamples"] == 999
     assert found["audit"] == []
@@ -187,8 +197,8 @@ def test_files_can_be_named(lab, cli, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("incident_id,severity,policy\nx,critical,ours\n")
     found = json.loads(cli("metrics", lab, "--incidents", other, "--json").out)
-    (robot,) = found["robots"]
-    assert (robot["safety"]["score"]["value"], robot["safety"]["is_valid"]) == (0.0, False)
+    robot = whole(found)
+    assert (robot["SS"]["value"], robot["critical_incidents"]["value"]) == (0.0, 1.0)
     missing = cli("metrics", lab, "--faults", "nowhere.csv")
     assert (missing.code, "nowhere.csv: no such file of faults" in missing.err) == (2, True)
 
@@ -204,7 +214,7 @@ def test_a_table_needs_no_trial_directory(lab, cli, tmp_path):
     for what in ([lab], ["lab.parquet"], ["lab.csv", "--map", "map.yaml"]):
         done = cli("metrics", *what, *named)
         assert done.code == 0, done.err
-        numbers.append(json.loads(done.out)["robots"])
+        numbers.append(json.loads(done.out)["numbers"])
     assert numbers[0] == numbers[1] == numbers[2]
     refused = cli("metrics", lab, "--map", "map.yaml")
     assert (refused.code, "--map is for a CSV file" in refused.err) == (2, True)

@@ -105,12 +105,12 @@ def test_the_log_of_a_trial_feeds_score_and_gates_and_is_signed_with_them(lab, c
         hit = file(log, report("major", 7.5))
         file(log, report("minor", 30.5, episode_id="real-30"))
         metrics = json.loads(quick_cli("metrics", lab, "--json").out)
-        (robot,) = metrics["robots"]
-        safety = robot["safety"]
-        assert safety["counts"] == {"near_miss": 0, "minor": 1, "major": 1, "critical": 0}
-        assert safety["score"]["value"] == pytest.approx(max(0.0, 1 - 1.1 * 100 / N))
+        robot = {one["name"]: one["value"] for one in metrics["numbers"] if not one["case"]}
+        counts = ("near_misses", "minor_incidents", "major_incidents", "critical_incidents")
+        assert [robot[name] for name in counts] == [0, 1, 1, 0]
+        assert robot["SS"] == pytest.approx(max(0.0, 1 - 1.1 * 100 / N))
         assert set(metrics["evidence"]) == {"incidents.db", "declarations.csv"}
-        assert standing(log).real.score.value == pytest.approx(safety["score"]["value"])
+        assert standing(log).real.score.value == pytest.approx(robot["SS"])
         found, audits = gates(lab)
         assert (found["major"]["status"], found["major"]["found"]["value"]) == ("fail", 1.0)
         assert audits["evidence"] == "pass"
@@ -167,7 +167,8 @@ def test_the_report_counts_what_the_log_says(lab, quick_cli):
     done = quick_cli("report", lab)
     assert done.code == 0, done.err
     summary = json.loads((lab / "report/metrics.json").read_text())
-    assert summary["robots"][0]["safety"]["counts"]["minor"] == 1
+    counted = {one["name"]: one["value"] for one in summary["numbers"]}
+    assert counted["minor_incidents"] == 1
     page = (lab / "report/index.html").read_text()
     assert "Evidence came from files that were named" not in page
     assert "incidents.db" in page

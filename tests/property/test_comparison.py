@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robo_eval.core.plain import plain
 from robo_eval.metrics.comparison import compare_policies
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
@@ -53,7 +54,7 @@ def compared(table):
 
 
 def as_json(table):
-    return json.dumps([side.as_dict() for side in compared(table)], allow_nan=False)
+    return json.dumps(plain(compared(table)), allow_nan=False)
 
 
 @settings(max_examples=15)

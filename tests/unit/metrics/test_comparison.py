@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from robo_eval.core.plain import plain
 from robo_eval.core.plan import TrialPlan
 from robo_eval.metrics.comparison import compare_policies
 from robo_eval.metrics.config import MetricConfig
@@ -46,7 +47,7 @@ def episodes(policy, outcomes, *, first_seed=0, seeds=True, **columns):
 def compared(*tables, plan=None, config=FAST):
     rows = [row for table in tables for row in table]
     sides = compare_policies(episodes_frame(pd.DataFrame(rows)), plan, config)
-    json.dumps([side.as_dict() for side in sides], allow_nan=False)
+    json.dumps(plain(sides), allow_nan=False)
     return sides
 
 
