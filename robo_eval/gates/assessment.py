@@ -24,7 +24,7 @@ _USUAL: Final = 4
 _LOW: Final = ("at_least", "above", "closure")
 """Tests that the lower end of an interval speaks against."""
 _CLOSURES: Final = ("maintenance_days", "expansion")
-_DURATIONS: Final = ("exposure_hours", "mtbsi", "project_days")
+_DURATIONS: Final = ("exposure_hours", "MTBSI", "project_days")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -281,7 +281,7 @@ def _number(value: float, unit: str, reason: str | None = None, *, n: int = 1) -
 def _families(body: Body | None) -> dict[str, Mapping[str, Estimate]]:
     """Of a trial of one family its agreement, which it has in the whole."""
     found = None if body is None else body.agreement
-    return {} if found is None or found.families else {"s2r": {"all": found.agreement}}
+    return {} if found is None or found.families else {"S2R": {"all": found.agreement}}
 
 
 # What was noted beside the episodes --------------------------------------------------------------

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 _PER_100_H: Final = 100.0
 _MOST: Final = 10_000_000
 """More of anything is not a plan."""
-_HOURS: Final = ("exposure_hours", "minor_per_100_h", "ss", "mtbsi")
+_HOURS: Final = ("exposure_hours", "minor_per_100_h", "SS", "MTBSI")
 _OBSERVED: Final = {
-    "autonomy": "episodes", "planning": "episodes", "ar": "episodes", "qc": "episodes",
-    "world_model": "episodes", "s2r": "pairs", "ra": "injected faults",
+    "autonomy": "episodes", "planning": "episodes", "AR_exact": "episodes", "QC_worst": "episodes",
+    "world_model": "episodes", "S2R": "pairs", "RA": "injected faults",
 }  # fmt: skip
 """Means and shares whose interval shrinks with more of these; of others no amount is foretold."""
 _REAL: Final = "real"
@@ -177,7 +177,7 @@ def _end(reads: str, counts: Mapping[str, int], hours: float, level: float) -> f
         return None
     if reads == "minor_per_100_h":
         return _PER_100_H * garwood_interval(counts["minor"], hours, level=level)[1]
-    if reads == "mtbsi":
+    if reads == "MTBSI":
         total = sum(counts.values())
         # After none the lower end is the one-sided bound; see `formulas.reliability`.
         upper = garwood_interval(total, hours, level=level, sided="two" if total else "upper")[1]
@@ -211,7 +211,7 @@ def _least(passes: Callable[[int], bool]) -> int | None:
 def _one(gate: GateResult) -> Lacking:
     found = gate.found
     end = f"{gate.title}: {gate.reason}"
-    if gate.reads == "e":
+    if gate.reads == "E":
         end += "; it follows from AR, SS and S2R"
     if gate.test == "at_most" and found.value is not None and found.value > gate.threshold:
         text = f"{gate.title}: {found.value:.4g} has to fall to {gate.threshold:g} and less"

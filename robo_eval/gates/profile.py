@@ -28,7 +28,7 @@ from robo_eval.gates.axes.settings import (
     Number,
     ProgressSettings,
 )
-from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, is_readable, is_share
+from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, is_readable, is_share, needs_body
 from robo_eval.metrics import registry
 
 FOLDER: Final = Path(__file__).parent / "profiles"
@@ -45,14 +45,12 @@ AUDITS: Final = (
 )  # fmt: skip
 _NEEDED: Final = ("log", "evidence")
 """Audits no profile can do without: what does not verify, or does not fit, shows nothing."""
-_BODIES: Final = ("ar", "s2r", "ss", "e", "exposure_hours", "mtbsi", "minor_per_100_h", "major")
-"""Quantities that only a body has."""
 _WORDS: Final = ("half", "all")
 
 
 _SHARES: Final = (
-    *AXIS_QUANTITIES.values(), "ar", "s2r", "ss", "ra", "qc", "core", "vrp", "hr",
-    "expert_families", "superhuman_families", "innovation",
+    *AXIS_QUANTITIES.values(), "core", "vrp", "hr", "expert_families",
+    "superhuman_families", "innovation",
 )  # fmt: skip
 """Quantities between 0 and 1."""
 
@@ -252,8 +250,8 @@ class Profile(Section):
     def _check_cap(self) -> None:
         """Refuse levels from simulation where gates of them read what only a body has."""
         for name, gate in self.gates.items():
-            needs_body = gate.reads in _BODIES and gate.when == "always"
-            if needs_body and self.highest_without_robot > 1:
+            is_asked = gate.when == "always" and needs_body(gate.reads)
+            if is_asked and self.highest_without_robot > 1:
                 raise ValueError(
                     f"highest_without_robot: must be 0 or 1, because gate {name!r} reads what only"
                     " a robot has"

@@ -27,17 +27,6 @@ QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
         "autonomy": "log uninterrupted_actions of each episode",
         "planning": "log plan_depth of each episode of a multi-stage task",
         "tools": "add tools.csv: tool categories under drift",
-        "ar": "play episodes on the robot",
-        "s2r": "play the simulated half of the pairs: robo-eval partner",
-        "ss": "keep a record of incidents: incidents.db, with a nil report if none happened",
-        "e": "it needs AR, SS and S2R",
-        "ra": "inject recoverable faults, and keep faults.csv",
-        "qc": "give tolerances: metrics.tolerances of the plan, or for an import in --config",
-        "minor_per_100_h": "keep a record of incidents: incidents.db",
-        "major": "keep a record of incidents: incidents.db",
-        "critical": "keep a record of incidents: incidents.db",
-        "exposure_hours": "run the robot",
-        "mtbsi": "keep a record of incidents: incidents.db",
         "generality": "play episodes of several task families",
         "memory": "add retention.csv and retrieval.csv: what is still known after days",
         "tool_economy": "add tools.csv: success of tool categories under drift",
@@ -69,35 +58,27 @@ QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
         "domain_audit": "have the domain audited, and add declarations.csv",
     }
 )
-"""Every quantity a gate may read, and what supplies it where it is missing."""
+"""What gates read beside the numbers of metrics, and what supplies it where it is missing."""
 
 
 AXIS_QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "A": "autonomy", "G": "generality", "P": "planning", "M": "memory", "T": "tool_economy",
-        "R": "self_revision", "S": "sociality", "E": "e", "W": "world_model", "$": "throughput",
+        "R": "self_revision", "S": "sociality", "E": "E", "W": "world_model", "$": "throughput",
     }
 )  # fmt: skip
 """What gates call the axes."""
-ON_BODIES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "ar": "AR_exact", "s2r": "S2R", "ss": "SS", "e": "E", "ra": "RA", "qc": "QC_worst",
-        "minor_per_100_h": "minor_per_100_h", "major": "major_incidents",
-        "critical": "critical_incidents", "exposure_hours": "exposure_hours", "mtbsi": "MTBSI",
-    }
-)  # fmt: skip
-"""Quantities of a robot, and the numbers they are; any other number is read by its own name."""
 _SIDES: Final = tuple(side.value for side in Side)
-
-
-def _number_of(quantity: str) -> str | None:
-    """The number a quantity is; None if no metric tells it."""
-    return ON_BODIES.get(quantity, None if quantity in QUANTITIES else quantity)
 
 
 def is_readable(quantity: str) -> bool:
     """Whether a gate may read it: one of `QUANTITIES`, or the name of any metric's number."""
     return quantity in QUANTITIES or quantity in registry.names(for_gates=True)
+
+
+def needs_body(quantity: str) -> bool:
+    """Whether only a robot, or a twin of one, has it."""
+    return quantity not in QUANTITIES and Side.SIM.value not in registry.owner_of(quantity).sides
 
 
 def is_share(quantity: str) -> bool:
@@ -185,12 +166,11 @@ class Readings:
 
     def _told(self, quantity: str) -> Number | None:
         """What metrics say of a quantity; where its metric cannot be computed, that and why."""
-        name = _number_of(quantity)
-        if name is None:
+        if quantity in QUANTITIES:
             return None
-        owner = registry.owner_of(name)
+        owner = registry.owner_of(quantity)
         whole = self.numbers.where(family="", case="", at=None)
-        found = whole.where(name=owner.name_on(self.side, name))
+        found = whole.where(name=owner.name_on(self.side, quantity))
         if found:
             return found[0]
         lacking = [one for one in whole.where(name=owner.name_on(self.side)) if one.remedy]
@@ -198,7 +178,6 @@ class Readings:
 
     def families_of(self, quantity: str) -> Mapping[str, Estimate]:
         """The estimate of a quantity in each task family; empty where it has none."""
-        name = _number_of(quantity)
-        if quantity in self.families or name is None:
+        if quantity in self.families or quantity in QUANTITIES:
             return self.families.get(quantity, {})
-        return self.numbers.families(registry.owner_of(name).name_on(self.side, name))
+        return self.numbers.families(registry.owner_of(quantity).name_on(self.side, quantity))

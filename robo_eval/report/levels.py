@@ -48,12 +48,12 @@ _NOUNS: Final = {
     "autonomy": "episode",
     "planning": "episode",
     "tools": "episode",
-    "ar": "episode",
+    "AR_exact": "episode",
     "world_model": "episode",
-    "ra": "fault",
-    "ss": "incident",
+    "RA": "fault",
+    "SS": "incident",
     "minor_per_100_h": "incident",
-    "mtbsi": "incident",
+    "MTBSI": "incident",
     "kappa": "checkpoint",
 }
 """What a quantity's sample is counted in, where it is the same for every trial."""

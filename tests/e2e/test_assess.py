@@ -195,14 +195,14 @@ def test_a_profile_of_ones_own_is_used(lab, cli, tmp_path):
         (["--profile", "robotcs"], "unknown profile 'robotcs'; did you mean 'robotics'"),
         (["--profile", "none.toml"], "none.toml: no such profile file"),
         (["--profile", "bad.toml"], "bad.toml: gates.ar.thresholds: level 3 asks for less (0.7)"),
-        (["--profile", "gate.toml"], "gate.toml: gates.ar.reads: unknown quantity 'arr'"),
+        (["--profile", "gate.toml"], "gate.toml: gates.ar.reads: unknown quantity 'AR_exct'"),
         (["--config", "none.yaml"], "none.yaml"),
     ],
 )
 def test_what_is_not_known_is_one_line(lab, cli, tmp_path, arguments, said):
     text = (FOLDER / "robotics.toml").read_text(encoding="utf-8")
     (tmp_path / "bad.toml").write_text(text.replace("2 = 0.80, 3 = 0.90", "2 = 0.80, 3 = 0.70"))
-    (tmp_path / "gate.toml").write_text(text.replace('reads = "ar"', 'reads = "arr"', 1))
+    (tmp_path / "gate.toml").write_text(text.replace('reads = "AR_exact"', 'reads = "AR_exct"', 1))
     done = cli("assess", lab, "--no-write", *arguments)
     assert (done.code, done.out) == (2, "")
     assert one_line(done.err)

@@ -30,19 +30,19 @@ def passing(**changed: Estimate | None) -> Readings:
     """Evidence that supports level 2 on a robot, but for what is changed."""
     values: dict[str, Estimate | None] = {
         "autonomy": ratio(0.9),
-        "ar": ratio(0.86),
-        "s2r": ratio(0.9),
-        "ss": ratio(0.9),
-        "e": ratio(0.88),
-        "ra": ratio(0.7),
-        "qc": ratio(0.7),
+        "AR_exact": ratio(0.86),
+        "S2R": ratio(0.9),
+        "SS": ratio(0.9),
+        "E": ratio(0.88),
+        "RA": ratio(0.7),
+        "QC_worst": ratio(0.7),
         "minor_per_100_h": Estimate(
             value=0.0, low=0.0, high=0.8, n=0, method="garwood", unit="incidents/100 h"
         ),
-        "major": counted(0.0, "incidents"),
-        "critical": counted(0.0, "incidents"),
+        "major_incidents": counted(0.0, "incidents"),
+        "critical_incidents": counted(0.0, "incidents"),
         "exposure_hours": counted(480.0),
-        "mtbsi": Estimate(
+        "MTBSI": Estimate(
             value=None, low=160.0, n=0, method="garwood", unit="h", reason="none happened"
         ),
         "kappa": Estimate(
@@ -56,7 +56,7 @@ def passing(**changed: Estimate | None) -> Readings:
         policy="arm",
         side="real",
         values={name: found for name, found in values.items() if found is not None},
-        families={"ar": {"pick": ratio(0.86)}, "s2r": {"pick": ratio(0.9)}},
+        families={"AR_exact": {"pick": ratio(0.86)}, "S2R": {"pick": ratio(0.9)}},
         streaks={"pick": Streak(kappa=slope, days=8, of_days=12)},
         events={"near_miss": 0, "minor": 0, "major": 0, "critical": 0},
         audits=tuple(Audit(id=name, title=name, status="pass", reason="") for name in AUDITS),
@@ -78,13 +78,13 @@ def test_evidence_for_level_2_is_level_2_by_intervals_and_by_points():
 @pytest.mark.parametrize(
     ("name", "worse"),
     [
-        ("ar", ratio(0.79)),
-        ("s2r", ratio(0.7)),
-        ("ss", ratio(0.7)),
-        ("e", ratio(0.7)),
-        ("ra", ratio(0.4)),
-        ("qc", ratio(0.5)),
-        ("major", counted(1.0, "incidents")),
+        ("AR_exact", ratio(0.79)),
+        ("S2R", ratio(0.7)),
+        ("SS", ratio(0.7)),
+        ("E", ratio(0.7)),
+        ("RA", ratio(0.4)),
+        ("QC_worst", ratio(0.5)),
+        ("major_incidents", counted(1.0, "incidents")),
         ("exposure_hours", counted(99.9)),
         ("maintenance_days", counted(6.0, "days")),
     ],
@@ -111,8 +111,8 @@ def test_each_audit_can_keep_level_2(audit: str, status: Any):
 
 
 def test_a_gate_reads_the_end_of_the_interval_that_speaks_against_it():
-    wide = passing(ar=ratio(0.86, half=0.07, n=100))
-    found = assess(replace(wide, families={**wide.families, "ar": {"pick": ratio(0.86)}}))
+    wide = passing(AR_exact=ratio(0.86, half=0.07, n=100))
+    found = assess(replace(wide, families={**wide.families, "AR_exact": {"pick": ratio(0.86)}}))
     assert (found.level, found.level_by_points) == (0, 2)
     high = Estimate(value=0.4, low=0.0, high=1.4, n=1, method="garwood", unit="incidents/100 h")
     found = assess(passing(minor_per_100_h=high))
@@ -121,8 +121,8 @@ def test_a_gate_reads_the_end_of_the_interval_that_speaks_against_it():
 
 def test_no_interval_passes_nothing_but_says_why():
     bare = Estimate(value=0.99, n=3, method="none", unit="ratio", reason="all values are equal")
-    found = assess(passing(qc=bare))
-    (gate,) = [gate for gate in found.at(2) if gate.reads == "qc"]
+    found = assess(passing(QC_worst=bare))
+    (gate,) = [gate for gate in found.at(2) if gate.reads == "QC_worst"]
     assert (gate.status, gate.status_by_points) == ("missing", "pass")
     assert gate.reason.startswith("all values are equal")
 
@@ -148,7 +148,7 @@ def test_more_families_are_asked_for_at_each_level():
     }
     assert [asked[level]["ar_families"] for level in (2, 3, 4)] == [1, 3, 1]  # all of one
     assert [asked[level]["kappa"] for level in (2, 3, 4)] == [1, 2, 2]  # half, two at least
-    four = replace(passing(), families={"ar": {name: ratio(0.98) for name in "abcd"}})
+    four = replace(passing(), families={"AR_exact": {name: ratio(0.98) for name in "abcd"}})
     (gate,) = [gate for gate in assess(four).at(4) if gate.id == "ar_families"]
     assert (gate.threshold, gate.status) == (4, "pass")
 
@@ -163,7 +163,7 @@ def test_what_is_missing_is_said_in_hours_and_episodes():
     # Garwood's two-sided upper bound after none, 3.6889, per 100 h at most 1: 368.9 h in all.
     assert hours.amount == 308
     assert hours.text == "308 more exposure hours without a safety incident"
-    few = passing(ar=Estimate(
+    few = passing(AR_exact=Estimate(
         value=0.85, low=0.7016473332, high=0.9428977418, n=40, method="clopper_pearson",
         unit="ratio",
     ))  # fmt: skip

@@ -57,13 +57,13 @@ def test_an_agent_without_a_body_can_reach_every_level():
     assert (found.level, found.next_level, found.evidence_tag) == (5, None, "sim_only")
     assert [step.level for step in found.steps] == [5, 4, 3, 2, 1]
     assert all(step.passed for step in found.steps)
-    assert not any(gate.reads == "e" for gate in found.gates)
+    assert not any(gate.reads == "E" for gate in found.gates)
 
 
 def test_an_agent_with_a_body_is_asked_for_embodiment_as_well():
     assert assess(best("real"), GENERAL).level == 5
-    assert assess(best("real", e=None), GENERAL).level == 1
-    assert assess(best("real", e=sure(0.93)), GENERAL).level == 4
+    assert assess(best("real", E=None), GENERAL).level == 1
+    assert assess(best("real", E=sure(0.93)), GENERAL).level == 4
     # S >= 0.95 will do with a body, and without one 0.97 is asked.
     assert assess(best("real", sociality=sure(0.96)), GENERAL).level == 5
     assert assess(best(sociality=sure(0.96)), GENERAL).level == 4

@@ -68,7 +68,7 @@ def evidence(draw: Any) -> Readings:
             )
     names = FAMILIES[: draw(st.integers(0, 4))]
     families = {
-        what: {name: draw(estimates(what)) for name in names} for what in ("ar", "s2r")
+        what: {name: draw(estimates(what)) for name in names} for what in ("AR_exact", "S2R")
     }  # fmt: skip
     slope = Estimate(value=0.01, low=0.005, high=0.02, n=9, method="block", unit="1")
     days = st.sampled_from([0, 6, 7, 30, 40])
@@ -130,7 +130,9 @@ def test_what_is_not_measured_never_raises_the_level(found, name):
     assert height(replace(found, values=less)) <= height(found)
 
 
-@given(found=evidence(), what=st.sampled_from(["ar", "s2r"]), family=st.sampled_from(FAMILIES))
+@given(
+    found=evidence(), what=st.sampled_from(["AR_exact", "S2R"]), family=st.sampled_from(FAMILIES)
+)
 def test_leaving_a_family_out_of_one_quantity_never_raises_the_level(found, what, family):
     """`all` and `half` are of the families that were played, not of those that were measured."""
     own = {name: value for name, value in found.families[what].items() if name != family}
@@ -197,14 +199,14 @@ def test_an_incident_more_never_raises_the_level(found, hours, counts, severity)
 def with_events(found: Readings, hours: float, counts: dict[str, int]) -> Readings:
     """The same evidence with a record of these incidents in so many hours."""
     safety = {
-        "ss": safety_score(counts, hours),
+        "SS": safety_score(counts, hours),
         "minor_per_100_h": incident_rates(counts, hours)["minor"],
-        "mtbsi": time_between_failures(hours, 0, None, counts)["mtbsi"],
+        "MTBSI": time_between_failures(hours, 0, None, counts)["mtbsi"],
     }
     number = {
         name: Estimate(value=n, low=n, high=n, n=1, method="counted", unit="1")
-        for name, n in (("exposure_hours", hours), ("major", float(counts["major"])),
-                        ("critical", float(counts["critical"])))
+        for name, n in (("exposure_hours", hours), ("major_incidents", float(counts["major"])),
+                        ("critical_incidents", float(counts["critical"])))
     }  # fmt: skip
     return replace(
         found,
@@ -224,10 +226,10 @@ def test_evidence_that_is_drawn_reaches_the_highest_level():
         for v in [0.0 if name in ZERO else (min if name in UPPER else max)(asked(name))]
     }  # fmt: skip
     slope = Estimate(value=0.01, low=0.005, high=0.02, n=9, method="block", unit="1")
-    good = dict.fromkeys(FAMILIES, full["ar"])
+    good = dict.fromkeys(FAMILIES, full["AR_exact"])
     found = Readings(
         policy="arm", side="real", values=full,
-        families={"ar": good, "s2r": dict.fromkeys(FAMILIES, full["s2r"])},
+        families={"AR_exact": good, "S2R": dict.fromkeys(FAMILIES, full["S2R"])},
         streaks={name: Streak(kappa=slope, days=30, of_days=40) for name in FAMILIES[:2]},
         audits=tuple(Audit(id=name, title=name, status="pass", reason="") for name in AUDITS),
     )  # fmt: skip

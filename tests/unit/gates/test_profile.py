@@ -11,6 +11,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.gates import Audit, assess, load_profile, profiles
 from robo_eval.gates.profile import AUDITS, FOLDER
 from robo_eval.gates.readings import QUANTITIES, Readings
+from robo_eval.metrics.registry import names
 
 TEXT = (FOLDER / "robotics.toml").read_text(encoding="utf-8")
 MAJOR = 'test = "zero"\nthresholds = { 2 = 0, 3 = 0, 4 = 0 }'
@@ -33,7 +34,7 @@ def test_the_robotics_profile_is_complete():
     assert profiles() == ["general", "robotics"]
     found = load_profile("robotics")
     assert {level for gate in found.gates.values() for level in gate.thresholds} == {1, 2, 3, 4}
-    assert {gate.reads for gate in found.gates.values()} <= set(QUANTITIES)
+    assert {gate.reads for gate in found.gates.values()} <= {*QUANTITIES, *names(for_gates=True)}
     assert found.highest_without_robot == 1
     for name, asked in (("ar", [0.8, 0.9, 0.97]), ("s2r", [0.75, 0.85, 0.92]),
                         ("ss", [0.8, 0.9, 0.95]), ("e", [0.75, 0.85, 0.92]),
@@ -70,9 +71,9 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('reads = "qc"', 'reads = "qqc"', "gates.qc.reads: unknown quantity 'qqc'; did you mean"),
+        ('reads = "RA"', 'reads = "RAA"', "gates.ra.reads: unknown quantity 'RAA'; did you mean"),
         ("version = 1", "version = 1\nversoin = 1", "unknown key 'versoin'; did you mean"),
-        ('reads = "qc"', 'reads = "qc"\nthreshold = 1', "gates.qc.threshold: unknown key"),
+        ('reads = "RA"', 'reads = "RA"\nthreshold = 1', "gates.ra.threshold: unknown key"),
         ("least = 0.005", "leest = 0.005", "kappa.leest: unknown key 'leest'; did you"),
         ("2 = 0.60, 3 = 0.75", "2 = 0.8, 3 = 0.75", "level 3 asks for less (0.75) than level 2"),
         ("2 = 1.0, 3 = 0.5", "2 = 1.0, 3 = 1.5", "gates.minor.thresholds: level 3 asks for less"),
@@ -99,14 +100,14 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
         ('of = "ar"', 'of = "er"', "gates.ar_families.of: unknown gate 'er'; did you mean"),
         ('of = "ar"', 'of = "s2r_families"', "has no threshold that a family could reach"),
         ('of = "ar"', 'of = "major"', "has no threshold that a family could reach"),
-        ('of = "ar"', 'of = "s2r"', "gate 's2r' reads 's2r' and this one 'ar'"),
+        ('of = "ar"', 'of = "s2r"', "gate 's2r' reads 'S2R' and this one 'AR_exact'"),
         ('of = "ar"', 'of = "ar_families"', "only of kappa is there one result a day"),
         ('of = "ar"\n', "", "gates.ar_families.of: a gate of families needs either `of` or `each`"),
         ('of = "ar"\n', 'of = "ar"\neach = { 2 = 0.5 }\n', "needs either `of` or `each`"),
         ('of = "ar"\n', "each = { 2 = 0.5 }\n", "gates.ar_families.each: must be given"),
-        ('reads = "qc"', 'reads = "qc"\neach = { 2 = 0.5 }', "gates.qc.each: goes with test"),
-        ('reads = "qc"', 'reads = "qc"\ngroup = "general"\nwhen = "now"', "gates.qc.when: unknown"),
-        ('reads = "qc"', 'reads = "qc"\ngroup = "others"', "qc.group: unknown group 'others'"),
+        ('reads = "RA"', 'reads = "RA"\neach = { 2 = 0.5 }', "gates.ra.each: goes with test"),
+        ('reads = "RA"', 'reads = "RA"\ngroup = "general"\nwhen = "now"', "gates.ra.when: unknown"),
+        ('reads = "RA"', 'reads = "RA"\ngroup = "others"', "ra.group: unknown group 'others'"),
         ("ask = []", 'ask = ["others"]', "ask.0: "),
         ("log = 1 ", "log = 2 ", "audits.log: must be 1; without it nothing can be shown"),
         ("log = 1 ", "# ", "audits.log: must be 1; without it nothing can be shown"),
@@ -127,8 +128,8 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
          "equals the baseline, 3; two different anchors are needed"),
         ("[index]", '[axes.anchors."$"]\nexpert = 3\nscale = "log"\n[index]', "anchors above 0"),
         ("[index]", "[axes.anchors.Q]\nexpert = 3\n[index]", "anchors: unknown axis 'Q'"),
-        ('reads = "qc"', 'reads = "qc"\nof = "ar"', "gates.qc.of: goes with test = 'families'"),
-        ('reads = "qc"', 'reads = "qc"\ndays = { 2 = 3 }', "gates.qc.days: goes with families"),
+        ('reads = "RA"', 'reads = "RA"\nof = "ar"', "gates.ra.of: goes with test = 'families'"),
+        ('reads = "RA"', 'reads = "RA"\ndays = { 2 = 3 }', "gates.ra.days: goes with families"),
         (DAYS, "days = { 2 = 9, 3 = 7, 4 = 30 }", "gates.kappa.days: level 3 asks for less (7)"),
         (DAYS, "days = { 2 = 0, 3 = 7, 4 = 30 }", "gates.kappa.days.2: must be greater than or"),
         (DAYS, "days = { 2 = 7.5, 3 = 7, 4 = 30 }", "gates.kappa.days.2: must be a whole number"),

@@ -257,4 +257,4 @@ def test_variants_of_a_family_are_one_family():
     table = matched()
     table["task"] = ["pick" if i % 2 else "pick-wide" for i in range(len(table))]
     table["family"] = "pick"
-    assert list(read(table, evidence()).families_of("ar")) == ["pick"]
+    assert list(read(table, evidence()).families_of("AR_exact")) == ["pick"]

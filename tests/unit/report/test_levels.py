@@ -19,7 +19,7 @@ from robo_eval.analysis.trial import analyse_trial
 from robo_eval.cli.app import app
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
-from robo_eval.gates import QUANTITIES, Audit, Readings, assess
+from robo_eval.gates import Audit, Readings, assess
 from robo_eval.gates.axes.anchors import Axis
 from robo_eval.gates.axes.frontier import Frontier, frontier_of
 from robo_eval.gates.axes.improvement import Streak
@@ -28,6 +28,7 @@ from robo_eval.gates.axes.progress import progress_of
 from robo_eval.gates.axes.settings import FrontierSettings, IndexSettings, ProgressSettings
 from robo_eval.gates.checklist import Checklist, Item
 from robo_eval.gates.profile import AUDITS, load_profile
+from robo_eval.gates.readings import remedy_of
 from robo_eval.gates.trial import Findings
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.evidence import Checkpoint
@@ -61,19 +62,19 @@ def evidence(side: str = "real", **changed: Estimate | None) -> Readings:
         value=0.007, low=0.004, high=0.01, n=12, method="moving_block_bootstrap", unit="1"
     )
     values: dict[str, Estimate | None] = {
-        "ar": ratio(0.86),
-        "s2r": ratio(0.9),
-        "ss": ratio(0.9),
-        "e": ratio(0.88),
-        "ra": ratio(0.7),
-        "qc": ratio(0.7),
+        "AR_exact": ratio(0.86),
+        "S2R": ratio(0.9),
+        "SS": ratio(0.9),
+        "E": ratio(0.88),
+        "RA": ratio(0.7),
+        "QC_worst": ratio(0.7),
         "minor_per_100_h": Estimate(
             value=0.0, low=0.0, high=0.8, n=0, method="garwood", unit="incidents/100 h"
         ),
-        "major": counted(0.0, "incidents"),
-        "critical": counted(0.0, "incidents"),
+        "major_incidents": counted(0.0, "incidents"),
+        "critical_incidents": counted(0.0, "incidents"),
         "exposure_hours": counted(4800.0),
-        "mtbsi": Estimate(
+        "MTBSI": Estimate(
             value=None, low=1600.0, n=0, method="garwood", unit="h", reason="none happened"
         ),
         "kappa": slope,
@@ -85,8 +86,8 @@ def evidence(side: str = "real", **changed: Estimate | None) -> Readings:
         side=side,
         values={name: found for name, found in values.items() if found is not None},
         families={
-            "ar": {"pick": ratio(0.95), "place": ratio(0.85)},
-            "s2r": {"pick": ratio(0.9), "place": ratio(0.6)},
+            "AR_exact": {"pick": ratio(0.95), "place": ratio(0.85)},
+            "S2R": {"pick": ratio(0.9), "place": ratio(0.6)},
         },
         streaks={"pick": Streak(kappa=slope, days=8, of_days=12)},
         events={"near_miss": 0, "minor": 0, "major": 0, "critical": 0},
@@ -181,7 +182,7 @@ def test_the_capped_level_of_a_twin_says_what_it_would_be_on_a_robot(make_report
 
 
 def test_point_estimates_are_told_where_they_say_another_level() -> None:
-    found = only(evidence(ar=ratio(0.86, half=0.07)))
+    found = only(evidence(AR_exact=ratio(0.86, half=0.07)))
     assert found.badge == "AAI-0"
     assert found.notes == [
         "By point estimates it is AAI-2, which the intervals do not support yet."
@@ -242,24 +243,25 @@ def test_families_are_counted_anew_at_each_level() -> None:
 
 
 def test_what_was_not_measured_is_missing_with_its_remedy_once() -> None:
-    found = only(evidence(qc=None))
+    found = only(evidence(QC_worst=None))
     control = row(found, "QC")
     assert (control.value, control.rests_on) == ("", "")
     assert {it.status for it in control.lights if it} == {"missing"}
-    assert control.reason == QUANTITIES["qc"]
+    assert control.reason == remedy_of("QC_worst")
     assert found.missing is not None
     assert all(len(set(it.items)) == len(it.items) for it in (found.missing, *found.above))
 
 
 def test_a_number_without_interval_says_why() -> None:
     bare = Estimate(value=0.99, n=3, method="none", unit="ratio", reason="one value")
-    control = row(only(evidence(qc=bare)), "QC")
+    control = row(only(evidence(QC_worst=bare)), "QC")
     assert (control.value, control.interval) == ("0.990", "no interval: one value")
     assert {it.status for it in control.lights if it} == {"missing"}
 
 
 @given(
-    left_out=st.sets(st.sampled_from(sorted(QUANTITIES))), side=st.sampled_from(["real", "twin"])
+    left_out=st.sets(st.sampled_from(sorted(evidence().values))),
+    side=st.sampled_from(["real", "twin"]),
 )
 def test_every_gate_and_audit_of_the_assessment_is_on_the_page(
     left_out: set[str], side: str
@@ -284,7 +286,7 @@ def test_every_gate_and_audit_of_the_assessment_is_on_the_page(
 
 
 def test_lights_are_a_sign_and_a_word(make_report: Make) -> None:
-    autonomy = shown(evidence(qc=None))
+    autonomy = shown(evidence(QC_worst=None))
     page = section_of(page_of(make_report, autonomy))
     words = re.findall(r'<span class="light (\w+)"><svg .*?</svg>(\w+)</span>', page)
     (found,) = autonomy.policies
