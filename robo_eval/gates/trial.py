@@ -21,6 +21,7 @@ from robo_eval.gates.profile import Profile as LevelProfile
 from robo_eval.gates.profile import Window, load_profile
 from robo_eval.gates.window import window_audit
 from robo_eval.log.directory import PREFLIGHT
+from robo_eval.metrics import registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +69,7 @@ class Findings:
             "since": plain(self.since),
             "profile": plain(self.profile),
             "settings": self.config.as_dict(),
+            "packages": registry.packages(),
         }
 
 

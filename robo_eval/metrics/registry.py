@@ -228,6 +228,14 @@ def _load() -> None:
             point.load()
 
 
+def packages() -> dict[str, str]:
+    """Other packages whose metrics are computed, with their versions."""
+    from importlib.metadata import entry_points
+
+    found = [one.dist for one in entry_points(group=ENTRY_POINTS) if one.dist is not None]
+    return {one.name: one.version for one in sorted(found, key=lambda one: one.name)}
+
+
 def registered() -> dict[str, Metric]:
     """Every metric by name, in the order shown.
 

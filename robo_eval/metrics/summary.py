@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from robo_eval.core.number import Numbers
 from robo_eval.core.series import Series, shortened
+from robo_eval.metrics import registry
 from robo_eval.metrics.attribution import Finding
 from robo_eval.metrics.body import Body, bodies_of
 from robo_eval.metrics.config import MetricConfig
@@ -23,7 +24,6 @@ from robo_eval.metrics.performance import (
     planned_episodes,
     policies_of,
 )
-from robo_eval.metrics.registry import PHYSICAL
 from robo_eval.metrics.stopped import series_of_table
 from robo_eval.metrics.tables import main_rows
 from robo_eval.metrics.voids import SecondRater, VoidRate, second_raters, void_rates
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from robo_eval.core.plan import TrialPlan
     from robo_eval.log.evidence import Evidence
 
-SUMMARY_VERSION = 1
+SUMMARY_VERSION = 2
 """Version of the form of `TrialSummary.as_dict`."""
 
 
@@ -98,7 +98,7 @@ class TrialSummary:
     @property
     def robots(self) -> tuple[Body, ...]:
         """Each policy on each physical side; empty for a trial in simulation only."""
-        return tuple(body for body in self.bodies if body.side in PHYSICAL)
+        return tuple(body for body in self.bodies if body.side in registry.PHYSICAL)
 
     @property
     def numbers(self) -> Numbers:
@@ -140,6 +140,7 @@ class TrialSummary:
             else [found.as_dict() for found in self.deviations],
             "acc": None if self.acc is None else self.acc.as_dict(),
             "score_versions": {str(key): count for key, count in self.score_versions.items()},
+            "packages": registry.packages(),
             "configuration": self.config.as_dict(),
             "configuration_digest": self.config.digest,
         }

@@ -139,7 +139,7 @@ def test_every_number_of_a_robot_comes_with_interval_and_n(lab, cli):
 def test_the_table_names_every_number(lab, cli):
     done = cli("metrics", lab, "--config", "settings.yaml")
     assert done.code == 0, done.err
-    for name in ("AR", "AR_sim", "S2R", "SS", "E", "MTBF", "RA", "QC pick", "tasks per EUR"):
+    for name in ("AR", "AR_sim", "S2R", "SS", "E", "MTBF", "RA", "QC, pick", "tasks per cost"):
         assert any(line.strip().startswith(name) for line in done.out.splitlines()), name
     assert "ours on the robot" in done.out
     assert "twin" not in done.out

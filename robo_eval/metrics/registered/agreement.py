@@ -147,7 +147,7 @@ def _calibrated(body: Body, found: Calibrated) -> Iterator[Number]:
     is_evidence=False,
 )
 def sharpened(body: Body) -> Iterator[Number]:
-    """Reliability sharpened by simulated episodes without a partner; no gate reads it.
+    """Reliability sharpened by simulated episodes without a partner.
 
     It needs pairs and further episodes of one mixture of conditions. `AR_plain` is that of the
     pairs alone, over which `correlation_of_sides` is taken.

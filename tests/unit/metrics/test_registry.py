@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -23,6 +24,8 @@ CONFIG = MetricConfig(
     currency="EUR",
 )
 HOUR_NS = 3600 * 10**9
+PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+BEGIN, END = "<!-- metrics -->", "<!-- end of metrics -->"
 
 
 def table(side: str = "real") -> pd.DataFrame:
@@ -128,6 +131,27 @@ def test_each_metric_says_what_it_is_in_a_sentence() -> None:
         assert len(one.meaning) < 110, one.name
 
 
+def documented() -> str:
+    """The table of `docs/metrics.md`; this file, run as a program, writes it there."""
+    rows = ["| name | unit | meaning | further names |", "|---|---|---|---|"]
+    for one in registry.registered().values():
+        if one.compute.__module__.startswith("robo_eval."):
+            further = ", ".join(f"`{name}`" for name in one.also)
+            said = one.explanation + ("" if one.is_evidence else " No gate reads it.")
+            rows.append(f"| `{one.name}` | {one.unit} | {said} | {further} |")
+    return "\n".join(rows)
+
+
+def parts_of_page() -> tuple[str, str, str]:
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    table, after = rest.split(END)
+    return before + BEGIN, table.strip(), END + after
+
+
+def test_the_page_of_metrics_lists_what_there_is() -> None:
+    assert parts_of_page()[1] == documented(), f"run {__file__} to write the table anew"
+
+
 # What is refused ---------------------------------------------------------------------------------
 
 
@@ -229,3 +253,8 @@ def test_a_side_is_part_of_every_name_but_that_of_a_robot(empty: None) -> None:
     names = {one.side: one.name for one in summary().numbers if one.name.startswith("steps")}
     assert names == {"real": "steps", "sim": "steps_sim"}
     assert {one.name for one in summary("twin").numbers} >= {"steps_twin", "falls_twin"}
+
+
+if __name__ == "__main__":
+    first, _, last = parts_of_page()
+    PAGE.write_text(f"{first}\n\n{documented()}\n\n{last}", encoding="utf-8")
