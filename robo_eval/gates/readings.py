@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -174,7 +174,10 @@ class Readings:
         if found:
             return found[0]
         lacking = [one for one in whole.where(name=owner.name_on(self.side)) if one.remedy]
-        return lacking[0] if lacking else None
+        if not lacking:
+            return None
+        unit = owner.unit_of(quantity) or ""
+        return replace(lacking[0], estimate=replace(lacking[0].estimate, unit=unit))
 
     def families_of(self, quantity: str) -> Mapping[str, Estimate]:
         """The estimate of a quantity in each task family; empty where it has none."""
