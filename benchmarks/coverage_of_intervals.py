@@ -19,6 +19,7 @@ from scipy import stats
 from robo_eval.stats import prediction_powered
 from robo_eval.stats.agreement import cohens_kappa, mmrv, pearson, ranking_agreement
 from robo_eval.stats.clustered import two_stage_rate_interval
+from robo_eval.stats.estimate import Estimate
 from robo_eval.stats.joint import joint_intervals, sim_real_intervals
 from robo_eval.stats.paired import bonett_price_interval
 from robo_eval.stats.prediction_powered import prediction_powered_rate
@@ -28,9 +29,8 @@ from robo_eval.stats.proportions import (
     wilson_interval,
 )
 from robo_eval.stats.rates import garwood_interval, rate_ratio_interval
-from robo_eval.stats.resampling import Interval, mean_interval, stratified_mean_interval
+from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
 from robo_eval.stats.sequential import robbins_interval
-from robo_eval.stats.statistic import Statistic
 from robo_eval.stats.unpaired import newcombe_interval
 
 Array = NDArray[np.float64]
@@ -73,7 +73,7 @@ def simulated(interval: str, data: str, truth: float, ends: Iterator[Ends]) -> N
     row(interval, data, f"{coverage:.3f} ± {error:.3f}{note}", f"{np.mean(widths):.3f}")
 
 
-def ends_of(found: Iterable[Statistic | Interval]) -> Iterator[Ends]:
+def ends_of(found: Iterable[Estimate]) -> Iterator[Ends]:
     return ((one.low, one.high) for one in found)
 
 

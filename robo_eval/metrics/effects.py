@@ -287,13 +287,6 @@ def _difference(pairs: Rows, draw: str, config: MetricConfig) -> Estimate:
     low, high, method = interval.low, interval.high, interval.method
     if low is not None and high is not None and (low < -1.0 or high > 1.0):
         low, high, method = max(low, -1.0), min(high, 1.0), f"{method}_clipped"
-    return Estimate(
-        value=interval.value,
-        low=low,
-        high=high,
-        level=config.level,
-        n=interval.n,
-        method=f"paired_{method}" if method != "none" else method,
-        unit="ratio",
-        reason=interval.reason,
-    )
+    if method != "none":
+        method = f"paired_{method}"
+    return replace(interval, low=low, high=high, method=method)

@@ -133,7 +133,7 @@ def embodiment_of(
         n=len(paired.sim),
         method="joint_bootstrap",
         unit="ratio",
-        reason=ends[1].note,
+        reason=ends[1].reason,
     )
 
 
@@ -172,7 +172,7 @@ def sharpened_rate(paired: Paired, config: MetricConfig) -> Sharpened | None:
         return None
     found = prediction_powered_rate(paired.real, paired.sim, paired.sim_only, level=config.level)
     apart = _distance(paired.contexts, paired.sim_only_contexts)
-    estimate = Estimate.of(found.estimate, level=config.level, unit="ratio")
+    estimate = found.estimate
     if apart > config.max_unmatched:
         estimate = Estimate.missing(
             reason=f"pairs and further simulated episodes differ in {apart:.0%} of their"
@@ -186,7 +186,7 @@ def sharpened_rate(paired: Paired, config: MetricConfig) -> Sharpened | None:
         )
     return Sharpened(
         estimate=estimate,
-        plain=Estimate.of(found.plain, level=config.level, unit="ratio"),
+        plain=found.plain,
         correlation=found.correlation,
         n_sim_only=n_more,
     )

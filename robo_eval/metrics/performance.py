@@ -22,7 +22,7 @@ from robo_eval.stats.proportions import (
     clustered_interval,
     wilson_interval,
 )
-from robo_eval.stats.resampling import Interval, mean_intervals, stratified_mean_interval
+from robo_eval.stats.resampling import mean_intervals, stratified_mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -324,7 +324,7 @@ def _no_episodes() -> Estimate:
 
 
 def _bounded_estimate(
-    interval: Interval,
+    interval: Estimate,
     values: NDArray[np.float64],
     config: MetricConfig,
     *,
@@ -341,16 +341,7 @@ def _bounded_estimate(
     low, high, method = interval.low, interval.high, interval.method
     if low is not None and high is not None and (low < 0.0 or high > 1.0):
         low, high, method = max(low, 0.0), min(high, 1.0), f"{method}_clipped"
-    return Estimate(
-        value=interval.value,
-        low=low,
-        high=high,
-        level=config.level,
-        n=n,
-        method=method,
-        unit="ratio",
-        reason=interval.reason,
-    )
+    return replace(interval, low=low, high=high, method=method)
 
 
 def _cell(
@@ -519,7 +510,7 @@ def _by_seed(estimate: Estimate, rates: NDArray[np.float64], config: MetricConfi
 
 
 def _mean_by_seed(
-    value: float, n: int, means: NDArray[np.float64], config: MetricConfig
+    value: float | None, n: int, means: NDArray[np.float64], config: MetricConfig
 ) -> Estimate:
     interval = mean_intervals(
         [means], level=config.level, resamples=config.resamples, seed=config.seed
@@ -567,7 +558,7 @@ def _stratified(
     samples: Sequence[NDArray[np.float64]],
     over: Literal["these", "like_these"],
     config: MetricConfig,
-) -> Interval:
+) -> Estimate:
     return stratified_mean_interval(
         samples,
         over=over,

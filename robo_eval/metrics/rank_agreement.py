@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +15,7 @@ from robo_eval.metrics.contrast import is_calibrated
 from robo_eval.metrics.frame import is_missing
 from robo_eval.metrics.performance import CONDITION
 from robo_eval.metrics.tables import Rows
-from robo_eval.stats.agreement import RankingAgreement, ranking_agreement
-from robo_eval.stats.statistic import Statistic, without_interval
+from robo_eval.stats.agreement import no_ranking, ranking_agreement
 
 if TYPE_CHECKING:
     from robo_eval.metrics.config import MetricConfig
@@ -104,8 +103,7 @@ def rank_agreement(
         seed=config.seed,
     )
     if is_mixed:
-        none = without_interval(None, n=0, reason=_MIXED)
-        result = RankingAgreement(mmrv=none, pearson=none)
+        result = no_ranking(0, _MIXED, config.level)
     note = _SHARED if any(_shares_seeds(found[name][1]) for name in kept) else None
     return RankAgreement(
         side=side,
@@ -114,8 +112,8 @@ def rank_agreement(
         sim=tuple(float(np.mean(values)) for values in sim),
         physical=tuple(float(np.mean(values)) for values in real),
         matching="pairs" if is_paired else "conditions",
-        mmrv=_estimate(result.mmrv, "ratio", config, [_FEW if len(kept) < _ENOUGH else None, note]),
-        pearson=_estimate(result.pearson, "correlation", config, [note]),
+        mmrv=_noted(result.mmrv, _FEW if len(kept) < _ENOUGH else None, note),
+        pearson=_noted(result.pearson, note),
     )
 
 
@@ -161,17 +159,7 @@ def _shares_seeds(rows: Rows) -> bool:
     return len(set(seeds)) < len(seeds)
 
 
-def _estimate(
-    found: Statistic, unit: str, config: MetricConfig, notes: list[str | None]
-) -> Estimate:
-    known = [note for note in (found.reason, found.note, *notes) if note]
-    return Estimate(
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        level=config.level,
-        n=found.n,
-        method=found.method,
-        unit=unit,
-        reason="; ".join(known) if found.value is not None else found.reason,
-    )
+def _noted(found: Estimate, *notes: str | None) -> Estimate:
+    if found.value is None:
+        return found
+    return replace(found, reason="; ".join(note for note in (found.reason, *notes) if note))

@@ -136,11 +136,10 @@ def second_raters(
         agreed = success_estimate(same, n, exact=True, level=config.level)
         if not n:
             agreed = replace(agreed, reason="no episode has both verdicts")
-        kappa = cohens_kappa(counts, level=config.level)
         found.append(
             SecondRater(
                 rater=rater,
-                kappa=Estimate.of(kappa, level=config.level, unit="ratio"),
+                kappa=cohens_kappa(counts, level=config.level),
                 agreed=agreed,
                 table=(
                     (int(counts[0, 0]), int(counts[0, 1])),

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level
 from robo_eval.stats.arrays import is_absent, unmasked
-from robo_eval.stats.statistic import Statistic, without_interval
+from robo_eval.stats.estimate import Estimate, without_interval
 
 RESAMPLES: Final = 2000
 """Resamples of a bootstrap of several statistics at once."""
@@ -168,9 +168,10 @@ def percentile_statistic(
     level: float,
     n: int,
     method: str,
+    unit: str = "ratio",
     upper_draws: NDArray[np.float64] | None = None,
     note: str | None = None,
-) -> Statistic:
+) -> Estimate:
     """A statistic with the percentile interval of its resamples.
 
     Resamples in which the statistic is undefined count as anything: as the least for the lower
@@ -182,11 +183,16 @@ def percentile_statistic(
         level: Coverage aimed at.
         n: Observations.
         method: What to call the interval.
+        unit: Unit of the statistic.
         upper_draws: Other draws for the upper end.
         note: What to know when reading the interval.
     """
+
+    def bare(value: float | None, reason: str) -> Estimate:
+        return without_interval(value, n=n, reason=reason, level=level, unit=unit)
+
     if not np.isfinite(value):
-        return without_interval(None, n=n, reason="undefined for these observations")
+        return bare(None, "undefined for these observations")
     upper = draws if upper_draws is None else upper_draws
     least = np.sort(np.where(np.isfinite(draws), draws, -np.inf))
     largest = np.sort(np.where(np.isfinite(upper), upper, np.inf))
@@ -195,10 +201,12 @@ def percentile_statistic(
         low, high = float(np.quantile(least, tail)), float(np.quantile(largest, 1.0 - tail))
     if not (np.isfinite(low) and np.isfinite(high)):
         share = float((~np.isfinite(draws)).mean())
-        return without_interval(value, n=n, reason=f"undefined in {share:.0%} of the resamples")
+        return bare(value, f"undefined in {share:.0%} of the resamples")
     if high - low <= 1e-12 * max(1.0, abs(value)):
-        return without_interval(value, n=n, reason="every resample gives the same value")
-    return Statistic(value=value, low=low, high=high, n=n, method=method, note=note)
+        return bare(value, "every resample gives the same value")
+    return Estimate(
+        value=value, low=low, high=high, level=level, n=n, method=method, unit=unit, reason=note
+    )
 
 
 def check_resamples(level: float, resamples: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final, Literal
 
@@ -19,11 +19,13 @@ from robo_eval.stats._resample import (
     percentile_statistic,
     resampled_means,
 )
-from robo_eval.stats.statistic import Statistic, without_interval
+from robo_eval.stats.estimate import Estimate, without_interval
 
 Ties = Literal["published", "half"]
 """How equal simulated rates count; see `mmrv`."""
 
+CORRELATION: Final = "correlation"
+"""Unit of a correlation."""
 LEAST_POLICIES: Final = 4
 """Policies from which a correlation is given; of three, any is compatible with anything."""
 
@@ -70,7 +72,7 @@ def pearson(
     *,
     level: float = 0.95,
     least_policies: int = LEAST_POLICIES,
-) -> Statistic:
+) -> Estimate:
     """Correlation of two sides over policies, with Fisher's interval.
 
     The interval takes the policies for a sample of policies and their rates as exact;
@@ -104,17 +106,26 @@ def pearson(
     n = len(x)
     missing = _no_correlation(x, y, least_policies)
     if missing is not None:
-        return without_interval(None, n=n, reason=missing)
+        return without_interval(None, n=n, reason=missing, level=level, unit=CORRELATION)
     r = float(_pearson(x[None], y[None])[0])
     if abs(r) > 1.0 - 1e-12:
-        return without_interval(r, n=n, reason="all policies lie on one line")
-    if n <= 3:
-        return Statistic(
-            value=r, low=-1.0, high=1.0, n=n, method="fisher", note="of three policies, any fits"
+        return without_interval(
+            r, n=n, reason="all policies lie on one line", level=level, unit=CORRELATION
         )
-    half = NormalDist().inv_cdf(0.5 + level / 2.0) / math.sqrt(n - 3)
-    low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
-    return Statistic(value=r, low=low, high=high, n=n, method="fisher")
+    low, high, reason = -1.0, 1.0, "of three policies, any fits" if n <= 3 else None
+    if n > 3:
+        half = NormalDist().inv_cdf(0.5 + level / 2.0) / math.sqrt(n - 3)
+        low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+    return Estimate(
+        value=r,
+        low=low,
+        high=high,
+        level=level,
+        n=n,
+        method="fisher",
+        unit=CORRELATION,
+        reason=reason,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +137,8 @@ class RankingAgreement:
         pearson: Correlation of the rates.
     """
 
-    mmrv: Statistic
-    pearson: Statistic
+    mmrv: Estimate
+    pearson: Estimate
 
 
 def ranking_agreement(
@@ -182,8 +193,7 @@ def ranking_agreement(
     policies.sort(key=lambda sides: [(s.values.tolist(), s.counts.tolist()) for s in sides])
     n = len(policies)
     if n < 2:
-        none = without_interval(None, n=n, reason=f"{n} policies; a ranking needs 2")
-        return RankingAgreement(mmrv=none, pearson=none)
+        return no_ranking(n, f"{n} policies; a ranking needs 2", level)
     rates = np.array(
         [
             np.concatenate([s.counts @ s.values / s.counts.sum() for s in sides])
@@ -205,7 +215,7 @@ def ranking_agreement(
     )
     missing = _no_correlation(rates[:, 0], rates[:, 1], LEAST_POLICIES)
     if missing is not None:
-        correlation = without_interval(None, n=n, reason=missing)
+        correlation = without_interval(None, n=n, reason=missing, level=level, unit=CORRELATION)
     else:
         correlation = percentile_statistic(
             float(_pearson(rates[None, :, 0], rates[None, :, 1])[0]),
@@ -213,11 +223,18 @@ def ranking_agreement(
             level=level,
             n=n,
             method=method,
+            unit=CORRELATION,
         )
     return RankingAgreement(mmrv=violation, pearson=correlation)
 
 
-def cohens_kappa(table: ArrayLike, *, level: float = 0.95) -> Statistic:
+def no_ranking(n: int, reason: str, level: float) -> RankingAgreement:
+    """What is said of so many policies whose rankings are not compared."""
+    none = without_interval(None, n=n, reason=reason, level=level)
+    return RankingAgreement(mmrv=none, pearson=replace(none, unit=CORRELATION))
+
+
+def cohens_kappa(table: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Agreement of two raters beyond what chance would give: 1 is full, 0 is chance.
 
     Args:
@@ -246,12 +263,12 @@ def cohens_kappa(table: ArrayLike, *, level: float = 0.95) -> Statistic:
         raise ValueError(f"table must have shape (K, K), given {counts.shape}")
     n = int(counts.sum())
     if n == 0:
-        return without_interval(None, n=0, reason="nothing was rated")
+        return without_interval(None, n=0, reason="nothing was rated", level=level)
     p = counts / n
     row, column = p.sum(axis=1), p.sum(axis=0)
     seen, chance = float(np.trace(p)), float(row @ column)
     if chance >= 1.0:
-        return without_interval(None, n=n, reason="both raters used one category only")
+        return without_interval(None, n=n, reason="both raters used one category only", level=level)
     kappa = (seen - chance) / (1.0 - chance)
     weight = row[None, :] + column[:, None]  # how often i and j are said, rows and columns swapped
     on = float((np.diag(p) * ((1.0 - chance) - np.diag(weight) * (1.0 - seen)) ** 2).sum())
@@ -260,11 +277,19 @@ def cohens_kappa(table: ArrayLike, *, level: float = 0.95) -> Statistic:
     if variance <= 1e-13 * (on + off):  # what rounding leaves of 0
         same = int(np.trace(counts)) == n
         why = "the raters never differ" if same else "its large-sample standard error is 0"
-        return without_interval(kappa, n=n, reason=why)
+        return without_interval(kappa, n=n, reason=why, level=level)
     error = math.sqrt(variance / n) / (1.0 - chance) ** 2
     half = NormalDist().inv_cdf(0.5 + level / 2.0) * error
     low, high = max(kappa - half, -1.0), min(kappa + half, 1.0)
-    return Statistic(value=kappa, low=low, high=high, n=n, method="fleiss_cohen_everitt")
+    return Estimate(
+        value=kappa,
+        low=low,
+        high=high,
+        level=level,
+        n=n,
+        method="fleiss_cohen_everitt",
+        unit="ratio",
+    )
 
 
 def rating_table(first: ArrayLike, second: ArrayLike) -> NDArray[np.int64]:

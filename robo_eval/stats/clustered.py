@@ -21,8 +21,8 @@ from robo_eval.stats._resample import (
     two_stage_means,
 )
 from robo_eval.stats.arrays import integers
+from robo_eval.stats.estimate import Estimate, without_interval
 from robo_eval.stats.proportions import wilson_interval
-from robo_eval.stats.statistic import Statistic, without_interval
 
 METHOD: Final = "two_stage_bootstrap_percentile"
 _ONE_CLUSTER: Final = "one cluster says nothing about clusters like it"
@@ -38,7 +38,7 @@ def two_stage_rate_interval(
     level: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Statistic:
+) -> Estimate:
     """Mean of the success rates of clusters (tasks, days, robots), each counting once.
 
     Clusters are resampled, then episodes inside them, so the interval speaks about clusters like
@@ -49,7 +49,7 @@ def two_stage_rate_interval(
         k: Successes in each cluster, shape (T,).
         n: Episodes in each, at least 1, shape (T,) or one number for all.
         pooled: The share of all episodes instead, in which a cluster counts by its size.
-        level: Coverage aimed at; below 8 clusters it is less, as the note then says.
+        level: Coverage aimed at; below 8 clusters it is less, as the reason then says.
         resamples: Bootstrap resamples.
         seed: Seed of the resamples; the order of clusters changes nothing.
 
@@ -67,7 +67,7 @@ def two_stage_rate_interval(
         >>> found = two_stage_rate_interval([9, 8, 10, 5], 10)
         >>> print(f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]")
         0.80 [0.57, 0.97]
-        >>> found.note
+        >>> found.reason
         '4 clusters; with fewer than 8 it can cover less than it says'
     """
     check_resamples(level, resamples)
@@ -79,9 +79,9 @@ def two_stage_rate_interval(
     rates = k_ / n_
     value = float(k_.sum() / total if pooled else rates.mean())
     if clusters < 2:
-        return without_interval(value, n=total, reason=_ONE_CLUSTER)
+        return without_interval(value, n=total, reason=_ONE_CLUSTER, level=level)
     if value in (0.0, 1.0):
-        return without_interval(value, n=total, reason="all episodes ended alike")
+        return without_interval(value, n=total, reason="all episodes ended alike", level=level)
     rng = np.random.default_rng(seed)
     draws = np.empty(resamples)
     step = max(1, _MAX_CELLS // clusters)
@@ -102,14 +102,16 @@ def two_stage_mean_interval(
     clusters: Sequence[ArrayLike],
     *,
     level: float = 0.95,
+    unit: str = "ratio",
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Statistic:
+) -> Estimate:
     """`two_stage_rate_interval` for qualities of any kind.
 
     Args:
         clusters: Observations of each cluster, T sequences of any length above 0.
-        level: As `two_stage_rate_interval`, like the arguments that follow.
+        level: As `two_stage_rate_interval`, like `resamples` and `seed`.
+        unit: Unit of the observations.
         resamples: As `two_stage_rate_interval`.
         seed: As `two_stage_rate_interval`; the order of observations changes nothing either.
 
@@ -129,10 +131,16 @@ def two_stage_mean_interval(
     groups = sorted_clusters(tables)
     value = float(np.mean([rows.counts @ rows.values[:, 0] / rows.counts.sum() for rows in groups]))
     if len(groups) < 2:
-        return without_interval(value, n=total, reason=_ONE_CLUSTER)
+        return without_interval(value, n=total, reason=_ONE_CLUSTER, level=level, unit=unit)
     draws = two_stage_means(groups, resamples, np.random.default_rng(seed))[:, 0]
     return percentile_statistic(
-        value, draws, level=level, n=total, method=METHOD, note=few_clusters_note(len(groups))
+        value,
+        draws,
+        level=level,
+        n=total,
+        method=METHOD,
+        unit=unit,
+        note=few_clusters_note(len(groups)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,9 +22,9 @@ from robo_eval.stats._resample import (
     sorted_clusters,
     two_stage_means,
 )
+from robo_eval.stats.estimate import Estimate, without_interval
 from robo_eval.stats.paired import bonett_price_interval, folded_interval, paired_table
 from robo_eval.stats.proportions import wilson_interval
-from robo_eval.stats.statistic import Statistic, without_interval
 
 OfMeans = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """A statistic of column means: takes shape (B, d), gives shape (B,), NaN where undefined."""
@@ -40,9 +40,10 @@ def joint_intervals(
     *,
     clusters: ArrayLike | None = None,
     level: float = 0.95,
+    unit: str = "ratio",
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> list[Statistic]:
+) -> list[Estimate]:
     """Intervals of statistics of column means; the same resampled rows feed all of them.
 
     What two statistics have in common they then have in common in every resample, too, and sides
@@ -55,6 +56,7 @@ def joint_intervals(
         clusters: Which task (day, robot, ...) each row belongs to, shape (n,). Clusters are then
             resampled first, and the mean of a column is the mean of its cluster means.
         level: Coverage aimed at.
+        unit: Unit of the statistics.
         resamples: Bootstrap resamples.
         seed: Seed of the resamples; the order of rows changes nothing.
 
@@ -79,7 +81,10 @@ def joint_intervals(
     with np.errstate(divide="ignore", invalid="ignore"):
         return [
             found.statistic(
-                float(statistic(found.means[None, :])[0]), statistic(found.draws), level=level
+                float(statistic(found.means[None, :])[0]),
+                statistic(found.draws),
+                level=level,
+                unit=unit,
             )
             for statistic in statistics
         ]
@@ -98,12 +103,12 @@ class SimRealIntervals:
         index: Cube root of real, safety and agreement multiplied; no value without safety.
     """
 
-    sim: Statistic
-    real: Statistic
-    difference: Statistic
-    ratio: Statistic
-    agreement: Statistic
-    index: Statistic
+    sim: Estimate
+    real: Estimate
+    difference: Estimate
+    ratio: Estimate
+    agreement: Estimate
+    index: Estimate
 
 
 def sim_real_intervals(
@@ -196,21 +201,24 @@ class _Resampled:
         draws: NDArray[np.float64],
         *,
         level: float,
+        unit: str = "ratio",
         upper_draws: NDArray[np.float64] | None = None,
-    ) -> Statistic:
+    ) -> Estimate:
         """One statistic of these resamples."""
-        if self.n < LEAST_ROWS and np.isfinite(value):
+        reason = None
+        if self.n < LEAST_ROWS:
             reason = f"{self.n} rows; a bootstrap needs {LEAST_ROWS}"
-            return without_interval(value, n=self.n, reason=reason)
-        if self.clusters == 1 and np.isfinite(value):
+        elif self.clusters == 1:
             reason = "one cluster says nothing about clusters like it"
-            return without_interval(value, n=self.n, reason=reason)
+        if reason is not None and np.isfinite(value):
+            return without_interval(value, n=self.n, reason=reason, level=level, unit=unit)
         return percentile_statistic(
             value,
             draws,
             level=level,
             n=self.n,
             method=METHOD if self.clusters is None else f"two_stage_{METHOD}",
+            unit=unit,
             upper_draws=upper_draws,
             note=few_clusters_note(self.clusters) if self.clusters is not None else None,
         )
@@ -242,42 +250,40 @@ def _means(rows: Rows) -> NDArray[np.float64]:
 
 def _of_outcomes(
     sim: NDArray[np.float64], real: NDArray[np.float64], level: float
-) -> tuple[list[Statistic], Statistic]:
+) -> tuple[list[Estimate], Estimate]:
     """Rates of both sides and their difference where every outcome is 0 or 1."""
     n = len(sim)
+
+    def share(value: float, low: float, high: float, method: str) -> Estimate:
+        return Estimate(
+            value=value, low=low, high=high, level=level, n=n, method=method, unit="ratio"
+        )
+
     rates = []
     for side in (sim, real):
         low, high = wilson_interval(int(side.sum()), n, level=level)
-        rates.append(Statistic(value=float(side.mean()), low=low, high=high, n=n, method="wilson"))
+        rates.append(share(float(side.mean()), low, high, "wilson"))
     table = paired_table(sim, real)
     low, high = bonett_price_interval(table.only_first, table.only_second, n, level=level)
     value = (table.only_first - table.only_second) / n
-    return rates, Statistic(value=value, low=low, high=high, n=n, method="bonett_price")
+    return rates, share(value, low, high, "bonett_price")
 
 
-def _folded(difference: Statistic) -> Statistic:
+def _folded(difference: Estimate) -> Estimate:
     """1 less the absolute difference, with the interval that the difference's turns into."""
     value, low, high = difference.value, difference.low, difference.high
     assert value is not None  # means of numbers are numbers
     agreement = max(0.0, 1.0 - abs(value))
     if low is None or high is None:
-        return without_interval(agreement, n=difference.n, reason=difference.reason or "")
+        return replace(difference, value=agreement)
     low, high = folded_interval(low, high)
-    return Statistic(
-        value=agreement,
-        low=low,
-        high=high,
-        n=difference.n,
-        method=f"{difference.method}_folded",
-        note=difference.note,
-    )
+    method = f"{difference.method}_folded"
+    return replace(difference, value=agreement, low=low, high=high, method=method)
 
 
-def _index(
-    found: _Resampled, difference: Statistic, safety: float | None, level: float
-) -> Statistic:
+def _index(found: _Resampled, difference: Estimate, safety: float | None, level: float) -> Estimate:
     if safety is None:
-        return without_interval(None, n=found.n, reason="safety was not measured")
+        return without_interval(None, n=found.n, reason="safety was not measured", level=level)
     means, draws = found.means, found.draws
     agreement = 1.0 - np.abs(draws[:, 0] - draws[:, 1])
     low, high = difference.low, difference.high

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level, finite, pair_up
+from robo_eval.stats.estimate import Estimate, without_interval
 from robo_eval.stats.quantiles import stdtrit
-from robo_eval.stats.statistic import Statistic, without_interval
 
 LEAST_PAIRS: Final = 30
 """Pairs below which the estimate is refused: at 20 its interval held the truth 83 % of the time."""
@@ -34,8 +34,8 @@ class PredictionPowered:
         n_sim: Simulated episodes without a real one.
     """
 
-    estimate: Statistic
-    plain: Statistic
+    estimate: Estimate
+    plain: Estimate
     standard_error: float | None
     plain_standard_error: float | None
     weight: float | None
@@ -94,7 +94,8 @@ def prediction_powered_rate(
     weight: float | None = None
     error: float | None = None
     if n < LEAST_PAIRS:
-        estimate = without_interval(None, n=n, reason=f"{n} pairs; at least {LEAST_PAIRS} needed")
+        few = f"{n} pairs; at least {LEAST_PAIRS} needed"
+        estimate = without_interval(None, n=n, reason=few, level=level)
     else:
         weight = _weight(y, f, n_sim)
         value = float(y.mean() + weight * (more.mean() - f.mean()))
@@ -140,12 +141,14 @@ def _student_t(
     level: float,
     method: str,
     note: str | None = None,
-) -> Statistic:
+) -> Estimate:
     if error is None or n < 3:
-        return without_interval(value, n=n, reason=f"{n} values; an interval needs 3")
+        return without_interval(value, n=n, reason=f"{n} values; an interval needs 3", level=level)
     if error < 1e-12:
-        return without_interval(value, n=n, reason=f"all {n} values are equal")
+        return without_interval(value, n=n, reason=f"all {n} values are equal", level=level)
     half = float(stdtrit(n - 1, 0.5 + level / 2.0)) * error
     # Neither an end nor the estimate itself need be a rate; 1.02 is none.
     low, high, value = (min(max(x, 0.0), 1.0) for x in (value - half, value + half, value))
-    return Statistic(value=value, low=low, high=high, n=n, method=method, note=note)
+    return Estimate(
+        value=value, low=low, high=high, level=level, n=n, method=method, unit="ratio", reason=note
+    )

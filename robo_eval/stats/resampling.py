@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from robo_eval.stats._checks import check_level
 from robo_eval.stats._resample import LARGE, bins_of, means_in_bins
 from robo_eval.stats.arrays import floats
+from robo_eval.stats.estimate import Estimate, without_interval
 from robo_eval.stats.quantiles import ndtr, ndtri, stdtrit
 
 Method = Literal["auto", "bca", "percentile", "student_t"]
@@ -26,35 +26,15 @@ _MAX_CELLS: Final = 4_000_000
 """Numbers drawn at once: bounds memory at some 100 MB."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A mean and its interval.
-
-    Attributes:
-        value: The mean.
-        low: Lower end; None if there is no interval.
-        high: Upper end; None if there is no interval.
-        n: Observations.
-        method: How the interval was made; `"none"` if there is none.
-        reason: Why there is none.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-    method: str
-    reason: str | None = None
-
-
 def mean_interval(
     values: ArrayLike,
     *,
     level: float = 0.95,
+    unit: str = "ratio",
     method: Method = "auto",
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Interval:
+) -> Estimate:
     """Mean of independent observations with an interval fit for their number.
 
     Values that are all equal have no interval: resampling them can only return them, and BCa
@@ -63,6 +43,7 @@ def mean_interval(
     Args:
         values: Observations, shape (n,), finite.
         level: Coverage aimed at.
+        unit: Unit of the observations.
         method: `"auto"` takes BCa from 10 observations on, Student's t from 3 on, nothing below.
         resamples: Bootstrap resamples.
         seed: Seed of the resamples.
@@ -78,17 +59,20 @@ def mean_interval(
         >>> print(f"{interval.value:.2f} {interval.low:.2f} {interval.high:.2f} {interval.method}")
         0.50 -0.40 1.40 student_t
     """
-    return mean_intervals([values], level=level, method=method, resamples=resamples, seed=seed)[0]
+    return mean_intervals(
+        [values], level=level, unit=unit, method=method, resamples=resamples, seed=seed
+    )[0]
 
 
 def mean_intervals(
     samples: Sequence[ArrayLike],
     *,
     level: float = 0.95,
+    unit: str = "ratio",
     method: Method = "auto",
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> list[Interval]:
+) -> list[Estimate]:
     """`mean_interval` of many samples at once; samples of one size share their resamples.
 
     Sharing changes no single interval, and turns the work into one matrix product a size. From
@@ -98,6 +82,7 @@ def mean_intervals(
     Args:
         samples: Observations of each sample, sequences of any length.
         level: See `mean_interval`, like the arguments that follow.
+        unit: See `mean_interval`.
         method: See `mean_interval`.
         resamples: See `mean_interval`.
         seed: See `mean_interval`.
@@ -108,33 +93,38 @@ def mean_intervals(
     _check(level, resamples)
     if method not in ("auto", "bca", "percentile", "student_t"):
         raise ValueError(f"method must be auto, bca, percentile or student_t, given {method!r}")
+
+    def bare(x: NDArray[np.float64], reason: str) -> Estimate:
+        return without_interval(_mean(x), n=len(x), reason=reason, level=level, unit=unit)
+
+    def within(x: NDArray[np.float64], low: float, high: float, used: str) -> Estimate:
+        return Estimate(
+            value=_mean(x), low=low, high=high, level=level, n=len(x), method=used, unit=unit
+        )
+
     sorted_samples = [np.sort(_sample(values)) for values in samples]
-    found: dict[int, Interval] = {}
+    found: dict[int, Estimate] = {}
     to_resample: dict[tuple[int, str], list[int]] = {}
     for index, x in enumerate(sorted_samples):
         n = len(x)
         used: str = method if method != "auto" else "bca" if n >= BCA_FROM else "student_t"
         if x[0] == x[-1]:
             why = f"all {n} values are equal" if n > 1 else "one value"
-            found[index] = _no_interval(x, why)
+            found[index] = bare(x, why)
         elif n < T_FROM:
-            found[index] = _no_interval(x, f"{n} values; an interval needs {T_FROM}")
+            found[index] = bare(x, f"{n} values; an interval needs {T_FROM}")
         elif used == "student_t":
             low, high = _student_t(x, level)
-            found[index] = Interval(value=_mean(x), low=low, high=high, n=n, method=used)
+            found[index] = within(x, low, high, used)
         else:
             to_resample.setdefault((n, used), []).append(index)
-    for (n, used), indices in to_resample.items():
+    for (_, used), indices in to_resample.items():
         table = np.stack([sorted_samples[index] for index in indices])
         means = _resampled_means(table, resamples, seed)
         ends = _bootstrap_ends(table, means, level, bca=used == "bca")
         for index, x, (low, high) in zip(indices, table, ends.T.tolist(), strict=True):
-            found[index] = Interval(value=_mean(x), low=low, high=high, n=n, method=used)
+            found[index] = within(x, low, high, used)
     return [found[index] for index in range(len(sorted_samples))]
-
-
-def _no_interval(x: NDArray[np.float64], reason: str) -> Interval:
-    return Interval(value=_mean(x), low=None, high=None, n=len(x), method="none", reason=reason)
 
 
 def paired_difference_interval(
@@ -142,10 +132,11 @@ def paired_difference_interval(
     second: ArrayLike,
     *,
     level: float = 0.95,
+    unit: str = "ratio",
     method: Method = "auto",
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Interval:
+) -> Estimate:
     """Mean of first - second over pairs; pairs are resampled, never the two sides apart.
 
     Raises:
@@ -159,7 +150,9 @@ def paired_difference_interval(
     a, b = _sample(first), _sample(second)
     if a.shape != b.shape:
         raise ValueError(f"pairs need two sides of equal length, given {len(a)} and {len(b)}")
-    return mean_interval(a - b, level=level, method=method, resamples=resamples, seed=seed)
+    return mean_interval(
+        a - b, level=level, unit=unit, method=method, resamples=resamples, seed=seed
+    )
 
 
 def stratified_mean_interval(
@@ -167,9 +160,10 @@ def stratified_mean_interval(
     *,
     over: Literal["these", "like_these"],
     level: float = 0.95,
+    unit: str = "ratio",
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Interval:
+) -> Estimate:
     """Mean of the strata's means, each stratum counting once, with a percentile interval.
 
     Args:
@@ -179,6 +173,7 @@ def stratified_mean_interval(
             speaks about these strata. `"like_these"` resamples strata, then observations inside
             them: it speaks about strata like these, and is wide by nature when they are few.
         level: Coverage aimed at.
+        unit: Unit of the observations.
         resamples: Bootstrap resamples.
         seed: Seed of the resamples; the order of observations and strata changes nothing.
 
@@ -197,8 +192,8 @@ def stratified_mean_interval(
     n = sum(len(x) for x in samples)
     value = float(np.mean([_mean(x) for x in samples]))
 
-    def none(reason: str) -> Interval:
-        return Interval(value=value, low=None, high=None, n=n, method="none", reason=reason)
+    def none(reason: str) -> Estimate:
+        return without_interval(value, n=n, reason=reason, level=level, unit=unit)
 
     if over == "these" and min(len(x) for x in samples) < 2:
         return none("a stratum holds one value, which cannot be resampled")
@@ -216,7 +211,9 @@ def stratified_mean_interval(
         means = _two_stage(samples, resamples, rng)
         name = "two_stage_bootstrap_percentile"
     low, high = np.quantile(means, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return Interval(value=value, low=float(low), high=float(high), n=n, method=name)
+    return Estimate(
+        value=value, low=float(low), high=float(high), level=level, n=n, method=name, unit=unit
+    )
 
 
 def _mean(x: NDArray[np.float64]) -> float:

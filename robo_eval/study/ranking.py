@@ -316,11 +316,7 @@ def _mean(own: Played, seed: int) -> Estimate:
             unit="ratio",
             reason=reason,
         )
-    found = stratified_mean_interval(rows, over="these", level=_LEVEL, seed=seed)
-    return Estimate(
-        value=found.value, low=found.low, high=found.high, level=_LEVEL, n=found.n,
-        method=found.method, unit="ratio", reason=found.reason,
-    )  # fmt: skip
+    return stratified_mean_interval(rows, over="these", level=_LEVEL, seed=seed)
 
 
 def _apti(own: Played, baseline: str, group: Group, seed: int) -> Estimate:

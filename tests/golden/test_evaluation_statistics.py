@@ -350,7 +350,7 @@ def test_four_tasks_of_ten_episodes():
     for found in (by_counts, by_values):
         assert found.value == pytest.approx(0.8)
         assert (found.low, found.high) == pytest.approx((0.575, 0.975), abs=0.013)
-        assert found.note is not None
+        assert found.reason is not None
 
 
 def test_p_values_of_many_comparisons():

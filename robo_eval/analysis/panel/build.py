@@ -52,14 +52,15 @@ def summarise_panel(
                 f" behaviours {', '.join(behaviours)}; run the plan again in a new folder"
             )
         interval = mean_interval(table.mean(axis=1).to_numpy())
-        ends = (interval.low, interval.high)
-        low, high = (interval.value if end is None else end for end in ends)
+        mean = interval.value
+        assert mean is not None  # a mean of numbers is a number
+        low, high = (mean if end is None else end for end in (interval.low, interval.high))
         items.append(
             {
                 "profile": profile,
                 "level": int(str(level)),
                 "difficulty": difficulty,
-                "mean_performance": round(interval.value, _DIGITS),
+                "mean_performance": round(mean, _DIGITS),
                 "low": round(low, _DIGITS),
                 "high": round(high, _DIGITS),
                 "n": len(cell),

@@ -89,6 +89,7 @@ def family_mean(
     else:
         interval = mean_interval(credit, level=level, resamples=resamples, seed=seed)
     low, high, reason = interval.low, interval.high, interval.reason
+    assert interval.value is not None  # a mean of numbers is a number
     if low is None and len(credit) > 1 and credit.min() == credit.max():
         # All alike: what bounded values of which none differed may still hide, by Clopper-Pearson
         # for the share of episodes that would differ, at worst by all there is to lose.
@@ -102,10 +103,7 @@ def family_mean(
         ]
         low, high = (float(np.mean(end)) for end in zip(*ends, strict=True))
         reason = None
-    return Estimate(
-        value=interval.value, low=low, high=high, level=level, n=interval.n,
-        method=interval.method, unit=_RATIO, reason=reason,
-    )  # fmt: skip
+    return replace(interval, low=low, high=high, reason=reason)
 
 
 def stated_skill(p: Array, y: Array, *, level: float, resamples: int, seed: int) -> Estimate:

@@ -8,7 +8,6 @@ import pytest
 
 from robo_eval import formulas
 from robo_eval.core.errors import InputError
-from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import parse_plan
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
@@ -350,13 +349,6 @@ def test_the_configuration_and_its_digest_stand_in_the_summary():
     assert found["configuration"]["severity_weights"]["critical"] == 10.0
     assert found["configuration_digest"] == QUICK.digest
     assert QUICK.digest != MetricConfig(resamples=500, max_voids=0.1).digest
-
-
-def test_estimates_take_over_statistics():
-    from robo_eval.stats.agreement import cohens_kappa
-
-    found = Estimate.of(cohens_kappa([[20, 5], [10, 15]]), level=0.95, unit="ratio")
-    assert (found.value, found.n) == (pytest.approx(0.4), 50)
 
 
 # What a sceptic tried ----------------------------------------------------------------------------

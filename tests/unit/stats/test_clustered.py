@@ -27,7 +27,7 @@ def test_intervals_equal_those_by_loops():
         assert (found.low, found.high) == pytest.approx(expected, abs=0.015)
         assert found.value == pytest.approx(np.mean([x.mean() for x in samples]))
         assert found.n == sum(len(x) for x in samples)
-        assert found.note is None  # 9 clusters
+        assert found.reason is None  # 9 clusters
 
 
 def test_qualities_that_never_repeat():

@@ -100,8 +100,8 @@ def test_qualities_and_clusters_are_bootstrapped():
     tasks = np.repeat(np.arange(5), 16)
     clustered = sim_real_intervals(sim, real, safety=0.9, clusters=tasks)
     assert clustered.real.method == "two_stage_joint_bootstrap_percentile"
-    assert clustered.real.note == "5 clusters; with fewer than 8 it can cover less than it says"
-    assert clustered.index.note == clustered.agreement.note == clustered.real.note
+    assert clustered.real.reason == "5 clusters; with fewer than 8 it can cover less than it says"
+    assert clustered.index.reason == clustered.agreement.reason == clustered.real.reason
     means = np.mean([real[tasks == t].mean() for t in range(5)])
     assert clustered.real.value == pytest.approx(means)
     one = sim_real_intervals(sim, real, clusters=np.zeros(80))

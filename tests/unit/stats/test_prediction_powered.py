@@ -35,7 +35,7 @@ def test_useless_simulation_leaves_the_plain_mean():
 def test_good_simulation_narrows_the_interval():
     found = prediction_powered_rate(*trial(100, 2000, 0.9, np.random.default_rng(1)))
     assert found.standard_error < 0.7 * found.plain_standard_error
-    assert found.estimate.note is None
+    assert found.estimate.reason is None
     assert (found.n, found.n_sim) == (100, 2000)
 
 
@@ -46,7 +46,7 @@ def test_few_pairs_are_refused_or_noted():
     assert few.estimate.reason == "29 pairs; at least 30 needed"
     assert few.plain.low < few.plain.value < few.plain.high
     some = prediction_powered_rate(*trial(49, 500, 0.8, rng))
-    assert some.estimate.note == "49 pairs; with fewer than 50 it can cover less than it says"
+    assert some.estimate.reason == "49 pairs; with fewer than 50 it can cover less than it says"
     one = prediction_powered_rate([1.0], [1.0], [0.0, 1.0])
     assert (one.plain.value, one.plain.low, one.plain_standard_error) == (1.0, None, None)
 

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from robo_eval.core.errors import InputError
-from robo_eval.core.estimate import Estimate
+from robo_eval.stats.estimate import Estimate
 
 
 def estimate(**changed):
@@ -26,12 +25,12 @@ def test_nothing_measured_is_no_number():
     missing = Estimate.missing(reason="no episode was scored", unit="1")
     assert (missing.value, missing.n) == (None, 0)
     assert str(missing) == "- (no episode was scored)"
-    with pytest.raises(InputError, match="needs a reason"):
+    with pytest.raises(ValueError, match="needs a reason"):
         estimate(value=None, low=None, high=None)
 
 
 @pytest.mark.parametrize("field", ["value", "low", "high"])
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_refused(field, number):
-    with pytest.raises(InputError, match=field):
+    with pytest.raises(ValueError, match=field):
         estimate(**{field: number})
