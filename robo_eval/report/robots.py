@@ -198,7 +198,9 @@ def _why_not(name: str, robot: Robot) -> str:
 def _why_no_conditions(robot: Robot) -> str:
     if robot.conditions:
         return ""
-    return _why_not("S2R", robot) or "no condition has scored episodes on both sides"
+    agreed = robot.found.of("S2R")
+    none = "no condition has scored episodes on both sides"
+    return none if agreed.value is not None else agreed.reason or none
 
 
 def _why_no_incidents(robot: Robot) -> str:
