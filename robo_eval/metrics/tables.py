@@ -269,14 +269,6 @@ def matched_pairs(one: Rows, other: Rows) -> tuple[NDArray[np.intp], NDArray[np.
     return mine, partners[mine]
 
 
-def first_of_each(values: Iterable[object]) -> list[int]:
-    """Index of the first appearance of each value."""
-    first: dict[object, int] = {}
-    for index, value in enumerate(values):
-        first.setdefault(value, index)
-    return list(first.values())
-
-
 def sort_key(key: Iterable[Any]) -> tuple[tuple[bool, str, Any], ...]:
     """Orders keys whose parts may be missing, missing parts first."""
     return tuple(
