@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.plain import plain
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Comparison:
             "verified": not self.log_problems,
             "log_problems": dict(self.log_problems),
             "warnings": list(self.warnings),
-            "sides": [side.as_dict() for side in self.sides],
+            "sides": plain(self.sides),
             "configuration": self.config.as_dict(),
             "configuration_digest": self.config.digest,
         }

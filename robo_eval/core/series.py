@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import StoppingPlan, TrialPlan
@@ -67,24 +67,6 @@ class Series:
             return text
         low, high = self.rate_interval
         return f"{text}; at any time the rate is in [{low:.2f}, {high:.2f}]"
-
-    def as_dict(self) -> dict[str, Any]:
-        """The series as JSON would have it; evidence too large for a number is None."""
-        e = self.e
-        return {
-            "compare": list(self.compare),
-            "rate": self.rate,
-            "side": self.side,
-            "stop": self.stop,
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "n": self.n,
-            "n_missing": self.n_missing,
-            "e": None if e is None or e == float("inf") else e,
-            "p": self.p,
-            "rate_interval": None if self.rate_interval is None else list(self.rate_interval),
-            "episodes": self.episodes,
-        }
 
 
 def series_side(plan: TrialPlan) -> Side:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from robo_eval.core.kinds import EndReason
+from robo_eval.core.plain import UNSAID
 from robo_eval.metrics.tables import Rows
 
 NOT_PLAYED = "not_played"
@@ -39,7 +41,9 @@ class Coverage:
     attempts: int
     voids: int
     missing: Mapping[str, int] = field(default_factory=dict)
-    minimum: float = 0.95
+    minimum: float = field(default=0.95, metadata=UNSAID)
+
+    SAID: ClassVar = ("expected", "share", "is_sufficient", "text")
 
     @property
     def expected(self) -> int:
@@ -79,21 +83,6 @@ class Coverage:
         if lost == 0:
             return None
         return total / self.expected, (total + lost) / self.expected
-
-    def as_dict(self) -> dict[str, object]:
-        """The counts as JSON would have them."""
-        return {
-            "scored": self.scored,
-            "attempted": self.attempted,
-            "planned": self.planned,
-            "expected": self.expected,
-            "share": self.share,
-            "is_sufficient": self.is_sufficient,
-            "attempts": self.attempts,
-            "voids": self.voids,
-            "missing": dict(self.missing),
-            "text": self.text,
-        }
 
 
 def coverage_of(episodes: Rows, *, planned: int | None = None, minimum: float = 0.95) -> Coverage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,21 +66,12 @@ class Effect:
     verdict: str | None
     task_variant: str | None = None
 
+    SAID: ClassVar = ("label",)
+
     @property
     def label(self) -> str | None:
         """What the task is called, see `metrics.performance.Cell.label`; None over all tasks."""
         return None if self.family is None else task_label(self.family, self.task_variant or "")
-
-    def as_dict(self) -> dict[str, object]:
-        """The effect as JSON would have it."""
-        names = ("policy", "label", *CONDITION)
-        return {
-            **{name: getattr(self, name) for name in names},
-            "difference": self.difference.as_dict(),
-            "n_pairs": self.n_pairs,
-            "n_expected": self.n_expected,
-            "verdict": self.verdict,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +87,6 @@ class NoveltyEffects:
     cells: tuple[Effect, ...]
     levels: tuple[Effect, ...]
     policies: tuple[Effect, ...]
-
-    def as_dict(self) -> dict[str, object]:
-        """The effects as JSON would have them."""
-        return {
-            "cells": [effect.as_dict() for effect in self.cells],
-            "levels": [effect.as_dict() for effect in self.levels],
-            "policies": [effect.as_dict() for effect in self.policies],
-        }
 
 
 def novelty_effects(

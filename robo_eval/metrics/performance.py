@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,15 +75,12 @@ class Cell:
     success_bounds: tuple[float, float] | None
     task_variant: str = ""
 
+    SAID: ClassVar = ("label",)
+
     @property
     def label(self) -> str:
         """What the task is called: its family, and what tells it from others of that family."""
         return task_label(self.family, self.task_variant)
-
-    def as_dict(self) -> dict[str, object]:
-        """The cell as JSON would have it."""
-        names = ("label", *CONDITION, "policy")
-        return {**{name: getattr(self, name) for name in names}, **_numbers_dict(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +118,8 @@ class PolicyResult:
     performance_bounds: tuple[float, float] | None
     success_bounds: tuple[float, float] | None
 
+    SAID: ClassVar = ("headline",)
+
     @property
     def headline(self) -> str | None:
         """The result in one line; None where too few episodes are scored to say it."""
@@ -130,35 +129,6 @@ class PolicyResult:
     def is_sayable(self) -> bool:
         """Whether enough episodes are scored for a headline or a verdict."""
         return self.coverage.is_sufficient
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as JSON would have it."""
-        return {
-            "side": self.side,
-            "policy": self.policy,
-            "policy_digests": list(self.policy_digests),
-            "n_conditions": self.n_conditions,
-            "headline": self.headline,
-            **_numbers_dict(self),
-            "performance_elsewhere": self.performance_elsewhere.as_dict(),
-            "success_with_voids": self.success_with_voids.as_dict(),
-        }
-
-
-def _numbers_dict(row: Cell | PolicyResult) -> dict[str, object]:
-    return {
-        "coverage": row.coverage.as_dict(),
-        "n_success": row.n_success,
-        "performance": row.performance.as_dict(),
-        "success": row.success.as_dict(),
-        "success_exact": row.success_exact.as_dict(),
-        "performance_bounds": _pair(row.performance_bounds),
-        "success_bounds": _pair(row.success_bounds),
-    }
-
-
-def _pair(bounds: tuple[float, float] | None) -> list[float] | None:
-    return None if bounds is None else list(bounds)
 
 
 def success_text(success: Estimate, coverage: Coverage) -> str:

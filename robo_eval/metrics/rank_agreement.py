@@ -52,19 +52,6 @@ class RankAgreement:
     mmrv: Estimate
     pearson: Estimate
 
-    def as_dict(self) -> dict[str, object]:
-        """The agreement as JSON would have it."""
-        return {
-            "side": self.side,
-            "policies": list(self.policies),
-            "left_out": list(self.left_out),
-            "sim": list(self.sim),
-            "physical": list(self.physical),
-            "matching": self.matching,
-            "mmrv": self.mmrv.as_dict(),
-            "pearson": self.pearson.as_dict(),
-        }
-
 
 def rank_agreement(
     side: str,

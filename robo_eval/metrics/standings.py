@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import noun_for
@@ -35,21 +35,9 @@ class Standing:
     coverage: Coverage
     n_success: int
     success: Estimate
-    bounds: tuple[float, float] | None
+    bounds: tuple[float, float] | None = field(metadata={"json": "success_bounds"})
     rank: int | None = None
     rank_range: tuple[int, int] | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """The standing as JSON would have it."""
-        return {
-            "policy": self.policy,
-            "coverage": self.coverage.as_dict(),
-            "n_success": self.n_success,
-            "success": self.success.as_dict(),
-            "success_bounds": None if self.bounds is None else list(self.bounds),
-            "rank": self.rank,
-            "rank_range": None if self.rank_range is None else list(self.rank_range),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +81,8 @@ class PolicyPair:
     least_deciding: int | None = None
     reason: str | None = None
 
+    SAID: ClassVar = ("winner", "text")
+
     @property
     def winner(self) -> str | None:
         """Name of the policy that was shown to be better, if one was."""
@@ -114,15 +104,6 @@ class PolicyPair:
         how = "end differently" if self.unit == "pairs" else "lean one way"
         least = f"at least {self.least_deciding} must {how}"
         return f"no difference shown ({self.n_units} {units}; {least})"
-
-    def as_dict(self) -> dict[str, object]:
-        """The pair as JSON would have it."""
-        names = (
-            "first", "second", "unit", "n_units", "n_discordant", "n_pairs", "left_out", "p_value",
-            "test", "p_holm", "verdict", "winner", "detectable", "least_deciding", "reason",
-        )  # fmt: skip
-        values = {name: getattr(self, name) for name in names}
-        return {**values, "difference": self.difference.as_dict(), "text": self.text}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,19 +127,14 @@ class SideComparison:
     alpha: float
     agreement: RankAgreement | None = None
 
+    SAID: ClassVar = ("power",)
+
+    @property
+    def power(self) -> float:
+        """Power at which a difference counts as one that could have been shown."""
+        return POWER
+
     @property
     def uncovered(self) -> tuple[Standing, ...]:
         """Policies with too few scored episodes for a rank or a verdict."""
         return tuple(own for own in self.policies if not own.coverage.is_sufficient)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The comparison as JSON would have it: no NaN, no infinity."""
-        return {
-            "side": self.side,
-            "policies": [own.as_dict() for own in self.policies],
-            "pairs": [pair.as_dict() for pair in self.pairs],
-            "n_compared": self.n_compared,
-            "alpha": self.alpha,
-            "power": POWER,
-            "agreement": None if self.agreement is None else self.agreement.as_dict(),
-        }

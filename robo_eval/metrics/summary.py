@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from robo_eval.core.number import Numbers
+from robo_eval.core.plain import plain
 from robo_eval.core.series import Series, shortened
 from robo_eval.metrics import registry
 from robo_eval.metrics.attribution import Finding
@@ -125,14 +126,14 @@ class TrialSummary:
             "evidence_tag": self.evidence_tag,
             "verified": self.verified,
             "log_problem": self.log_problem,
-            "coverage": self.coverage.as_dict(),
-            "policies": [result.as_dict() for result in self.policies],
-            "cells": [cell.as_dict() for cell in self.cells],
-            "novelty_effects": self.effects.as_dict(),
+            "coverage": plain(self.coverage),
+            "policies": plain(self.policies),
+            "cells": plain(self.cells),
+            "novelty_effects": plain(self.effects),
             "numbers": [number.as_dict() for number in self.numbers],
-            "stopping": None if self.series is None else self.series.as_dict(),
-            "voids": [found.as_dict() for found in self.voids],
-            "second_raters": [found.as_dict() for found in self.raters],
+            "stopping": plain(self.series),
+            "voids": plain(self.voids),
+            "second_raters": plain(self.raters),
             "audit": [{"where": found.where, "text": found.text} for found in self.findings],
             "evidence": dict(self.evidence),
             "deviations": None

@@ -38,17 +38,6 @@ class VoidRate:
     attempts: int
     is_high: bool
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as JSON would have it."""
-        return {
-            "policy": self.policy,
-            "side": self.side,
-            "rate": self.rate.as_dict(),
-            "voids": self.voids,
-            "attempts": self.attempts,
-            "is_high": self.is_high,
-        }
-
 
 def void_rates(table: pd.DataFrame, config: MetricConfig) -> tuple[VoidRate, ...]:
     """Void rate of each policy and side that has a void attempt in its main arm.
@@ -101,18 +90,6 @@ class SecondRater:
     missing: int
     blind: int
     n: int
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as JSON would have it."""
-        return {
-            "rater": self.rater,
-            "kappa": self.kappa.as_dict(),
-            "agreed": self.agreed.as_dict(),
-            "table": [list(row) for row in self.table],
-            "missing": self.missing,
-            "blind": self.blind,
-            "n": self.n,
-        }
 
 
 def second_raters(

@@ -27,6 +27,7 @@ from robo_eval.analysis.panel.items import TASK
 from robo_eval.analysis.trial import log_problem
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.names import unknown_name
+from robo_eval.core.plain import plain
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.metrics.compatible import check_levels
 from robo_eval.metrics.coverage import Coverage
@@ -100,7 +101,7 @@ class RankedAgent:
             **{name: getattr(self, name).as_dict() for name in named},
             "by_k": {str(k): value for k, value in self.by_k.items()},
             "evenness": None if self.evenness is None else self.evenness.as_dict(),
-            "coverage": None if self.coverage is None else self.coverage.as_dict(),
+            "coverage": plain(self.coverage),
         }
 
 

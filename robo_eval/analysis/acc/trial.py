@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from robo_eval.analysis.acc.shapes import attainable_maximum
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm
+from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.wording import counted
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.frame import episodes_frame, is_missing
@@ -78,10 +79,12 @@ class AccRow:
     n_missing_items: int
     n_episodes: int
     unreliable: str | None
-    levels: NDArray[np.float64]
+    levels: NDArray[np.float64] = field(metadata=UNSAID)
     curve: NDArray[np.float64]
     coverage: Coverage | None = None
     is_partial: bool = False
+
+    SAID: ClassVar = ("is_covered",)
 
     @property
     def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -101,28 +104,8 @@ class AccRow:
 
     def as_dict(self) -> dict[str, object]:
         """The row as JSON would have it."""
-        known = ~np.isnan(self.curve)
-        return {
-            "side": self.side,
-            "policy": self.policy,
-            "capability": self.capability.as_dict(),
-            "spread": self.spread.as_dict(),
-            "normalised_generality": self.normalised_generality.as_dict(),
-            "generality": self.generality.as_dict(),
-            "expected_difficulty": self.expected_difficulty.as_dict(),
-            "flag": self.flag,
-            "n_items": self.n_items,
-            "n_missing_items": self.n_missing_items,
-            "n_episodes": self.n_episodes,
-            "coverage": None if self.coverage is None else self.coverage.as_dict(),
-            "is_covered": self.is_covered,
-            "is_partial": self.is_partial,
-            "unreliable": self.unreliable,
-            "curve": {
-                "difficulty": self.levels[known].tolist(),
-                "response": self.curve[known].tolist(),
-            },
-        }
+        difficulty, response = self.points
+        return {**plain(self), "curve": plain({"difficulty": difficulty, "response": response})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -169,23 +152,7 @@ class AccTable:
 
     def as_dict(self) -> dict[str, object]:
         """The table as JSON would have it: no NaN, no infinity."""
-        return {
-            "rows": [row.as_dict() for row in self.rows],
-            "h0": self.h0,
-            "q": self.q,
-            "left_fill": self.left_fill,
-            "right_fill": self.right_fill,
-            "n_items": self.n_items,
-            "n_levels": self.n_levels,
-            "attainable_maximum": self.attainable_maximum,
-            "population": dict(self.population),
-            "left_out": list(self.left_out),
-            "reason": self.reason,
-            "configuration": dict(self.configuration),
-            "warnings": list(self.warnings),
-            "panel_members": dict(self.panel_members),
-            "uncovered": list(self.uncovered),
-        }
+        return {**plain(self), "rows": [row.as_dict() for row in self.rows]}
 
 
 def acc_for_trial(

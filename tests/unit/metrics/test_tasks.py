@@ -98,7 +98,7 @@ def test_cells_of_tasks_that_differ_in_keywords_stay_apart(frame, episode):
         }
     )
     assert all(cell.coverage.text == "3 of 3 scored" for cell in found.values())
-    assert found["balancing {balls: 0}", 2].as_dict()["task_variant"] == "{balls: 0}"
+    assert found["balancing {balls: 0}", 2].task_variant == "{balls: 0}"
     (policy,) = policies(log, plan)
     assert policy.n_conditions == 4
     assert policy.performance.value == pytest.approx(0.6)
