@@ -19,7 +19,8 @@ $(shell $(PY) -c '' 2>/dev/null || rm -rf .venv/stamps)
 DEMO := .venv/stamps/demo-$(call digest,requirements/demo.txt requirements/ros.txt)
 DEV := .venv/stamps/dev-$(call digest,requirements/*.txt)
 
-PYTEST := $(PY) -m pytest
+# The plugin of schemathesis takes a second to load in each process, and no test uses it.
+PYTEST := $(PY) -m pytest -p no:schemathesis
 WORKERS ?= 2
 TESTS ?=
 

@@ -222,16 +222,20 @@ class Commands:
             "limit_s": limit_s,
             **{name: str(path) for name, path in streams.items()},
         }
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        code = int(self._process.stdout.readline())
+        code = self.play(job)
         out, err = (
             streams[name].read_text(encoding="utf-8", errors="replace")
             for name in ("stdout", "stderr")
         )
         return Ended(code, out, err)
+
+    def play(self, job: dict[str, Any]) -> int:
+        """Do what `e2e/run_prepared.py` calls a job; its exit code."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
 
     def close(self) -> None:
         """End the process they part from."""

@@ -81,6 +81,8 @@ def staging_for(folder: Path) -> Iterator[Path]:
             f"{folder}: another process is creating a trial here; if none is, delete {staging}"
         ) from err
     try:
+        if not is_new and any(part != staging for part in folder.iterdir()):
+            raise TrialDirectoryError(f"{folder}: was created by somebody else meanwhile")
         yield staging
         if is_new:
             _take_place(staging, folder)

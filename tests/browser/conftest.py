@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -167,10 +168,21 @@ def look(chromium: Any) -> Iterator[Callable[..., Opened]]:
 
 
 @pytest.fixture(scope="session")
-def wide(chromium: Any, page_file: Path) -> Iterator[Opened]:
-    """The report on a wide, light screen, shared by tests that do not mind its state."""
+def shown(chromium: Any) -> Iterator[Callable[..., Opened]]:
+    """Files on screens of some width, each opened once for all tests that change nothing."""
     with ExitStack() as stack:
-        yield open_page(chromium, stack, page_file)
+
+        @cache
+        def show(file: Path, width: int, scheme: str) -> Opened:
+            return open_page(chromium, stack, file, width=width, color_scheme=scheme)
+
+        yield show
+
+
+@pytest.fixture(scope="session")
+def wide(shown: Callable[..., Opened], page_file: Path) -> Opened:
+    """The report on a wide, light screen, shared by tests that do not mind its state."""
+    return shown(page_file, 1300, "light")
 
 
 ROBOT_MAP = (

@@ -59,14 +59,16 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 
 SCHEMES = ["light", pytest.param("dark", marks=pytest.mark.slow)]
 """Dark is light in other colours; the long tests look at it, too."""
+WIDTHS = [390, pytest.param(1300, marks=pytest.mark.slow)]
+"""What fits on a phone mostly fits elsewhere; the long tests look at wide screens, too."""
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1300])
 def test_every_chart_is_drawn_and_nothing_overflows(
-    look: Look, page_file: Path, width: int, scheme: str
+    shown: Look, page_file: Path, width: int, scheme: str
 ) -> None:
-    opened = look(page_file, width=width, color_scheme=scheme)
+    opened = shown(page_file, width, scheme)
     page = opened.page
     assert opened.messages == []
     assert page.evaluate(OVERFLOW) <= 0
@@ -185,10 +187,10 @@ def test_without_scripts_every_number_is_there(look: Look, page_file: Path) -> N
     assert page.locator("table.cells td").count() == 3 * 2 * 3
 
 
-def test_the_phone_shows_one_policy_of_the_cells_at_a_time(look: Look, page_file: Path) -> None:
-    page = look(page_file, width=390).page
-    shown = "[...document.querySelectorAll('.cells thead th')].filter(t => t.offsetWidth).length"
-    assert page.evaluate(shown) == 3
+def test_the_phone_shows_one_policy_of_the_cells_at_a_time(shown: Look, page_file: Path) -> None:
+    page = shown(page_file, 390, "light").page
+    columns = "[...document.querySelectorAll('.cells thead th')].filter(t => t.offsetWidth).length"
+    assert page.evaluate(columns) == 3
     page.locator("#picker").select_option("adaptive")
     names = page.locator(".cells thead th:visible").all_inner_texts()
     assert names == ["level", "difficulty", "adaptive"]
@@ -196,11 +198,11 @@ def test_the_phone_shows_one_policy_of_the_cells_at_a_time(look: Look, page_file
 
 
 @pytest.mark.parametrize("name", ["few", "changed", "killed", "empty"])
-@pytest.mark.parametrize("width", [390, pytest.param(1300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_trial_that_is_not_as_it_should_be_has_a_clear_page(
-    look: Look, odd: Path, width: int, name: str
+    shown: Look, odd: Path, width: int, name: str
 ) -> None:
-    opened = look(odd / name / "report" / "index.html", width=width)
+    opened = shown(odd / name / "report" / "index.html", width, "light")
     page = opened.page
     assert opened.messages == []
     assert page.evaluate(OVERFLOW) <= 0
@@ -228,11 +230,11 @@ def test_a_trial_that_is_not_as_it_should_be_has_a_clear_page(
         assert banner["y"] + banner["height"] <= result["y"]
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(1300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_the_robot_stands_beside_its_simulation_at_every_width(
-    look: Look, robot_page: Path, width: int
+    shown: Look, robot_page: Path, width: int
 ) -> None:
-    opened = look(robot_page, width=width)
+    opened = shown(robot_page, width, "light")
     page = opened.page
     assert opened.messages == []
     assert page.evaluate(OVERFLOW) <= 0
@@ -259,11 +261,11 @@ CROSSING = """() => [...document.querySelectorAll('#autonomy td .light')].filter
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", [390, 1300])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_the_autonomy_level_is_readable_at_every_width_and_without_colour(
-    look: Look, robot_page: Path, width: int, scheme: str
+    shown: Look, robot_page: Path, width: int, scheme: str
 ) -> None:
-    opened = look(robot_page, width=width, color_scheme=scheme)
+    opened = shown(robot_page, width, scheme)
     page = opened.page
     assert opened.messages == []
     section = page.locator("#autonomy")
@@ -290,11 +292,11 @@ LEVEL_CHARTS = {"axes": 8, "capability": 40, "frontier": 12}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", [390, 1300])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_every_chart_of_the_levels_is_drawn_and_nothing_is_cut(
-    look: Look, levels_page: Path, width: int, scheme: str
+    shown: Look, levels_page: Path, width: int, scheme: str
 ) -> None:
-    opened = look(levels_page, width=width, color_scheme=scheme)
+    opened = shown(levels_page, width, scheme)
     page = opened.page
     assert opened.messages == []
     section = page.locator("#autonomy")
@@ -344,11 +346,11 @@ LAB_CHARTS = {
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", [390, 1300])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_every_chart_of_a_robot_is_drawn_and_nothing_is_cut(
-    look: Look, lab_page: Path, width: int, scheme: str
+    shown: Look, lab_page: Path, width: int, scheme: str
 ) -> None:
-    opened = look(lab_page, width=width, color_scheme=scheme)
+    opened = shown(lab_page, width, scheme)
     page = opened.page
     assert opened.messages == []
     assert page.evaluate(OVERFLOW) <= 0
@@ -366,9 +368,9 @@ def test_every_chart_of_a_robot_is_drawn_and_nothing_is_cut(
 
 
 def test_how_a_trial_was_run_is_told_and_what_is_wrong_stands_on_top(
-    look: Look, lab_page: Path
+    shown: Look, lab_page: Path
 ) -> None:
-    page = look(lab_page).page
+    page = shown(lab_page, 390, "light").page
     top = page.locator("#verdict").inner_text()
     assert "The audit of the evidence failed: incidents.csv: line 3" in top
     assert "were declared void" in top
@@ -414,8 +416,8 @@ def test_on_paper_the_charts_of_a_robot_are_whole(
             assert part in text
 
 
-def test_a_member_of_the_panel_is_said_to_have_no_curve(look: Look, odd: Path) -> None:
-    page = look(odd / "few" / "report" / "index.html").page
+def test_a_member_of_the_panel_is_said_to_have_no_curve(shown: Look, odd: Path) -> None:
+    page = shown(odd / "few" / "report" / "index.html", 390, "light").page
     text = page.locator("#acc").inner_text()
     assert "firm has no curve: it is panel-firm, one of the 10 reference controllers" in text
     assert "random" in page.locator("#acc table").inner_text()

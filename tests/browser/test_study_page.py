@@ -83,7 +83,7 @@ def _changed(page: Any, chart: Any, what: str, before: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("width", [390, 1300])
+@pytest.mark.parametrize("width", [390, pytest.param(1300, marks=pytest.mark.slow)])
 def test_every_picture_is_drawn_and_nothing_overflows(
     look: Look, study_file: Path, width: int, scheme: str
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -11,13 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from robo_eval.core.kinds import Profile
 
-PREPARED: Final = Path(__file__).with_name("run_prepared.py")
 SMALL_PLAN = """
 name: small
 tasks:
@@ -68,17 +66,6 @@ def cli(tmp_path: Path, environment: Callable[..., dict[str, str]]) -> Callable[
     return call
 
 
-@pytest.fixture(scope="session")
-def prepared() -> Iterator[subprocess.Popen[str]]:
-    """The process that `quick_cli` parts from."""
-    with subprocess.Popen(
-        [sys.executable, PREPARED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-
-
 @pytest.fixture
 def outside() -> Iterator[Path]:
     """A folder that everybody may enter, for what the commands print and the like."""
@@ -89,7 +76,7 @@ def outside() -> Iterator[Path]:
 
 @pytest.fixture
 def quick_cli(
-    prepared: subprocess.Popen[str],
+    commands: Any,
     outside: Path,
     tmp_path: Path,
     environment: Callable[..., dict[str, str]],
@@ -113,11 +100,7 @@ def quick_cli(
         for name in ("stdout", "stderr"):
             (outside / name).touch()
             (outside / name).chmod(0o666)
-        assert prepared.stdin is not None
-        assert prepared.stdout is not None
-        prepared.stdin.write(json.dumps(job) + "\n")
-        prepared.stdin.flush()
-        code = int(prepared.stdout.readline())
+        code = commands.play(job)
         return Finished(code, *((outside / name).read_text() for name in ("stdout", "stderr")))
 
     return call

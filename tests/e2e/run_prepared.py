@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import sys
+from importlib.machinery import PathFinder
 from typing import Any
 
 import alembic.command  # noqa: F401
@@ -44,6 +45,17 @@ with contextlib.suppress(ImportError):  # where tests hide what an extra brings
 NOBODY = 65_534
 
 
+def hide(packages: list[str]) -> None:
+    """Let some packages, which nobody has imported so far, be missing."""
+    assert not set(packages) & set(sys.modules)
+    find = PathFinder.find_spec
+
+    def found(_: type, name: str, path: Any = None, target: Any = None) -> Any:
+        return None if name.partition(".")[0] in packages else find(name, path, target)
+
+    PathFinder.find_spec = classmethod(found)  # type: ignore[method-assign, assignment]
+
+
 def become(job: dict[str, Any]) -> None:
     """Make this process the one of a job."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
@@ -61,6 +73,7 @@ def become(job: dict[str, Any]) -> None:
     sys.argv = ["robo-eval", *job["arguments"]]
     # Where `python -m` would find modules: the folder of this file is no such place.
     sys.path[0] = job["folder"]
+    hide(job.get("lacking", []))
     # Workers import what they are told is the main module, and this file imports nearly all.
     sys.modules["__main__"].__spec__ = importlib.util.find_spec("robo_eval.__main__")
 

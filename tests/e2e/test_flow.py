@@ -103,7 +103,7 @@ def test_scores_are_the_same_with_and_without_a_terminal(cli, environment, small
 
 
 @pytest.mark.slow
-def test_crashed_episodes_are_counted_not_averaged_away(cli, tmp_path):
+def test_crashed_episodes_are_counted_not_averaged_away(quick_cli, tmp_path):
     (tmp_path / "crashing.py").write_text(CRASHING.format(limit=2.0))
     (tmp_path / "plan.yaml").write_text(
         "name: crashing\n"
@@ -112,27 +112,27 @@ def test_crashed_episodes_are_counted_not_averaged_away(cli, tmp_path):
         "episodes: 20\n"
         "traces: none\n"
     )
-    run = cli("run", "plan.yaml", "--out", "trial")
+    run = quick_cli("run", "plan.yaml", "--out", "trial")
     assert run.code == 1, run.err
-    rows = json.loads(cli("metrics", "trial", "--json").out)
+    rows = json.loads(quick_cli("metrics", "trial", "--json").out)
     policy = rows["policies"][0]
     scored = policy["coverage"]["scored"]
     assert policy["coverage"]["attempted"] == 20
     assert 0 < scored < 19
     assert f"{scored} of 20 scored" in run.out + run.err
     assert policy["headline"] is None
-    metrics = cli("metrics", "trial")
+    metrics = quick_cli("metrics", "trial")
     assert metrics.code == 1
     assert f"{scored} of 20 scored" in metrics.out
 
 
-def test_levels_and_agents_list_what_plans_can_name(cli):
+def test_levels_and_agents_list_what_plans_can_name(cli, quick_cli):
     levels = json.loads(cli("levels", "--json").out)["levels"]
     assert [row["level"] for row in levels] == list(range(17))
     assert all(row["effect"] for row in levels)
     agents = json.loads(cli("agents", "--json").out)["agents"]
     assert {"random", "nothing", "balancer", "lookahead", "adaptive"} <= {a["name"] for a in agents}
-    assert "cart" in cli("levels").out
+    assert "cart" in quick_cli("levels").out
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_every_verb_has_help_with_an_example(quick_cli, verb):
         assert "--json" in result.out
 
 
-def test_any_gymnasium_task_can_be_run(cli, tmp_path):
+def test_any_gymnasium_task_can_be_run(quick_cli, tmp_path):
     (tmp_path / "steady.py").write_text(
         "class Steady:\n"
         "    name = 'steady'\n"
@@ -167,9 +167,9 @@ def test_any_gymnasium_task_can_be_run(cli, tmp_path):
         "episodes: 4\n"
         "traces: all\n"
     )
-    run = cli("run", "plan.yaml", "--out", "trial")
+    run = quick_cli("run", "plan.yaml", "--out", "trial")
     assert run.code == 0, run.err
-    assert json.loads(cli("verify", "trial", "--json").out)["ok"] is True
+    assert json.loads(quick_cli("verify", "trial", "--json").out)["ok"] is True
     assert len(list((tmp_path / "trial/traces").glob("*.mcap"))) == 4
 
 
@@ -186,13 +186,17 @@ def test_any_gymnasium_task_can_be_run(cli, tmp_path):
         ("hours --per-100-h 10", {"hours": pytest.approx(29.957, abs=1e-3)}),
     ],
 )
-def test_plan_size_says_what_an_answer_needs(cli, quick_cli, question, answer):
-    found = cli("plan-size", *question.split(), "--json")
+def test_plan_size_says_what_an_answer_needs(quick_cli, question, answer):
+    found = quick_cli("plan-size", *question.split(), "--json")
     assert found.code == 0, found.err
     data = json.loads(found.out)
     assert {name: data[name] for name in answer} == answer
     told = quick_cli("plan-size", *question.split())
     assert str(data.get("episodes", data.get("pairs", ""))) in told.out
+
+
+def test_plan_size_finds_its_imports(cli):
+    assert "42" in cli("plan-size", "width", "--rate", "0.9", "--to", "0.2").out
 
 
 @pytest.mark.parametrize(
@@ -257,29 +261,29 @@ def make():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_what_a_policy_prints_is_no_part_of_the_json(cli, tmp_path, jobs):
+def test_what_a_policy_prints_is_no_part_of_the_json(quick_cli, tmp_path, jobs):
     (tmp_path / "mine.py").write_text(TALKING)
     (tmp_path / "plan.yaml").write_text(
         "name: talking\ntasks: [{levels: [0]}]\nepisodes: 16\ntraces: none\n"
         "policies: [{name: mine, factory: 'mine:make'}]\n"
     )
-    run = cli("run", "plan.yaml", "--out", "trial", "--json", "--no-report", "--jobs", jobs)
+    run = quick_cli("run", "plan.yaml", "--out", "trial", "--json", "--no-report", "--jobs", jobs)
     assert run.code == 1
     assert json.loads(run.out)["unscored"] == 16
     assert "hello" in run.err
     # What broke, where, and when: in one line.
-    told = cli("metrics", "trial").out
+    told = quick_cli("metrics", "trial").out
     assert "mine: 16 without a score: ValueError: boom: sensor (mine.py:12 in act, tick 4)" in told
 
 
 @pytest.mark.slow
-def test_resume_does_not_add_to_a_log_that_does_not_verify(cli, small_plan, tmp_path):
+def test_resume_does_not_add_to_a_log_that_does_not_verify(quick_cli, small_plan, tmp_path):
     import sqlite3
 
-    assert cli("run", small_plan, "--out", "trial", "--no-report").code == 0
+    assert quick_cli("run", small_plan, "--out", "trial", "--no-report").code == 0
     with sqlite3.connect(tmp_path / "trial/episodes.db") as database:
         database.execute("delete from episodes where sequence > 9")
-    refused = cli("resume", "trial")
+    refused = quick_cli("resume", "trial")
     assert refused.code == 1
     assert "nothing was played: the log does not verify" in refused.err
     with sqlite3.connect(tmp_path / "trial/episodes.db") as database:

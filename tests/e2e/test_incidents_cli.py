@@ -62,11 +62,22 @@ def incidents(run) -> Callable[..., Any]:
     return call
 
 
+@pytest.fixture(scope="session")
+def made_lab(commands, tmp_path_factory) -> Path:
+    """The folder of a log with one incident, `lab/2`; `lab` makes a copy of it."""
+    folder = tmp_path_factory.mktemp("made")
+    done = commands(
+        "incidents", "add", "brushed the fixture", "--robot", "arm_1", "--station", "lab",
+        "--log", "lab/incidents.db", "--by", "Operator A", folder=folder,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return folder / "lab"
+
+
 @pytest.fixture
-def lab(tmp_path, incidents) -> Path:
+def lab(tmp_path, made_lab) -> Path:
     """A log with one incident, `lab/2`."""
-    incidents("add", "brushed the fixture", "--robot", "arm_1", "--station", "lab")
-    return tmp_path / "lab" / "incidents.db"
+    return shutil.copytree(made_lab, tmp_path / "lab") / "incidents.db"
 
 
 def records(log: Path) -> list[str]:

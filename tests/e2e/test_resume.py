@@ -34,27 +34,14 @@ sides: [{sides}]
 traces: none
 metrics: {{resamples: 200}}
 """
-BLOCKER = """
-import os
-from importlib.machinery import PathFinder
-
-find = PathFinder.find_spec
-
-def found(cls, name, path=None, target=None):
-    blocked = name.partition(".")[0] in os.environ.get("BLOCKED", "").split(",")
-    return None if blocked else find(name, path, target)
-
-PathFinder.find_spec = classmethod(found)
-"""
 
 
 @pytest.fixture
-def resume(cli: Callable[..., Any], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+def resume(quick_cli: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     """`robo-eval resume`, on a machine that lacks some packages; what it says, as JSON."""
-    (tmp_path / "sitecustomize.py").write_text(BLOCKER)
 
     def call(trial: Path, *lacking: str) -> dict[str, Any]:
-        done = cli("resume", trial, "--json", "--no-report", BLOCKED=",".join(lacking))
+        done = quick_cli("resume", trial, "--json", "--no-report", lacking=lacking)
         assert done.code == 0, done.err
         found: dict[str, Any] = json.loads(done.out)
         return found
@@ -94,7 +81,7 @@ def test_a_run_that_was_killed_is_played_to_its_end_once(environment, resume, tm
     assert verify_trial(trial).ok
 
 
-def test_what_needs_a_simulator_is_left_to_a_machine_that_has_one(resume, cli, tmp_path):
+def test_what_needs_a_simulator_is_left_to_a_machine_that_has_one(resume, quick_cli, tmp_path):
     trial = TrialDirectory.create(
         tmp_path / "a trial", parse_plan(PLAN.format(episodes=2, sides="sim"), source="plan")
     ).path
@@ -102,7 +89,7 @@ def test_what_needs_a_simulator_is_left_to_a_machine_that_has_one(resume, cli, t
     assert left["side"] == "sim"
     assert "pip install" in left["reason"]
     assert rows(trial) == []
-    told = cli("resume", trial, BLOCKED="pybullet")
+    told = quick_cli("resume", trial, lacking=["pybullet"])
     assert told.code == 0
     assert left["command"] in told.out
     assert shlex.split(left["command"]) == ["robo-eval", "resume", str(trial)]
@@ -163,11 +150,11 @@ def test_pairs_wait_where_there_is_neither_robot_nor_simulator(matched, resume):
     assert len(rows(matched.path)) == 1
 
 
-def test_a_trial_that_only_a_robot_can_begin_says_so(resume, cli, tmp_path):
+def test_a_trial_that_only_a_robot_can_begin_says_so(resume, quick_cli, tmp_path):
     plan = parse_plan(PLAN.format(episodes=2, sides="sim, twin"), source="plan")
     trial = TrialDirectory.create(tmp_path / "trial", plan).path
     assert [left["side"] for left in resume(trial, "rclpy")["elsewhere"]] == ["twin"]
     assert status(trial) != "complete"
-    told = cli("resume", trial, BLOCKED="rclpy")
+    told = quick_cli("resume", trial, lacking=["rclpy"])
     assert told.code == 0
     assert f"robo-eval resume {trial}" in told.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -13,15 +14,33 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 
 
+def once(place: Path, make: Callable[[], object]) -> None:
+    """Make what is slow to make once for all workers of a run; others wait for it."""
+    with place.with_name(f"{place.name}.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.seek(0)
+        if not lock.read():
+            place.mkdir()
+            make()
+            lock.write("made")
+
+
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def wheel(workshop: Path) -> Path:
     """The wheel, built from the checkout with the pinned build tools."""
-    folder = tmp_path_factory.mktemp("wheel")
+    folder = workshop / "wheel"
     command = [
         sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation",
         "--wheel-dir", str(folder), str(REPOSITORY),
     ]  # fmt: skip
-    subprocess.run(command, check=True, timeout=800)
+    once(folder, lambda: subprocess.run(command, check=True, timeout=800))
     (path,) = folder.glob("robo_eval_stack-*.whl")
     return path
 
@@ -56,36 +75,33 @@ class Installed:
         return done.stdout + done.stderr
 
 
-def install(folder: Path, wheel: Path, extra: str) -> Installed:
-    """A fresh environment with the wheel and what it asks for, at the locked versions.
+def install(to: Installed, wheel: Path, extra: str) -> None:
+    """Make a fresh environment with the wheel and what it asks for, at the locked versions.
 
     The lock is a constraint here and not the list of what to install: what the wheel's own
     metadata forgets to ask for must be missing.
     """
-    installed = Installed(folder)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=800)
+    venv = [sys.executable, "-m", "venv", str(to.folder / "venv")]
+    subprocess.run(venv, check=True, timeout=800)
     pinned = [
         line.split(" \\")[0]
         for line in (REPOSITORY / "requirements/demo.txt").read_text().splitlines()
         if "==" in line and not line.lstrip().startswith(("#", "--"))
     ]
-    (folder / "constraints.txt").write_text("\n".join(pinned) + "\n")
-    installed.run(
-        installed.python, "-m", "pip", "install", "-qq", "--no-compile",
+    (to.folder / "constraints.txt").write_text("\n".join(pinned) + "\n")
+    to.run(
+        to.python, "-m", "pip", "install", "-qq", "--no-compile",
         "--constraint", "constraints.txt", f"robo-eval-stack{extra} @ {wheel.as_uri()}",
     )  # fmt: skip
-    return installed
 
 
 @pytest.fixture(scope="session")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Installed]:
+def installed(wheel: Path, workshop: Path) -> Callable[[str], Installed]:
     """The environment with an extra, such as `sim`, or with none; made once."""
-    made: dict[str, Installed] = {}
 
     def get(extra: str) -> Installed:
-        if extra not in made:
-            folder = tmp_path_factory.mktemp(extra or "base")
-            made[extra] = install(folder, wheel, f"[{extra}]" if extra else "")
-        return made[extra]
+        made = Installed(workshop / f"installed-{extra or 'base'}")
+        once(made.folder, lambda: install(made, wheel, f"[{extra}]" if extra else ""))
+        return made
 
     return get

@@ -362,9 +362,9 @@ def test_a_frozen_guard_wakes_up_stopped(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("number", "times"),
     [
-        (signal.SIGINT, 3),
-        pytest.param(signal.SIGINT, 10, marks=pytest.mark.slow),
-        pytest.param(signal.SIGTERM, 10, marks=pytest.mark.slow),
+        (signal.SIGINT, 1),
+        pytest.param(signal.SIGINT, 5, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 5, marks=pytest.mark.slow),
     ],
 )
 def test_the_last_word_is_a_stop_command(scene: Scene, number: int, times: int) -> None:

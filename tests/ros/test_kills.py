@@ -389,7 +389,7 @@ def test_killed_at_random_moments_and_resumed(
     run_lanes: Callable[..., list[Lane]], victims: tuple[str, ...]
 ) -> None:
     is_conductor = victims == ("conductor",)
-    wanted = times(20 if is_conductor else 6)
+    wanted = times(10 if is_conductor else 4)
     since = time.monotonic()
     lanes = run_lanes(wanted, victims=victims, numbers=ANY if is_conductor else HARD)
     kills = sum((lane.kills for lane in lanes), Counter())

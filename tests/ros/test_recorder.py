@@ -289,9 +289,9 @@ def test_a_full_disk_is_said_and_survived(stage):
 @pytest.mark.parametrize(
     ("number", "times"),
     [
-        (signal.SIGINT, 3),
-        pytest.param(signal.SIGINT, 10, marks=pytest.mark.slow),
-        pytest.param(signal.SIGTERM, 10, marks=pytest.mark.slow),
+        (signal.SIGINT, 1),
+        pytest.param(signal.SIGINT, 5, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 5, marks=pytest.mark.slow),
     ],
 )
 def test_a_stopped_recorder_closes_its_bag(stage, number, times):

@@ -50,14 +50,14 @@ def test_a_twin_ends_on_sigint_and_on_sigterm(
     wait_until: Callable[..., None],
     tmp_path: Path,
 ) -> None:
-    """Ten of each signal; some at a time, each a robot of its own on one graph."""
+    """Six of each signal; some at a time, each a robot of its own on one graph."""
     text = TWIN.read_text()
     spaces = [f"/twin{number}" for number in range(AT_ONCE)]
     witnesses = {}
     for space in spaces:
         (tmp_path / f"{space[1:]}.yaml").write_text(text.replace("/twin0", space))
         witnesses[space] = begin(HERE / "rig_faults.py", json.dumps({"namespace": space}))
-    asked = [number for number in (signal.SIGINT, signal.SIGTERM) for _ in range(10)]
+    asked = [number for number in (signal.SIGINT, signal.SIGTERM) for _ in range(6)]
     for first in range(0, len(asked), AT_ONCE):
         before = {space: states(witnesses[space]) for space in spaces}
         twins = {

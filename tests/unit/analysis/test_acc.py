@@ -271,6 +271,7 @@ def test_attainable_maximum_of_a_single_level_is_undefined():
     assert attainable_maximum([3, 3]) is None
 
 
+@pytest.mark.slow
 def test_bootstrap_spreads_like_repeated_experiments():
     """The interval of the capability is as wide as repeating the whole experiment makes it."""
     rng = np.random.default_rng(0)

@@ -24,6 +24,7 @@ from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.bodies import Body, Nil, Report
+from robo_eval_incidents.log import make_log
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.taxonomy import Category, Severity, Via
 from robo_eval_incidents.web.app import make_app
@@ -48,10 +49,20 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lab" / "incidents.db"
 
 
+@pytest.fixture(scope="session")
+def new_log(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of an empty log of the station `cell-1`: making one takes longer than most tests."""
+    path = tmp_path_factory.mktemp("new") / "incidents.db"
+    make_log(path, station="cell-1")
+    return path.read_bytes()
+
+
 @pytest.fixture
-def log(path: Path) -> Iterator[IncidentLog]:
+def log(path: Path, new_log: bytes) -> Iterator[IncidentLog]:
     """An empty log of the station `cell-1`."""
-    with open_log(path, station="cell-1", make=True) as opened:
+    path.parent.mkdir()
+    path.write_bytes(new_log)
+    with open_log(path, station="cell-1") as opened:
         yield opened
 
 

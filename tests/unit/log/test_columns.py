@@ -84,6 +84,7 @@ def test_a_bad_cell_is_never_read_at_once(episodes, column, row):
     assert read or column in ("side", "arm", "end_reason", "quality", "success")
 
 
+@pytest.mark.slow
 def test_what_is_refused_at_once_is_mostly_refused_one_by_one(episodes):
     """The quick way is no stricter than it needs: good logs must not fall back to the slow one."""
     stricter = []

@@ -321,6 +321,17 @@ def test_lock_removes_what_a_dead_writer_left(trial):
         assert not leftover.exists()
 
 
+def test_a_trial_that_appears_while_another_is_prepared_is_kept(tmp_path, monkeypatch):
+    plan = parse_plan("name: x\ntasks: [{}]\npolicies: [nothing]\n", source="p")
+    folder = TrialDirectory.create(tmp_path / "trial", plan).path
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    # As if it had appeared right after the look at whether something is there.
+    monkeypatch.setattr(TrialDirectory, "check_new", staticmethod(lambda _: None))
+    with pytest.raises(TrialDirectoryError, match="created by somebody else"):
+        TrialDirectory.create(folder, plan)
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
 def test_two_processes_creating_one_trial_leave_one(tmp_path):
     script = (
         "import sys\nfrom robo_eval.core.errors import TrialDirectoryError\n"

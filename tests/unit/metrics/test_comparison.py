@@ -182,6 +182,7 @@ def test_seeds_that_all_agree_have_an_interval_all_the_same():
     assert apart.difference.low < 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("conditions", [2, 6])
 @pytest.mark.parametrize("seeds", [4, 8, 11])
 def test_equally_good_policies_are_rarely_told_apart(seeds, conditions):

@@ -85,7 +85,10 @@ def test_evidence_too_large_for_a_float_is_infinite():
     assert rate_e_value(0, 5000, 0.5, alternative="greater") == 0.0
 
 
-@pytest.mark.parametrize("side", ["two", "greater", "less"])
+SIDES = ["two", *(pytest.param(side, marks=pytest.mark.slow) for side in ("greater", "less"))]
+
+
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("hopeless", [False, True])
 def test_power_equals_playing_every_series(side, hopeless):
     rule = StoppingRule(what="pairs", max_n=7, side=side, alpha=0.3, hopeless=hopeless)

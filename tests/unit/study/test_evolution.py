@@ -22,6 +22,7 @@ def sorted_out(network: Network, seed: int) -> float:
     return float((network.choose(POINTS) == (POINTS.sum(axis=1) > 0)).mean())
 
 
+@pytest.mark.slow
 def test_it_solves_the_cart_that_no_network_could_before():
     task = Task(
         name="cart", env="CartPole-v1", expert=wrap(lambda _: 0, digest_of="none"), highest=500.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ def measured(*, noise: float, trainings: int = 4, alone: int = 4) -> Measured:
     )
 
 
+@cache
 def made(noise: float = 0.01, **changes: Any) -> Outcome:
     return outcome_of(suite(), measured(noise=noise, **changes))
 
