@@ -16,7 +16,7 @@ from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import TrialPlan
-from robo_eval.log.column_map import Source
+from robo_eval.log.column_map import Conversion, ImportMap
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
 from robo_eval.log.import_cell import BY_THE_SCORE, WORDS, instant, number, truth, whole, word
@@ -25,10 +25,6 @@ from robo_eval.log.provenance import software
 from robo_eval.log.rows import COUNT_LIMIT, KINDS, LONGEST_S, OPTIONAL, Kind, cells_of
 from robo_eval.log.store import EpisodeStore
 
-NEEDED: Final = ("policy", "task", "side")
-"""Columns that every import says something about."""
-SCORES: Final = ("success", "end_reason", "quality")
-"""Columns of which every import says something about one."""
 _TIMES: Final = ("duration_s", "exposure_s")
 _MAY_BE_EMPTY: Final = ("episode_id", "family", "end_reason")
 _NOT_NEGATIVE: Final = (
@@ -67,41 +63,31 @@ class RowMaker:
     """Turns texts into values of our columns, and these into rows of one import.
 
     Args:
+        mapping: How they are read.
         sha256: SHA-256 of what is imported.
-        missing: Texts that mean that there is nothing.
         decimal: Decimal sign of numbers.
-        success_quality: Least quality that counts as success, if there is such a rule.
-        assisted_success: What a success with interventions is, see `ColumnMap`.
     """
 
-    def __init__(
-        self,
-        *,
-        sha256: str,
-        missing: frozenset[str],
-        decimal: str,
-        success_quality: float | None,
-        assisted_success: str,
-    ) -> None:
+    def __init__(self, mapping: ImportMap, *, sha256: str, decimal: str = ".") -> None:
+        self._map = mapping
         self._sha256 = sha256
-        self._missing = missing
+        self._missing = mapping.missing
         self._decimal = decimal
-        self._success_quality = success_quality
-        self._assisted_success = assisted_success
         self._seen: dict[str, str] = {}
         self._scored: dict[str, tuple[str, str]] = {}
 
-    def value(self, place: str, ours: str, source: Source, text: str) -> Any:  # noqa: ANN401
+    def value(self, place: str, ours: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
         """The value of one of our columns that a text stands for.
 
         Raises:
             InputError: If it cannot be; the message begins with `place`.
         """
         base, _, entry = ours.partition(".")
-        if source.values and text not in self._missing:
-            if text not in source.values:
-                raise InputError(f"{place}: {unknown_name('value', text, source.values)}")
-            text = source.values[text]
+        words = source.words
+        if words and text not in self._missing:
+            if text not in words:
+                raise InputError(f"{place}: {unknown_name('value', text, words)}")
+            text = words[text]
         if text in self._missing:
             if base in OPTIONAL or entry or base in _MAY_BE_EMPTY:
                 return None
@@ -143,7 +129,7 @@ class RowMaker:
         cells_of(row.episode(_NO_PLAN), where=where)
         return row
 
-    def _amount(self, place: str, base: str, source: Source, text: str) -> float:
+    def _amount(self, place: str, base: str, source: Conversion, text: str) -> float:
         amount: float
         if KINDS[base] is Kind.INTEGER:
             amount = whole(place, source, text, self._decimal, is_name=base == "seed")
@@ -170,7 +156,7 @@ class RowMaker:
             )
         return amount
 
-    def _entry(self, place: str, base: str, source: Source, text: str) -> float | str:
+    def _entry(self, place: str, base: str, source: Conversion, text: str) -> float | str:
         if base in ("control_quality", "costs") or source.unit or source.scale != 1:
             return number(place, source, text, self._decimal, is_share=True)
         return text
@@ -197,8 +183,8 @@ class RowMaker:
             where,
             values,
             sources,
-            threshold=self._success_quality,
-            assisted_success=self._assisted_success,
+            threshold=self._map.success_quality,
+            assisted_success=self._map.assisted_success,
             stopped=stopped,
         )
         self._check_attempt(where, values, sources)
