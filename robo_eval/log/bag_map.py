@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from robo_eval.core.episode import LONGEST_S
 from robo_eval.core.kinds import TRUTHS, EndReason
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Section
@@ -31,7 +32,7 @@ from robo_eval.log.column_map import (
     Short,
     our_column,
 )
-from robo_eval.log.rows import KINDS, LONGEST_S, Kind
+from robo_eval.log.schema import KINDS, Kind
 
 LABEL_WITHIN_S: Final = 10.0
 """How long after the end of an episode a label still belongs to it, if the map does not say."""

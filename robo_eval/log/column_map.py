@@ -21,7 +21,7 @@ from pydantic import (
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Section, mapping_of, text_of, validated
-from robo_eval.log.rows import KINDS, Kind
+from robo_eval.log.schema import KINDS, Kind
 
 NEEDED: Final = ("policy", "task", "side")
 """Columns that every import says something about."""

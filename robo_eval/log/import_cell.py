@@ -13,7 +13,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import TRUTHS, Arm, Difficulty, EndReason, Profile, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.log.column_map import ISO_TIME, UNITS, Conversion, number_of
-from robo_eval.log.rows import KINDS, Kind
+from robo_eval.log.schema import KINDS, Kind
 
 WORDS: Final[dict[str, type[StrEnum]]] = {
     "side": Side,

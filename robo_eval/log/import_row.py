@@ -22,17 +22,11 @@ from robo_eval.log.files import PART_SUFFIX, explained
 from robo_eval.log.import_cell import BY_THE_SCORE, WORDS, instant, number, truth, whole, word
 from robo_eval.log.import_score import complete_score
 from robo_eval.log.provenance import software
-from robo_eval.log.rows import COUNT_LIMIT, KINDS, LONGEST_S, OPTIONAL, Kind, cells_of
+from robo_eval.log.rows import cells_of
+from robo_eval.log.schema import KINDS, LEAST, MOST, OPTIONAL, SHARES, UNIT, Kind
 from robo_eval.log.store import EpisodeStore
 
-_TIMES: Final = ("duration_s", "exposure_s")
 _MAY_BE_EMPTY: Final = ("episode_id", "family", "end_reason")
-_NOT_NEGATIVE: Final = (
-    "duration_s", "exposure_s", "ticks", "interventions", "level", "attempt", "score_version",
-)  # fmt: skip
-_COUNTS: Final = {name for name in KINDS if KINDS[name] is Kind.INTEGER} - {"start_ns", "seed"}
-"""Whole numbers that something is computed from; a seed is only a name."""
-_SHARES: Final = ("quality", "stated_success_probability")
 _NOT_KNOWN: Final = ("start_ns", "duration_s", "ticks", "episode_return")
 """What stays empty if nothing gives it: a 0 would pass for a measurement."""
 _BATCH: Final = 256
@@ -134,22 +128,20 @@ class RowMaker:
         if KINDS[base] is Kind.INTEGER:
             amount = whole(place, source, text, self._decimal, is_name=base == "seed")
         else:
-            is_share = base in _SHARES
+            is_share = base in SHARES
             amount = number(place, source, text, self._decimal, is_share=is_share)
-        if base in _NOT_NEGATIVE and amount < 0:
+        if base not in SHARES and amount < LEAST.get(base, amount):
             raise InputError(f"{place}: {text!r:.60} is negative; {base} cannot be")
-        if base in _COUNTS and amount >= COUNT_LIMIT:
+        most = MOST.get(base, amount)
+        if base not in SHARES and amount > most:
+            unit = f" {UNIT[base]}" if UNIT[base] else ""
             raise InputError(
-                f"{place}: {text!r:.60} is too large; {base} must be less than {COUNT_LIMIT} (2^53)"
-            )
-        if base in _TIMES and amount > LONGEST_S:
-            raise InputError(
-                f"{place}: {text!r:.60} gives {amount:g} s; {base} can be at most {LONGEST_S:g} s;"
-                " check unit and scale in the column map"
+                f"{place}: {text!r:.60} gives {amount:g}{unit}; {base} can be at most"
+                f" {most:.16g}{unit}; check unit and scale in the column map"
             )
         if base == "quality":
             amount = round(amount, QUALITY_DECIMALS)
-        if base in _SHARES and not 0.0 <= amount <= 1.0:
+        if base in SHARES and not 0.0 <= amount <= 1.0:
             percent = "" if source.unit or source.is_constant else "; give unit: '%' if it is one"
             raise InputError(
                 f"{place}: {text!r:.60} gives {amount:g}, which is outside [0, 1]{percent}"
