@@ -17,11 +17,33 @@ if TYPE_CHECKING:
     from robo_eval.analysis.acc import AccTable
     from robo_eval.analysis.acc.trial import Planned
     from robo_eval.core.plan import TrialPlan
-    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.directory import StrPath, TrialDirectory
     from robo_eval.metrics.summary import TrialSummary
 
 SCORES: Final = "scores"
 """Folder beside the log for scores of later versions of the scoring rules."""
+
+
+def open_trial(path: StrPath) -> TrialDirectory:
+    """Open a trial directory to be scored.
+
+    What reads its incident log is found among what is installed, by the entry point group
+    `robo_eval.incident_reader`; nobody has to name it.
+
+    Args:
+        path: The trial directory.
+
+    Raises:
+        TrialDirectoryError: If it is none, or plan or manifest are missing or damaged.
+        MissingExtraError: If it has an incident log, and nothing that reads it is installed: its
+            safety score would be missing, which looks like a trial nobody reported on.
+    """
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.incident_log import check_reader
+
+    trial = TrialDirectory.open(path)
+    check_reader(trial.path)
+    return trial
 
 
 def analyse_trial(

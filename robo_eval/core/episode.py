@@ -6,22 +6,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, EndReason, FaultBy, Side
 
 SCHEMA_VERSION = 4
 
+COUNT_LIMIT: Final = 2**53
+"""Counts are less: from here on a float, as which statistics take them, skips whole numbers."""
 
-def _column(doc: str, *, unit: str = "") -> dict[str, str]:
-    return {"doc": doc, "unit": unit}
+LONGEST_S: Final = 1e12
+"""No episode is longer (30,000 years), so that durations can be added up."""
+
+
+def _column(doc: str, *, unit: str = "", **limits: float) -> dict[str, Any]:
+    return {"doc": doc, "unit": unit, **limits}
+
+
+def _count(doc: str, **least: float) -> dict[str, Any]:
+    return {**_column(doc, most=COUNT_LIMIT - 1), **least}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """One row of the episode log; the metadata of each field documents its column."""
+    """One row of the episode log.
+
+    The metadata of each field documents its column: meaning, unit, least and greatest number. The
+    log checks them, and what columns must say together, where rows are written and read.
+    """
 
     episode_id: str = field(metadata=_column("unique in its trial directory"))
-    attempt: int = field(default=1, metadata=_column("1, or more after a void or lost attempt"))
+    attempt: int = field(
+        default=1, metadata=_count("1, or more after a void or lost attempt", least=0)
+    )
     pair_id: str | None = field(
         default=None, metadata=_column("shared by a physical-side and a sim episode")
     )
@@ -33,10 +48,10 @@ class Episode:
     side: Side = field(metadata=_column("sim, twin or real"))
     task: str = field(metadata=_column("Gymnasium id of the environment"))
     family: str = field(default="", metadata=_column("task family metrics are grouped by"))
-    level: int | None = field(default=None, metadata=_column("novelty level, 0 is none"))
+    level: int | None = field(default=None, metadata=_count("novelty level, 0 is none", least=0))
     difficulty: str | None = field(default=None, metadata=_column("easy, medium or hard"))
     profile: str | None = field(default=None, metadata=_column("paper or compat"))
-    drift_step: int | None = field(default=None, metadata=_column("step of the drift calendar"))
+    drift_step: int | None = field(default=None, metadata=_count("step of the drift calendar"))
     seed: int | None = field(default=None, metadata=_column("seed given to reset"))
     policy: str = field(metadata=_column("name of the policy"))
     policy_digest: str = field(metadata=_column("SHA-256 of what defines the policy"))
@@ -47,21 +62,28 @@ class Episode:
         metadata=_column("start of the episode, UTC; none if not known", unit="ns")
     )
     duration_s: float | None = field(
-        metadata=_column("length in task time; none if not known", unit="s")
+        metadata=_column(
+            "length in task time; none if not known", unit="s", least=0.0, most=LONGEST_S
+        )
     )
     exposure_s: float | None = field(
         default=0.0,
         metadata=_column(
-            "time a physical robot was exposed; 0 in sim, none if not known", unit="s"
+            "time a physical robot was exposed; 0 in sim, none if not known",
+            unit="s",
+            least=0.0,
+            most=LONGEST_S,
         ),
     )
     ticks: int | None = field(
-        metadata=_column("control ticks the policy acted in; none if not known")
+        metadata=_count("control ticks the policy acted in; none if not known", least=0)
     )
     episode_return: float | None = field(metadata=_column("sum of rewards"))
-    quality: float | None = field(metadata=_column("score in [0, 1]; none if not scored"))
+    quality: float | None = field(
+        metadata=_column("score in [0, 1]; none if not scored", least=0.0, most=1.0)
+    )
     success: bool | None = field(metadata=_column("strict success; none if not scored"))
-    score_version: int = field(default=1, metadata=_column("version of the scoring code"))
+    score_version: int = field(default=1, metadata=_count("version of the scoring code", least=0))
     end_reason: EndReason = field(metadata=_column("why it ended"))
     end_detail: str | None = field(
         default=None, metadata=_column("error text, void reason or what was exceeded")
@@ -71,13 +93,13 @@ class Episode:
     )
     void_by: str | None = field(default=None, metadata=_column("who declared it void"))
     recovered: bool = field(default=False, metadata=_column("rebuilt after a crash"))
-    interventions: int = field(default=0, metadata=_column("human interventions"))
+    interventions: int = field(default=0, metadata=_count("human interventions", least=0))
     uninterrupted_actions: int | None = field(
-        default=None, metadata=_column("longest run of actions without intervention")
+        default=None, metadata=_count("longest run of actions without intervention")
     )
-    plan_depth: int | None = field(default=None, metadata=_column("stages of a multi-stage task"))
+    plan_depth: int | None = field(default=None, metadata=_count("stages of a multi-stage task"))
     stated_success_probability: float | None = field(
-        default=None, metadata=_column("the policy's own forecast in [0, 1]")
+        default=None, metadata=_column("the policy's own forecast in [0, 1]", least=0.0, most=1.0)
     )
     control_quality: Mapping[str, float] = field(
         default_factory=dict, metadata=_column("measures such as jerk_rms, unit in the name")
@@ -113,33 +135,6 @@ class Episode:
         default=None, metadata=_column("trace file, relative to the trial directory")
     )
     trace_sha256: str | None = field(default=None, metadata=_column("SHA-256 of the trace"))
-
-    def __post_init__(self) -> None:
-        if not self.episode_id:
-            raise InputError("episode_id is empty")
-        if self.trace_uri is not None and not is_below(self.trace_uri):
-            raise InputError(
-                f"{self.episode_id:.80}: trace_uri {self.trace_uri!r:.80} leads out of the trial"
-            )
-        if self.quality is not None and not 0.0 <= self.quality <= 1.0:
-            raise InputError(f"{self.episode_id}: quality {self.quality} is outside [0, 1]")
-        if self.success is not None and self.success != (self.end_reason is EndReason.SUCCESS):
-            raise InputError(
-                f"{self.episode_id}: success {self.success} contradicts end_reason"
-                f" {self.end_reason.value}"
-            )
-        if (self.quality is None) != (self.success is None):
-            raise InputError(f"{self.episode_id}: quality and success are both set or both missing")
-        if not self.end_reason.is_scored and self.quality is not None:
-            raise InputError(
-                f"{self.episode_id}: an episode that ended by {self.end_reason.value} has no score"
-            )
-        for name in ("duration_s", "exposure_s", "ticks"):
-            amount = getattr(self, name)
-            if amount is not None and not amount >= 0:  # NaN as well
-                raise InputError(
-                    f"{self.episode_id}: column {name!r} is {amount}; it cannot be negative"
-                )
 
 
 def is_below(uri: str) -> bool:

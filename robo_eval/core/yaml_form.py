@@ -48,11 +48,13 @@ def text_of(path: Path, kind: str) -> str:
     except FileNotFoundError as err:
         raise PlanError(f"{path}: no such {kind} file") from err
     except (OSError, UnicodeDecodeError) as err:
-        reason = getattr(err, "strerror", None) or f"is no UTF-8 text: {err}"
+        reason = getattr(err, "strerror", None) or f"is no UTF-8 text, save it as that: {err}"
         raise PlanError(f"{path}: cannot be read: {reason}") from err
 
 
-def mapping_of(text: str, source: str, what: str, page: str) -> dict[Any, Any]:
+def mapping_of(
+    text: str, source: str, what: str, page: str, *, as_texts: bool = False
+) -> dict[Any, Any]:
     """What a YAML text holds, which has to be a mapping.
 
     Args:
@@ -60,11 +62,12 @@ def mapping_of(text: str, source: str, what: str, page: str) -> dict[Any, Any]:
         source: What error messages call it.
         what: `a plan is`, for messages.
         page: Page of the docs that describes the file.
+        as_texts: Every scalar stays the text that was written.
 
     Raises:
         PlanError: If it is no YAML, holds a key twice, or something else than a mapping.
     """
-    data = door.yaml_of(text, source)
+    data = door.yaml_of(text, source, as_texts=as_texts)
     if not isinstance(data, dict):
         raise PlanError(f"{source}: {what} a mapping of keys to values, see {page}")
     return data
@@ -117,6 +120,7 @@ _WANTED: Final = {
     "string_type": "must be text",
     "bool_type": "must be true or false",
     "tuple_type": "must be a list, such as [a, b]",
+    "frozen_set_type": "must be a list, such as [a, b]",
     "dict_type": "must be a mapping of keys to values",
     "model_type": "must be a mapping of keys to values",
     "missing": "is missing",
@@ -124,6 +128,8 @@ _WANTED: Final = {
     "string_pattern_mismatch": "must consist of letters, digits, '.', '_', '+' and '-' only",
 }
 """What pydantic's kinds of error mean to somebody who writes YAML."""
+_KEY: Final = "[key]"
+"""How pydantic calls the place of a wrong key, below that key."""
 _CHOICES: Final = ("enum", "literal_error")
 _SINGULAR: Final = {"difficulties": "difficulty", "sides": "side"}
 
@@ -150,21 +156,26 @@ def first_problem(err: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _problem(problem: ErrorDetails, model: type[BaseModel]) -> str:
-    kind, location, given = problem["type"], problem["loc"], problem["input"]
+    kind, given = problem["type"], problem["input"]
+    # What is wrong with a key is said of its place; an empty one stands for a value without keys.
+    location = tuple(part for part in problem["loc"] if part not in (_KEY, ""))
     # A key may hold anything; a message has one line.
     words = (str(part) for part in location)
     field = ".".join(word if word.isprintable() else ascii(word) for word in words)
     if kind == "extra_forbidden":
-        section = _section_of(model, location[:-1])
-        return f"{field}: {unknown_name('key', location[-1], section.model_fields)}"
-    valid = re.findall(r"'([^']*)'", problem.get("ctx", {}).get("expected", ""))
+        *place, key = problem["loc"]
+        section = _section_of(model, tuple(place))
+        return f"{field or repr(key)}: {unknown_name('key', key, section.model_fields)}"
+    valid = re.findall(r"'([^']+)'", problem.get("ctx", {}).get("expected", ""))
     if kind in _CHOICES and isinstance(given, str) and valid:
         name = [part for part in location if isinstance(part, str)][-1]
+        if name not in _section_of(model, location[:-1]).model_fields:
+            name = "word"
         return f"{field}: {unknown_name(_SINGULAR.get(name, name), given, valid)}"
     if kind == "value_error":
         # Ours; it begins with the field within the section, or with what is wrong with the field.
         text = problem["msg"].removeprefix("Value error, ")
-        is_of_field = text.startswith(("is ", "holds "))
+        is_of_field = text.startswith(("is ", "holds ", "must be ", "unknown "))
         return f"{field}{': ' if is_of_field else '.'}{text}" if field else text
     if kind == "string_pattern_mismatch" and location[-1] != "name":
         return f"{field}: does not look like one, given {given!r:.80}"

@@ -64,22 +64,23 @@ class FieldPath:
         return found
 
 
-def parse_field(place: str, text: object, *, whole: bool = False) -> FieldPath:
+def parse_field(text: object, *, whole: bool = False) -> FieldPath:
     """A field from its text: `/topic`, `/topic.field`, `/topic.field.part[2]`.
 
     Args:
-        place: Where it is written, for error messages.
-        text: What is written.
+        text: What is written; a field that was read stays as it is.
         whole: Whether a topic alone means its messages, and not their field `data`.
 
     Raises:
         InputError: If it is no such text.
     """
+    if isinstance(text, FieldPath):
+        return text
     match = _FIELD.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InputError(
-            f"{place}: {text!r:.60} names no field; write it as /topic.field, or /topic for"
-            " its field data"
+            f"is no field, given {text!r:.60}; write it as /topic.field, or /topic for its field"
+            " data"
         )
     steps = tuple(step["name"] or int(step["index"]) for step in _STEP.finditer(match["path"])) or (
         () if whole else (DATA,)

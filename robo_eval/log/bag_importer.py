@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,19 +16,17 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import nearest_name
 from robo_eval.log.bag_find import Bag, find_bags
-from robo_eval.log.bag_map import TopicMap, parts_of_id, read_topic_map
+from robo_eval.log.bag_map import TopicMap, parts_of_id
 from robo_eval.log.bag_open import SLACK_NS, OpenBag, check_library, opened
 from robo_eval.log.bag_read import BagContent
 from robo_eval.log.bag_signals import ControlSignals
 from robo_eval.log.bag_trace import copy_part
 from robo_eval.log.bag_window import Window
-from robo_eval.log.column_map import Source
+from robo_eval.log.column_map import NEEDED, SCORES, Constant, Conversion
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
 from robo_eval.log.import_plan import plan_of_import
 from robo_eval.log.import_row import (
-    NEEDED,
-    SCORES,
     ImportedRow,
     RowMaker,
     check_new,
@@ -126,7 +124,7 @@ def import_bags(
     """
     folder = Path(out)
     check_new(folder)
-    mapping = read_topic_map(Path(topic_map))
+    mapping = TopicMap.read(Path(topic_map))
     check_library()
     found = find_bags([Path(bag) for bag in bags])
     if not found:
@@ -218,13 +216,7 @@ class _Reader:
         self._seen: dict[str, Path] = {}
         self._ends: dict[Path, int] = {}
         self._traces: list[Path] = []
-        self._maker = RowMaker(
-            sha256=sha256,
-            missing=mapping.missing,
-            decimal=".",
-            success_quality=mapping.success_quality,
-            assisted_success=mapping.assisted_success,
-        )
+        self._maker = RowMaker(mapping, sha256=sha256)
 
     def read(self, bag: Bag) -> None:
         """Add the episodes of a bag."""
@@ -323,13 +315,13 @@ class _Reader:
     def _add_constants(self, where: str, taken: _Taken) -> None:
         for ours, text in self._map.constants.items():
             place = f"{where}: constants.{ours} of the topic map"
-            source = Source(column=ours, is_constant=True)
-            put(taken.values, ours, self._maker.value(place, ours, source, text))
+            put(taken.values, ours, self._maker.value(place, ours, Constant(), text))
 
     def _add_folder(self, where: str, bag: Bag, taken: _Taken) -> None:
-        pattern = self._map.folder
-        if pattern is None:
+        folder = self._map.folder
+        if folder is None:
             return
+        pattern = folder.regex
         # A pattern with slashes also looks at the folders above.
         parts = pattern.pattern.count("/") + 1
         name = "/".join([*bag.path.absolute().parent.parts, bag.name][-parts:])
@@ -341,7 +333,7 @@ class _Reader:
             )
         for ours, text in match.groupdict().items():
             place = f"{where}: {ours} in its name (folder of the topic map)"
-            source = Source(column=ours, values=self._map.folder_values.get(ours, {}))
+            source = Conversion(values=folder.values.get(ours, {}))
             taken.sources[ours] = ours
             put(taken.values, ours, self._maker.value(place, ours, source, text or ""))
 
@@ -359,7 +351,7 @@ class _Reader:
             may_be_cut = content.may_be_cut(window)
             if may_be_cut and ours in SCORES:
                 # Silence is a default in a whole recording; of this one the end is missing.
-                column = replace(column, default=None)
+                column = column.model_copy(update={"default": None})
             text = content.text(ours, place, column, window)
             # Of an episode that was stopped the stop says how it ended.
             if text is None and (may_be_cut or (stopped is not None and ours in SCORES)):
@@ -368,12 +360,12 @@ class _Reader:
                 raise InputError(
                     f"{place}: no message says it; give it a default if it may be absent"
                 )
-            put(taken.values, ours, self._maker.value(place, ours, column.source, text))
+            put(taken.values, ours, self._maker.value(place, ours, column, text))
 
     def _stopped(self, where: str, content: BagContent, window: Window) -> EndReason | None:
         found = [
             reason
-            for reason, source in self._map.stops.items()
+            for reason, source in self._map.stops.by_reason.items()
             if content.was_true(
                 f"{where}: {source.field.text} (stops.{reason.value} of the topic map)",
                 source,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final
@@ -16,7 +16,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, FieldPath, Message, check_field
-from robo_eval.log.bag_map import NUMERIC_TAKES, FieldSource, TopicMap
+from robo_eval.log.bag_map import NUMERIC_TAKES, FieldSource, Told, TopicMap
 from robo_eval.log.bag_motion import MotionReader
 from robo_eval.log.bag_open import OpenBag
 from robo_eval.log.bag_signals import (
@@ -134,14 +134,14 @@ class BagContent:
         where = self._where
         if signals.joint_state is not None and signals.joint_state.topic in types:
             kind = types[signals.joint_state.topic]
-            readers["joints"] = joint_reader(where, signals, kind)
+            readers["joints"] = joint_reader(where, self._map, kind)
         if signals.command is not None and signals.command.topic in types:
             kind = types[signals.command.topic]
             known = known_of(signals.command.topic)
-            readers["command"] = command_reader(where, signals, kind, known)
+            readers["command"] = command_reader(where, self._map, kind, known)
         if signals.wrench is not None and signals.wrench.topic in types:
             kind = types[signals.wrench.topic]
-            readers["force"] = force_reader(where, signals, kind, known_of(signals.wrench.topic))
+            readers["force"] = force_reader(where, self._map, kind, known_of(signals.wrench.topic))
         return readers
 
     def _read(self) -> None:
@@ -167,7 +167,7 @@ class BagContent:
         for place, source in self._map.truths():
             self._check_silent(place, source)
 
-    def _check_silent(self, place: str, source: FieldSource) -> None:
+    def _check_silent(self, place: str, source: Told) -> None:
         """Refuse a truth that no message of its topic holds: it would count as false."""
         path = source.field
         may_be_absent = source.default is not None or self.bag.is_recovered
@@ -193,7 +193,7 @@ class BagContent:
         if markers is None:
             return [Window(number=0, first_ns=first, last_ns=last, until_ns=last)]
         if markers.field in self._events and markers.each is None:
-            markers = replace(markers, each="message")
+            markers = markers.model_copy(update={"each": "message"})
         # Of an end and a start at one time, the end is first.
         said = [
             (stamp, path, value)
@@ -211,7 +211,7 @@ class BagContent:
         """By topic, how many messages of columns, stops and signals belong to no episode."""
         said: dict[str, Counter[int]] = defaultdict(Counter)
         used: dict[str, Counter[int]] = defaultdict(Counter)
-        for source in (*self._map.columns.values(), *self._map.stops.values()):
+        for source in (*self._map.columns.values(), *self._map.stops.by_reason.values()):
             stamps = self._series.get(source.field, Series()).stamps
             places = {at for window in self.windows for at in self._said(source, window)}
             # Fields of one topic are of the same messages, below a JSON text also of others.
@@ -225,11 +225,11 @@ class BagContent:
         left = {topic: (stamps - used[topic]).total() for topic, stamps in said.items()}
         return {topic: count for topic, count in left.items() if count}
 
-    def _said(self, source: FieldSource, window: Window) -> list[int]:
+    def _said(self, source: Told, window: Window) -> list[int]:
         """Which values of a field count in an episode, in the order of time."""
         series = self._series.get(source.field, Series())
         inside = series.within(window.first_ns, window.last_ns)
-        if source.holds and source.take not in (*NUMERIC_TAKES, "count"):
+        if source.is_held and source.takes not in (*NUMERIC_TAKES, "count"):
             return [*series.before(window.first_ns), *inside]
         markers = self._map.episodes
         is_marker = markers is not None and source.field in (markers.field, markers.end_field)
@@ -250,30 +250,30 @@ class BagContent:
             InputError: If it holds something that its column cannot take.
         """
         if column.field.topic in self._absent:
-            return column.default
+            return column.if_silent
         said = self._said(column, window)
-        if column.take == "count":
+        if column.takes == "count":
             return str(len(said))
-        if column.take == "rises":
+        if column.takes == "rises":
             return str(_rises(self._truths(place, column, window, said)))
         if not said:
-            return column.default
-        if column.take in NUMERIC_TAKES:
+            return column.if_silent
+        if column.takes in NUMERIC_TAKES:
             values = self._series[column.field].values
-            return repr(_reduced(column.take, [finite_of(place, values[at]) for at in said]))
+            return repr(_reduced(column.takes, [finite_of(place, values[at]) for at in said]))
         if column.late in ("always", "unless_repeated"):
             self._check_late(place, column, window, said)
         text = self._chosen(place, column, said)
-        if column.is_truth and column.take == "last" and text == "false":
+        if column.is_truth and column.takes == "last" and text == "false":
             self._remark_fall(ours, column, window, said)
         return text
 
     def _chosen(self, place: str, column: FieldSource, said: Sequence[int]) -> str:
         """The text of the first or last value, or whether any or all are true."""
         values, missing = self._series[column.field].values, self._map.missing
-        chosen = {"first": said[:1], "last": said[-1:]}.get(column.take, said)
+        chosen = {"first": said[:1], "last": said[-1:]}.get(column.takes, said)
         if not column.is_truth:
-            where, named = self._at(place, column.field, chosen[0]), column.source.values
+            where, named = self._at(place, column.field, chosen[0]), column.words
             text = spelled(where, values[chosen[0]], [*named, *missing])
             if named and text not in named and text not in missing:
                 raise InputError(f"{where}: {unknown_name('value', f'{text:.40}', named)}")
@@ -282,7 +282,7 @@ class BagContent:
         truths = [self._truth(place, column.field, column.truths, at) for at in there]
         if not truths:
             return ""
-        return "true" if (all if column.take == "all" else any)(truths) else "false"
+        return "true" if (all if column.takes == "all" else any)(truths) else "false"
 
     def _check_late(
         self, place: str, column: FieldSource, window: Window, said: Sequence[int]
@@ -291,14 +291,14 @@ class BagContent:
         markers, series = self._map.episodes, self._series[column.field]
         inside = [at for at in said if series.stamps[at] <= window.last_ns]
         is_clear = markers is None or markers.label_within_s is not None or not inside
-        if is_clear or column.take in ("first", "any"):
+        if is_clear or column.takes in ("first", "any"):
             return
         before = self._chosen(place, column, inside)
         late = said[len(inside) :]
-        for at in late[-1:] if column.take == "last" else late:
+        for at in late[-1:] if column.takes == "last" else late:
             value = series.values[at]
             found = _named(place, column.truths, value) if column.is_truth else None
-            word = spelled(place, found if found is not None else value, column.source.values)
+            word = spelled(place, found if found is not None else value, column.words)
             if word != before:
                 late_s = (series.stamps[at] - window.last_ns) * _NS
                 raise InputError(
@@ -317,7 +317,7 @@ class BagContent:
                 " take: any it is true"
             )
 
-    def was_true(self, place: str, source: FieldSource, window: Window) -> bool:
+    def was_true(self, place: str, source: Told, window: Window) -> bool:
         """Whether a field was true at any time of an episode.
 
         Raises:
@@ -325,16 +325,14 @@ class BagContent:
         """
         return any(self._truths(place, source, window, self._said(source, window)))
 
-    def _truths(
-        self, place: str, source: FieldSource, window: Window, said: Sequence[int]
-    ) -> list[bool]:
+    def _truths(self, place: str, source: Told, window: Window, said: Sequence[int]) -> list[bool]:
         """What each value says."""
         truths = [self._truth(place, source.field, source.truths, at) for at in said]
-        if truths and truths[0] and not source.is_sure:
+        if truths and truths[0] and source.holds is None:
             self._check_held(place, source, window, said[0])
         return truths
 
-    def _check_held(self, place: str, source: FieldSource, window: Window, at: int) -> None:
+    def _check_held(self, place: str, source: Told, window: Window, at: int) -> None:
         """Refuse what was true in an earlier episode and is never false: it may be an event."""
         series = self._series[source.field]
         then = series.stamps[at]
@@ -435,7 +433,7 @@ class BagContent:
         Raises:
             InputError: If one cannot be used and the map says to refuse that.
         """
-        settings = self._map.signals
+        settings, measures = self._map.signals, self._map.measures
         reasons: dict[str, str] = {}
         skipped = dict(self._unclocked)
         found: dict[str, dict[str, Signal] | None] = {}
@@ -457,7 +455,7 @@ class BagContent:
                 if name == "joints" and (bursts := reader.bursts(window.first_ns, window.last_ns)):
                     reasons[name] = bursts
             except InputError as err:
-                if settings.invalid != "leave_out":
+                if measures.invalid != "leave_out":
                     raise
                 reasons[name] = str(err).removeprefix(f"{self._where}: ").partition(";")[0]
         for name, path in (
@@ -476,9 +474,9 @@ class BagContent:
             joints=joints,
             command=command,
             force=whole(force) if force else None,
-            continuous=settings.continuous,
-            jerk_window_s=settings.jerk_window_s,
-            settling_band=settings.settling_band,
+            continuous=frozenset(settings.continuous),
+            jerk_window_s=measures.jerk_window_s,
+            settling_band=measures.settling_band,
             reasons=reasons,
             skipped=skipped,
         )

@@ -16,7 +16,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field, fields_in
-from robo_eval.log.bag_map import SignalMap
+from robo_eval.log.bag_map import TopicMap
 from robo_eval.log.bag_value import plain_of
 
 JOINT_STATE: Final = "sensor_msgs/msg/JointState"
@@ -137,7 +137,7 @@ class SignalReader:
         place: Place in the topic map.
         path: Topic, and field if one is named.
         named: Names and numbers of a message.
-        signals: What the map says.
+        mapping: What the map says.
         wanted: The names that count; all if empty.
         what: What has these names, such as `joint`.
     """
@@ -148,7 +148,7 @@ class SignalReader:
         place: str,
         path: FieldPath,
         named: Callable[[Message], Named],
-        signals: SignalMap,
+        mapping: TopicMap,
         wanted: Sequence[str] = (),
         what: str = "joint",
     ) -> None:
@@ -157,7 +157,8 @@ class SignalReader:
         self._where = f"{where}: topic {path.topic} ({place} of the topic map)"
         self._path = path
         self._named = named
-        self._signals = signals
+        self._signals = mapping.signals
+        self._invalid = mapping.measures.invalid
         self._what = what
         self._wanted = tuple(wanted)
         self._count = 0
@@ -359,7 +360,7 @@ class SignalReader:
         begun = np.flatnonzero(is_finite)
         later = wrong[wrong > begun[0]] if len(begun) else wrong
         what = f"{self._what} {name!r} is NaN or infinite"
-        if len(later) and (self._signals.invalid != "skip" or not len(begun)):
+        if len(later) and (self._invalid != "skip" or not len(begun)):
             at = int(later[0])
             seconds = (column.received[at] - self._first_ns) * _NS
             remedy = (
@@ -478,17 +479,18 @@ def is_whole_turn(joint: Signal, command: Signal) -> bool:
     )
 
 
-def joint_reader(where: str, signals: SignalMap, type_name: str) -> SignalReader:
+def joint_reader(where: str, mapping: TopicMap, type_name: str) -> SignalReader:
     """The reader of measured joint positions.
 
     Args:
         where: Bag, for error messages.
-        signals: What the map says.
+        mapping: What the map says.
         type_name: Type of the topic's messages.
 
     Raises:
         InputError: If the topic holds no joint states.
     """
+    signals = mapping.signals
     path = signals.joint_state
     assert path is not None
     if type_name != JOINT_STATE:
@@ -501,19 +503,20 @@ def joint_reader(where: str, signals: SignalMap, type_name: str) -> SignalReader
         "signals.joint_state",
         path,
         lambda message: (message.name or signals.joints, message.position),
-        signals,
+        mapping,
         signals.joints,
     )
 
 
 def command_reader(
-    where: str, signals: SignalMap, type_name: str, known: Definitions
+    where: str, mapping: TopicMap, type_name: str, known: Definitions
 ) -> SignalReader:
     """The reader of commanded joint positions; see `joint_reader`.
 
     Raises:
         InputError: If the topic holds no joint positions, or it cannot be told of which joints.
     """
+    signals = mapping.signals
     path = signals.command
     assert path is not None
     place = "signals.command"
@@ -541,12 +544,12 @@ def command_reader(
         # A message may leave its list of names empty.
         return given or signals.joints, value(message)
 
-    return SignalReader(where, place, path, named, signals, signals.joints)
+    return SignalReader(where, place, path, named, mapping, signals.joints)
 
 
 def force_reader(
     where: str,
-    signals: SignalMap,
+    mapping: TopicMap,
     type_name: str,
     known: Definitions,
 ) -> SignalReader:
@@ -555,6 +558,7 @@ def force_reader(
     Raises:
         InputError: If the topic holds none.
     """
+    signals = mapping.signals
     path = signals.wrench
     assert path is not None
     place = "signals.wrench"
@@ -569,7 +573,7 @@ def force_reader(
         def number(message: Message) -> Named:
             return ("force",), np.array([plain_of(digits(full.value(message)))], np.float64)
 
-        return _force(where, place, path, number, signals)
+        return _force(where, place, path, number, mapping)
     if not {"x", "y", "z"} <= set(fields_in(found, known)):
         raise InputError(
             f"{where}: topic {path.topic} ({place} of the topic map): {found} is no force; name a"
@@ -582,13 +586,13 @@ def force_reader(
         # Of a vector that is unknown in part the magnitude is unknown.
         return ("x", "y", "z"), numbers if np.isfinite(numbers).all() else numbers * math.nan
 
-    return _force(where, place, path, named, signals)
+    return _force(where, place, path, named, mapping)
 
 
 def _force(
-    where: str, place: str, path: FieldPath, named: Callable[[Message], Named], signals: SignalMap
+    where: str, place: str, path: FieldPath, named: Callable[[Message], Named], mapping: TopicMap
 ) -> SignalReader:
-    return SignalReader(where, place, path, named, signals, what="force")
+    return SignalReader(where, place, path, named, mapping, what="force")
 
 
 def whole(parts: Mapping[str, Signal]) -> Signal:

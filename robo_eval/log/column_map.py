@@ -1,28 +1,32 @@
-"""How another lab's columns become ours: the column map file, checked."""
+"""How another lab's columns become ours: the map of a table, and what a map of bags shares."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from robo_eval.core import door
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
+
 from robo_eval.core.episode import COLUMNS
-from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.log.files import explained
-from robo_eval.log.rows import KINDS, Kind
+from robo_eval.core.yaml_form import Section, mapping_of, text_of, validated
+from robo_eval.log.schema import KINDS, Kind
 
-_KEYS: Final = (
-    "columns", "constants", "missing", "delimiter", "decimal", "success_quality",
-    "assisted_success", "comment", "skip",
-)  # fmt: skip
-_ASSISTED: Final = ("refuse", "failure")
-_COLUMN_KEYS: Final = ("column", "values", "unit", "scale")
+NEEDED: Final = ("policy", "task", "side")
+"""Columns that every import says something about."""
+SCORES: Final = ("success", "end_reason", "quality")
+"""Columns of which every import says something about one."""
 _OURS_ALONE: Final = ("plan_digest", "trace_uri", "trace_sha256")
 """Columns an import fills in itself, or cannot have."""
 UNITS: Final[dict[str, Decimal]] = {
@@ -49,86 +53,6 @@ _UNITS_OF: Final[dict[str, tuple[str, ...]]] = {
 _ORDINARY: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where one of our columns comes from.
-
-    Attributes:
-        column: Their column.
-        values: Their words and what we call them; empty if words stay.
-        unit: Unit of their numbers, a key of `UNITS`, or `iso8601`.
-        scale: Factor of their numbers.
-        is_constant: Whether it is no column of theirs but one value in all rows.
-    """
-
-    column: str
-    values: Mapping[str, str] = field(default_factory=dict)
-    unit: str | None = None
-    scale: Decimal = Decimal(1)
-    is_constant: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnMap:
-    """A checked column map.
-
-    Attributes:
-        columns: Source of each of our columns; `costs.energy_j` is an entry of a mapping column.
-        constants: Columns that have one value in all rows.
-        missing: Cells that mean: nothing there.
-        delimiter: Separates cells.
-        decimal: Decimal sign of numbers.
-        success_quality: Least quality that counts as success, if there is such a rule.
-        assisted_success: What a success with interventions is: `failure`, or `refuse` if such a
-            row must not be taken.
-        comment: What lines begin with that hold no episode; empty if none are known to.
-        skip: How many lines stand before the header.
-        raw: The file's content, kept with the import.
-    """
-
-    columns: Mapping[str, Source]
-    constants: Mapping[str, str]
-    missing: frozenset[str]
-    delimiter: str = ","
-    decimal: str = "."
-    success_quality: float | None = None
-    assisted_success: str = "refuse"
-    comment: str = ""
-    skip: int = 0
-    raw: Mapping[str, Any] = field(default_factory=dict)
-
-
-def read_column_map(path: Path) -> ColumnMap:
-    """Read a column map.
-
-    Raises:
-        InputError: If it is missing, no YAML, or names an unknown key, column or unit, or a unit
-            of the wrong kind.
-    """
-    return _column_map(path, read_texts(path, "column map"))
-
-
-def read_texts(path: Path, what: str) -> dict[str, Any]:
-    """A YAML file that holds a mapping, every scalar in it as the text that was written.
-
-    Args:
-        path: The file.
-        what: What it is, for error messages, e.g. `column map`.
-
-    Raises:
-        InputError: If it is missing, no YAML in UTF-8, or no mapping.
-    """
-    with explained(path, f"the {what} cannot be read"):
-        raw = door.written(path)
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as err:
-        raise InputError(f"{path}: not valid YAML in UTF-8; save it as UTF-8") from err
-    # Every scalar stays text: YAML would turn `yes`, which labs write for success, into true.
-    data = door.yaml_of(text, path, as_texts=True)
-    return mapping_of(path, what, data)
-
-
 def number_of(text: str) -> Decimal | None:
     """The number a text spells with a decimal point, exactly.
 
@@ -141,141 +65,207 @@ def number_of(text: str) -> Decimal | None:
     return Decimal(text) if float(text) else Decimal(0)
 
 
-def mapping_of(path: Path, what: str, data: object) -> dict[str, Any]:
-    """The mapping of names that stands at a place of a map, or an error that names the place."""
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise InputError(f"{path}: {what}: must be a mapping of names, given {data!r:.60}")
-    return data
+def _finite(given: object) -> Decimal:
+    """A number of a map, in which every scalar is the text that was written."""
+    value = given if isinstance(given, Decimal) else number_of(str(given))
+    if value is None:
+        raise ValueError(f"is not a finite number, given {given!r:.40}")
+    return value
 
 
-def _column_map(path: Path, data: dict[str, Any]) -> ColumnMap:
-    for key in data:
-        if key not in _KEYS:
-            raise InputError(f"{path}: {unknown_name('key', key, _KEYS)}")
-    columns = {
-        name: _source(path, name, entry)
-        for name, entry in mapping_of(path, "columns", data.get("columns")).items()
-    }
-    constants = mapping_of(path, "constants", data.get("constants", {}))
-    for name, value in constants.items():
-        if not isinstance(value, str):
-            raise InputError(f"{path}: constants.{name}: must be one value, given {value!r:.60}")
-    for name in constants:
-        check_column(path, name)
-    for name in set(columns) & set(constants):
-        raise InputError(f"{path}: {name!r} is both a column and a constant; choose one")
-    missing = data.get("missing", [""])
-    if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
-        raise InputError(f"{path}: missing: must be a list of texts, given {missing!r:.60}")
-    return ColumnMap(
-        columns=columns,
-        constants=constants,
-        missing=frozenset([*missing, ""]),
-        delimiter=_character(path, data, "delimiter", ","),
-        decimal=_character(path, data, "decimal", "."),
-        success_quality=share_of(path, data.get("success_quality")),
-        assisted_success=assisted_of(path, data.get("assisted_success", "refuse")),
-        comment=_comment(path, data.get("comment", "")),
-        skip=_skip(path, data.get("skip", "0")),
-        raw=data,
-    )
+def our_column(name: str) -> str:
+    """One of our columns as it is, or an error if it is none, or none that an import fills.
 
-
-def _source(path: Path, name: str, entry: object) -> Source:
-    check_column(path, name)
-    if isinstance(entry, str):
-        return Source(column=entry)
-    data = mapping_of(path, f"columns.{name}", entry)
-    for key in data:
-        if key not in _COLUMN_KEYS:
-            raise InputError(f"{path}: columns.{name}: {unknown_name('key', key, _COLUMN_KEYS)}")
-    if not isinstance(data.get("column"), str):
-        raise InputError(f"{path}: columns.{name}.column: name the column of the other lab")
-    values = mapping_of(path, f"columns.{name}.values", data.get("values", {}))
-    unit = unit_of(f"{path}: columns.{name}.unit", name, data.get("unit"))
-    scale = Decimal(1)
-    if "scale" in data:
-        scale = scale_of(f"{path}: columns.{name}.scale", name, unit, data["scale"])
-    texts = {str(key): str(value) for key, value in values.items()}
-    return Source(column=data["column"], values=texts, unit=unit, scale=scale)
-
-
-def unit_of(where: str, name: str, unit: object) -> str | None:
-    """The unit given for one of our columns, or an error that lists those that would do."""
-    base = name.partition(".")[0]
-    valid = tuple(UNITS) if KINDS[base] is Kind.MAPPING else _UNITS_OF.get(base, ())
-    if unit is None:
-        return None
-    if not valid:
-        raise InputError(f"{where}: {base} has no unit; leave it out, given {unit!r:.40}")
-    for known in valid:
-        if unit == known:
-            return known
-    if unit in (*UNITS, ISO_TIME):
-        raise InputError(f"{where}: {unit!r} is no unit of {base}; valid: {', '.join(valid)}")
-    raise InputError(f"{where}: {unknown_name('unit', unit, valid)}")
-
-
-def scale_of(where: str, name: str, unit: str | None, text: object) -> Decimal:
-    """The factor given for one of our columns, or an error if it is none or fits no unit."""
-    kind = KINDS[name.partition(".")[0]]
-    if kind not in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING):
-        raise InputError(f"{where}: {name} is no number; leave it out, given {text!r:.40}")
-    if name == "start_ns" and unit in (None, ISO_TIME):
-        raise InputError(f"{where}: a start is scaled from a unit: add unit: s, ms, us or ns")
-    scale = number_of(str(text))
-    if scale is None:
-        raise InputError(f"{where}: {text!r:.40} is not a finite number")
-    return scale
-
-
-def check_column(path: Path, name: str) -> None:
-    """Refuse what is none of our columns, or none that an import fills."""
+    Raises:
+        ValueError: In that case.
+    """
     base, dot, entry = name.partition(".")
     if base not in COLUMNS or base in _OURS_ALONE:
-        valid = [column for column in COLUMNS if column not in _OURS_ALONE]
-        raise InputError(f"{path}: {unknown_name('column', base, valid)}")
+        raise unknown_name("column", base, [c for c in COLUMNS if c not in _OURS_ALONE])
     is_mapping = KINDS[base] is Kind.MAPPING
     if is_mapping != bool(dot and entry):
-        given = f"{base}.<name>" if is_mapping else base
-        raise InputError(f"{path}: column {name!r} must be written as {given!r}")
+        raise ValueError(f"must be written as {f'{base}.<name>' if is_mapping else base!r}")
+    return name
 
 
-def _comment(path: Path, value: object) -> str:
-    if not isinstance(value, str) or any(sign in value for sign in "\r\n"):
-        raise InputError(
-            f"{path}: comment: must be what such lines begin with, given {value!r:.40}"
-        )
+def _character(given: str) -> str:
+    value = "\t" if given in ("\\t", "tab") else given
+    if len(value) != 1 or value in '"\r\n':
+        raise ValueError(f"must be one character, given {given!r:.40}")
     return value
 
 
-def _skip(path: Path, value: object) -> int:
-    if not isinstance(value, str) or not re.fullmatch(r"\d{1,6}", value, re.ASCII):
-        raise InputError(f"{path}: skip: must be a number of lines, given {value!r:.40}")
-    return int(value)
+def _one_line(given: str) -> str:
+    if any(sign in given for sign in "\r\n"):
+        raise ValueError(f"must be what such lines begin with, given {given!r:.40}")
+    return given
 
 
-def _character(path: Path, data: Mapping[str, Any], key: str, default: str) -> str:
-    value = data.get(key, default)
-    value = "\t" if value in ("\\t", "tab") else value
-    if not isinstance(value, str) or len(value) != 1 or value in '"\r\n':
-        raise InputError(f"{path}: {key}: must be one character, given {value!r:.40}")
-    return value
+Number = Annotated[float, BeforeValidator(lambda given: float(_finite(given)))]
+OurColumn = Annotated[str, AfterValidator(our_column)]
+"""One of our columns, or an entry of one, such as `costs.energy_j`."""
+Missing = Annotated[frozenset[str], AfterValidator(lambda texts: texts | {""})]
+_Character = Annotated[str, AfterValidator(_character)]
 
 
-def assisted_of(path: Path, text: object) -> str:
-    """What a success with interventions is, or an error that lists the words."""
-    for word in _ASSISTED:
-        if text == word:
-            return word
-    raise InputError(f"{path}: assisted_success: {unknown_name('word', text, _ASSISTED)}")
+class Short(Section):
+    """A section of which a text alone is the value of one key."""
+
+    SHORT: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _long(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
+        return {cls.SHORT: data} if isinstance(data, str) else data
 
 
-def share_of(path: Path, text: object) -> float | None:
-    """The least quality that counts as success, if one is given."""
-    if text is None:
-        return None
-    value = number_of(str(text))
-    if value is None or not 0 <= value <= 1:
-        raise InputError(f"{path}: success_quality: must be in [0, 1], given {text!r:.40}")
-    return float(value)
+class Conversion(Section):
+    """How values of theirs become those of one of our columns."""
+
+    is_constant: ClassVar[bool] = False
+    """Whether it is no column of theirs but one value in all rows."""
+
+    values: dict[str, str] = Field(default_factory=dict)
+    """Their words and what we call them; empty if words stay."""
+    unit: str | None = None
+    """Unit of their numbers, a key of `UNITS`, or `iso8601`."""
+    scale: Annotated[Decimal, BeforeValidator(_finite)] = Decimal(1)
+    """Factor of their numbers."""
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """Their words and what we call them, where words are not truths."""
+        return self.values
+
+    def check_for(self, ours: str) -> None:
+        """Refuse a unit or a scale that one of our columns cannot have.
+
+        Raises:
+            ValueError: If it has one; the message begins with the key.
+        """
+        base, unit = ours.partition(".")[0], self.unit
+        kind = KINDS[base]
+        valid = tuple(UNITS) if kind is Kind.MAPPING else _UNITS_OF.get(base, ())
+        if unit is not None and not valid:
+            raise ValueError(f"unit: {base} has no unit; leave it out, given {unit!r:.40}")
+        if unit in (*UNITS, ISO_TIME) and unit not in valid:
+            raise ValueError(f"unit: {unit!r} is no unit of {base}; valid: {', '.join(valid)}")
+        if unit is not None and unit not in valid:
+            raise ValueError(f"unit: {unknown_name('unit', unit, valid)}")
+        if "scale" not in self.model_fields_set:
+            return
+        if kind not in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING):
+            raise ValueError(f"scale: {ours} is no number; leave it out, given {self.scale}")
+        if ours == "start_ns" and unit in (None, ISO_TIME):
+            raise ValueError("scale: a start is scaled from a unit: add unit: s, ms, us or ns")
+
+
+class Constant(Conversion):
+    """A value that stands in the map itself."""
+
+    is_constant: ClassVar[bool] = True
+
+
+class Source(Short, Conversion):
+    """Which column of theirs one of ours comes from."""
+
+    SHORT: ClassVar[str] = "column"
+
+    column: str
+    """Their column."""
+
+
+class ImportMap(Section):
+    """What maps of tables and of bags say alike.
+
+    Every scalar stays the text that was written: YAML would turn `yes`, which labs write for
+    success, into true.
+    """
+
+    WHAT: ClassVar[tuple[str, str]]
+    """What it is called, and the page of the docs about it."""
+
+    constants: dict[OurColumn, str] = Field(default_factory=dict)
+    """Columns that have one value in all rows."""
+    missing: Missing = frozenset([""])
+    """Cells that mean: nothing there."""
+    success_quality: Annotated[Number, Field(ge=0.0, le=1.0)] | None = None
+    """Least quality that counts as success, if there is such a rule."""
+    assisted_success: Literal["refuse", "failure"] = "refuse"
+    """What a success with interventions is: `failure`, or `refuse` if it must not be taken."""
+
+    _path: Path = PrivateAttr(default=Path())
+    _raw: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read such a map.
+
+        Raises:
+            InputError: If it is missing, no YAML, or names an unknown key, column, unit or word,
+                or a unit of the wrong kind; the message names file and place.
+        """
+        what, page = cls.WHAT
+        text = text_of(path, what)
+        data = mapping_of(text, str(path), f"a {what} is", page, as_texts=True)
+        found = validated(data, cls, str(path))
+        found._path, found._raw = path, data  # noqa: SLF001 - its own
+        return found
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """The file's content, kept with the import."""
+        return self._raw
+
+    def says(self) -> Mapping[str, Iterable[str]]:
+        """Which of our columns each part of the map gives."""
+        return {"columns": getattr(self, "columns", ()), "constants": self.constants}
+
+    @field_validator("columns", check_fields=False)
+    @classmethod
+    def _check_columns(cls, columns: dict[str, Conversion]) -> dict[str, Conversion]:
+        for ours, source in columns.items():
+            try:
+                source.check_for(ours)
+            except ValueError as err:
+                raise ValueError(f"{ours}.{err}") from err
+        return columns
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        places: dict[str, str] = {}
+        for part, names in self.says().items():
+            for name in sorted(names):
+                other = places.setdefault(name, part)
+                if other != part:
+                    raise ValueError(f"{name!r} is in {other} and in {part}; choose one")
+        given = {name.partition(".")[0] for name in places}
+        parts = " or ".join(self.says())
+        for name in NEEDED:
+            if name not in given:
+                raise ValueError(f"says nothing about {name!r}; add it to {parts}")
+        if not given & set(SCORES):
+            raise ValueError("must say where success, end_reason or quality is")
+        return self
+
+
+class ColumnMap(ImportMap):
+    """The map of a table."""
+
+    WHAT: ClassVar = ("column map", "docs/log.md")
+
+    columns: dict[OurColumn, Source]
+    """Source of each of our columns; `costs.energy_j` is an entry of a mapping column."""
+    delimiter: _Character = ","
+    """Separates cells."""
+    decimal: _Character = "."
+    """Decimal sign of numbers."""
+    comment: Annotated[str, AfterValidator(_one_line)] = ""
+    """What lines begin with that hold no episode; empty if none are known to."""
+    skip: Annotated[int, BeforeValidator(_finite), Field(ge=0, lt=1_000_000)] = 0
+    """How many lines stand before the header."""

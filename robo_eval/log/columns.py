@@ -11,9 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from robo_eval.core import door
-from robo_eval.core.episode import COLUMNS, is_below
-from robo_eval.core.kinds import EndReason
-from robo_eval.log.rows import KINDS, OPTIONAL, Kind, words_of
+from robo_eval.core.episode import COLUMNS, Episode, is_below
+from robo_eval.log.schema import BOUNDS, KINDS, OPTIONAL, TOGETHER, WORDS, Kind, rules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,10 +32,19 @@ _DTYPES: Final[dict[Kind, type[np.generic]]] = {
     Kind.TRUTH: np.bool_,
 }
 """Other kinds are held as objects."""
+_PANDAS: Final = {
+    # Objects: pandas' own text type turns None into NaN, which is true in a condition.
+    Kind.TEXT: ("object", "object"),
+    Kind.WORD: ("object", "object"),
+    Kind.MAPPING: ("object", "object"),
+    Kind.NUMBER: ("float64", "float64"),
+    Kind.INTEGER: ("int64", "Int64"),
+    Kind.TRUTH: ("bool", "boolean"),
+}
+"""The pandas type of each kind of column, without and with missing cells."""
 _ARROW: Final = {Kind.INTEGER: "int64", Kind.NUMBER: "double", Kind.TRUTH: "bool"}
 _REPEATED: Final = 10_000
 """Distinct texts of a column up to which equal ones are kept once."""
-_AMOUNTS: Final = ("duration_s", "exposure_s", "ticks")
 
 
 class Column:
@@ -119,7 +127,7 @@ class Column:
         return self._empty[0]
 
     def series(self) -> pd.Series[Any]:
-        """The column as `log.table.episodes_table` has it."""
+        """The column as `episodes_table` has it."""
         if self.kind is Kind.MAPPING:
             return pd.Series(_objects(_mappings(self.cells)), dtype=object)
         if self.kind is Kind.NUMBER:
@@ -130,8 +138,22 @@ class Column:
         return pd.Series(self.cells, dtype=_DTYPES.get(self.kind, object))
 
 
+def episodes_table(episodes: Iterable[Episode]) -> pd.DataFrame:
+    """A table of episodes, one row each, with the columns of `core.episode.COLUMNS`."""
+    rows = list(episodes)
+    columns: dict[str, Any] = {}
+    for name in COLUMNS:
+        values = [getattr(episode, name) for episode in rows]
+        if KINDS[name] is Kind.WORD:
+            values = [None if value is None else value.value for value in values]
+        elif KINDS[name] is Kind.MAPPING:
+            values = [dict(value) for value in values]
+        columns[name] = pd.Series(values, dtype=_PANDAS[KINDS[name]][name in OPTIONAL])
+    return pd.DataFrame(columns)
+
+
 def table_of_columns(columns: Mapping[str, Column]) -> pd.DataFrame | None:
-    """The table that `log.table.episodes_table` makes of the same rows, in a tenth of the time.
+    """The table that `episodes_table` makes of the same rows, in a tenth of the time.
 
     Args:
         columns: All columns, each of the same length.
@@ -149,23 +171,20 @@ def table_of_columns(columns: Mapping[str, Column]) -> pd.DataFrame | None:
 
 
 def _are_episodes(columns: Mapping[str, Column]) -> bool:
-    """Whether every row passes the checks of `core.episode.Episode` and of its lists of words."""
-    for name, column in columns.items():
-        if column.kind is Kind.WORD and not set(column.cells) - {None} <= words_of(name):
+    """Whether every row keeps the rules of `log.schema` and the lists of words."""
+    for name, words in WORDS.items():
+        if not set(columns[name].cells) - {None} <= {word.value for word in words}:
             return False
     if not all(map(is_below, set(columns["trace_uri"].cells) - {None})):
         return False
-    quality, success, end = (columns[name] for name in ("quality", "success", "end_reason"))
-    unscored = [reason.value for reason in EndReason if not reason.is_scored]
-    has_score, is_success = ~success.empty, np.asarray(end.cells == EndReason.SUCCESS.value)
-    return not (
-        (columns["episode_id"].cells == "").any()
-        or ((quality.cells < 0.0) | (quality.cells > 1.0)).any()
-        or (quality.empty != success.empty).any()
-        or (has_score & (success.cells != is_success)).any()
-        or (has_score & np.isin(end.cells.astype(str), unscored)).any()
-        or any((columns[name].cells < 0).any() for name in _AMOUNTS)
-    )
+    for name, least, most in BOUNDS:
+        # Where there is none the cell is 0.
+        cells = columns[name].cells
+        if ((cells < least) | (cells > most)).any():
+            return False
+    cells_of = {name: columns[name].cells for name in TOGETHER}
+    empty = {name: columns[name].empty for name in ("quality", "success")}
+    return not any(np.any(wrong) for _, wrong, _ in rules(cells_of, empty))
 
 
 def _mappings(texts: NDArray[Any]) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.log.files import explained, part_of, sync_folder
 from robo_eval.log.manifest import MANIFEST
-from robo_eval.log.rows import CHAIN, KINDS, OPTIONAL, Kind
+from robo_eval.log.rows import CHAIN
+from robo_eval.log.schema import KINDS, OPTIONAL, Kind
 
 if TYPE_CHECKING:
     import tempfile

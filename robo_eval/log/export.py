@@ -16,7 +16,8 @@ from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.names import unknown_name
 from robo_eval.log.files import explained, write_atomically
-from robo_eval.log.rows import KINDS, OPTIONAL, Cell, Kind, cells_of, episode_of
+from robo_eval.log.rows import Cell, cells_of, episode_of
+from robo_eval.log.schema import KINDS, OPTIONAL, Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +80,7 @@ def read_episodes(path: StrPath) -> pd.DataFrame:
     """
     source = Path(path)
     read = _format_of(source, {".parquet": _parquet_rows, ".csv": _csv_rows})
-    from robo_eval.log.table import episodes_table
+    from robo_eval.log.columns import episodes_table
 
     if read is _parquet_rows:
         frame = _parquet_frame(source)

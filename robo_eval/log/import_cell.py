@@ -12,8 +12,8 @@ from typing import Final
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import TRUTHS, Arm, Difficulty, EndReason, Profile, Side
 from robo_eval.core.names import unknown_name
-from robo_eval.log.column_map import ISO_TIME, UNITS, Source, number_of
-from robo_eval.log.rows import KINDS, Kind
+from robo_eval.log.column_map import ISO_TIME, UNITS, Conversion, number_of
+from robo_eval.log.schema import KINDS, Kind
 
 WORDS: Final[dict[str, type[StrEnum]]] = {
     "side": Side,
@@ -67,7 +67,9 @@ def word(place: str, column: str, text: str) -> str:
     return found if KINDS[column] is Kind.WORD else found.value
 
 
-def number(place: str, source: Source, text: str, decimal: str, *, is_share: bool = False) -> float:
+def number(
+    place: str, source: Conversion, text: str, decimal: str, *, is_share: bool = False
+) -> float:
     """A number in the unit of our column; `is_share` says that it can be one in percent.
 
     Raises:
@@ -84,7 +86,7 @@ def number(place: str, source: Source, text: str, decimal: str, *, is_share: boo
     return value
 
 
-def whole(place: str, source: Source, text: str, decimal: str, *, is_name: bool = False) -> int:
+def whole(place: str, source: Conversion, text: str, decimal: str, *, is_name: bool = False) -> int:
     """A whole number, such as `12` or `12.0`; of a name all digits are needed.
 
     Raises:
@@ -101,7 +103,7 @@ def whole(place: str, source: Source, text: str, decimal: str, *, is_name: bool 
     return int(value)
 
 
-def instant(place: str, source: Source, text: str, decimal: str) -> int:
+def instant(place: str, source: Conversion, text: str, decimal: str) -> int:
     """Nanoseconds since 1970, UTC: as they are, or from the unit of the source.
 
     Raises:
@@ -135,7 +137,7 @@ def instant(place: str, source: Source, text: str, decimal: str) -> int:
     return int(value)
 
 
-def _check_unit(place: str, source: Source, value: Decimal) -> None:
+def _check_unit(place: str, source: Conversion, value: Decimal) -> None:
     """Refuse a start without a unit that is today's date in seconds, ms or us since 1970."""
     for unit in ("s", "ms", "us"):
         if not source.is_constant and _TODAY[0] <= value * UNITS[unit] <= _TODAY[1]:
@@ -156,7 +158,7 @@ def _check_digits(place: str, text: str, decimal: str) -> None:
         )
 
 
-def _converted(place: str, source: Source, text: str, decimal: str) -> Decimal:
+def _converted(place: str, source: Conversion, text: str, decimal: str) -> Decimal:
     plain = text
     if source.unit and text.endswith(source.unit):
         plain = text.removesuffix(source.unit).rstrip()

@@ -16,27 +16,17 @@ from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import TrialPlan
-from robo_eval.log.column_map import Source
+from robo_eval.log.column_map import Conversion, ImportMap
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
 from robo_eval.log.import_cell import BY_THE_SCORE, WORDS, instant, number, truth, whole, word
 from robo_eval.log.import_score import complete_score
 from robo_eval.log.provenance import software
-from robo_eval.log.rows import COUNT_LIMIT, KINDS, LONGEST_S, OPTIONAL, Kind, cells_of
+from robo_eval.log.rows import cells_of
+from robo_eval.log.schema import KINDS, LEAST, MOST, OPTIONAL, SHARES, UNIT, Kind
 from robo_eval.log.store import EpisodeStore
 
-NEEDED: Final = ("policy", "task", "side")
-"""Columns that every import says something about."""
-SCORES: Final = ("success", "end_reason", "quality")
-"""Columns of which every import says something about one."""
-_TIMES: Final = ("duration_s", "exposure_s")
 _MAY_BE_EMPTY: Final = ("episode_id", "family", "end_reason")
-_NOT_NEGATIVE: Final = (
-    "duration_s", "exposure_s", "ticks", "interventions", "level", "attempt", "score_version",
-)  # fmt: skip
-_COUNTS: Final = {name for name in KINDS if KINDS[name] is Kind.INTEGER} - {"start_ns", "seed"}
-"""Whole numbers that something is computed from; a seed is only a name."""
-_SHARES: Final = ("quality", "stated_success_probability")
 _NOT_KNOWN: Final = ("start_ns", "duration_s", "ticks", "episode_return")
 """What stays empty if nothing gives it: a 0 would pass for a measurement."""
 _BATCH: Final = 256
@@ -67,41 +57,31 @@ class RowMaker:
     """Turns texts into values of our columns, and these into rows of one import.
 
     Args:
+        mapping: How they are read.
         sha256: SHA-256 of what is imported.
-        missing: Texts that mean that there is nothing.
         decimal: Decimal sign of numbers.
-        success_quality: Least quality that counts as success, if there is such a rule.
-        assisted_success: What a success with interventions is, see `ColumnMap`.
     """
 
-    def __init__(
-        self,
-        *,
-        sha256: str,
-        missing: frozenset[str],
-        decimal: str,
-        success_quality: float | None,
-        assisted_success: str,
-    ) -> None:
+    def __init__(self, mapping: ImportMap, *, sha256: str, decimal: str = ".") -> None:
+        self._map = mapping
         self._sha256 = sha256
-        self._missing = missing
+        self._missing = mapping.missing
         self._decimal = decimal
-        self._success_quality = success_quality
-        self._assisted_success = assisted_success
         self._seen: dict[str, str] = {}
         self._scored: dict[str, tuple[str, str]] = {}
 
-    def value(self, place: str, ours: str, source: Source, text: str) -> Any:  # noqa: ANN401
+    def value(self, place: str, ours: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
         """The value of one of our columns that a text stands for.
 
         Raises:
             InputError: If it cannot be; the message begins with `place`.
         """
         base, _, entry = ours.partition(".")
-        if source.values and text not in self._missing:
-            if text not in source.values:
-                raise InputError(f"{place}: {unknown_name('value', text, source.values)}")
-            text = source.values[text]
+        words = source.words
+        if words and text not in self._missing:
+            if text not in words:
+                raise InputError(f"{place}: {unknown_name('value', text, words)}")
+            text = words[text]
         if text in self._missing:
             if base in OPTIONAL or entry or base in _MAY_BE_EMPTY:
                 return None
@@ -143,34 +123,32 @@ class RowMaker:
         cells_of(row.episode(_NO_PLAN), where=where)
         return row
 
-    def _amount(self, place: str, base: str, source: Source, text: str) -> float:
+    def _amount(self, place: str, base: str, source: Conversion, text: str) -> float:
         amount: float
         if KINDS[base] is Kind.INTEGER:
             amount = whole(place, source, text, self._decimal, is_name=base == "seed")
         else:
-            is_share = base in _SHARES
+            is_share = base in SHARES
             amount = number(place, source, text, self._decimal, is_share=is_share)
-        if base in _NOT_NEGATIVE and amount < 0:
+        if base not in SHARES and amount < LEAST.get(base, amount):
             raise InputError(f"{place}: {text!r:.60} is negative; {base} cannot be")
-        if base in _COUNTS and amount >= COUNT_LIMIT:
+        most = MOST.get(base, amount)
+        if base not in SHARES and amount > most:
+            unit = f" {UNIT[base]}" if UNIT[base] else ""
             raise InputError(
-                f"{place}: {text!r:.60} is too large; {base} must be less than {COUNT_LIMIT} (2^53)"
-            )
-        if base in _TIMES and amount > LONGEST_S:
-            raise InputError(
-                f"{place}: {text!r:.60} gives {amount:g} s; {base} can be at most {LONGEST_S:g} s;"
-                " check unit and scale in the column map"
+                f"{place}: {text!r:.60} gives {amount:g}{unit}; {base} can be at most"
+                f" {most:.16g}{unit}; check unit and scale in the column map"
             )
         if base == "quality":
             amount = round(amount, QUALITY_DECIMALS)
-        if base in _SHARES and not 0.0 <= amount <= 1.0:
+        if base in SHARES and not 0.0 <= amount <= 1.0:
             percent = "" if source.unit or source.is_constant else "; give unit: '%' if it is one"
             raise InputError(
                 f"{place}: {text!r:.60} gives {amount:g}, which is outside [0, 1]{percent}"
             )
         return amount
 
-    def _entry(self, place: str, base: str, source: Source, text: str) -> float | str:
+    def _entry(self, place: str, base: str, source: Conversion, text: str) -> float | str:
         if base in ("control_quality", "costs") or source.unit or source.scale != 1:
             return number(place, source, text, self._decimal, is_share=True)
         return text
@@ -197,8 +175,8 @@ class RowMaker:
             where,
             values,
             sources,
-            threshold=self._success_quality,
-            assisted_success=self._assisted_success,
+            threshold=self._map.success_quality,
+            assisted_success=self._map.assisted_success,
             stopped=stopped,
         )
         self._check_attempt(where, values, sources)

@@ -16,19 +16,11 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
-from robo_eval.log.column_map import ColumnMap, Source, read_column_map
+from robo_eval.log.column_map import ColumnMap, Constant
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
 from robo_eval.log.import_plan import plan_of_import
-from robo_eval.log.import_row import (
-    NEEDED,
-    SCORES,
-    ImportedRow,
-    RowMaker,
-    check_new,
-    put,
-    write_trial,
-)
+from robo_eval.log.import_row import ImportedRow, RowMaker, check_new, put, write_trial
 
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _SEPARATOR: Final = re.compile(r'"?sep=(?P<sign>.)"?', re.IGNORECASE)
@@ -64,7 +56,7 @@ def import_csv(
     """
     source, folder = Path(csv_path), Path(out)
     check_new(folder)
-    mapping = read_column_map(Path(column_map))
+    mapping = ColumnMap.read(Path(column_map))
     with explained(source, "cannot be read"):
         door.check_plain(source, most=door.LARGEST_FILE)
         sha256 = file_digest(source)
@@ -157,13 +149,7 @@ class _Reader:
         self._map = mapping
         self._delimiter = mapping.delimiter
         self.remarks = self.comments = 0
-        self._maker = RowMaker(
-            sha256=sha256,
-            missing=mapping.missing,
-            decimal=mapping.decimal,
-            success_quality=mapping.success_quality,
-            assisted_success=mapping.assisted_success,
-        )
+        self._maker = RowMaker(mapping, sha256=sha256, decimal=mapping.decimal)
 
     def rows(self) -> Iterator[ImportedRow]:
         """One row per line that is not blank.
@@ -218,7 +204,7 @@ class _Reader:
         wanted = {source.column for source in self._map.columns.values()}
         for text in lines.texts():
             sign = _SEPARATOR.fullmatch(text.rstrip("\r\n"))
-            if sign and "delimiter" not in self._map.raw:
+            if sign and "delimiter" not in self._map.model_fields_set:
                 self._delimiter = sign["sign"]
             if sign:
                 continue
@@ -274,17 +260,6 @@ class _Reader:
                 self._check_later(where, lines)
                 problem = unknown_name("column", source.column, [name for name in header if name])
                 raise InputError(f"{where}: {problem} (mapped to {ours!r})")
-        given = {name.partition(".")[0] for name in (*self._map.columns, *self._map.constants)}
-        for name in NEEDED:
-            if name not in given:
-                raise InputError(
-                    f"{self._path}: the column map says nothing about {name!r}; add it to columns"
-                    " or constants"
-                )
-        if not given & set(SCORES):
-            raise InputError(
-                f"{self._path}: the column map must say where success, end_reason or quality is"
-            )
 
     def _check_delimiter(self, where: str, header: Sequence[str]) -> None:
         """Refuse a header that the delimiter of the map does not divide, but another would."""
@@ -322,6 +297,5 @@ class _Reader:
             put(values, ours, self._maker.value(place, ours, source, theirs[source.column].strip()))
         for ours, text in self._map.constants.items():
             place = f"{where}, constant {ours!r} of the column map"
-            source = Source(column=ours, is_constant=True)
-            put(values, ours, self._maker.value(place, ours, source, text))
+            put(values, ours, self._maker.value(place, ours, Constant(), text))
         return self._maker.row(where, values, sources)

@@ -76,6 +76,17 @@ def incidents_of(folder: Path) -> Path | None:
     return found[0] if found else None
 
 
+def check_reader(folder: Path) -> None:
+    """Refuse a trial whose incidents could not be read.
+
+    Raises:
+        MissingExtraError: If it has an incident log, and no package that reads it is installed.
+    """
+    path = folder / DATABASE
+    if os.path.lexists(path):
+        _reader(path)
+
+
 def read_incidents(path: Path) -> Recorded:
     """The incidents of a log.
 

@@ -6,16 +6,16 @@ import hashlib
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, StrEnum
+from enum import Enum
 from functools import partial
-from types import NoneType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final
 
 from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
-from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode
+from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode, is_below
 from robo_eval.core.errors import InputError, UnknownNameError
 from robo_eval.core.names import unknown_name
+from robo_eval.log.schema import KINDS, OPTIONAL, WORDS, Kind, broken_rule
 
 GENESIS: Final = "0" * 64
 """What the first row names as the digest of the row before it."""
@@ -26,51 +26,8 @@ CHAIN: Final = ("sequence", "row_form", "previous_sha256", "row_sha256")
 ROW_FORM: Final = SCHEMA_VERSION
 """Canonical form rows are hashed in."""
 
-COUNT_LIMIT: Final = 2**53
-"""Counts are less: from here on a float, as which statistics take them, skips whole numbers."""
-
-LONGEST_S: Final = 1e12
-"""No episode is longer (30,000 years), so that durations can be added up."""
-
 Cell = str | int | float | None
 """What SQLite stores."""
-
-
-class Kind(StrEnum):
-    """How a column is stored."""
-
-    TEXT = "text"
-    WORD = "word"
-    INTEGER = "integer"
-    NUMBER = "number"
-    TRUTH = "truth"
-    MAPPING = "mapping"
-
-
-def _kind(hint: Any) -> tuple[Kind, bool, type[Enum] | None]:  # noqa: ANN401 - a type hint
-    """Kind of a field, whether it may be missing, and its list of words."""
-    options = [option for option in get_args(hint) if option is not NoneType]
-    optional = NoneType in get_args(hint)
-    bare = options[0] if optional else hint
-    if get_origin(bare) is not None:
-        return Kind.MAPPING, optional, None
-    if issubclass(bare, Enum):
-        return Kind.WORD, optional, bare
-    kinds = {str: Kind.TEXT, int: Kind.INTEGER, float: Kind.NUMBER, bool: Kind.TRUTH}
-    return kinds[bare], optional, None
-
-
-_FIELDS: Final = {name: _kind(hint) for name, hint in get_type_hints(Episode).items()}
-KINDS: Final[dict[str, Kind]] = {name: _FIELDS[name][0] for name in COLUMNS}
-"""How each column is stored."""
-OPTIONAL: Final = frozenset(name for name in COLUMNS if _FIELDS[name][1])
-"""Columns that may be missing (NULL)."""
-
-
-def words_of(column: str) -> frozenset[str]:
-    """The words a column may hold; none if it holds something else."""
-    words = _FIELDS[column][2]
-    return frozenset(str(word.value) for word in words or ())
 
 
 # Writing ---------------------------------------------------------------------------------------
@@ -81,6 +38,12 @@ def _text(value: Any) -> str:  # noqa: ANN401 - whatever was given
         raise TypeError("is not a text")
     value.encode()  # half of a surrogate pair has no bytes
     return value if type(value) is str else str(value)
+
+
+def _place(value: Any) -> str:  # noqa: ANN401
+    if not is_below(_text(value)):
+        raise ValueError("leads out of the trial")
+    return _text(value)
 
 
 def _word(value: Any) -> str:  # noqa: ANN401
@@ -130,7 +93,10 @@ _WRITERS: Final[dict[Kind, Callable[[Any], Cell]]] = {
     Kind.TRUTH: _truth,
     Kind.MAPPING: _mapping,
 }
-_WRITE: Final = tuple((name, _WRITERS[KINDS[name]], name in OPTIONAL) for name in COLUMNS)
+_WRITE: Final = tuple(
+    (name, _place if name == "trace_uri" else _WRITERS[KINDS[name]], name in OPTIONAL)
+    for name in COLUMNS
+)
 
 
 def cells_of(episode: Episode, *, where: str) -> dict[str, Cell]:
@@ -141,7 +107,8 @@ def cells_of(episode: Episode, *, where: str) -> dict[str, Cell]:
         where: File and row, for error messages.
 
     Raises:
-        InputError: If a field holds something its column cannot; the message names it.
+        InputError: If a field holds something its column cannot, or fields contradict each other;
+            the message names it.
     """
     cells: dict[str, Cell] = {}
     for name, write, optional in _WRITE:
@@ -156,6 +123,9 @@ def cells_of(episode: Episode, *, where: str) -> dict[str, Cell]:
             raise InputError(
                 f"{where} ({episode.episode_id!r:.80}), column {name!r}: {value!r:.60} {reason}"
             ) from err
+    problem = broken_rule(cells)
+    if problem is not None:
+        raise InputError(f"{where} ({episode.episode_id!r:.80}), {problem}")
     return cells
 
 
@@ -217,6 +187,12 @@ def _read_text(cell: Any) -> str:  # noqa: ANN401
     return cell
 
 
+def _read_place(cell: Any) -> str:  # noqa: ANN401
+    if not is_below(_read_text(cell)):
+        raise ValueError("leads out of the trial")
+    return str(cell)
+
+
 def _read_truth(cell: Any) -> bool:  # noqa: ANN401
     if isinstance(cell, int) and cell in (0, 1):
         return cell == 1
@@ -238,9 +214,10 @@ def _read_word(name: str, words: type[Enum], cell: Any) -> Enum:  # noqa: ANN401
 
 
 def _reader(name: str) -> Callable[[Any], Any]:
-    words = _FIELDS[name][2]
-    if words is not None:
-        return partial(_read_word, name, words)
+    if name in WORDS:
+        return partial(_read_word, name, WORDS[name])
+    if name == "trace_uri":
+        return _read_place
     return {
         Kind.TEXT: _read_text,
         Kind.INTEGER: _read_integer,
@@ -274,7 +251,7 @@ def episode_of(cells: Sequence[Any], *, where: Callable[[], str]) -> Episode:
         except (TypeError, ValueError) as err:
             given = "" if isinstance(err, UnknownNameError) else f"{cell!r:.60}: "
             raise InputError(f"{where()}, column {name!r}: {given}{err}") from err
-    try:
-        return Episode(**values)
-    except InputError as err:
-        raise InputError(f"{where()}: {err}") from err
+    problem = broken_rule(dict(zip(COLUMNS, cells, strict=True)))
+    if problem is not None:
+        raise InputError(f"{where()}, {problem}")
+    return Episode(**values)

@@ -180,7 +180,7 @@ class EpisodeStore:
         Raises:
             InputError: If a stored cell is not what its column allows; names row and column.
         """
-        from robo_eval.log.table import episodes_table
+        from robo_eval.log.columns import episodes_table
 
         frame = self._frame_of_columns()
         return episodes_table(self.episodes()) if frame is None else frame

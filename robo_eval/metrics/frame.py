@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from enum import Enum
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import Arm, Difficulty, EndReason, Side
+from robo_eval.core.kinds import Arm, Difficulty
 from robo_eval.core.names import unknown_name
-from robo_eval.log.rows import COUNT_LIMIT, LONGEST_S
-from robo_eval.metrics.tables import is_true
+from robo_eval.log.schema import (
+    KINDS,
+    LEAST,
+    MOST,
+    OPTIONAL,
+    TOGETHER,
+    WORDS,
+    Kind,
+    least_text,
+    most_text,
+    rules,
+)
 from robo_eval.metrics.tasks import VARIANT, variants_of
 
 if TYPE_CHECKING:
@@ -46,10 +57,6 @@ _OPTIONAL_TEXTS: Final = (
     "engine",
     "numerics",
 )
-_NUMBERS: Final = ("quality", "episode_return", "stated_success_probability")
-_COUNTS: Final = ("attempt", "score_version", "interventions")
-_AMOUNTS: Final = ("duration_s", "exposure_s")
-_UNIT_RANGE: Final = ("quality", "stated_success_probability")
 _MISSING: Final = {NoneType, type(pd.NA), float, np.float64}
 """Types of the cells for which `is_missing` holds."""
 
@@ -107,15 +114,14 @@ def _set_types(table: pd.DataFrame) -> None:
         table[column] = _texts(table, column)
     for column in _OPTIONAL_TEXTS:
         table[column] = _optional(table[column], str)
-    for column in _NUMBERS:
-        table[column] = _numbers(table, column)
-    for column in _COUNTS:
-        table[column] = _amounts(table, column, is_count=True).astype(np.int64)
-    for column in _AMOUNTS:
-        table[column] = _amounts(table, column, is_count=False, is_needed=False)
-    ticks = _amounts(table, "ticks", is_count=True, is_needed=False)
-    table["ticks"] = ticks.astype("int64" if ticks.notna().all() else "Int64")
-    table["level"] = _levels(table)
+    for column in (*LEAST, "episode_return"):
+        values = _numbers(table, column)
+        if column == "level":
+            table[column] = _levels(values)
+        elif KINDS[column] is Kind.INTEGER:
+            table[column] = values.astype("int64" if values.notna().all() else "Int64")
+        else:
+            table[column] = values
     table["success"] = _truths(table)
 
 
@@ -194,69 +200,25 @@ def _numbers(table: pd.DataFrame, column: str) -> pd.Series[float]:
             f"{_where(table, index, column)} is {values.iloc[index]}; leave it empty if there is"
             " none"
         )
-    outside = (values < 0.0) | (values > 1.0) if column in _UNIT_RANGE else infinite
-    if outside.any():
-        index = _first(outside)
-        raise InputError(
-            f"{_where(table, index, column)} is {values.iloc[index]:g}; it must be in [0, 1]"
-        )
-    return values
-
-
-def _amounts(
-    table: pd.DataFrame, column: str, *, is_count: bool, is_needed: bool = True
-) -> pd.Series[float]:
-    values = _numbers(table, column)
-    wrong = values < 0.0
-    if is_needed:
+    if column not in LEAST:
+        return values
+    wrong = values < LEAST[column]
+    # How long an episode took may be missing, also where a row of ours says 0.
+    if column not in OPTIONAL:
         wrong |= values.isna()
-    if is_count:
+    if KINDS[column] is Kind.INTEGER:
         wrong |= values.notna() & (values != np.floor(values))
-    if wrong.any():
-        index = _first(wrong)
-        kind = "whole number" if is_count else "number"
-        raise InputError(
-            f"{_where(table, index, column)} is {_cell(table, index, column)}; it must be a {kind}"
-            " of at least 0"
-        )
-    if is_count:
-        _check_counts(table, column, values)
-    else:
-        _check_times(table, column, values)
+    for outside, text in ((wrong, least_text), (values > MOST[column], most_text)):
+        if outside.any():
+            index = _first(outside)
+            raise InputError(
+                f"{_where(table, index, column)} is {_cell(table, index, column)}; {text(column)}"
+            )
     return values
 
 
-def _check_counts(table: pd.DataFrame, column: str, values: pd.Series[float]) -> None:
-    huge = values >= COUNT_LIMIT
-    if huge.any():
-        index = _first(huge)
-        raise InputError(
-            f"{_where(table, index, column)} is {_cell(table, index, column)}; it must be less"
-            f" than {COUNT_LIMIT} (2^53)"
-        )
-
-
-def _check_times(table: pd.DataFrame, column: str, values: pd.Series[float]) -> None:
-    # Times are added up, and the sum must be a number as well.
-    long = values > LONGEST_S
-    if long.any():
-        index = _first(long)
-        raise InputError(
-            f"{_where(table, index, column)} is {_cell(table, index, column)}; no episode is longer"
-            f" than {LONGEST_S:g} s, so it is most likely in another unit"
-        )
-
-
-def _levels(table: pd.DataFrame) -> pd.Series[Any]:
-    values = _numbers(table, "level")
-    wrong = (values < 0.0) | (values.notna() & (values != np.floor(values)))
-    if wrong.any():
-        index = _first(wrong)
-        raise InputError(
-            f"{_where(table, index, 'level')} is {values.iloc[index]:g}; a level is a whole number"
-            " of at least 0"
-        )
-    _check_counts(table, "level", values)
+def _levels(values: pd.Series[float]) -> pd.Series[Any]:
+    """Levels as whole numbers, each an object that equal ones share, and None."""
     numbers, place = np.unique(values[values.notna()], return_inverse=True)
     cells = np.full(len(values), None, dtype=object)
     cells[values.notna()] = np.array([int(number) for number in numbers], dtype=object)[place]
@@ -279,13 +241,9 @@ def _truths(table: pd.DataFrame) -> pd.Series[Any]:
 
 
 def _check_words(table: pd.DataFrame) -> None:
-    words: dict[str, list[str]] = {
-        "end_reason": [reason.value for reason in EndReason],
-        "side": [side.value for side in Side],
-        "arm": [arm.value for arm in Arm],
-        "difficulty": [difficulty.value for difficulty in Difficulty],
-    }
-    for column, valid in words.items():
+    lists: dict[str, type[Enum]] = {**WORDS, "difficulty": Difficulty}
+    for column, words in lists.items():
+        valid = [word.value for word in words]
         wrong = table[column].notna() & ~table[column].isin(valid)
         if wrong.any():
             index = _first(wrong)
@@ -294,40 +252,14 @@ def _check_words(table: pd.DataFrame) -> None:
 
 
 def _check_scores(table: pd.DataFrame) -> None:
-    has_quality = table["quality"].notna()
-    has_success = table["success"].notna()
-    lone = has_quality != has_success
-    if lone.any():
-        index = _first(lone)
-        given = "NaN" if has_success.iloc[index] else f"{table['quality'].iloc[index]:g}"
-        raise InputError(
-            f"{_where(table, index, 'quality')} is {given} but success is"
-            f" {table['success'].iloc[index]}; both are set, or both are missing"
-        )
-    unscored = [reason.value for reason in EndReason if not reason.is_scored]
-    scored_fault = has_quality & table["end_reason"].isin(unscored)
-    if scored_fault.any():
-        index = _first(scored_fault)
-        raise InputError(
-            f"{_where(table, index, 'quality')} is {table['quality'].iloc[index]:g}, but an episode"
-            f" that ended by {table['end_reason'].iloc[index]} has no score"
-        )
-    says_success = table["end_reason"] == EndReason.SUCCESS.value
-    is_success = pd.Series(is_true(table["success"].to_numpy()), index=table.index)
-    clash = has_success & (is_success != says_success)
-    if clash.any():
-        index = _first(clash)
-        raise InputError(
-            f"{_where(table, index, 'success')} is {table['success'].iloc[index]}, which"
-            f" contradicts end_reason {table['end_reason'].iloc[index]!r}"
-        )
-    assisted = is_success & (table["interventions"] > 0)
-    if assisted.any():
-        index = _first(assisted)
-        raise InputError(
-            f"{_where(table, index, 'interventions')} is {table['interventions'].iloc[index]};"
-            " an assisted episode is never a success"
-        )
+    """Refuse what the columns of a row cannot say together."""
+    cells = {name: table[name].to_numpy() for name in TOGETHER}
+    empty = {name: table[name].isna().to_numpy() for name in ("quality", "success")}
+    for column, wrong, text in rules(cells, empty):
+        if wrong.any():
+            row = table.iloc[_first(wrong)]
+            cell = f"{_where(table, _first(wrong), column)} is {row[column]}"
+            raise InputError(f"{cell}; {text.format_map(row)}")
 
 
 def _base_ids(table: pd.DataFrame) -> pd.Series[Any]:

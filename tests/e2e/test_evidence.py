@@ -229,7 +229,7 @@ def test_a_wrong_row_of_a_table_is_named_with_file_row_and_column(lab, cli, tmp_
         rows = list(csv.DictReader(file))
     for column, value, said in (
         ("quality", "nan", "row 3, column 'quality': nan"),
-        ("duration_s", "-1", "column 'duration_s' is -1.0; it cannot be negative"),
+        ("duration_s", "-1", "column 'duration_s' is -1.0; it must be a number of at least 0"),
         ("episode_id", rows[0]["episode_id"], "column 'episode_id' appears twice"),
         ("side", "moon", "row 3, column 'side': unknown side 'moon'"),
     ):

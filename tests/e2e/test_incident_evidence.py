@@ -176,12 +176,10 @@ def test_the_report_counts_what_the_log_says(lab, quick_cli):
 
 READS = """
 import sys
-from pathlib import Path
-from robo_eval.analysis.trial import analyse_trial
-from robo_eval.log.directory import TrialDirectory
+from robo_eval.analysis.trial import analyse_trial, open_trial
 
 assert not [name for name in sys.modules if name.startswith("robo_eval_incidents")]
-(robot,) = analyse_trial(TrialDirectory.open(Path(sys.argv[1]))).robots
+(robot,) = analyse_trial(open_trial(sys.argv[1])).robots
 print(robot.safety.score.value)
 """
 
@@ -208,3 +206,4 @@ def test_python_users_name_no_reader_and_safety_does_not_vanish_without_one(lab,
     assert "MissingExtraError" in last
     assert "incidents.db" in last
     assert "pip install" in last
+    assert "in open_trial" in lacking.stderr

@@ -78,11 +78,11 @@ def _keys_in(hint: Any, path: str) -> Iterator[str]:
             yield from _keys_in(inner, path)
 
 
-def map_keys(module: ModuleType, sections: dict[str, str]) -> Iterator[str]:
-    """Keys of an import's map: its own, and those of its sections."""
-    for place, name in sections.items():
-        for key in getattr(module, name):
-            yield f"{place}.{key}" if place else key
+def map_keys(model: Any) -> Iterator[str]:
+    """Keys of an import's map: what it says of any column and of any end is there once."""
+    for name in keys_of(model):
+        found = re.sub(r"^stops\.\w+\.", "stops.END.", re.sub(r"^columns\.", "columns.NAME.", name))
+        yield found.replace("columns.NAME.take = ", "columns.NAME.take.")
 
 
 def functions(known: Iterable[str]) -> Iterator[str]:
@@ -217,26 +217,23 @@ def public_names(known: dict[str, list[str]]) -> dict[str, list[str]]:
     """Every public name of the product as it is, by kind."""
     from robo_eval.core.plan import TrialPlan
     from robo_eval.gates.profile import Profile
-    from robo_eval.log import bag_map, column_map
+    from robo_eval.log.bag_map import TopicMap
+    from robo_eval.log.column_map import UNITS, ColumnMap
     from robo_eval.study.suite import Suite
     from robo_eval_incidents.rule import RuleFile
     from robo_eval_incidents.tables import Row
     from robo_eval_robot.config import RobotConfig
 
-    bag = {
-        "": "_KEYS", "columns.NAME": "_COLUMN_KEYS", "columns.NAME.take": "TAKES",
-        "folder": "_FOLDER_KEYS", "stops.END": "_STOP_KEYS", "stops": "STOPS",
-        "signals": "_SIGNAL_KEYS", "measures": "_MEASURE_KEYS", "exposure": "_EXPOSURE_KEYS",
-        "episodes": "_EPISODE_KEYS",
-    }  # fmt: skip
-    table = {"": "_KEYS", "columns.NAME": "_COLUMN_KEYS", "columns.NAME.unit": "UNITS"}
     found = {
         "environment variables": variables(),
         "errors and exit codes": exit_codes(),
         "files: incident rules": keys_of(RuleFile),
         "files: incident table": keys_of(Row),
-        "files: map of recordings": map_keys(bag_map, bag),
-        "files: map of tables": map_keys(column_map, table),
+        "files: map of recordings": map_keys(TopicMap),
+        "files: map of tables": (
+            *map_keys(ColumnMap),
+            *(f"columns.NAME.unit.{unit}" for unit in UNITS),
+        ),
         "files: plan": keys_of(TrialPlan),
         "files: profile": keys_of(Profile),
         "files: robot": keys_of(RobotConfig),

@@ -34,7 +34,7 @@ PLAN = parse_plan("name: p\ntasks: [{levels: [0]}]\npolicies: [nothing]\n", sour
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 names = texts.filter(bool)
 floats = st.floats(allow_nan=False, allow_infinity=False)
-counts = st.integers(0, 2**63 - 1)
+counts = st.integers(0, 2**53 - 1)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | floats | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
@@ -54,14 +54,14 @@ def episodes(draw):
         plan_digest=draw(texts),
         side=draw(st.sampled_from(Side)),
         task=draw(texts),
-        level=draw(st.none() | st.integers(-5, 20)),
+        level=draw(st.none() | st.integers(0, 20)),
         difficulty=draw(st.none() | texts),
         seed=draw(st.none() | st.integers(-(2**63), 2**63 - 1)),
         policy=draw(texts),
         policy_digest=draw(texts),
         start_ns=draw(st.none() | st.integers(-(2**63), 2**63 - 1)),
-        duration_s=draw(st.none() | st.floats(0, 1e300)),
-        exposure_s=draw(st.none() | st.floats(0, 1e300)),
+        duration_s=draw(st.none() | st.floats(0, 1e12)),
+        exposure_s=draw(st.none() | st.floats(0, 1e12)),
         ticks=draw(st.none() | counts),
         episode_return=draw(st.none() | floats),
         quality=quality,
@@ -69,7 +69,7 @@ def episodes(draw):
         end_reason=end,
         end_detail=draw(st.none() | texts),
         recovered=draw(st.booleans()),
-        stated_success_probability=draw(st.none() | floats),
+        stated_success_probability=draw(st.none() | st.floats(0, 1)),
         costs=draw(st.dictionaries(texts, floats, max_size=3)),
         initial_state=draw(st.dictionaries(texts, json_values, max_size=3)),
         software=draw(texts),

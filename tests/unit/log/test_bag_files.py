@@ -657,7 +657,7 @@ def test_a_map_says_how_episodes_are_called(twins, bring):
     [
         ("fixed", "'fixed' is the same for every bag; write what differs in braces"),
         ("''", "is the same for every bag"),
-        ("[a]", "is the same for every bag"),
+        ("[a]", "must be text"),
         ("'{flder}'", "unknown name 'flder'; did you mean 'folder'"),
         ("'{seed}'", "unknown name 'seed'"),
         ("'{bag'", "cannot be read: expected '}'"),

@@ -483,7 +483,7 @@ def test_a_number_is_a_stop_if_the_map_says_so(bring, values, reason):
         ),
         (
             "columns: {success: /success}\nepisodes: {field: /go, start: a, label_within_s: x}\n",
-            "label_within_s: must be 0 or a number of seconds",
+            "episodes.label_within_s: is not a finite number",
         ),
         (
             "columns: {success: /success}\nepisodes: {field: /go, start: a, end_field: /x}\n",

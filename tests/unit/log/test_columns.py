@@ -10,10 +10,10 @@ import pytest
 from robo_eval.core.episode import COLUMNS, Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
-from robo_eval.log.columns import Column, table_of_columns
-from robo_eval.log.rows import KINDS, OPTIONAL, cells_of, episode_of
+from robo_eval.log.columns import Column, episodes_table, table_of_columns
+from robo_eval.log.rows import cells_of, episode_of
+from robo_eval.log.schema import KINDS, OPTIONAL
 from robo_eval.log.store import EpisodeStore
-from robo_eval.log.table import episodes_table
 
 BAD = [None, "", "x", "success", "sim", "{}", "[]", "{", "{\"a\":[1]}", -1, 0, 1, 2, True, 2**40,
        -0.5, 0.5, 1.5, float("nan"), float("inf"), b"x"]  # fmt: skip

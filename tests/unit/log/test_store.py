@@ -171,7 +171,7 @@ def test_metrics_take_the_frame(store, make_episode):
     [
         ("end_reason", "sucess", "end_reason"),
         ("quality", "high", "finite number"),
-        ("quality", 7.0, "outside"),
+        ("quality", 7.0, "must be in"),
         ("ticks", 1.5, "whole number"),
         ("success", 2, "neither 0 nor 1"),
         ("novelty", "[", "novelty"),

@@ -217,7 +217,7 @@ def test_a_row_whose_fields_contradict_each_other_is_found(trial, make_episode):
     names = ", ".join(content)
     marks = ", ".join("?" for _ in content)
     edit(trial, f"insert into episodes ({names}) values ({marks})", values=tuple(content.values()))
-    assert "row 1: e0: success False contradicts end_reason" in found(trial)
+    assert "row 1: column 'success' is 0; it contradicts end_reason" in found(trial)
 
 
 def test_a_replaced_chain_does_not_match_the_manifest(finished, tmp_path, make_episode):
@@ -255,14 +255,14 @@ def test_a_trace_outside_the_trial_is_not_opened(finished, tmp_path, uri):
     with closing(sqlite3.connect(finished.path / "episodes.db")) as raw:
         raw.execute("update episodes set trace_uri = ? where sequence = 2", (named,))
         raw.commit()
-    assert "episodes.db: row 2: e1: trace_uri" in found(finished)
+    assert "episodes.db: row 2: column 'trace_uri'" in found(finished)
     assert "leads out of the trial" in found(finished)
     assert not [problem for problem in verify_trial(finished.path).problems if "\0" in problem.file]
     # Nobody else follows it either, whether rows are read at once or one by one.
     for read in (EpisodeStore.frame, lambda store: list(store.episodes())):
         with (
             EpisodeStore(finished.path, durable=False, read_only=True) as store,
-            pytest.raises(InputError, match=r"row 2: e1: trace_uri .* leads out of the trial"),
+            pytest.raises(InputError, match=r"row 2, column 'trace_uri'.* leads out of the trial"),
         ):
             read(store)
 
