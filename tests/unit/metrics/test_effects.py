@@ -90,7 +90,7 @@ def test_episodes_that_share_a_control_count_as_one_draw(frame, episode):
 
 def test_without_controls_there_are_no_effects(frame, episode):
     effects = novelty_effects(frame(episode("a"), episode("b", 0.5, level=1)))
-    assert not (effects.cells or effects.levels or effects.policies)
+    assert (effects.cells, effects.levels, effects.policies) == ((), (), ())
 
 
 def test_policies_are_compared_on_the_same_seeds(frame, episode):
