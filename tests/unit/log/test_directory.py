@@ -15,6 +15,7 @@ from robo_eval.core.errors import CheckFailedError, PlanError, TrialDirectoryErr
 from robo_eval.core.plan import TrialPlan, locked_text, parse_plan
 from robo_eval.log.directory import TrialDirectory, is_trial
 from robo_eval.log.lock import RunLock
+from robo_eval.log.place import staging_for
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.verify import verify_trial
 
@@ -330,6 +331,19 @@ def test_a_trial_that_appears_while_another_is_prepared_is_kept(tmp_path, monkey
     with pytest.raises(TrialDirectoryError, match="created by somebody else"):
         TrialDirectory.create(folder, plan)
     assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_a_trial_that_came_after_the_place_was_found_vacant_is_not_written_over(tmp_path):
+    folder = tmp_path / "trial"
+    plan = parse_plan("name: x\ntasks: [{}]\npolicies: [nothing]\n", source="p")
+    TrialDirectory.create(folder, plan)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    with (
+        pytest.raises(TrialDirectoryError, match="was created by somebody else meanwhile"),
+        staging_for(folder) as staging,
+    ):
+        (staging / "plan.yaml").write_text("another")
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
 def test_two_processes_creating_one_trial_leave_one(tmp_path):
