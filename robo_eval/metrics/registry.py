@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from inspect import cleandoc
@@ -84,6 +85,11 @@ class Metric:
     compute: Yields = field(metadata=UNSAID)
 
     SAID: ClassVar = ("meaning",)
+
+    @property
+    def place(self) -> str:
+        """Its name and that of the module that registers it, as errors begin."""
+        return f"metric {self.name!r} of {self.compute.__module__}"
 
     @property
     def meaning(self) -> str:
@@ -328,21 +334,22 @@ def computed(one: Metric, body: Body) -> Iterator[Number]:
     lacking = [(reason, own.remedy) for own in needs if (reason := own.lacks(body))]
     if lacking:
         reasons, remedies = zip(*lacking, strict=True)
-        found: Iterable[Number] = [one.missing(_told_once(reasons), _told_once(remedies))]
+        found = [one.missing(_told_once(reasons), _told_once(remedies))]
     else:
-        found = one.compute(body)
+        # Of our own metrics an error is a defect, which its traceback finds.
+        is_ours = one.compute.__module__.startswith(f"{_FOLDER}.")
+        with nullcontext() if is_ours else foreign(one.place, "computing it"):
+            found = list(one.compute(body))
     for number in found:
+        if not isinstance(number, Number):
+            raise InputError(f"{one.place} yields a {type(number).__name__}, and no Number")
         name = number.name or one.name
         unit = one.unit_of(name)
         if unit is None:
-            raise InputError(
-                f"metric {one.name!r} of {one.compute.__module__} yields {name!r}, which it does"
-                " not declare in `also`"
-            )
+            raise InputError(f"{one.place} yields {name!r}, which it does not declare in `also`")
         if number.estimate.unit != unit:
             raise InputError(
-                f"metric {one.name!r} of {one.compute.__module__}: {name} is in"
-                f" {number.estimate.unit!r}, declared is {unit!r}"
+                f"{one.place}: {name} is in {number.estimate.unit!r}, declared is {unit!r}"
             )
         yield replace(
             number,

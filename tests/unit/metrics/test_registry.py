@@ -192,6 +192,26 @@ def test_a_unit_is_the_one_declared(empty: None) -> None:
         bodies()[0].numbers  # noqa: B018
 
 
+def test_what_a_metric_of_a_lab_raises_is_one_line_with_its_name(empty: None) -> None:
+    @metric("steps", group="Ours", unit="count")
+    def steps(body: Body) -> Iterator[Number]:
+        """Steps."""
+        yield Number(estimate=counted(float(body.episodes["steps"].sum())))
+
+    with pytest.raises(InputError, match=r"'steps' of .*: computing it fails: .*steps"):
+        bodies()[0].numbers  # noqa: B018
+
+
+def test_what_a_metric_yields_is_a_number(empty: None) -> None:
+    @metric("steps", group="Ours", unit="count")
+    def steps(body: Body) -> Iterator[Number]:
+        """Steps."""
+        yield counted(1.0)  # type: ignore[misc]
+
+    with pytest.raises(InputError, match=r"'steps' of .* yields a Estimate, and no Number"):
+        bodies()[0].numbers  # noqa: B018
+
+
 def test_metrics_that_need_each_other_are_named(empty: None) -> None:
     for name, other in (("first", "second"), ("second", "first")):
 
