@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -66,7 +66,8 @@ def _level_key(key: object) -> int:
 def _threshold(value: object) -> object:
     """Refuse what pydantic would read as a number although it is none, such as `true`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value in _WORDS or (is_number and math.isfinite(value)):  # type: ignore[arg-type]
+    # Compared, as `math.isfinite` raises for a whole number that no float can hold.
+    if value in _WORDS or (is_number and abs(value) <= sys.float_info.max):  # type: ignore[arg-type]
         return value
     raise PydanticCustomError("threshold", "must be a number, or for families 'half' or 'all'")
 

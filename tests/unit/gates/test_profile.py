@@ -89,6 +89,7 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
         ("2 = 0.60", '2 = "0.60"', "gates.qc.thresholds.2: must be a number"),
         ("2 = 0.60", "2 = true", "gates.qc.thresholds.2: must be a number"),
         ("2 = 0.60", "2 = nan", "gates.qc.thresholds.2: must be a number"),
+        ("2 = 0.60", f"2 = 1{'0' * 400}", "gates.qc.thresholds.2: must be a number"),
         ("2 = 0.60", "2 = -inf", "gates.qc.thresholds.2: must be a number"),
         ("2 = 0.60", "2 = [0.6]", "gates.qc.thresholds.2: must be a number"),
         ("2 = 0.60", "6 = 0.60", "must be a level, from 1 to 5, given '6'"),
