@@ -253,6 +253,23 @@ def test_parts_of_a_number_are_what_they_should_be(
         bodies()[0].numbers  # noqa: B018
 
 
+def test_what_a_metric_writes_into_moves_no_other_number(empty: None) -> None:
+    before = [(one.name, one.estimate) for body in bodies() for one in body.numbers]
+
+    @metric("steps", group="Reliability", unit="count")
+    def steps(body: Body) -> Iterator[Number]:
+        """Steps."""
+        for table in (body.frame, body.episodes):
+            table.loc[:, "quality"] = 0.0
+            table.loc[:, "control_quality"] = None
+        if body.counts is not None:
+            body.counts["critical"] = 7
+        yield Number(estimate=counted(1.0))
+
+    after = [(one.name, one.estimate) for body in bodies() for one in body.numbers]
+    assert [one for one in after if not one[0].startswith("steps")] == before
+
+
 def test_a_metric_of_robots_has_no_value_in_simulation(empty: None) -> None:
     @metric("margin", group="Ours", unit="ratio", needs=("S2R",))
     def margin(body: Body) -> Iterator[Number]:
