@@ -73,6 +73,8 @@ _FAULT_COLUMNS = ("fault", "recovered", "recovered_by", "recoverable")
 class Body:
     """One policy on one side: what its metrics are made of, each worked out once, in any order.
 
+    What others may write into, tables and counts, is handed out anew each time.
+
     Attributes:
         policy: Name.
         side: `real`; `twin` for a stand-in behind ROS; or `sim`.
@@ -142,13 +144,13 @@ class Body:
         """Every number there is of it, in the order shown."""
         return registry.numbers_on(self)
 
-    @cached_property
+    @property
     def frame(self) -> pd.DataFrame:
         """Every attempt of the policy on the side, of both arms, as `episodes_frame` has them."""
         table = self._table
         return table[(table["side"] == self.side) & (table["policy"] == self.policy)]
 
-    @cached_property
+    @property
     def episodes(self) -> pd.DataFrame:
         """The scored episodes of the main arm, with the columns of `core.episode.COLUMNS`."""
         frame = self.frame
@@ -261,7 +263,7 @@ class Body:
 
     # Evidence ------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def counts(self) -> dict[str, int] | None:
         """Incidents by severity; None if nobody kept a record of them."""
         incidents = self._attributed.incidents_of(self.key)

@@ -15,7 +15,7 @@ from robo_eval.core.errors import InputError, foreign
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.number import Number, Numbers
+from robo_eval.core.number import Condition, Number, Numbers
 from robo_eval.core.plain import UNSAID
 
 if TYPE_CHECKING:
@@ -118,6 +118,14 @@ class Metric:
         is_plain = side == Side.REAL.value or name.endswith(_SIM)
         return name if is_plain else f"{name}_{side}"
 
+    def told_names(self) -> set[str]:
+        """Everything its numbers are called, on any side."""
+        return {
+            told
+            for name in (self.name, *self.also)
+            for told in (name, *(self.name_on(side, name) for side in self.sides))
+        }
+
     def unit_of(self, name: str) -> str | None:
         """Unit of one of its numbers; None if it yields none of that name."""
         return self.unit if name == self.name else self.also.get(name)
@@ -190,7 +198,7 @@ def metric(
         'Near misses in the record of incidents.'
     """
     chosen = tuple(sides)
-    for side in chosen:
+    for side in (*chosen, *(named or ())):
         if side not in SIDES:
             raise unknown_name("side", side, SIDES)
 
@@ -201,23 +209,33 @@ def metric(
             remedy=remedy,
         )  # fmt: skip
         for own in (name, *made.also):
-            _check_free(own, function)
+            _check_name(own, function)
+        _check_free(made)
         _METRICS[name] = made
         return function
 
     return registered
 
 
-def _check_free(name: str, function: Yields) -> None:
-    where = f"metric {name!r} of {function.__module__}"
+def _check_name(name: str, function: Yields) -> None:
     if not (name.isidentifier() and name.isascii() and not name.startswith("_")):
+        where = f"metric {name!r} of {function.__module__}"
         raise InputError(f"{where}: a name is of letters, digits and _, and begins with a letter")
-    for other in _METRICS.values():
-        is_same = other.compute.__module__ == function.__module__ and (
-            other.compute.__qualname__ == function.__qualname__
-        )
-        if not is_same and name in (other.name, *other.also):
-            raise InputError(f"{where}: {other.compute.__module__} has a metric of that name")
+
+
+def _check_free(made: Metric) -> None:
+    """Refuse a metric any of whose numbers is called on a side as one of another metric is."""
+    own, module = made.compute.__qualname__, made.compute.__module__
+    taken = {
+        name: other.compute.__module__
+        for other in _METRICS.values()
+        if (other.compute.__qualname__, other.compute.__module__) != (own, module)
+        for name in made.told_names() & other.told_names()
+    }
+    if taken:
+        # Said of its own name rather than of what that is on a side.
+        name = min(taken, key=lambda one: (made.unit_of(one) is None, one))
+        raise InputError(f"metric {name!r} of {module}: {taken[name]} has a metric of that name")
 
 
 @cache
@@ -253,7 +271,10 @@ def registered() -> dict[str, Metric]:
     found = sorted(_METRICS.values(), key=lambda one: place.get(one.group, len(place)))
     for one in found:
         for name in one.needs:
-            _need(name)
+            try:
+                _need(name)
+            except InputError as err:
+                raise InputError(f"{one.place}: {err}") from err
     return {one.name: one for one in found}
 
 
@@ -330,9 +351,11 @@ def computed(one: Metric, body: Body) -> Iterator[Number]:
     Raises:
         InputError: If what it yields is not declared; the message names the metric.
     """
-    needs = [_need(name) for name in one.needs]
+    needs = [_need(name) for name in one.needs] if body.side in one.sides else []
     lacking = [(reason, own.remedy) for own in needs if (reason := own.lacks(body))]
-    if lacking:
+    if body.side not in one.sides:
+        found = [one.missing(f"there is none on side {body.side}", "")]
+    elif lacking:
         reasons, remedies = zip(*lacking, strict=True)
         found = [one.missing(_told_once(reasons), _told_once(remedies))]
     else:
@@ -343,6 +366,7 @@ def computed(one: Metric, body: Body) -> Iterator[Number]:
     for number in found:
         if not isinstance(number, Number):
             raise InputError(f"{one.place} yields a {type(number).__name__}, and no Number")
+        _check_parts(one, number)
         name = number.name or one.name
         unit = one.unit_of(name)
         if unit is None:
@@ -358,3 +382,17 @@ def computed(one: Metric, body: Body) -> Iterator[Number]:
             policy=body.policy,
             side=body.side,
         )
+
+
+def _check_parts(one: Metric, number: Number) -> None:
+    """Refuse a number whose parts are of other types: who shows it could not say whose it is."""
+    estimate: object = number.estimate
+    at: object = number.at
+    where = f"{one.place} yields a Number whose"
+    if not isinstance(estimate, Estimate):
+        raise InputError(f"{where} estimate is a {type(estimate).__name__}, and no Estimate")
+    for part in ("name", "family", "case", "rests_on", "note", "remedy"):
+        if not isinstance(getattr(number, part), str):
+            raise InputError(f"{where} {part} is no text")
+    if not isinstance(at, Condition | None):
+        raise InputError(f"{where} `at` is no Condition")

@@ -57,7 +57,7 @@ def _alarm(found: Body, *, is_twin: bool) -> str:
     if found.safety.is_valid:
         return ""
     critical = (found.safety.counts or {}).get("critical", 0)
-    score = found.numbers.where(group="Safety")[0].name
+    score = registry.owner_of("SS").name_on(found.side)
     return (
         f"{found.policy} on the {_body(is_twin=is_twin)}: {count(critical, 'critical incident')}."
         f" {score} is 0 and this window counts for nothing."

@@ -172,6 +172,25 @@ def test_a_name_may_be_taken_once(empty: None) -> None:
             yield Number(estimate=counted(1.0))
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("AR_twin", {}),
+        ("S2S", {}),
+        ("falls", {"named": {"real": "AR"}, "also": {"slips": "count"}}),
+    ],
+)
+def test_no_number_is_called_on_a_side_as_another_is(
+    empty: None, name: str, words: dict[str, Any]
+) -> None:
+    def own(body: Body) -> Iterator[Number]:
+        """Own."""
+        yield Number(estimate=counted(1.0))
+
+    with pytest.raises(InputError, match=r"has a metric of that name"):
+        metric(name, group="Ours", unit="count", **words)(own)
+
+
 def test_what_is_not_declared_is_refused_with_the_function_named(empty: None) -> None:
     @metric("steps", group="Ours", unit="count", also={"falls": "count"})
     def steps(body: Body) -> Iterator[Number]:
@@ -212,6 +231,55 @@ def test_what_a_metric_yields_is_a_number(empty: None) -> None:
         bodies()[0].numbers  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"estimate": 0.5}, "whose estimate is a float"),
+        ({"estimate": None}, "whose estimate is a NoneType"),
+        ({"family": None}, "whose family is no text"),
+        ({"case": ["slip"]}, "whose case is no text"),
+        ({"at": "pick"}, "whose `at` is no Condition"),
+    ],
+)
+def test_parts_of_a_number_are_what_they_should_be(
+    empty: None, parts: dict[str, Any], said: str
+) -> None:
+    @metric("steps", group="Ours", unit="count")
+    def steps(body: Body) -> Iterator[Number]:
+        """Steps."""
+        yield Number(**{"estimate": counted(1.0), **parts})
+
+    with pytest.raises(InputError, match=rf"'steps' of .* yields a Number {said}"):
+        bodies()[0].numbers  # noqa: B018
+
+
+def test_what_a_metric_writes_into_moves_no_other_number(empty: None) -> None:
+    before = [(one.name, one.estimate) for body in bodies() for one in body.numbers]
+
+    @metric("steps", group="Reliability", unit="count")
+    def steps(body: Body) -> Iterator[Number]:
+        """Steps."""
+        for table in (body.frame, body.episodes):
+            table.loc[:, "quality"] = 0.0
+            table.loc[:, "control_quality"] = None
+        if body.counts is not None:
+            body.counts["critical"] = 7
+        yield Number(estimate=counted(1.0))
+
+    after = [(one.name, one.estimate) for body in bodies() for one in body.numbers]
+    assert [one for one in after if not one[0].startswith("steps")] == before
+
+
+def test_a_metric_of_robots_has_no_value_in_simulation(empty: None) -> None:
+    @metric("margin", group="Ours", unit="ratio", needs=("S2R",))
+    def margin(body: Body) -> Iterator[Number]:
+        """Margin."""
+        yield Number(estimate=counted(1.0, "ratio"))
+
+    (simulated,) = [one for one in bodies() if one.side == "sim"]
+    assert simulated.of("margin").reason == "S2R: there is none on side sim"
+
+
 def test_metrics_that_need_each_other_are_named(empty: None) -> None:
     for name, other in (("first", "second"), ("second", "first")):
 
@@ -231,7 +299,8 @@ def test_metrics_that_need_each_other_are_named(empty: None) -> None:
     [
         ({"name": "near misses"}, "near misses"),
         ({"sides": ("robot",)}, "unknown side 'robot'"),
-        ({"needs": ("incident",)}, "unknown need 'incident'"),
+        ({"named": {"robot": "own"}}, "unknown side 'robot'"),
+        ({"needs": ("incident",)}, "'own' of .*test_registry: unknown need 'incident'"),
     ],
 )
 def test_a_wrong_declaration_is_refused(empty: None, words: dict[str, Any], said: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from robo_eval.analysis.trial import analyse_trial
 from robo_eval.core.plain import plain
 from robo_eval.log.importer import import_csv
+from robo_eval.metrics import registry
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.page.table import Row
 from robo_eval.report import robot_figures
@@ -213,6 +214,17 @@ def test_a_critical_incident_is_said_before_any_number(lab: Any) -> None:
     assert report.warnings[0] == alarm
     page = render(report, [])
     assert page.index(alarm) < page.index('class="results"')
+
+
+def test_the_alarm_names_the_safety_score_whatever_else_is_of_its_group(
+    lab: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = replace(registry.registered()["exposure_hours"], name="calm_hours", also={})
+    monkeypatch.setattr(registry, "_METRICS", {"calm_hours": theirs, **registry.registered()})
+    rows = ["incident_id,severity,episode_id", "i1,critical,p-theirs-pick-0-0"]
+    report = lab.report(evidence={"incidents": rows})
+    alarm = "theirs on the robot: 1 critical incident. SS is 0 and this window counts for nothing."
+    assert [robot.alarm for robot in report.robots] == ["", alarm]
 
 
 def test_what_was_not_measured_has_no_picture_and_a_reason(lab: Any) -> None:
