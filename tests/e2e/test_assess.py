@@ -272,7 +272,7 @@ def test_rows_that_contradict_themselves_are_refused(lab, cli):
     done = cli("assess", lab, "--no-write")
     assert (done.code, done.out) == (2, "")
     assert one_line(done.err)
-    assert "episodes.db: row 1: real-0: success True contradicts" in done.err
+    assert "episodes.db: row 1, column 'success' is 1; it contradicts end_reason" in done.err
 
 
 def test_a_log_that_is_none_is_one_line(lab, cli):

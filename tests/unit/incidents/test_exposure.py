@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_eval.core.errors import InputError, TrialDirectoryError
-from robo_eval.core.kinds import Side
+from robo_eval.core.kinds import EndReason, Side
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.bodies import Body, Exposure, Nil
 from robo_eval_incidents.exposure import (
@@ -70,7 +70,8 @@ def test_physical_episodes_are_exposure_and_simulated_ones_are_not(played):
 
 
 def test_an_episode_in_which_somebody_stepped_in_is_assisted(played):
-    assert {one.mode for one in exposure_of(played(interventions=2))} == {Engagement.ASSISTED}
+    assisted = {"interventions": 2, "success": False, "end_reason": EndReason.FAILURE}
+    assert {one.mode for one in exposure_of(played(**assisted))} == {Engagement.ASSISTED}
 
 
 def test_a_robot_without_a_name_has_hours_all_the_same(played):

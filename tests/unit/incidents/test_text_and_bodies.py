@@ -247,7 +247,7 @@ REFUSED = {
     ),
     "digest": ({"evidence": [{"uri": "a", "sha256": "x"}]}, "^evidence.0.sha256: "),
     "question": ({"answers": {"x": "no"}}, "^answers: no question 'x'; there are work_related"),
-    "answer": ({"answers": {"hospital": "maybe"}}, "^answers.hospital: unknown hospital 'maybe'"),
+    "answer": ({"answers": {"hospital": "maybe"}}, "^answers.hospital: unknown word 'maybe'"),
 }
 
 
