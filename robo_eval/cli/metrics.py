@@ -72,6 +72,8 @@ def metrics(
     from robo_eval.core.errors import CheckFailedError, InputError
 
     if every:
+        if trial is not None:
+            raise InputError(f"{trial}: --list looks at no trial; leave one of the two out")
         _list(as_json=json)
         return
     if trial is None:

@@ -348,7 +348,8 @@ def _compared(found: Estimate, test: str, threshold: float) -> tuple[Status, Sta
     if value is None:
         return "missing", "missing"
     end = found.low if test in _LOW else found.high
-    if test == "zero":
+    # What was counted is known exactly.
+    if test == "zero" or found.method == "counted":
         end = value
     by_point = _passes(value, test, threshold)
     # No interval means that it cannot be said how sure it is.
@@ -380,12 +381,12 @@ def _words(found: Estimate, gate: Gate, threshold: float, status: str, evidence:
     if test == "zero":
         return "none happened" if status == "pass" else f"{found.value:g} happened"
     is_low = test in _LOW
-    end = found.low if is_low else found.high
-    assert end is not None, "a status that is not missing has an end"
-    name = "lower" if is_low else "upper"
     if found.method == "counted" and found.value is not None:
         text = f"{shown(found.value)} of {shown(threshold)}"
         return f"{text}; {found.reason}" if found.reason and status == "fail" else text
+    end = found.low if is_low else found.high
+    assert end is not None, "a status that is not missing has an end"
+    name = "lower" if is_low else "upper"
     if found.method == "declared" and found.value is not None:
         return f"{shown(found.value)}, {found.reason}"
     passing, failing = (">=", "<") if is_low else ("<=", ">")

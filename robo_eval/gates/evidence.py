@@ -173,7 +173,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         kept = profile.maintenance
         upkeep = upkeep_of(points, share=kept.share, drifts=kept.drifts)
         days, why = float(upkeep.days), upkeep.reason or None
-        values["maintenance_days"] = _number(days, "days", why, n=len(points))
+        values["maintenance_days"] = Estimate.exact(days, unit="days", n=len(points), reason=why)
     probes = probe_results(own.noted.probes or (), level=config.level)
     values |= _cognition(own, axes, probes, profile)
     margins = None
@@ -271,13 +271,6 @@ def _invalid(body: Body | None) -> str | None:
 # What a robot showed -----------------------------------------------------------------------------
 
 
-def _number(value: float, unit: str, reason: str | None = None, *, n: int = 1) -> Estimate:
-    """A count or a measured length, which has no interval to speak of: it is its own."""
-    return Estimate(
-        value=value, low=value, high=value, n=n, method="counted", unit=unit, reason=reason
-    )
-
-
 def _families(body: Body | None) -> dict[str, Mapping[str, Estimate]]:
     """Of a trial of one family its agreement, which it has in the whole."""
     found = None if body is None else body.agreement
@@ -320,7 +313,9 @@ def _expansion(found: Sequence[Expansion], trials: Sequence[ToolTrial]) -> Estim
         return Estimate.missing(reason=found[0].reason, unit="tools")
     passed = sum(one.status == "pass" for one in found)
     why = "; ".join(one.reason for one in found if one.status != "pass")
-    return _number(float(passed), "tools", why or None, n=sum(trial.episodes for trial in trials))
+    return Estimate.exact(
+        float(passed), unit="tools", n=sum(trial.episodes for trial in trials), reason=why or None
+    )
 
 
 def _innovation(

@@ -274,8 +274,12 @@ class Profile(Section):
 
 def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
     where = f"gates.{name}"
+    readable = registry.names(for_gates=True)
+    if gate.reads in QUANTITIES and gate.reads in readable:
+        owner = registry.owner_of(gate.reads).place
+        raise ValueError(f"{where}.reads: {owner} is called as what gates read beside metrics is")
     if not is_readable(gate.reads):
-        known = [*QUANTITIES, *registry.names(for_gates=True)]
+        known = [*QUANTITIES, *readable]
         raise ValueError(f"{where}.reads: {unknown_name('quantity', gate.reads, known)}")
     if not gate.thresholds:
         raise ValueError(f"{where}.thresholds: is empty; it needs a threshold for a level")
@@ -303,8 +307,11 @@ def _threshold_problem(reads: str, test: Test, threshold: float | str) -> str:
         return "" if is_count else "must be a whole number of families from 1 on, 'half' or 'all'"
     if isinstance(threshold, str):
         return "must be a number; words are for families"
-    if (reads in _SHARES or is_share(reads)) and not 0.0 <= threshold <= 1.0:
+    lies_in_unit = reads in _SHARES or is_share(reads)
+    if lies_in_unit and not 0.0 <= threshold <= 1.0:
         return "must be from 0 to 1, which is where this lies"
+    if test == "zero" and lies_in_unit:
+        return "goes with test = 'at_most'; 'zero' is for what is counted"
     if test == "zero" and threshold != 0:
         return "must be 0, which is what test = 'zero' asks for"
     if test == "closure" and threshold <= 0:

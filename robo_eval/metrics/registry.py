@@ -193,7 +193,7 @@ def metric(
         ... def near_misses_seen(body):
         ...     '''Near misses in the record of incidents.'''
         ...     n = body.counts["near_miss"]
-        ...     yield Number(estimate=Estimate(value=n, n=n, method="counted", unit="count"))
+        ...     yield Number(estimate=Estimate.exact(n, unit="count", n=n))
         >>> _METRICS.pop("near_misses_seen").meaning
         'Near misses in the record of incidents.'
     """
@@ -210,6 +210,7 @@ def metric(
         )  # fmt: skip
         for own in (name, *made.also):
             _check_name(own, function)
+        _check_own(made)
         _check_free(made)
         _METRICS[name] = made
         return function
@@ -221,6 +222,15 @@ def _check_name(name: str, function: Yields) -> None:
     if not (name.isidentifier() and name.isascii() and not name.startswith("_")):
         where = f"metric {name!r} of {function.__module__}"
         raise InputError(f"{where}: a name is of letters, digits and _, and begins with a letter")
+
+
+def _check_own(made: Metric) -> None:
+    """Refuse a metric one of whose numbers is called on a side as another of its own is."""
+    for side in made.sides:
+        told = [made.name_on(side, name) for name in (made.name, *made.also)]
+        for name in told:
+            if told.count(name) > 1:
+                raise InputError(f"{made.place}: two of its numbers are called {name} on {side}")
 
 
 def _check_free(made: Metric) -> None:
@@ -363,11 +373,16 @@ def computed(one: Metric, body: Body) -> Iterator[Number]:
         is_ours = one.compute.__module__.startswith(f"{_FOLDER}.")
         with nullcontext() if is_ours else foreign(one.place, "computing it"):
             found = list(one.compute(body))
+    yielded = set()
     for number in found:
         if not isinstance(number, Number):
             raise InputError(f"{one.place} yields a {type(number).__name__}, and no Number")
         _check_parts(one, number)
         name = number.name or one.name
+        part = (name, number.family, number.case, number.at)
+        if part in yielded:
+            raise InputError(f"{one.place} yields {name} twice, each time of the same part")
+        yielded.add(part)
         unit = one.unit_of(name)
         if unit is None:
             raise InputError(f"{one.place} yields {name!r}, which it does not declare in `also`")

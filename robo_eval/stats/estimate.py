@@ -35,6 +35,10 @@ class Estimate:
             number = getattr(self, name)
             if number is not None and not math.isfinite(number):
                 raise ValueError(f"estimate.{name} is {number}; use None with a reason instead")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"estimate.low is {self.low}, which is above high, {self.high}")
+        if self.n < 0:
+            raise ValueError(f"estimate.n is {self.n}; it is a number of observations")
         if self.value is None and self.reason is None:
             raise ValueError("an estimate without a value needs a reason")
 
@@ -42,6 +46,13 @@ class Estimate:
     def missing(cls, *, reason: str, unit: str, n: int = 0, method: str = "none") -> Estimate:
         """The estimate for a quantity that was not measured."""
         return cls(value=None, n=n, method=method, unit=unit, reason=reason)
+
+    @classmethod
+    def exact(cls, value: float, *, unit: str, n: int, reason: str | None = None) -> Estimate:
+        """A count or a measured length, which has no interval to speak of: it is its own."""
+        return cls(
+            value=value, low=value, high=value, n=n, method="counted", unit=unit, reason=reason
+        )
 
     def as_dict(self) -> dict[str, object]:
         """The fields by name, ready for JSON."""

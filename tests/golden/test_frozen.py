@@ -300,9 +300,9 @@ def moved(then: list[Any], now: list[Any]) -> Iterator[str]:
     """Where a number that is told elsewhere now is not what it was."""
     numbers = numbers_now(now)
     was = list(numbers_then(then))
-    families: dict[Key, set[str]] = {}
+    parts: dict[Key, set[str]] = {}
     for key, _ in was:
-        families.setdefault(key[:3], set()).add(key[3])
+        parts.setdefault(key[:3], set()).add(key[3] + key[4])
     for key, told in was:
         told = told if isinstance(told, Mapping) else {"value": told}
         one = numbers.get(key)
@@ -312,7 +312,7 @@ def moved(then: list[Any], now: list[Any]) -> Iterator[str]:
         elif one is not None:
             now_told = {name: one[name] for name in ESTIMATE if name in told}
             yield from differences({name: told[name] for name in now_told}, now_told, str(key))
-        elif len(families[key[:3]] - {""}) > 1:  # the only family is the whole
+        elif len(parts[key[:3]] - {""}) > 1:  # the only part is the whole
             yield f"{key}: gone"
 
 

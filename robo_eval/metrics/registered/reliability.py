@@ -24,8 +24,8 @@ def reliability(body: Body) -> Iterator[Number]:
     `AR_exact` has the exact interval, which gates read.
     """
     parts = [("", body.reliability), *(body.tasks.items() if len(body.tasks) > 1 else ())]
-    for family, found in parts:
-        yield Number(family=family, estimate=found, rests_on=counted(found.n, "episode"))
+    for task, found in parts:
+        yield Number(case=task, estimate=found, rests_on=counted(found.n, "episode"))
     for family, found in (("", body.reliability_exact), *body.families.items()):
         yield Number(
             name="AR_exact",

@@ -17,13 +17,6 @@ COUNTS = {severity: NOUNS[severity][1].replace(" ", "_") for severity in SEVERIT
 """What the count of incidents of a severity is called."""
 
 
-def own(value: float, unit: str, n: int, reason: str | None = None) -> Estimate:
-    """A count or a measured length, which has no interval to speak of: it is its own."""
-    return Estimate(
-        value=value, low=value, high=value, n=n, method="counted", unit=unit, reason=reason
-    )
-
-
 @metric(
     "SS",
     group=_GROUP,
@@ -66,7 +59,7 @@ def safety(body: Body) -> Iterator[Number]:
     for severity, seen in (body.counts or {}).items():
         yield Number(
             name=COUNTS[severity],
-            estimate=own(float(seen), "count", seen),
+            estimate=Estimate.exact(float(seen), unit="count", n=seen),
             rests_on=hours,
             detail=True,
         )
@@ -87,9 +80,10 @@ def exposure(body: Body) -> Iterator[Number]:
     """
     found = body.exposure
     without = f"{counted(found.unknown, 'attempt')} without exposure" if found.unknown else ""
-    logged = own(found.hours, "h", found.episodes)
+    logged = Estimate.exact(found.hours, unit="h", n=found.episodes)
     is_real = body.side == "real"
-    exposed = logged if is_real else own(0.0, "h", 1, "hours of a twin expose no robot")
+    unexposed = Estimate.exact(0.0, unit="h", n=1, reason="hours of a twin expose no robot")
+    exposed = logged if is_real else unexposed
     rests_on = counted(found.episodes, "attempt")
     yield Number(estimate=exposed, rests_on=rests_on if is_real else "", note=without)
     yield Number(name="logged_hours", estimate=logged, rests_on=rests_on, note=without, detail=True)

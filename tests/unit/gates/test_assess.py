@@ -67,6 +67,11 @@ def texts(found: Assessment) -> str:
     return "\n".join(one.text for level in found.missing for one in found.missing[level])
 
 
+def test_what_was_counted_needs_no_interval():
+    whole = Estimate(value=480.0, n=1, method="counted", unit="h")
+    assert assess(passing(exposure_hours=whole)).level == 2
+
+
 def test_evidence_for_level_2_is_level_2_by_intervals_and_by_points():
     found = assess(passing())
     assert (found.level, found.level_by_points, found.next_level) == (2, 2, 3)

@@ -96,6 +96,7 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
         ("2 = 0.60", "two = 0.60", "must be a level, from 1 to 5, given 'two'"),
         ("2 = 0.80, 3 = 0.90, 4 = 0.97", "2 = 80, 3 = 90, 4 = 97", "must be from 0 to 1"),
         (MAJOR, 'test = "zero"\nthresholds = { 2 = 3 }', "gates.major.thresholds.2: must be 0"),
+        (f'"major_incidents"\n{MAJOR}', f'"SS"\n{MAJOR}', "gates.major.thresholds.2: goes with"),
         ("{ 3 = 1, 4 = 1 }", "{ 3 = 0 }", "gates.expansion.thresholds.3: must be above 0"),
         ('test = "at_least"', 'test = "atleast"', "gates.autonomy.test: unknown test 'atleast'"),
         ('of = "ar"', 'of = "er"', "gates.ar_families.of: unknown gate 'er'; did you mean"),

@@ -253,6 +253,18 @@ def test_parts_of_a_number_are_what_they_should_be(
         bodies()[0].numbers  # noqa: B018
 
 
+def test_a_number_of_one_part_is_yielded_once(empty: None) -> None:
+    @metric("steps", group="Ours", unit="count")
+    def steps(body: Body) -> Iterator[Number]:
+        """Steps."""
+        yield Number(case="up", estimate=counted(1.0))
+        yield Number(estimate=counted(1.0))
+        yield Number(case="up", estimate=counted(2.0))
+
+    with pytest.raises(InputError, match=r"'steps' of .* yields steps twice"):
+        bodies()[0].numbers  # noqa: B018
+
+
 def test_what_a_metric_writes_into_moves_no_other_number(empty: None) -> None:
     before = [(one.name, one.estimate) for body in bodies() for one in body.numbers]
 
@@ -301,6 +313,7 @@ def test_metrics_that_need_each_other_are_named(empty: None) -> None:
         ({"sides": ("robot",)}, "unknown side 'robot'"),
         ({"named": {"robot": "own"}}, "unknown side 'robot'"),
         ({"needs": ("incident",)}, "'own' of .*test_registry: unknown need 'incident'"),
+        ({"also": {"own_sim": "count"}}, "two of its numbers are called own_sim on sim"),
     ],
 )
 def test_a_wrong_declaration_is_refused(empty: None, words: dict[str, Any], said: str) -> None:
