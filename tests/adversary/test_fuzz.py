@@ -48,7 +48,7 @@ TOPICS = """
 constants: {task: t, family: f, policy: p, side: real, robot: r}
 columns: {success: {field: /reward.data, values: {'0.0': no, '1.0': yes}}}
 """
-COUNTS = [5, pytest.param(150, marks=pytest.mark.slow)]
+COUNTS = [5, pytest.param(400, marks=pytest.mark.slow)]
 
 
 def changed(data: bytes, rng: random.Random) -> bytes:
