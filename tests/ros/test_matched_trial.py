@@ -7,9 +7,9 @@ import json
 import resource
 import signal
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -286,26 +286,30 @@ def signal_now(pid: int, number: int) -> None:
 def test_a_run_that_is_stopped_stops_the_robot_and_goes_on_later(
     start, cli, plan, robot, tmp_path, wait_until, is_alive, number
 ):
-    trial = tmp_path / "trial"
-    command = start(
-        "run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot(), "--json"
-    )
-    pids = command.wait_children()
-    wait_until(lambda: is_recording(trial), "the first bag is written")
-    stopped_ns = time.time_ns()
-    command.process.send_signal(number)
-    done = command.finish()
-    assert done.code == 3, done.err
-    assert "robot was stopped" in done.err
-    assert not any(map(is_alive, pids.values()))
-    (row,) = rows(trial)
-    # On a busy machine actions come late, and the pole may have fallen before the stop.
-    had_ended = row["start_ns"] + row["duration_s"] * 1e9 < stopped_ns
-    assert had_ended or (row["end_reason"], row["quality"]) == ("void", None)
+    # On a busy machine actions come late, and the pole may fall before the stop comes.
+    for attempt in range(3):
+        trial = tmp_path / f"trial {attempt}"
+        command = start(
+            "run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot(), "--json"
+        )
+        pids = command.wait_children()
+        wait_until(partial(is_recording, trial), "the first bag is written")
+        command.process.send_signal(number)
+        done = command.finish()
+        assert done.code == 3, done.err
+        assert "robot was stopped" in done.err
+        assert not any(map(is_alive, pids.values()))
+        (row,) = rows(trial)
+        if row["end_reason"] != "failure":
+            break
+    assert (row["end_reason"], row["quality"]) == ("void", None)
     if number == signal.SIGINT:
         assert cli("resume", trial, "--no-report").code == 0
-        scored = [row["side"] for row in rows(trial) if row["quality"] is not None]
-        assert scored.count("twin") == scored.count("sim") == 2
+        scored = [
+            (row["side"], row["end_reason"]) for row in rows(trial) if row["quality"] is not None
+        ]
+        assert scored.count(("sim", "success")) == 2
+        assert [side for side, _ in scored].count("twin") == 2
 
 
 @pytest.fixture
