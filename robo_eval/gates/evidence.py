@@ -337,7 +337,7 @@ def _innovation(
 
 
 def _counted(found: Estimate) -> Estimate:
-    """A count, which is its own interval; see `_number`."""
+    """A count, which is its own interval; see `Estimate.exact`."""
     return replace(found, low=found.value, high=found.value, method="counted")
 
 

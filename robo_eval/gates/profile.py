@@ -28,7 +28,7 @@ from robo_eval.gates.axes.settings import (
     Number,
     ProgressSettings,
 )
-from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, is_readable, is_share, needs_body
+from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, is_share, needs_body
 from robo_eval.metrics import registry
 
 FOLDER: Final = Path(__file__).parent / "profiles"
@@ -274,13 +274,16 @@ class Profile(Section):
 
 def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
     where = f"gates.{name}"
-    readable = registry.names(for_gates=True)
-    if gate.reads in QUANTITIES and gate.reads in readable:
-        owner = registry.owner_of(gate.reads).place
-        raise ValueError(f"{where}.reads: {owner} is called as what gates read beside metrics is")
-    if not is_readable(gate.reads):
-        known = [*QUANTITIES, *readable]
+    told = registry.names(for_gates=True)
+    if gate.reads not in QUANTITIES and gate.reads not in told:
+        known = [*QUANTITIES, *told]
         raise ValueError(f"{where}.reads: {unknown_name('quantity', gate.reads, known)}")
+    if gate.reads in QUANTITIES and gate.reads in told:
+        owner = registry.owner_of(gate.reads).place
+        raise ValueError(
+            f"{where}.reads: {gate.reads!r} is one of the quantities of gates, and {owner} has the"
+            " same name; rename the metric"
+        )
     if not gate.thresholds:
         raise ValueError(f"{where}.thresholds: is empty; it needs a threshold for a level")
     if gate.test == "families" and (gate.of is None) == (not gate.each):

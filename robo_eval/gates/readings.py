@@ -71,11 +71,6 @@ AXIS_QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
 _SIDES: Final = tuple(side.value for side in Side)
 
 
-def is_readable(quantity: str) -> bool:
-    """Whether a gate may read it: one of `QUANTITIES`, or the name of any metric's number."""
-    return quantity in QUANTITIES or quantity in registry.names(for_gates=True)
-
-
 def needs_body(quantity: str) -> bool:
     """Whether only a robot, or a twin of one, has it."""
     return quantity not in QUANTITIES and Side.SIM.value not in registry.owner_of(quantity).sides

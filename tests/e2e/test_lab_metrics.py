@@ -24,10 +24,8 @@ def long_episodes(body):
     """
     lengths = body.episodes["duration_s"]
     n = int((lengths > 60.0).sum())
-    yield Number(
-        estimate=Estimate(value=n, low=n, high=n, n=len(lengths), method="counted", unit="count"),
-        rests_on=f"{len(lengths)} episodes",
-    )
+    found = Estimate.exact(n, unit="count", n=len(lengths))
+    yield Number(estimate=found, rests_on=f"{len(lengths)} episodes")
     longest = float(lengths.max())
     yield Number(
         name="longest",
@@ -97,6 +95,7 @@ def test_its_numbers_stand_beside_the_others(lab: Path) -> None:
     }
     listed = json.loads(told(lab, "metrics", "--list", "--json"))["metrics"]
     assert listed[-1]["meaning"] == "Episodes that took more than a minute."
+    assert told(lab, "metrics", "trial", "--list", code=2) == ""
 
 
 def test_the_report_shows_it_on_the_robot_and_in_simulation(lab: Path) -> None:

@@ -23,7 +23,7 @@ def ratio(value: float, half: float = 0.01, n: int = 500) -> Estimate:
 
 
 def counted(value: float, unit: str = "h") -> Estimate:
-    return Estimate(value=value, low=value, high=value, n=1, method="counted", unit=unit)
+    return Estimate.exact(value, unit=unit, n=1)
 
 
 def passing(**changed: Estimate | None) -> Readings:

@@ -11,6 +11,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.gates import Audit, assess, load_profile, profiles
 from robo_eval.gates.profile import AUDITS, FOLDER
 from robo_eval.gates.readings import QUANTITIES, Readings
+from robo_eval.metrics import registry
 from robo_eval.metrics.registry import names
 
 TEXT = (FOLDER / "robotics.toml").read_text(encoding="utf-8")
@@ -157,6 +158,16 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
 def test_a_mistake_is_one_line_with_file_and_field(tmp_path, old, new, said):
     assert old in TEXT
     assert said in refused(tmp_path / "lab.toml", TEXT.replace(old, new, 1))
+
+
+def test_a_metric_called_as_what_gates_read_is_named(tmp_path, monkeypatch):
+    names()
+    monkeypatch.setattr(registry, "_METRICS", dict(registry._METRICS))
+    registry.metric("autonomy", group="Ours", unit="ratio")(lambda body: ())
+    said = refused(tmp_path / "lab.toml", TEXT)
+    assert "gates.autonomy.reads: 'autonomy' is one of the quantities of gates" in said
+    assert "metric 'autonomy' of" in said
+    assert "rename the metric" in said
 
 
 @pytest.mark.parametrize(

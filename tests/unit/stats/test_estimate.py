@@ -34,3 +34,14 @@ def test_nothing_measured_is_no_number():
 def test_what_is_no_number_is_refused(field, number):
     with pytest.raises(ValueError, match=field):
         estimate(**{field: number})
+
+
+@pytest.mark.parametrize(("field", "number"), [("low", 0.9), ("high", 0.1), ("n", -1)])
+def test_ends_are_in_order_and_nothing_rests_on_fewer_than_none(field, number):
+    with pytest.raises(ValueError, match=f"estimate.{'n' if field == 'n' else 'low'} is"):
+        estimate(**{field: number})
+
+
+def test_what_was_counted_is_its_own_interval():
+    counted = Estimate.exact(3.0, unit="count", n=12)
+    assert (counted.value, counted.low, counted.high, counted.n) == (3.0, 3.0, 3.0, 12)
