@@ -295,6 +295,7 @@ def test_a_list_is_filtered_and_goes_on(come: Any) -> None:
     assert page.locator("[name=severity]").input_value() == "minor"
 
 
+@pytest.mark.slow
 def test_what_is_overdue_comes_first_and_leads_to_its_incident(come: Any) -> None:
     person = come("R. Example", width=390, has_touch=True, is_mobile=True)
     page = person.page
@@ -322,6 +323,7 @@ def test_what_is_overdue_comes_first_and_leads_to_its_incident(come: Any) -> Non
     page.wait_for_url(f"**{path}")
 
 
+@pytest.mark.slow
 def test_times_are_in_the_zone_of_who_reads_them(come: Any, served: Served) -> None:
     person = come("Operator A", timezone_id="America/New_York")
     page = person.page
@@ -370,6 +372,7 @@ def test_times_are_in_the_zone_of_who_reads_them(come: Any, served: Served) -> N
     assert plain.page.locator(".facts time").inner_text() == "2026-03-08 06:55:00 UTC"
 
 
+@pytest.mark.slow
 def test_a_correction_leaves_a_time_alone_that_the_clocks_showed_twice(
     come: Any, served: Served
 ) -> None:
@@ -422,6 +425,7 @@ def test_every_field_is_named_and_a_refusal_is_read_out(come: Any) -> None:
     assert "say which robot" in page.evaluate("document.activeElement.innerText")
 
 
+@pytest.mark.slow
 def test_on_a_tablet_nothing_is_cut_and_targets_are_large(come: Any) -> None:
     person = come("R. Example", width=800, has_touch=True, is_mobile=True)
     path = person.report("major", "A casting fell on the table. " + "longword" * 30)
@@ -513,6 +517,7 @@ def test_exports_are_files(come: Any, tmp_path: Path) -> None:
         assert len(data) > 3_000
 
 
+@pytest.mark.slow
 def test_a_forbidden_action_is_refused_and_changes_nothing(come: Any, served: Served) -> None:
     operator, auditor = come("Operator A"), come("Auditor")
     path = operator.report("near_miss", "Something small.")

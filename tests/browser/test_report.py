@@ -197,8 +197,9 @@ def test_the_phone_shows_one_policy_of_the_cells_at_a_time(shown: Look, page_fil
     assert page.evaluate(CUT) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["few", "changed", "killed", "empty"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [390, 1300])
 def test_a_trial_that_is_not_as_it_should_be_has_a_clear_page(
     shown: Look, odd: Path, width: int, name: str
 ) -> None:
@@ -416,6 +417,7 @@ def test_on_paper_the_charts_of_a_robot_are_whole(
             assert part in text
 
 
+@pytest.mark.slow
 def test_a_member_of_the_panel_is_said_to_have_no_curve(shown: Look, odd: Path) -> None:
     page = shown(odd / "few" / "report" / "index.html", 390, "light").page
     text = page.locator("#acc").inner_text()
@@ -423,7 +425,8 @@ def test_a_member_of_the_panel_is_said_to_have_no_curve(shown: Look, odd: Path) 
     assert "random" in page.locator("#acc table").inner_text()
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(768, marks=pytest.mark.slow), 1300])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 768, 1300])
 def test_the_index_shows_what_is_wrong_at_every_width(look: Look, odd: Path, width: int) -> None:
     opened = look(odd / "index.html", width=width)
     page = opened.page
@@ -458,7 +461,8 @@ def test_on_paper_no_text_of_a_chart_lies_on_another(look: Look, odd: Path, name
         assert chart.evaluate(MARKS)["cut"] == []
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_paper_no_column_is_cut_and_the_page_is_light(
     look: Look, page_file: Path, tmp_path: Path, scheme: str
 ) -> None:

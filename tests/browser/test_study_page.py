@@ -134,6 +134,7 @@ def test_what_is_chosen_changes_the_picture(look: Look, study_file: Path, width:
     assert _said(opened) == []
 
 
+@pytest.mark.slow
 def test_turning_by_hand_outlives_another_choice(look: Look, study_file: Path) -> None:
     page = look(study_file).page
     space = page.locator(".chart[data-figure=space]")
@@ -153,6 +154,7 @@ def test_turning_by_hand_outlives_another_choice(look: Look, study_file: Path) -
     assert space.evaluate(eye) == turned
 
 
+@pytest.mark.slow
 def test_a_browser_without_solid_pictures_draws_two_dimensions(
     look: Look, study_file: Path
 ) -> None:
@@ -170,6 +172,7 @@ def test_a_browser_without_solid_pictures_draws_two_dimensions(
     _changed(opened.page, _chart(opened, "space-flat"), PATHS, before)
 
 
+@pytest.mark.slow
 def test_two_tests_without_agents_have_a_page(
     look: Look, invented_study: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -72,7 +72,7 @@ def play(env: gymnasium.Env, seed: int) -> tuple[list[int], list[str], list[dict
     return actions, seen, states
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", ["compat", pytest.param("paper", marks=pytest.mark.slow)])
 def test_states_of_every_level_go_on_in_a_new_process(profile: str) -> None:
     rng = np.random.default_rng(5)
     jobs, expected = [], []
@@ -96,7 +96,7 @@ def test_states_of_every_level_go_on_in_a_new_process(profile: str) -> None:
         assert there == here, job["keywords"]
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", [pytest.param("compat", marks=pytest.mark.slow), "paper"])
 def test_episodes_of_every_level_repeat_in_a_new_process(profile: str) -> None:
     jobs, expected = [], []
     for level in LEVELS:

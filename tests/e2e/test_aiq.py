@@ -115,6 +115,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 240.0) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_run_that_is_killed(tmp_path):
     path = tmp_path / "suite.yaml"
     path.write_text(SUITE.replace("steps: 20", "steps: 20000"))

@@ -205,6 +205,7 @@ def test_the_row_of_a_process_that_died_says_on_what_it_played(tmp_path, plan, m
     assert all((rows[0].behaviour, rows[0].task_version, rows[0].engine, rows[0].numerics))
 
 
+@pytest.mark.slow
 def test_two_workers_lose_only_the_episodes_that_hang(tmp_path, plan):
     text = plan("sleeps", episodes=8)
     trial = TrialDirectory.create(tmp_path / "t", parse_plan(text, source="plan"))

@@ -54,16 +54,8 @@ VERBS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "{}", "--json"),
     "report": ("report", "{}", "--json"),
 }
-QUICK = (
-    "shared_seeds",
-    "own_seeds",
-    "twin",
-    "contexts",
-    "calibrations",
-    "calibration_chosen",
-    "matched",
-)
-"""Trials that `make test` computes; the others wait for `make test-long`."""  # fmt: skip
+QUICK = ("shared_seeds", "twin", "contexts", "calibration_chosen", "matched")
+"""Trials that `make test` computes; the others wait for `make test-long`."""
 
 
 def program(path: Path) -> Any:

@@ -207,7 +207,8 @@ def check_every_verb(bare: Callable[..., Ended], commands: Any, extra: str, fold
     assert expected | {"ray" if extra else "sim"} <= named
 
 
-@pytest.mark.parametrize("extra", ["", pytest.param("sim", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", ["", "sim"])
 def test_a_missing_extra_is_named_with_its_command(commands_with, commands, tmp_path, extra):
     blocked = modules_of_extras(but=extra)
     assert set(blocked) > {

@@ -61,7 +61,13 @@ def test_skips_pass_and_are_listed_by_default(tmp_path: Path) -> None:
     assert "no browser here" in done.stdout
 
 
-@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "xdist"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="one process"),
+        pytest.param(("-p", "xdist", "-n", "2"), id="xdist", marks=pytest.mark.slow),
+    ],
+)
 def test_skips_fail_when_all_is_required(tmp_path: Path, options: tuple[str, ...]) -> None:
     done = run_suite(tmp_path, *options, ROBO_EVAL_REQUIRE_ALL="1")
     assert done.returncode == 1, done.stdout

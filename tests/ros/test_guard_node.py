@@ -323,7 +323,9 @@ def test_a_flood_of_requests_delays_no_stop(scene: Scene) -> None:
     assert only_stop_commands(scene, since)
 
 
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
+)
 def test_a_policy_that_hangs_or_dies_stops_the_robot(scene: Scene, number: int) -> None:
     """In a process of its own, which also hears all that the guard says."""
     policy = scene.play("policy", driver=False)

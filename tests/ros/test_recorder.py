@@ -203,6 +203,7 @@ def gaps(folder: Path) -> int:
     return missing
 
 
+@pytest.mark.slow
 def test_four_topics_at_1_khz_and_two_cameras_are_recorded_whole(stage):
     rig, recorder = stage.both(*FAST, *CAMERAS, "safety/state", "safety/estop")
     rig.one(name="safety/state")

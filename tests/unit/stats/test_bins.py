@@ -69,6 +69,7 @@ def test_intervals_of_large_samples_equal_those_of_scipy_up_to_chance(name, ours
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.1 * width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", ["these", "like_these"])
 def test_the_threshold_changes_no_stratified_interval_beyond_chance(over, monkeypatch):
     rng = np.random.default_rng(7)

@@ -14,6 +14,7 @@ def _all_counts(n_max):
     return np.array([(k, n) for n in range(1, n_max + 1) for k in range(n + 1)]).T
 
 
+@pytest.mark.slow
 def test_vectorised_intervals_equal_scipy_count_by_count():
     k, n = _all_counts(25)
     wilson = np.array(wilson_interval(k, n)).T

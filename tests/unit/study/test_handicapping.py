@@ -59,6 +59,7 @@ def test_what_is_found_follows_from_networks_of_each_test(folder: Path) -> None:
             )
 
 
+@pytest.mark.slow
 def test_nothing_is_done_twice_and_more_trainings_cost_only_themselves(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

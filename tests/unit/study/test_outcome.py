@@ -90,6 +90,7 @@ def test_an_expert_that_never_does_anything_is_told():
     assert warning.startswith("0: performance of balancer, who is learned from, is 0 in all 7 ep")
 
 
+@pytest.mark.slow
 def test_halves_of_noise_do_not_agree():
     found = agreement_within(made(noise=5.0), splits=10)
     assert abs(found["complexity"].spearman) < 0.7
@@ -133,6 +134,7 @@ def test_other_trainings_and_pools_would_have_found_nearby_spaces():
     assert (other[7].points != spaces[7].points).any()
 
 
+@pytest.mark.slow
 def test_spaces_of_trainings_that_show_no_difference_have_one_dimension():
     own = measured(noise=0.0)
     flat = {key: np.full_like(one, 0.9) for key, one in own.mixtures.items()}

@@ -159,6 +159,7 @@ def test_the_cost_falls_as_work_is_done(tiny, tmp_path, done_already):
     assert (after.pieces, after.known, after.core_s) == (0, 16, 0.0)
 
 
+@pytest.mark.slow
 def test_progress_ends_where_it_said(tiny, tmp_path):
     told = []
     study_of(tiny, tmp_path).run(progress=lambda *one: told.append(one))
@@ -167,6 +168,7 @@ def test_progress_ends_where_it_said(tiny, tmp_path):
     assert label == "mixture level 0 and level 9"
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_what_it_was_doing_only(tiny, tmp_path):
     jobs = jobs_of(study_of(tiny, tmp_path))
     found, is_killed = {}, False
@@ -227,6 +229,7 @@ GOLDEN_SIZES = [1832, 149, 65, 65]
 GOLDEN_PERFORMANCES = [0.1525, 0.165, 0.135, 0.15]
 
 
+@pytest.mark.slow
 def test_sets_and_their_changes_are_tests_as_well(tiny, tmp_path):
     tiny["tasks"] = []
     tiny["sets"] = [
