@@ -8,52 +8,49 @@ from typing import TYPE_CHECKING, Final
 from robo_eval.cli.output import interval, percent, print_table, say
 
 if TYPE_CHECKING:
+    from robo_eval.metrics.body import Body
     from robo_eval.metrics.summary import TrialSummary
 
 _WHERE: Final = {
     "real": "on the robot",
     "twin": "on a twin of the robot",
-    "sim": "in simulation",
 }
 
 
 def print_numbers(summary: TrialSummary) -> None:
     """Each policy on each side that metrics tell numbers of, robots first."""
-    from robo_eval.core.units import text_of
-    from robo_eval.page.table import groups_of
-
-    for body in summary.bodies:
-        rows = [
-            (
-                row.label,
-                text_of(row.estimate),
-                "; ".join(part for part in (row.rests_on, row.said) if part),
-            )
-            for group in groups_of(body.numbers)
-            for row in group.rows
-        ]
-        if not rows:
-            continue
+    level = f"{percent(summary.config.level)} intervals"
+    columns = ("metric", "value", "rests on")
+    for body in summary.robots:
         robots = f" ({', '.join(body.robots)})" if len(body.robots) > 1 else ""
-        level = percent(summary.config.level)
-        title = f"{body.policy} {_WHERE[body.side]}{robots}, {level} intervals"
-        print_table(title, ("metric", "value", "rests on"), rows)
-    if any(body.side == "twin" for body in summary.bodies):
+        title = f"{body.policy} {_WHERE[body.side]}{robots}, {level}"
+        print_table(title, columns, _rows(body))
+    simulated = [(body.policy, *row) for body in summary.simulated for row in _rows(body)]
+    if simulated:
+        print_table(f"in simulation, {level}", ("policy", *columns), simulated)
+    if any(body.side == "twin" for body in summary.robots):
         say("a twin is a stand-in for the robot: its numbers end in _twin or S2S")
     if summary.robots:
         say(f"settings {summary.config.digest[:12]}: this project's choices, see docs/metrics.md")
         say()
 
 
-def print_conduct(summary: TrialSummary) -> None:
-    """Void attempts and second raters."""
-    for found in summary.voids:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in found.voids.items())
-        flag = "; more than the plan allows" if found.is_high else ""
-        say(
-            f"{found.policy} ({found.side}): void {interval(found.rate)} of"
-            f" {found.attempts} attempts ({reasons}){flag}"
+def _rows(body: Body) -> list[tuple[str, str, str]]:
+    from robo_eval.core.units import text_of
+    from robo_eval.page.table import rows_of
+
+    return [
+        (
+            row.label,
+            text_of(row.estimate),
+            "; ".join(part for part in (row.rests_on, row.said) if part),
         )
+        for row in rows_of(body.numbers)
+    ]
+
+
+def print_raters(summary: TrialSummary) -> None:
+    """How second raters agree with the log."""
     for rater in summary.raters:
         say(
             f"second rater {rater.rater}: kappa {interval(rater.kappa)}, agreed in"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import interval, percent, print_table, quoted, say, say_missing_intervals
-from robo_eval.cli.robots import print_conduct, print_numbers
+from robo_eval.cli.robots import print_numbers, print_raters
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
@@ -110,12 +110,10 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     say()
     if by_level:
         _print_tasks(summary.cells)
-    if summary.effects.policies:
-        _print_effects(summary)
     if summary.evidence_tag == "sim_only":
         say("simulation only: success is AR_sim; there is no AR, SS, S2R or E without a robot")
     print_numbers(summary)
-    print_conduct(summary)
+    print_raters(summary)
     if summary.series is not None:
         say(summary.series.text)
     if not summary.is_complete:
@@ -186,24 +184,3 @@ def _cell(cell: Cell | None) -> str:
     if not cell.coverage.scored:
         return f"0 of {cell.coverage.expected} scored"
     return interval(cell.performance) + (f" ({missing} missing)" if missing else "")
-
-
-def _print_effects(summary: TrialSummary) -> None:
-    rows = [
-        (
-            effect.policy,
-            effect.side,
-            interval(effect.difference),
-            effect.n_pairs,
-            effect.difference.n,
-            effect.verdict or "-",
-            effect.difference.reason if effect.difference.value is not None else "",
-        )
-        for effect in summary.effects.policies
-    ]
-    print_table(
-        "effect of novelty: performance minus that of the matched control",
-        ("policy", "side", "difference", "pairs", "seeds", "verdict", ""),
-        rows,
-        right=(3, 4),
-    )

@@ -34,6 +34,7 @@ from robo_eval.metrics.calibrated import (
 )
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.control import ControlResult, control_by_task
+from robo_eval.metrics.effects import NoveltyEffects, effects_of
 from robo_eval.metrics.pairs import (
     ConditionRates,
     Paired,
@@ -93,6 +94,7 @@ class Body:
         exposure: Exposure,
         attributed: Attributed,
         config: MetricConfig,
+        plan: TrialPlan | None = None,
     ) -> None:
         self.policy = policy
         self.side = side
@@ -102,6 +104,7 @@ class Body:
         self._table = table
         self._every_side = rows
         self._attributed = attributed
+        self._plan = plan
         self._numbers: dict[str, Numbers] = {}
 
     @property
@@ -261,6 +264,35 @@ class Body:
         """The rate with the help of simulated episodes without a partner; None without."""
         return None if self.paired is None else sharpened_rate(self.paired, self.config)
 
+    @cached_property
+    def effects(self) -> NoveltyEffects:
+        """What novelty changed; nothing without matched controls."""
+        return effects_of(self._table, self._plan, self.config, self.rows, of=self.key)
+
+    # Conduct -------------------------------------------------------------------------------------
+
+    @property
+    def attempts(self) -> int:
+        """Attempts at episodes of the main arm."""
+        return len(self.rows)
+
+    @cached_property
+    def voids(self) -> dict[str, int]:
+        """Those that were declared void, by reason."""
+        frame = self.frame
+        is_void = frame["end_reason"] == EndReason.VOID.value
+        details = frame.loc[is_void & (frame["arm"] == Arm.MAIN.value), "end_detail"]
+        # What follows a colon is a note of whoever declared it void.
+        reasons = [
+            detail.partition(": ")[0] for detail in details.fillna("no reason given").astype(str)
+        ]
+        return {reason: reasons.count(reason) for reason in sorted(set(reasons))}
+
+    @property
+    def has_many_voids(self) -> bool:
+        """Whether there are more than the settings allow."""
+        return sum(self.voids.values()) > self.config.max_voids * self.attempts
+
     # Evidence ------------------------------------------------------------------------------------
 
     @property
@@ -383,10 +415,17 @@ def bodies_of(
             exposure=exposures.get((side, str(policy)), _NOT_EXPOSED),
             attributed=attributed,
             config=config,
+            plan=plan,
         )
         for side in (*registry.PHYSICAL, Side.SIM.value)
-        for policy in dict.fromkeys(rows["policy"][rows["side"] == side])
+        for policy in _in_order(set(rows["policy"][rows["side"] == side]), plan)
     ), attributed
+
+
+def _in_order(policies: set[str], plan: TrialPlan | None) -> list[str]:
+    """Policies as the plan names them, others by name: never by the order of the rows."""
+    named = [] if plan is None or plan.imported is not None else [p.name for p in plan.policies]
+    return [*(name for name in named if name in policies), *sorted(policies.difference(named))]
 
 
 def _check_pairs(rows: Rows) -> None:

@@ -29,6 +29,9 @@ _SCOPES: Final[tuple[tuple[str, ...], ...]] = (
 )
 """Over what an effect is taken: one condition, a level in all its difficulties, everything."""
 
+DECIDED: Final = ("lower", "higher")
+"""Verdicts of an interval that excludes 0."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
@@ -103,9 +106,22 @@ def novelty_effects(
 
 
 def effects_of(
-    table: pd.DataFrame, plan: TrialPlan | None, config: MetricConfig, rows: Rows | None = None
+    table: pd.DataFrame,
+    plan: TrialPlan | None,
+    config: MetricConfig,
+    rows: Rows | None = None,
+    *,
+    of: tuple[str, str] | None = None,
 ) -> NoveltyEffects:
-    """`novelty_effects` of a table that was checked already; `rows`: its `main_rows`, if made."""
+    """`novelty_effects` of a table that was checked already.
+
+    Args:
+        table: The episodes, the controls among them.
+        plan: Says how many pairs there should be.
+        config: Settings of the intervals.
+        rows: Those of `main_rows` whose effects are asked for; all if not given.
+        of: Side and policy of these rows, if they are of one.
+    """
     every = Rows.of(table, ("base_id", "quality"))
     every = every.take(every.scored)
     rows = main_rows(table) if rows is None else rows
@@ -115,7 +131,11 @@ def effects_of(
         difference=_differences(*_looked_up(every, rows["base_id"], rows["control_id"]))
     )
     planned = planned_episodes(plan) if plan is not None and plan.control else {}
-    planned = {key: count for key, count in planned.items() if key[CONDITION.index("level")]}
+    planned = {
+        key: count
+        for key, count in planned.items()
+        if key[CONDITION.index("level")] and of in (None, (key[0], key[-1]))
+    }
     found = [
         tuple(_effects(rows, _draw_of(rows, scope), scope, planned, config)) for scope in _SCOPES
     ]

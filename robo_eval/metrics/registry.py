@@ -35,6 +35,8 @@ GROUPS: Final = (
     "Recovery from faults",
     "Quality of control",
     "Throughput",
+    "Effect of novelty",
+    "Conduct",
 )
 """Groups in the order shown; those of other packages come last."""
 _FOLDER: Final = "robo_eval.metrics.registered"

@@ -15,7 +15,6 @@ from robo_eval.metrics.body import Body, bodies_of
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.deviation import Deviation
-from robo_eval.metrics.effects import NoveltyEffects, effects_of
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import (
     DEFAULT,
@@ -25,9 +24,9 @@ from robo_eval.metrics.performance import (
     planned_episodes,
     policies_of,
 )
+from robo_eval.metrics.raters import SecondRater, second_raters
 from robo_eval.metrics.stopped import series_of_table
 from robo_eval.metrics.tables import main_rows
-from robo_eval.metrics.voids import SecondRater, VoidRate, second_raters, void_rates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,11 +54,9 @@ class TrialSummary:
         coverage: Scored main episodes out of those planned.
         policies: Each policy over all its conditions.
         cells: Each policy in each condition.
-        effects: What novelty changed, against the matched controls.
         bodies: Each policy on each side it was played on.
         series: What the stopping rule of the plan says; None without one. Where it ended the
             series, the episodes it left out are not planned any more.
-        voids: How often attempts were declared void, where any was.
         raters: How second raters agree with the log.
         findings: What in the evidence does not fit the episodes; none in a clean audit.
         evidence: SHA-256 of each file of evidence, by its name.
@@ -77,13 +74,11 @@ class TrialSummary:
     coverage: Coverage
     policies: tuple[PolicyResult, ...]
     cells: tuple[Cell, ...]
-    effects: NoveltyEffects
     acc: Analysis | None
     score_versions: Mapping[int, int]
     config: MetricConfig
     bodies: tuple[Body, ...] = ()
     series: Series | None = None
-    voids: tuple[VoidRate, ...] = ()
     raters: tuple[SecondRater, ...] = ()
     findings: tuple[Finding, ...] = ()
     evidence: Mapping[str, str] = field(default_factory=dict)
@@ -100,6 +95,16 @@ class TrialSummary:
     def robots(self) -> tuple[Body, ...]:
         """Each policy on each physical side; empty for a trial in simulation only."""
         return tuple(body for body in self.bodies if body.side in registry.PHYSICAL)
+
+    @property
+    def simulated(self) -> tuple[Body, ...]:
+        """Each policy in simulation."""
+        return tuple(body for body in self.bodies if body.side not in registry.PHYSICAL)
+
+    def body_of(self, result: PolicyResult) -> Body | None:
+        """The policy on its side; None if it was not played there."""
+        key = result.side, result.policy
+        return next((body for body in self.bodies if body.key == key), None)
 
     @property
     def numbers(self) -> Numbers:
@@ -129,10 +134,8 @@ class TrialSummary:
             "coverage": plain(self.coverage),
             "policies": plain(self.policies),
             "cells": plain(self.cells),
-            "novelty_effects": plain(self.effects),
             "numbers": [number.as_dict() for number in self.numbers],
             "stopping": plain(self.series),
-            "voids": plain(self.voids),
             "second_raters": plain(self.raters),
             "audit": [{"where": found.where, "text": found.text} for found in self.findings],
             "evidence": dict(self.evidence),
@@ -195,10 +198,8 @@ def summary_of_table(
         coverage=coverage_of(main, planned=planned, minimum=config.min_coverage),
         policies=tuple(policies_of(main, plan, config)),
         cells=tuple(cells_of(main, plan, config)),
-        effects=effects_of(table, plan, config),
         bodies=bodies,
         series=series,
-        voids=void_rates(table, config),
         raters=second_raters(None if evidence is None else evidence.ratings, table, config),
         findings=attributed.findings,
         evidence={} if evidence is None else dict(evidence.sources),

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.raters import SecondRater
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.metrics.voids import SecondRater, VoidRate
 from robo_eval.page.words import missing_words, percent, spaced, thousands
 from robo_eval.report.deviations import DeviationLine, deviation_lines
 
@@ -49,20 +49,23 @@ class Voids:
 
     Attributes:
         policy: Name shown.
-        numbers: What metrics found.
+        rate: Void attempts out of all attempts.
+        n: Void attempts.
+        attempts: All attempts.
+        reasons: Void attempts by reason: `2 operator error, 1 power cut`.
+        is_high: Whether there are more than the settings allow.
         success: Share of strict successes of the scored episodes.
         with_voids: The same with every void attempt counted as a failure.
     """
 
     policy: str
-    numbers: VoidRate
+    rate: Estimate
+    n: int
+    attempts: int
+    reasons: str
+    is_high: bool
     success: Estimate
     with_voids: Estimate
-
-    @property
-    def reasons(self) -> str:
-        """Void attempts by reason: `2 operator error, 1 power cut`."""
-        return missing_words(self.numbers.voids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +121,19 @@ def conduct_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> Con
         summary: Metrics of the trial.
         name_of: Name shown of a policy, from its side and its own name.
     """
-    rates = {(row.side, row.policy): row for row in summary.policies}
     voids = [
         Voids(
-            policy=name_of(found.side, found.policy),
-            numbers=found,
-            success=rates[found.side, found.policy].success,
-            with_voids=rates[found.side, found.policy].success_with_voids,
+            policy=name_of(row.side, row.policy),
+            rate=body.of("void_rate"),
+            n=sum(body.voids.values()),
+            attempts=body.attempts,
+            reasons=missing_words(body.voids),
+            is_high=body.has_many_voids,
+            success=row.success,
+            with_voids=row.success_with_voids,
         )
-        for found in summary.voids
-        if (found.side, found.policy) in rates
+        for row in summary.policies
+        if (body := summary.body_of(row)) is not None and body.voids
     ]
     told = (summary.robots, voids, summary.raters, summary.findings, summary.evidence)
     has_sides = len({row.side for row in summary.policies}) > 1
@@ -161,11 +167,9 @@ def conduct_warnings(conduct: Conduct) -> list[str]:
         more = len(conduct.findings) - _MOST_FINDINGS
         others = f"; and {more} more, see metrics.json" if more > 0 else ""
         warnings.append(f"The audit of the evidence failed: {shown}{others}.")
-    high = [found for found in conduct.voids if found.numbers.is_high]
+    high = [found for found in conduct.voids if found.is_high]
     if high:
-        counts = "; ".join(
-            f"{it.policy}: {sum(it.numbers.voids.values())} of {it.numbers.attempts}" for it in high
-        )
+        counts = "; ".join(f"{it.policy}: {it.n} of {it.attempts}" for it in high)
         warnings.append(
             f"More than {percent(conduct.max_voids)} of the attempts were declared void, and a void"
             f" hides an outcome. {counts}."

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from robo_eval.core.kinds import Arm, Side
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Arm
+from robo_eval.core.number import Condition
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.wording import NOT_RECORDED
-from robo_eval.metrics.effects import Effect as EffectNumbers
+from robo_eval.metrics import registry
 from robo_eval.metrics.lengths import Lengths, lengths_of
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
-from robo_eval.page.table import groups_of
+from robo_eval.page.table import Group, Row, groups_of
 from robo_eval.page.words import count, listed
 from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips
@@ -32,9 +34,9 @@ from robo_eval.report.facts import (
 )
 from robo_eval.report.incidents import incident_list
 from robo_eval.report.levels import autonomy_of
+from robo_eval.report.meanings import meanings_of
 from robo_eval.report.model import (
     Cell,
-    Effect,
     LogCheck,
     Report,
     Result,
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 
 OVER_ALL: Final = "all levels"
 """What an effect over all levels of a policy stands under."""
+_ELSEWHERE: Final = ("Effect of novelty", "Conduct")
+"""Groups of numbers that have a section of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +120,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         standings=standings_of(data.frame, data.plan, summary.config),
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
-        simulated={
-            body.policy: groups_of(body.numbers)
-            for body in summary.bodies
-            if body.side == Side.SIM.value and body.numbers
-        },
+        simulated=_simulated(summary),
         autonomy=autonomy_of(findings, places=_places(data, summary)),
         incidents=incident_list(data.path),
         conduct=conduct,
@@ -138,8 +138,18 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         commands_note=commands_note(data.path, data.plan)
         + settings_note(data.path, data.plan, summary),
         plan_text=data.plan_text,
+        meanings=meanings_of(summary.numbers),
         verb=verb,
     )
+
+
+def _simulated(summary: TrialSummary) -> dict[str, list[Group]]:
+    """What no other section tells of policies in simulation."""
+    found = {
+        body.policy: [group for group in groups_of(body.numbers) if group.title not in _ELSEWHERE]
+        for body in summary.simulated
+    }
+    return {policy: groups for policy, groups in found.items() if groups}
 
 
 def _places(data: TrialData, summary: TrialSummary) -> dict[str, str]:
@@ -227,31 +237,43 @@ def _level_names(frame: pd.DataFrame) -> dict[int | None, str]:
     }
 
 
-def _effects(summary: TrialSummary, names: Names) -> list[Effect]:
+def _effects(summary: TrialSummary, names: Names) -> list[Group]:
     """Differences by level, which rest on three times the pairs of a single cell, and over all."""
-    by_level = [
-        _effect(effect, names, _effect_label(effect, names)) for effect in summary.effects.levels
+    effect = registry.owner_of("novelty_effect")
+    found = {}
+    for row in summary.policies:
+        body = summary.body_of(row)
+        own = [] if body is None else body.numbers.where(name=effect.name_on(row.side))
+        found[names.policy(row.side, row.policy)] = [
+            (_place(one.at, names), one) for one in own if one.at is None or not one.at.difficulty
+        ]
+    levels = {place for own in found.values() for place, one in own if one.at is not None}
+    return [
+        Group(
+            title=policy,
+            rows=[
+                replace(Row.of(one), name=place, is_hollow=not _excludes_zero(one.estimate))
+                for place, one in own
+                if one.at is not None or len(levels) > 1
+            ],
+        )
+        for policy, own in found.items()
+        if own
     ]
-    if len({effect.label for effect in by_level}) < 2:
-        return by_level
-    over_all = [_effect(effect, names, OVER_ALL) for effect in summary.effects.policies]
-    return [*over_all, *by_level]
 
 
-def _effect(effect: EffectNumbers, names: Names, label: str) -> Effect:
-    return Effect(
-        policy=names.policy(effect.side, effect.policy),
-        label=label,
-        difference=effect.difference,
-        n_pairs=effect.n_pairs,
-        verdict=effect.verdict,
-    )
+def _excludes_zero(found: Estimate) -> bool:
+    """Whether enough is scored, and the interval lies on one side of 0."""
+    if found.reason or found.low is None or found.high is None:
+        return False
+    return found.high < 0.0 or found.low > 0.0
 
 
-def _effect_label(effect: EffectNumbers, names: Names) -> str:
-    task = names.task(effect.label, effect.profile)
-    level = "" if effect.level is None else str(effect.level)
-    return " ".join(part for part in (task, level) if part) or OVER_ALL
+def _place(at: Condition | None, names: Names) -> str:
+    if at is None:
+        return OVER_ALL
+    level = "" if at.level is None else str(at.level)
+    return " ".join(part for part in (names.task(at.task, at.profile), level) if part) or OVER_ALL
 
 
 def _lengths(summary: TrialSummary, names: Names, frame: pd.DataFrame) -> list[Lengths]:

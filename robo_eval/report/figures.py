@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from robo_eval.metrics.lengths import Lengths
 from robo_eval.page.figure import Figure, Trace, heatmap, scatter
 from robo_eval.page.figures import colour_key, finish, legend_on_top, styles
 from robo_eval.page.forest import forest
 from robo_eval.page.panels import Panels, name_panel, panel_figure
-from robo_eval.page.table import Group, Row
+from robo_eval.page.table import Group
 from robo_eval.page.theme import INK, PERFORMANCE_SCALE
 from robo_eval.page.words import (
     DASH,
     MARK,
-    count,
     interval_text,
     number,
     plain_text,
     shortened,
 )
-from robo_eval.report.model import Cell, Effect
+from robo_eval.report.model import Cell
 
 
 def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = False) -> Figure:
@@ -172,32 +170,16 @@ def _range_words(edges: tuple[float, float] | None) -> str:
 
 
 def novelty_effects(
-    effects: Sequence[Effect], policies: Sequence[str], *, narrow: bool = False
+    effects: Sequence[Group], policies: Sequence[str], *, narrow: bool = False
 ) -> Figure:
     """Paired difference from the matched control; filled where one was shown, else hollow."""
     style = styles(policies)
-    shown = [name for name in policies if any(effect.policy == name for effect in effects)]
-    groups = [
-        Group(
-            title=name,
-            rows=[
-                Row(
-                    name=effect.label,
-                    estimate=replace(effect.difference, unit="difference"),
-                    rests_on=count(effect.n_pairs, "pair"),
-                    is_hollow=not effect.is_decided,
-                )
-                for effect in effects
-                if effect.policy == name
-            ],
-        )
-        for name in shown
-    ]
+    has_levels = any(row.name.isdigit() for group in effects for row in group.rows)
     return forest(
-        groups,
-        [style[name] for name in shown],
+        effects,
+        [style[group.title] for group in effects],
         scale="difference",
         title="difference",
-        rows_title="level" if any(effect.label.isdigit() for effect in effects) else None,
+        rows_title="level" if has_levels else None,
         narrow=narrow,
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
+
+from robo_eval.core.number import Number
+from robo_eval.metrics import registry
 
 MEANINGS: Final[tuple[tuple[str, str], ...]] = (
     (
@@ -55,30 +59,6 @@ MEANINGS: Final[tuple[tuple[str, str], ...]] = (
             "Time from reset to end. The interval of its median holds the lengths that sign "
             "tests do not exclude; where conditions share their seeds, each seed counts as one "
             "observation. What the log does not hold is shown as not recorded, never as 0."
-        ),
-    ),
-    (
-        "Novelty effect",
-        (
-            "Performance of an episode with novelty minus that of its matched control: the "
-            "same policy and seed at level 0. The mean of these differences and its interval "
-            "are shown."
-        ),
-    ),
-    (
-        "AR, AR_sim, AR_twin",
-        (
-            "Actuation reliability: share of the scored episodes on the robot that are strict "
-            "successes; AR_sim is the same of the simulated episodes it is compared with, AR_twin "
-            "that of a twin, a stand-in for the robot, which is never called AR."
-        ),
-    ),
-    (
-        "S2R, S2S",
-        (
-            "Agreement of robot and simulation: 1 minus the distance of their two shares. It is "
-            "given by task family as well, because errors of opposite sign cancel in the whole. "
-            "With a twin it is called S2S, never S2R."
         ),
     ),
     (
@@ -163,12 +143,27 @@ ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         ),
     ),
     (
-        "Void, kappa",
+        "Kappa",
         (
-            "A void attempt has no verdict, and may hide a failure; success is also given with "
-            "each void attempt as a failure. Cohen's kappa is the agreement of a second rater "
-            "with the log beyond what chance brings: 1 is full agreement, 0 none beyond chance."
+            "Cohen's kappa is the agreement of a second rater with the log beyond what chance "
+            "brings: 1 is full agreement, 0 none beyond chance."
         ),
     ),
 )
 """What is only shown of trials with a robot or its twin, beside the words of each metric."""
+
+
+def meanings_of(numbers: Iterable[Number]) -> list[tuple[str, str]]:
+    """What the numbers shown are, in the words of their metrics."""
+    shown = {it.name: it for it in numbers if not it.detail}
+    found = []
+    for one in registry.registered().values():
+        names = [
+            shown[own].title
+            for name in (one.name, *one.also)
+            for own in dict.fromkeys(one.name_on(side, name) for side in registry.SIDES)
+            if own in shown
+        ]
+        if names:
+            found.append((", ".join(names), one.explanation))
+    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.lengths import Lengths
 from robo_eval.metrics.performance import Cell as CellNumbers
@@ -67,30 +66,6 @@ class Cell:
         where = f"level {self.column}" if self.column.isdigit() else self.column
         named = f"{where} ({self.column_name})" if self.column_name else where
         return f"{named}, {self.panel}" if self.panel else named
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """Paired difference of a condition from its matched control, for one policy.
-
-    Attributes:
-        policy: Name shown.
-        label: The condition.
-        difference: Quality with novelty minus quality of the control.
-        n_pairs: Pairs of episodes it rests on.
-        verdict: `"lower"`, `"higher"`, `"undecided"`, or None where nothing can be said.
-    """
-
-    policy: str
-    label: str
-    difference: Estimate
-    n_pairs: int
-    verdict: str | None
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the interval lies on one side of 0."""
-        return self.verdict in ("lower", "higher")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +189,7 @@ class Report:
         autonomy: Which autonomy levels were shown; None for a trial in simulation only.
         incidents: What its incident log says; None if it has none.
         conduct: How the trial was run; None if not known.
-        effects: Differences from the matched controls.
+        effects: Differences from the matched controls, by policy.
         lengths: Episode lengths.
         lengths_reason: Why there are none.
         lengths_note: Which episodes the lines leave out; empty where they leave out none.
@@ -227,6 +202,7 @@ class Report:
         commands: Commands that repeat, check and rebuild what is shown.
         commands_note: From where to give them, and what they need.
         plan_text: The locked plan.
+        meanings: Names of the numbers of metrics, and what they mean.
         verb: What an episode that succeeded did.
     """
 
@@ -250,7 +226,7 @@ class Report:
     autonomy: Autonomy | None = None
     incidents: IncidentList | None = None
     conduct: Conduct | None = None
-    effects: Sequence[Effect]
+    effects: Sequence[Group] = ()
     lengths: Sequence[Lengths]
     lengths_reason: str = ""
     lengths_note: str = ""
@@ -263,6 +239,7 @@ class Report:
     commands: Sequence[tuple[str, str]] = ()
     commands_note: str = ""
     plan_text: str = ""
+    meanings: Sequence[tuple[str, str]] = ()
     verb: str = "succeeded"
 
     @property

@@ -22,7 +22,6 @@ from robo_eval.report.robots import (
     comparison_lines,
     conditions_note,
     not_measured,
-    robot_meanings,
     robots_text,
     robots_title,
     throughput_lines,
@@ -82,7 +81,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         downloads=downloads,
         meanings=[
             *MEANINGS,
-            *robot_meanings(report.robots),
+            *report.meanings,
             *(ROBOT_MEANINGS if report.robots else ()),
         ],
     )
@@ -96,7 +95,7 @@ def _charts(report: Report) -> dict[str, Forms]:
         drawn["heat_map"] = partial(figures.heat_map, report.cells, names)
     if report.lengths:
         drawn["lengths"] = partial(figures.episode_lengths, report.lengths, names)
-    if any(effect.difference.value is not None for effect in report.effects):
+    if any(group.measured for group in report.effects):
         drawn["effects"] = partial(figures.novelty_effects, report.effects, names)
     if acc is not None:
         drawn["curves"] = partial(characteristic_curves, acc.curves, names)

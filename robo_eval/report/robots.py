@@ -152,22 +152,6 @@ def robots_text(robots: Sequence[Robot]) -> list[str]:
     return [text]
 
 
-def robot_meanings(robots: Sequence[Robot]) -> list[tuple[str, str]]:
-    """What the numbers shown of robots are, in the words of their metrics."""
-    shown = {it.name: it for robot in robots for it in robot.numbers if not it.detail}
-    found = []
-    for one in registry.registered().values():
-        names = [
-            shown[own].title
-            for name in (one.name, *one.also)
-            for own in dict.fromkeys(one.name_on(side, name) for side in registry.PHYSICAL)
-            if own in shown
-        ]
-        if names:
-            found.append((", ".join(names), one.explanation))
-    return found
-
-
 def not_measured(robots: Sequence[Robot]) -> list[tuple[str, str]]:
     """Pictures a policy has no part in, and why, in words."""
     found = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from robo_eval.core.episode import Episode
-from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.store import EpisodeStore
@@ -179,12 +179,43 @@ def calibrations(lab: Lab) -> None:
                 lab.episode(Side.SIM, policy, family, solved=solved, calibration=kind, **pair)
 
 
+def novelty(lab: Lab) -> None:
+    """Episodes with novelty and their controls on both sides; now and then an attempt is void."""
+    conditions = [("stack", level, hard) for level in (1, 2) for hard in ("easy", "hard")]
+    for seed in range(14):
+        for policy in SKILL:
+            for side, where in ((Side.SIM, "sim"), (Side.REAL, "body")):
+                control: dict[str, Any] = {}
+                for family, level, difficulty in [*conditions, ("insert", 1, "easy")]:
+                    shared = {"seed": seed, "profile": "paper"}
+                    name = f"control-{family}-{policy}-{side.value}-{seed}"
+                    if name not in control:
+                        control[name] = lab.succeeds(policy, where, family)
+                        lab.episode(
+                            side, policy, family, solved=control[name], episode_id=name, level=0,
+                            arm=Arm.CONTROL, **shared,
+                        )  # fmt: skip
+                    shift = -0.15 * level - 0.2 * (difficulty == "hard")
+                    solved = lab.succeeds(policy, where, family, shift)
+                    void: dict[str, Any] = {}
+                    if side is Side.REAL and lab.draw.random() < 0.1:
+                        detail = lab.draw.choice(
+                            ("power_cut", "operator_error: a cable was caught")
+                        )
+                        void = {"end_reason": EndReason.VOID, "end_detail": detail}
+                    lab.episode(
+                        side, policy, family, solved=solved, control_id=name, level=level,
+                        difficulty=difficulty, **shared, **void,
+                    )  # fmt: skip
+
+
 INVENTED: Mapping[str, tuple[Callable[[Lab], None], Side, int, str]] = {
     "shared_seeds": (shared_seeds, Side.REAL, 12, "null"),
     "own_seeds": (own_seeds, Side.REAL, 13, "null"),
     "twin": (twin, Side.TWIN, 10, "null"),
     "contexts": (contexts, Side.REAL, 12, "null"),
     "calibrations": (calibrations, Side.REAL, 10, "null"),
+    "novelty": (novelty, Side.REAL, 35, "null"),
     "calibration_chosen": (calibrations, Side.REAL, 10, "identified"),
 }
 """Name: who plays it, the physical side, planned episodes a cell, and the calibration chosen."""

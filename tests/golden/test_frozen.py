@@ -228,6 +228,8 @@ ENTRIES = {
     "measures": ("measure",),
 }
 """What tells the entries of a list within a result from each other."""
+SCOPES = ("cells", "levels", "policies")
+NAMED = {("twin", "S2R"): "S2S"}
 ESTIMATE = ("value", "low", "high", "level", "n", "method", "reason")
 Key = tuple[str, ...]
 
@@ -263,19 +265,25 @@ def name_now(names: Mapping[str, Mapping[str, str]], path: Key) -> Key | None:
     return None
 
 
-def numbers_then(robots: list[Any]) -> Iterator[tuple[Key, Any]]:
-    """What old results of robots told, by policy, side and what it is called now."""
-    names = RENAMED["robots"]
-    for robot in robots:
-        side = robot["side"]
-        for path, told in leaves(robot):
-            plain = (path[0].removesuffix("_twin"), *path[1:])
-            found = name_now(names, path) or name_now(names, plain)
-            if found is not None:
-                name, *parts = found
-                if side == "twin" and not name.endswith("_sim"):
-                    name = {"S2R": "S2S"}.get(name, f"{name}_twin")
-                yield (robot["policy"], side, name, *parts), told
+def numbers_then(then: Mapping[str, Any]) -> Iterator[tuple[Key, Any]]:
+    """What old results told, by policy, side and what it is called now."""
+    effects = then.get("novelty_effects", {})
+    for kind, results in {
+        **then,
+        "novelty_effects": [one for scope in SCOPES for one in effects.get(scope, ())],
+    }.items():
+        for result in results:
+            where = {name: result.get(name) for name in CONDITION} | {"task": result.get("label")}
+            at = json.dumps([*where.values()]) if where["task"] else ""
+            for path, told in leaves(result):
+                plain = (path[0].removesuffix("_twin"), *path[1:])
+                found = name_now(RENAMED[kind], path) or name_now(RENAMED[kind], plain)
+                if found is not None:
+                    name, *parts, own = found
+                    side = result["side"]
+                    if side != "real" and not name.endswith("_sim"):
+                        name = NAMED.get((side, name), f"{name}_{side}")
+                    yield (result["policy"], side, name, *parts, own or at), told
 
 
 def numbers_now(numbers: list[Any]) -> dict[Key, Any]:
@@ -288,7 +296,7 @@ def numbers_now(numbers: list[Any]) -> dict[Key, Any]:
     return found
 
 
-def moved(then: list[Any], now: list[Any]) -> Iterator[str]:
+def moved(then: Mapping[str, Any], now: list[Any]) -> Iterator[str]:
     """Where a number that is told elsewhere now is not what it was."""
     numbers = numbers_now(now)
     was = list(numbers_then(then))
@@ -332,7 +340,7 @@ def test_every_number_is_as_it_was(trial: str, tmp_path: Path) -> None:
     for name, document in documents(trial, tmp_path / "trial"):
         found += [f"{name}{one}" for one in differences(bare(was[name]), document)]
         if name == "metrics":
-            then = frozen(trial, "before")["robots"]
+            then = frozen(trial, "before")
             found += [f"before: {one}" for one in moved(then, document["said"]["numbers"])]
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:60])
     assert pictures(tmp_path / "trial" / "report" / "index.html") >= {"heat_map", "lengths"}

@@ -216,8 +216,9 @@ def test_tasks_of_one_environment_are_told_apart_by_their_keywords(two_tasks):
         *["short", "scaled", "long"],
     ]
     assert all(cell.coverage.text == "3 of 3 scored" for cell in summary.cells)
-    effects = [e.label for e in summary.effects.cells if e.policy == "nothing"]
-    assert effects == ["balancing", "balancing {balls: 0}", "short", "scaled", "long"]
+    effects = summary.numbers.where(name="novelty_effect_sim", policy="nothing")
+    tasks = [it.at.task for it in effects if it.at is not None and it.at.difficulty is not None]
+    assert tasks == ["balancing", "balancing {balls: 0}", "short", "scaled", "long"]
 
 
 def test_only_tasks_that_the_panel_played_have_items(two_tasks, capsys):

@@ -311,12 +311,14 @@ def test_voids_are_counted_and_flagged():
         end_detail=["operator_error", "operator_error: the cable was caught"],
     )
     summary = summarise(pd.concat([table, void], ignore_index=True), config=QUICK)
-    (found,) = summary.voids
-    assert (found.rate.value, found.attempts, found.is_high) == (0.1, 20, True)
-    assert found.voids == {"operator_error": 2}
+    (body,) = summary.bodies
+    assert (body.of("void_rate").value, body.attempts, body.has_many_voids) == (0.1, 20, True)
+    assert body.voids == {"operator_error": 2}
+    assert body.numbers.of("voids", case="operator_error").value == 2
     assert summary.policies[0].success_with_voids.value == pytest.approx(0.9)
     few = summarise(pd.concat([episodes([1] * 39), void.head(1)], ignore_index=True), config=QUICK)
-    assert not few.voids[0].is_high
+    assert few.bodies[0].voids
+    assert not few.bodies[0].has_many_voids
 
 
 def test_a_second_rater_is_held_against_the_log():

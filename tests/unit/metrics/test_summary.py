@@ -61,7 +61,9 @@ def test_summary_holds_what_every_table_needs(trial):
     summary = summarise(log, plan, acc=acc_for_trial(log, _panel()))
     assert [result.policy for result in summary.policies] == ["random", "balancer"]
     assert len(summary.cells) == 2 * 3 * 3
-    assert len(summary.effects.cells) == 2 * 2 * 3
+    effects = summary.numbers.where(name="novelty_effect_sim")
+    assert len([it for it in effects if it.at and it.at.difficulty]) == 2 * 2 * 3
+    assert [it.policy for it in effects if it.at is None] == ["random", "balancer"]
     assert (summary.coverage.scored, summary.coverage.planned) == (72, 72)
     assert summary.is_complete
     assert summary.uncovered == ()

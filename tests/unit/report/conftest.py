@@ -17,6 +17,7 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult, success_estimate
+from robo_eval.page.table import Group, Row
 from robo_eval.report.animation import pack
 from robo_eval.report.build import read_trial
 from robo_eval.report.content import make_report as report_of_trial
@@ -24,7 +25,6 @@ from robo_eval.report.model import (
     AgentCurve,
     Cell,
     Characteristic,
-    Effect,
     Lengths,
     LogCheck,
     Outcomes,
@@ -176,18 +176,23 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
             ],
             cells=cells,
             effects=[
-                Effect(
-                    policy=policy,
-                    label=f"{level} hard",
-                    difference=Estimate(
-                        value=-0.1 * level, low=-0.1 * level - 0.08, high=-0.1 * level + 0.08,
-                        n=5, method="bootstrap", unit="ratio",
-                    ),
-                    n_pairs=15,
-                    verdict="lower",
+                Group(
+                    title=policy,
+                    rows=[
+                        Row(
+                            name=f"{level} hard",
+                            estimate=Estimate(
+                                value=-0.1 * level, low=-0.1 * level - 0.08,
+                                high=-0.1 * level + 0.08,
+                                n=5, method="bootstrap", unit="difference",
+                            ),
+                            rests_on="15 pairs, 5 of them independent",
+                            note="lower",
+                        )
+                        for level in range(1, levels)
+                    ],
                 )
                 for policy in policies
-                for level in range(1, levels)
             ],
             lengths=[
                 Lengths(

@@ -14,7 +14,6 @@ from robo_eval.analysis.acc.trial import AccRow
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage
-from robo_eval.metrics.effects import NoveltyEffects
 from robo_eval.metrics.performance import PolicyResult
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.report.characteristic import characteristic_of
@@ -64,7 +63,6 @@ def section(make_result: Callable[..., PolicyResult]) -> Section:
             coverage=Coverage(scored=40, attempted=40, planned=40, attempts=40, voids=0),
             policies=tuple(item.numbers for item in results),
             cells=(),
-            effects=NoveltyEffects(cells=(), levels=(), policies=()),
             acc=acc,
             score_versions={},
             config=MetricConfig(),

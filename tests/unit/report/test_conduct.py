@@ -17,7 +17,7 @@ def test_voids_raters_and_evidence_are_told(lab: Any) -> None:
     conduct = report.conduct
     (voids,) = conduct.voids
     assert voids.policy == "ours (real)"
-    assert (voids.numbers.attempts, voids.reasons) == (32, "4 power cut")
+    assert (voids.attempts, voids.reasons) == (32, "4 power cut")
     assert voids.success.value == pytest.approx(22 / 28)
     assert voids.with_voids.value == pytest.approx(22 / 32)
     (rater,) = conduct.raters

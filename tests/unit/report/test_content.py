@@ -15,6 +15,7 @@ from robo_eval.core.episode import COLUMNS, Episode
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import ImportPlan, TrialPlan
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.effects import DECIDED
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import TrialSummary, summarise
 from robo_eval.page.words import duration
@@ -148,9 +149,12 @@ def test_numbers_are_those_of_the_summary() -> None:
     report, summary = report_of(noisy({"good": 0.8, "bad": 0.2}))
     assert [result.numbers for result in report.results] == list(summary.policies)
     assert [cell.numbers for cell in report.cells] == list(summary.cells)
-    assert [effect.difference for effect in report.effects] == [
-        effect.difference for effect in summary.effects.levels
-    ]
+    for group, body in zip(report.effects, summary.bodies, strict=True):
+        shown = {row.name: (row.estimate.value, row.is_hollow) for row in group.rows}
+        assert shown == {
+            str(effect.level): (effect.difference.value, effect.verdict not in DECIDED)
+            for effect in body.effects.levels
+        }
     assert {(cell.column, cell.column_name) for cell in report.cells} == {
         ("0", "no novelty"), ("1", "cart mass"),
     }  # fmt: skip

@@ -81,7 +81,10 @@ def test_forest_fills_only_points_whose_interval_excludes_zero(make_report: Make
     figure = known(figures.novelty_effects(make_report().effects, ["steady", "shaky"]))
     colours = figure.data[0].marker.color
     assert colours[0] == POLICY[0]  # -0.1 with -0.18 to -0.02
-    undecided = [replace(effect, verdict="undecided") for effect in make_report().effects]
+    undecided = [
+        replace(group, rows=[replace(row, is_hollow=True) for row in group.rows])
+        for group in make_report().effects
+    ]
     figure = known(figures.novelty_effects(undecided, ["steady", "shaky"]))
     assert POLICY[0] not in figure.data[0].marker.color
 

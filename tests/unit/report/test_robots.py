@@ -151,6 +151,7 @@ def test_the_table_holds_every_number_with_what_it_rests_on(lab: Any) -> None:
         "Recovery from faults",
         "Quality of control",
         "Throughput",
+        "Conduct",
     ]
     assert found["near miss per 100 h"].estimate.value == pytest.approx(100.0)
     assert found["near miss per 100 h"].rests_on == "2 in 2.00 h"

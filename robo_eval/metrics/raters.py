@@ -1,4 +1,4 @@
-"""How many attempts were declared void, and whether a second person sees the episodes alike."""
+"""Whether a second person sees the episodes as the log does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Arm, EndReason
 from robo_eval.log.evidence import Rating
 from robo_eval.metrics.attribution import rating_pairs
 from robo_eval.metrics.config import MetricConfig
@@ -16,57 +15,6 @@ from robo_eval.stats.agreement import cohens_kappa
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoidRate:
-    """How often attempts of one policy on one side were declared void.
-
-    Attributes:
-        policy: Name.
-        side: Where it played.
-        rate: Void attempts out of all attempts, with the exact interval.
-        voids: Void attempts by their reason.
-        attempts: All attempts.
-        is_high: Whether there are more than the configuration allows: a void hides an outcome.
-    """
-
-    policy: str
-    side: str
-    rate: Estimate
-    voids: dict[str, int]
-    attempts: int
-    is_high: bool
-
-
-def void_rates(table: pd.DataFrame, config: MetricConfig) -> tuple[VoidRate, ...]:
-    """Void rate of each policy and side that has a void attempt in its main arm.
-
-    Args:
-        table: A table from `episodes_frame`.
-        config: Settings; more than `max_voids` of the attempts are flagged.
-    """
-    columns = ["policy", "side", "end_reason", "end_detail"]
-    main = table.loc[table["arm"] == Arm.MAIN.value, columns]
-    void = main["end_reason"] == EndReason.VOID.value
-    found = []
-    for (policy, side), rows in main[void].groupby(["policy", "side"], sort=True):
-        attempts = int(((main["policy"] == policy) & (main["side"] == side)).sum())
-        details = rows["end_detail"].fillna("no reason given").astype(str)
-        # What follows a colon is a note of whoever declared it void.
-        reasons = [detail.partition(": ")[0] for detail in details]
-        k = len(reasons)
-        found.append(
-            VoidRate(
-                policy=str(policy),
-                side=str(side),
-                rate=success_estimate(k, attempts, exact=True, level=config.level),
-                voids={reason: reasons.count(reason) for reason in sorted(set(reasons))},
-                attempts=attempts,
-                is_high=k > config.max_voids * attempts,
-            )
-        )
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
