@@ -64,7 +64,6 @@ def metrics(
     from robo_eval.cli.robots import audit_problem
     from robo_eval.cli.summary import (
         coverage_problem,
-        print_faults,
         print_summary,
         summary_of,
         verification_problem,
@@ -80,7 +79,6 @@ def metrics(
         raise InputError("DIR is missing: name a trial directory or a table, or ask for --list")
     settings = settings_of(config)
     evidence = evidence_files(incidents, faults, repairs, ratings)
-    opened = None
     if trial.is_file():
         summary = _of_table(trial, columns, settings, evidence)
     elif columns is not None:
@@ -88,15 +86,12 @@ def metrics(
     else:
         from robo_eval.log.directory import TrialDirectory
 
-        opened = TrialDirectory.open(trial)
-        summary = summary_of(opened, config=settings, evidence=evidence)
+        summary = summary_of(TrialDirectory.open(trial), config=settings, evidence=evidence)
     if json:
         print_json(summary.as_dict())
     else:
         print_summary(summary)
         print_deviations(summary)
-        if opened is not None:
-            print_faults(opened)
     problem = (
         verification_problem(trial, summary.log_problem)
         or audit_problem(summary)

@@ -292,7 +292,7 @@ def play(
     if json:
         print_json(_as_json(trial, played, left, page))
     else:
-        _print_played(trial, played, summary, blinding, page)
+        _print_played(played, summary, blinding, page)
         _print_next(trial, sides, left)
     problem = verification_problem(trial.path, summary.log_problem)
     if not left:  # else it is not over
@@ -374,7 +374,6 @@ def _print_next(trial: TrialDirectory, sides: Sequence[Side], left: Sequence[Lef
 
 
 def _print_played(
-    trial: TrialDirectory,
     played: Sequence[Played],
     summary: TrialSummary,
     blinding: Blinding,
@@ -382,7 +381,7 @@ def _print_played(
 ) -> None:
     """What was played, and how it went: by code as long as nobody is to know the names."""
     from robo_eval.cli.blind import print_coded
-    from robo_eval.cli.summary import print_faults, print_summary
+    from robo_eval.cli.summary import print_summary
 
     for part in played:
         say(_played(part))
@@ -390,7 +389,6 @@ def _print_played(
         print_coded(summary, blinding)
         return
     print_summary(summary, by_level=False)
-    print_faults(trial)
     if page:
         say(f"report: {page}")
 

@@ -76,15 +76,6 @@ def verification_problem(trial: Path, problem: str | None) -> str | None:
     return f"the log does not verify: {problem}; run `robo-eval verify {quoted(trial)}`"
 
 
-def print_faults(trial: TrialDirectory) -> None:
-    """Why episodes have no score, the most frequent reasons first."""
-    frame = trial.frame()
-    lost = frame[frame["quality"].isna() & frame["end_detail"].notna()]
-    counts = Counter(zip(lost["policy"], lost["end_detail"], strict=True))
-    for (policy, detail), count in counts.most_common(5):
-        say(f"{policy}: {count} without a score: {detail}")
-
-
 def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     """Each policy over all conditions, then by level, against the control, and on a robot."""
     rows = [
@@ -119,6 +110,18 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     if not summary.is_complete:
         coverage = summary.coverage
         say(f"incomplete: {coverage.attempted} of {coverage.planned} planned episodes were tried")
+    _print_lost(summary)
+
+
+def _print_lost(summary: TrialSummary) -> None:
+    """Why episodes have no score, the most frequent reasons first."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for body in summary.bodies:
+        frame = body.frame
+        lost = frame.loc[frame["quality"].isna() & frame["end_detail"].notna(), "end_detail"]
+        counts.update((body.policy, detail) for detail in lost)
+    for (policy, detail), count in counts.most_common(5):
+        say(f"{policy}: {count} without a score: {detail}")
 
 
 def _print_tasks(cells: Iterable[Cell]) -> None:

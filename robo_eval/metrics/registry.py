@@ -19,6 +19,8 @@ from robo_eval.core.number import Condition, Number, Numbers
 from robo_eval.core.plain import UNSAID
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from robo_eval.metrics.body import Body
 
 ENTRY_POINTS: Final = "robo_eval.metrics"
@@ -253,22 +255,26 @@ def _check_free(made: Metric) -> None:
 @cache
 def _load() -> None:
     """Import every module that registers metrics: our own, then those of other packages."""
-    from importlib.metadata import entry_points
-
     package = importlib.import_module(_FOLDER)
     for module in sorted(found.name for found in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"{_FOLDER}.{module}")
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.value):
+    for point in _points():
         where = f"metrics of {point.value} (entry point {point.name!r} of group {ENTRY_POINTS})"
         with foreign(where, "importing it"):
             point.load()
 
 
-def packages() -> dict[str, str]:
-    """Other packages whose metrics are computed, with their versions."""
+@cache
+def _points() -> list[EntryPoint]:
+    """Where other packages name their modules; all that are installed are looked through."""
     from importlib.metadata import entry_points
 
-    found = [one.dist for one in entry_points(group=ENTRY_POINTS) if one.dist is not None]
+    return sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.value)
+
+
+def packages() -> dict[str, str]:
+    """Other packages whose metrics are computed, with their versions."""
+    found = [one.dist for one in _points() if one.dist is not None]
     return {one.name: one.version for one in sorted(found, key=lambda one: one.name)}
 
 
