@@ -267,7 +267,7 @@ class Body:
     @cached_property
     def effects(self) -> NoveltyEffects:
         """What novelty changed; nothing without matched controls."""
-        return effects_of(self._table, self._plan, self.config, self.rows, of=self.key)
+        return effects_of(self.frame, self._plan, self.config, self.rows, of=self.key)
 
     # Conduct -------------------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ def effects_of(
     """`novelty_effects` of a table that was checked already.
 
     Args:
-        table: The episodes, the controls among them.
+        table: The episodes, and the controls they are matched with.
         plan: Says how many pairs there should be.
         config: Settings of the intervals.
         rows: Those of `main_rows` whose effects are asked for; all if not given.
