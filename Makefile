@@ -21,7 +21,8 @@ DEV := .venv/stamps/dev-$(call digest,requirements/*.txt)
 
 # The plugin of schemathesis takes a second to load in each process, and no test uses it.
 PYTEST := $(PY) -m pytest -p no:schemathesis
-WORKERS ?= 2
+# Processes at once. Tests of robots and pages wait more than they compute, so 2 cores serve 3.
+WORKERS ?= 3
 TESTS ?=
 
 .PHONY: help setup demo fmt lint type test test-long docs bench check lock clean

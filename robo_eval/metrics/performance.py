@@ -164,28 +164,6 @@ def success_estimate(n_success: int, n: int, *, exact: bool, level: float = 0.95
     )
 
 
-def performance(episodes: pd.DataFrame, config: MetricConfig = DEFAULT) -> Estimate:
-    """Mean quality of the scored main episodes, as independent draws from one condition."""
-    table = main_rows(episodes_frame(episodes))
-    return _with_coverage(_quality_estimates([_qualities(table)], config)[0], _cover(table, config))
-
-
-def success_rate(
-    episodes: pd.DataFrame, config: MetricConfig = DEFAULT, *, exact: bool = False
-) -> Estimate:
-    """Share of strict successes among the scored main episodes.
-
-    Args:
-        episodes: Episodes with the columns of `core.episode.COLUMNS`.
-        config: Coverage the interval aims at.
-        exact: Clopper-Pearson, for gates, instead of Wilson.
-    """
-    table = main_rows(episodes_frame(episodes))
-    n_success, n = _successes(table), int(table.scored.sum())
-    estimate = success_estimate(n_success, n, exact=exact, level=config.level)
-    return _with_coverage(estimate, _cover(table, config))
-
-
 def cells(
     episodes: pd.DataFrame, plan: TrialPlan | None = None, config: MetricConfig = DEFAULT
 ) -> list[Cell]:

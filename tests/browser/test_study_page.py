@@ -106,7 +106,8 @@ def test_every_picture_is_drawn_and_nothing_overflows(
     assert page.locator("figcaption").count() == len(shown)
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(1300, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1300])
 def test_what_is_chosen_changes_the_picture(look: Look, study_file: Path, width: int) -> None:
     opened = look(study_file, width=width)
     page = opened.page

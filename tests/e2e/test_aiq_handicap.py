@@ -35,6 +35,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_networks_are_taken_apart_and_kept(cli, quick_cli, study):
     told = cli("aiq", "handicap", study, *SMALL)
     assert told.code == 0, told.err

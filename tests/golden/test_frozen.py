@@ -54,7 +54,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "{}", "--json"),
     "report": ("report", "{}", "--json"),
 }
-QUICK = ("shared_seeds", "twin", "contexts", "calibration_chosen", "matched")
+QUICK = ("twin", "contexts", "calibration_chosen", "matched")
 """Trials that `make test` computes; the others wait for `make test-long`."""
 
 

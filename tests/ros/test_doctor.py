@@ -82,6 +82,7 @@ def test_a_twin_passes_and_stops_by_itself(
     assert "after the last command" in checks["preflight"]["found"]
 
 
+@pytest.mark.slow
 def test_an_absent_robot_still_gives_the_table(cli: Callable[..., Any]) -> None:
     done = cli("doctor", TWIN, "--move")
     assert done.code == 1

@@ -21,7 +21,6 @@ from robo_eval.core.canonical import file_digest
 from robo_eval_incidents import open_log
 from robo_eval_incidents.taxonomy import Category, Status
 
-SLOW = pytest.mark.slow
 PLAN = """
 name: matched
 tasks:
@@ -275,14 +274,8 @@ def signal_now(pid: int, number: int) -> None:
     os.kill(pid, number)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGTERM,
-        pytest.param(signal.SIGINT, marks=SLOW),
-        pytest.param(signal.SIGHUP, marks=SLOW),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_run_that_is_stopped_stops_the_robot_and_goes_on_later(
     start, cli, plan, robot, tmp_path, wait_until, is_alive, number
 ):

@@ -68,7 +68,8 @@ def readable(value: Any) -> Any:
     return value
 
 
-def call_all(web, examples: int) -> None:
+@pytest.mark.slow
+def test_every_call_answers_as_it_is_described(web) -> None:
     """Draws calls from the description, and looks at every answer."""
     schema = schemathesis.openapi.from_asgi(f"{API}/openapi.json", web.client.app)
     name = web.client.post(f"{API}/incidents", json=REPORT, headers=web.headers["operator"]).json()[
@@ -91,22 +92,13 @@ def call_all(web, examples: int) -> None:
     for result in schema.get_all_operations():
         draw = result.ok().as_strategy()
         run = hypothesis.settings(
-            max_examples=examples,
+            max_examples=150,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         )(given(draw)(call))
         run()
     assert verify_log(web.site.target).ok
-
-
-def test_every_call_answers_as_it_is_described(web) -> None:
-    call_all(web, examples=5)
-
-
-@pytest.mark.slow
-def test_every_call_answers_as_it_is_described_at_length(web) -> None:
-    call_all(web, examples=150)
 
 
 # Bodies and records ------------------------------------------------------------------------------

@@ -392,6 +392,7 @@ def _flipped(path, whole, flips, before):
     return _noticed_or_identical(path, before)
 
 
+@pytest.mark.slow
 def test_several_processes_find_what_one_finds(tmp_path, report, nil, say, monkeypatch):
     """A log is read in parts where it is large; here it counts as large."""
     path = tmp_path / "incidents.db"

@@ -6,7 +6,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, Difficulty, EndReason
 from robo_eval.core.plan import PolicyPlan, TaskPlan, TrialPlan
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.performance import cells, performance, policies, success_rate
+from robo_eval.metrics.performance import cells, policies
 
 ENV = "RoboEval/CartPole3D-v0"
 
@@ -29,8 +29,6 @@ def test_seven_of_twenty_is_no_headline_and_no_verdict(frame, episode):
     assert result.performance_bounds == (7 / 20, 1.0)
     (cell,) = cells(log)
     assert cell.performance.reason.startswith("7 of 20 scored")
-    assert performance(log).reason.startswith("7 of 20 scored")
-    assert success_rate(log).reason.startswith("7 of 20 scored")
 
 
 @pytest.mark.parametrize(("n_scored", "is_sayable"), [(20, True), (19, True), (18, False)])
@@ -66,8 +64,7 @@ def test_controls_never_enter(frame, episode):
     log = frame(episode("a", 0.5), episode("c", 1.0, arm=Arm.CONTROL))
     (cell,) = cells(log)
     assert (cell.performance.value, cell.coverage.scored) == (0.5, 1)
-    assert performance(log).value == 0.5
-    assert success_rate(log).value == 0.0
+    assert cell.success.value == 0.0
 
 
 def test_a_repeated_attempt_is_one_episode(frame, episode):
@@ -241,7 +238,7 @@ def test_the_plan_says_what_was_not_played_and_in_which_order(frame, episode):
 
 def test_a_bad_table_is_refused_at_the_door(frame, episode):
     with pytest.raises(InputError, match="row 1"):
-        performance(frame(episode("a"), episode("a")))
+        cells(frame(episode("a"), episode("a")))
 
 
 def test_bad_settings_are_refused():
