@@ -11,6 +11,8 @@ import plotly.graph_objects as go
 import pytest
 
 from robo_eval.analysis.trial import analyse_trial
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.number import Number
 from robo_eval.core.plain import plain
 from robo_eval.log.importer import import_csv
 from robo_eval.metrics import registry
@@ -218,12 +220,15 @@ def test_a_critical_incident_is_said_before_any_number(lab: Any) -> None:
 
 
 def test_the_alarm_names_the_safety_score_whatever_else_is_of_its_group(
-    lab: Any, monkeypatch: pytest.MonkeyPatch
+    lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = replace(registry.registered()["exposure_hours"], name="calm_hours", also={})
+    ours = registry.registered()["exposure_hours"]
+    calm = [Number(estimate=Estimate.exact(1.0, unit="h", n=1))]
+    theirs = replace(ours, name="calm_hours", also={}, compute=lambda body: iter(calm))
     monkeypatch.setattr(registry, "_METRICS", {"calm_hours": theirs, **registry.registered()})
     rows = ["incident_id,severity,episode_id", "i1,critical,p-theirs-pick-0-0"]
-    report = lab.report(evidence={"incidents": rows})
+    # A laboratory of its own: what this registry makes is kept for no other test.
+    report = type(lab)(tmp_path / "lab").report(evidence={"incidents": rows})
     alarm = "theirs on the robot: 1 critical incident. SS is 0 and this window counts for nothing."
     assert [robot.alarm for robot in report.robots] == ["", alarm]
 
