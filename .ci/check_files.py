@@ -1,4 +1,4 @@
-"""Says which files are too large, hold a secret, or are not valid TOML, YAML, JSON or XML."""
+"""Says which files are too large, hold a secret, name a task of others, or cannot be read."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ MAX_BYTES: Final = 1_000_000
 
 # Larger files that are meant: path -> why.
 LARGE: Final[dict[str, str]] = {}
+
+TASKS: Final = Path("sim/robo_eval_sim/tasks")
+# What is of a task although neither file nor folder has its name: path -> task.
+OF_TASKS: Final[dict[str, str]] = {
+    "robo_eval/analysis/panel": "cartpole3d",
+    "ros2_ws/src/robo_eval_twin/robo_eval_twin/gantry.py": "cartpole3d",
+}
+CODE: Final = (".py", ".j2", ".js", ".css", ".xml")
+PRODUCT: Final = ("robo_eval", "sim", "ros2_ws", "calibration", "incidents", "launch")
 
 SECRETS: Final[dict[str, re.Pattern[str]]] = {
     "private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
@@ -66,12 +75,27 @@ def problems_of(path: Path) -> Iterator[str]:
             yield f"{path}:{line}: looks like a secret ({kind})"
     if re.search(r"^(<{7} |>{7} )", text, re.MULTILINE):
         yield f"{path}: holds a merge conflict"
+    yield from _tasks_named_in(path, text)
     parse = PARSERS.get(path.suffix)
     if parse is not None:
         try:
             parse(text)
         except (ValueError, yaml.YAMLError, ET.ParseError) as err:
             yield f"{path}: not valid {path.suffix[1:].upper()}: {err}"
+
+
+def _tasks_named_in(path: Path, text: str) -> Iterator[str]:
+    """Tasks whose name stands in code that is not theirs: such code would not serve another one."""
+    if path.parts[0] not in PRODUCT or path.suffix not in CODE:
+        return
+    for spec in sorted(TASKS.glob("*/spec.py")):
+        task = spec.parent.name
+        others = (Path(place) for place, whose in OF_TASKS.items() if whose == task)
+        is_own = task in (*path.parts, path.stem) or any(path.is_relative_to(it) for it in others)
+        pattern = re.compile(f"{task}|{task.replace('_', '')}", re.IGNORECASE)
+        if not is_own and (match := pattern.search(text)):
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: names the task {match[0]}, which only its own folder may"
 
 
 def tracked_files() -> list[Path]:

@@ -16,8 +16,8 @@ import gymnasium
 import numpy as np
 import pybullet
 
-from robo_eval_sim.gantry import engine_urdf
-from robo_eval_sim.physics import LEVEL_0
+from robo_eval_sim.tasks.cartpole3d.description import engine_urdf
+from robo_eval_sim.tasks.cartpole3d.physics import LEVEL_0
 
 ENVIRONMENT = "RoboEval/CartPole3D-v0"
 BALLS = 3  # the mean number of balls of level 0

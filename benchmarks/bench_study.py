@@ -19,13 +19,13 @@ import numpy as np
 
 from robo_eval.analysis.acc import bootstrap
 from robo_eval.analysis.aiq import Space, quotient_interval, space
-from robo_eval.core.cartpole3d import BALL_COUNT, PUSHES
 from robo_eval.core.errors import MissingExtraError
 from robo_eval.study.dqn import Learning, check_library, train_dqn
 from robo_eval.study.entries import tests_of
 from robo_eval.study.measure import lesson, performance, policy
 from robo_eval.study.network import Architecture, Network
 from robo_eval.study.suite import PoolSection, parse_suite
+from robo_eval_sim.tasks.cartpole3d.layout import BALL_COUNT, PUSHES
 
 AGENTS, ITEMS, RESAMPLES = 1000, 1000, 1000
 TESTS, DIMENSIONS, EPISODES = 24, 10, 30

@@ -18,13 +18,14 @@ import numpy as np
 import pandas as pd
 
 from robo_eval.agents import make_agent
-from robo_eval.core.cartpole3d import PUSHES
 from robo_eval.metrics.agreement import compare_sides
 from robo_eval_robot.adapter import load_adapter
 from robo_eval_robot.config import Perturbation, RobotConfig, read_robot
 from robo_eval_robot.snapshot import ImuReading, JointReading, Snapshot
-from robo_eval_sim.cartpole3d import CartPole3DEnv
-from robo_eval_twin.gantry import JOINTS, TASK, Gantry, Reading
+from robo_eval_sim.tasks.cartpole3d.environment import CartPole3DEnv
+from robo_eval_sim.tasks.cartpole3d.layout import ENV, PUSHES
+from robo_eval_twin.body import Reading
+from robo_eval_twin.gantry import Gantry
 
 ROBOT = Path(__file__).parents[1] / "ros2_ws/src/robo_eval_twin/robo_eval_twin/gantry_twin.yaml"
 LEVELS = (0, 1, 9, 14)
@@ -39,7 +40,7 @@ def snapshot_of(reading: Reading) -> Snapshot:
         joints={
             name: JointReading(position=float(p), velocity=float(v), effort=float(e))
             for name, p, v, e in zip(
-                JOINTS, reading.position, reading.velocity, reading.effort, strict=True
+                Gantry.joints, reading.position, reading.velocity, reading.effort, strict=True
             )
         },
         imu=ImuReading(
@@ -54,7 +55,7 @@ def play_twin(
 ) -> tuple[int, dict[str, Any]]:
     """Ticks survived on the twin, and the state it measured at the start."""
     keywords = {"level": level, "balls": 0}
-    adapter = load_adapter(config, TASK, keywords)
+    adapter = load_adapter(config, ENV, keywords)
     gantry = Gantry(hidden, None)
     gantry.arrange(keywords, seed=seed)
     policy = make_agent(agent)
@@ -102,7 +103,7 @@ def table(hidden: Perturbation, pairs: int, agent: str) -> pd.DataFrame:
             rows.append(
                 {
                     "episode_id": f"{number}-{side}", "pair_id": str(number), "side": side,
-                    "task": TASK, "policy": agent, "level": level, "seed": seed,
+                    "task": ENV, "policy": agent, "level": level, "seed": seed,
                     "quality": ticks / 200.0, "success": ticks == 200,
                     "end_reason": "success" if ticks == 200 else "failure",
                 }

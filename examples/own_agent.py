@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from robo_eval.core.cartpole3d import POLE_ANGULAR_VELOCITY, POLE_QUAT_XYZW, Action
 from robo_eval.core.plan import TrialPlan
+from robo_eval_sim.tasks.cartpole3d.layout import POLE_ANGULAR_VELOCITY, POLE_QUAT_XYZW, Action
 
 
 class LeanAgent:

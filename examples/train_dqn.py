@@ -19,12 +19,12 @@ import gymnasium
 import numpy as np
 
 from robo_eval.core.canonical import file_digest
-from robo_eval.core.cartpole3d import BALL_COUNT, PUSHES
 from robo_eval.stats.resampling import mean_interval
 from robo_eval.study.domain import Task
 from robo_eval.study.dqn import Learning, train_dqn
 from robo_eval.study.network import Architecture
 from robo_eval.study.played import network, read_network
+from robo_eval_sim.tasks.cartpole3d.layout import BALL_COUNT, PUSHES
 
 ENV = "RoboEval/CartPole3D-v0"
 OBSERVED = (0, BALL_COUNT)  # cart and pole; what comes after them are the balls

@@ -39,7 +39,7 @@ class Agent(ABC):
 
     @abstractmethod
     def act(self, observation: NDArray[Any]) -> int:
-        """The action for a CartPole3D observation, see `robo_eval.core.cartpole3d`."""
+        """The action for an observation of the task that the agent plays."""
 
     def _check_number(self, field: str, *, low: float, high: float) -> None:
         value = getattr(self, field)

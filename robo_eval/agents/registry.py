@@ -22,7 +22,7 @@ PolicyClass = TypeVar("PolicyClass", bound=type[Any])
 
 _REGISTERED: Final[dict[str, type[Any]]] = {}
 _MARK: Final = re.compile(r'^@agent\("([^"]+)"\)', re.MULTILINE)
-_DIGESTED: Final = ("robo_eval.agents", "robo_eval.core.cartpole3d")
+_DIGESTED: Final = ("robo_eval.agents", "robo_eval_sim.tasks")
 """Packages and modules whose source counts as part of an agent's behaviour."""
 
 
@@ -47,15 +47,15 @@ def agent(name: str) -> Callable[[PolicyClass], PolicyClass]:
 
 @functools.cache
 def _modules() -> dict[str, str]:
-    """Which module of this package registers each agent.
+    """Which module of this package or of a folder in it registers each agent.
 
     Read from the source text and not by importing: most agents need numpy, and an unknown name in
     a plan is to be refused sooner than that loads.
     """
     package = importlib.import_module(__package__ or "robo_eval.agents")
     found: dict[str, str] = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        module = f"{package.__name__}.{info.name}"
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        module = info.name
         for name in _MARK.findall(source_of(module)):
             if name in found:
                 raise InputError(
@@ -208,8 +208,8 @@ def policy_digest(cls: type[Any], parameters: Mapping[str, Any]) -> str:
     """SHA-256 of what defines an agent's behaviour.
 
     It covers the class, every parameter, and the source text of the agent's module and of the
-    modules of this package (and `robo_eval.core.cartpole3d`) it imports, directly or not. It does
-    not cover the versions of Python and numpy. A changed comment changes the digest: rather one
+    modules of this package (and specifications of tasks) it imports, directly or not. It does not
+    cover the versions of Python and numpy. A changed comment changes the digest: rather one
     digest too many than two behaviours under one.
     """
     return digest(

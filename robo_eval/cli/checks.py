@@ -6,12 +6,13 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Final
 
-from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
+from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError, UnknownNameError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from robo_eval.core.plan import PolicyPlan, TrialPlan
+    from robo_eval.core.plan import PolicyPlan, TaskPlan, TrialPlan
 
 _ROW_BYTES: Final = 6_000
 _TRACE_BYTES: Final = 150_000
@@ -25,26 +26,10 @@ def check_names(plan: TrialPlan) -> None:
         PlanError: If a name is unknown; the message names the field.
     """
     from robo_eval.agents.confined import digest_of
-    from robo_eval.core.names import unknown_name
-    from robo_eval_sim.novelty import levels
-    from robo_eval_sim.registration import ENVIRONMENTS, VARIED
 
     for index, task in enumerate(plan.tasks):
-        ours = [*ENVIRONMENTS, *VARIED]
-        if task.env.startswith("RoboEval/") and task.env not in ours:
-            raise PlanError(f"tasks.{index}.env: {unknown_name('environment', task.env, ours)}")
-        if task.env not in ENVIRONMENTS and "quality_range" not in task.model_fields_set:
-            raise PlanError(
-                f"tasks.{index}.quality_range: say which returns of {task.env} count as quality 0"
-                " and 1, such as [0, 500]"
-            )
-        if task.env in ENVIRONMENTS and task.max_ticks is not None:
-            raise PlanError(
-                f"tasks.{index}.max_ticks: {task.env} has a time limit of its own; remove the key"
-            )
-        for level in task.levels or ():
-            if task.env in ENVIRONMENTS and level not in levels():
-                raise PlanError(f"tasks.{index}.levels: {unknown_name('level', level, levels())}")
+        for field, problem in _problems(task):
+            raise PlanError(f"tasks.{index}.{field}: {problem}")
     if plan.control and not any(level for task in plan.tasks for level in task.levels or ()):
         raise PlanError("control: no task has a level above 0, so there is nothing to control")
     # Last, because building an agent loads numpy.
@@ -54,6 +39,33 @@ def check_names(plan: TrialPlan) -> None:
                 digest_of(policy, plan.decision_timeout_s)
         except InputError as err:
             raise PlanError(f"policies.{index}.{_field(policy, err)}: {err}") from err
+
+
+def _problems(task: TaskPlan) -> Iterator[tuple[str, str]]:
+    """What is wrong with an entry of `tasks`: its field, and what to do."""
+    from robo_eval.core.names import unknown_name
+    from robo_eval.core.task import known_task
+
+    try:
+        spec = known_task(task.env)
+    except UnknownNameError as err:
+        yield "env", str(err)
+        return
+    if (spec is None or spec.quality is None) and "quality_range" not in task.model_fields_set:
+        yield (
+            "quality_range",
+            f"say which returns of {task.env} count as quality 0 and 1, such as [0, 500]",
+        )
+    if spec is None:
+        return
+    if not spec.limit_of_gymnasium and task.max_ticks is not None:
+        yield "max_ticks", f"{task.env} has a time limit of its own; remove the key"
+    levels = spec.levels()
+    if task.levels and not levels:
+        yield "levels", f"{task.env} has no levels; remove the key"
+    for level in task.levels or ():
+        if level not in levels:
+            yield "levels", str(unknown_name("level", level, levels))
 
 
 def _field(policy: PolicyPlan, err: InputError) -> str:

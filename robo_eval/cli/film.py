@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.cli.output import JsonOption, TaskOption, print_json, say
 
 
 def film(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="GIF file to write.")],
+    task: TaskOption = "",
     agent: Annotated[str, typer.Option(help="Who acts; see robo-eval agents.")] = "balancer",
     factory: Annotated[
         str | None, typer.Option(help="package.module:callable that makes an agent of your own.")
@@ -24,13 +25,15 @@ def film(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Play one episode of CartPole3D and save it as an animated GIF.
+    """Play one episode of a task and save it as an animated GIF.
 
     Example: robo-eval film --level 7 --difficulty hard --agent lookahead --out episode.gif
     """
     from robo_eval.agents import load_policy
     from robo_eval.core.errors import InputError
+    from robo_eval.core.task import task_named
 
+    spec = task_named(task)
     policy = load_policy(agent, factory)
     if out.exists() and not force:
         raise InputError(f"{out}: exists already; choose another file or give --force")
@@ -38,21 +41,14 @@ def film(
         raise InputError(f"{out}: there is no folder {out.absolute().parent}")
     import gymnasium
 
-    from robo_eval.core.cartpole3d import EPISODE_TICKS
     from robo_eval_sim.film import save_film
 
-    env = gymnasium.make(
-        "RoboEval/CartPole3D-v0",
-        level=level,
-        difficulty=difficulty,
-        profile=profile,
-        render_mode="rgb_array",
-    )
-    ticks = save_film(env, policy, out, seed=seed)
+    named: dict[str, Any] = {"level": level, "difficulty": difficulty, "profile": profile}
+    env = gymnasium.make(spec.env, render_mode="rgb_array", **(named if spec.levels() else {}))
+    ticks, is_success = save_film(env, policy, out, seed=seed)
     env.close()
-    survived = ticks >= EPISODE_TICKS
     if json:
-        print_json({"file": str(out), "ticks": ticks, "survived": survived})
+        print_json({"file": str(out), "ticks": ticks, "survived": is_success})
     else:
-        end = "the pole stood to the end" if survived else "then the pole fell"
+        end = spec.succeeded if is_success else "failed"
         say(f"{out}: {agent} at level {level}, {difficulty}, seed {seed}: {ticks} ticks, {end}")

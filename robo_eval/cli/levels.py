@@ -6,30 +6,36 @@ from typing import Annotated
 
 import typer
 
-from robo_eval.cli.output import JsonOption, print_json, print_table
+from robo_eval.cli.output import JsonOption, TaskOption, print_json, print_table
 from robo_eval.core.kinds import Profile
 
 
 def levels(
     *,
+    task: TaskOption = "",
     profile: Annotated[
         str, typer.Option(help="Which description is followed: paper or compat.")
     ] = "paper",
     json: JsonOption = False,
 ) -> None:
-    """List the novelty levels of CartPole3D with their effects and parameter ranges.
+    """List the novelty levels of a task with their effects and parameter ranges.
 
     Example: robo-eval levels --profile compat
     """
     from robo_eval.core.names import unknown_name
-    from robo_eval_sim.novelty import levels as all_levels
+    from robo_eval.core.task import task_named
 
+    spec = task_named(task)
     if profile not in list(Profile):
         raise unknown_name("profile", profile, list(Profile))
-    found = all_levels()
+    found = spec.levels()
     if json:
         print_json(
-            {"profile": profile, "levels": [info.as_dict(profile) for info in found.values()]}
+            {
+                "task": spec.env,
+                "profile": profile,
+                "levels": [info.as_dict(profile) for info in found.values()],
+            }
         )
         return
     rows = []
@@ -37,7 +43,7 @@ def levels(
         row = info.as_dict(profile)
         rows.append((row["level"], row["name"], row["effect"], *row["ranges"].values()))
     print_table(
-        f"CartPole3D novelty levels, profile {profile}",
+        f"{spec.title} novelty levels, profile {profile}",
         ("level", "name", "effect", "easy", "medium", "hard"),
         rows,
         right=(0,),

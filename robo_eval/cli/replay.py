@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,9 +59,8 @@ def replay(
 
 def _compare(trial: TrialDirectory, row: Episode) -> dict[str, Any]:
     """How far the simulator is from the robot, by seconds since the start."""
-    import numpy as np
-
     from robo_eval.core.schedule import base_id_of, environment_keywords, schedule
+    from robo_eval.core.task import task_named
     from robo_eval.log.directory import ROBOT_FILE
     from robo_eval_robot.adapter import load_adapter
     from robo_eval_robot.config import read_robot
@@ -78,27 +76,21 @@ def _compare(trial: TrialDirectory, row: Episode) -> dict[str, Any]:
     motion = motion_of(
         trial.path / str(row.trace_uri), config, adapter, row.initial_state, ticks=row.ticks or 0
     )
-    simulated = simulate(
-        row.initial_state,
-        [(force[0], force[1]) for force in motion.applied],
-        seed=planned.seed,
-        **keywords,
-    )
-    apart: dict[str, list[float]] = {"cart_m": [], "pole_rad": []}
+    simulated = simulate(task.env, row.initial_state, motion.applied, seed=planned.seed, **keywords)
+    compared = [part for part in task_named(task.env).state if part.is_pose]
+    apart: dict[str, list[float]] = {part.place: [] for part in compared}
     for state, reached in zip(motion.states, simulated, strict=True):
         if state is None:
             break
-        apart["cart_m"].append(math.dist(reached[:2], state["cart_position"]))
-        # Of the chord between the quaternions: acos would lose half of the digits near zero.
-        here, there = reached[4:8], np.array(state["pole_quat_xyzw"])
-        chord = min(float(np.linalg.norm(here - there)), float(np.linalg.norm(here + there)))
-        apart["pole_rad"].append(4.0 * math.asin(min(1.0, chord / 2.0)))
+        for part in compared:
+            apart[part.place].append(part.apart(reached[part.name], state[part.name]))
     within = {
         f"{name}_within_{seconds:g}_s": _largest(values, round(seconds / adapter.tick_s))
         for name, values in apart.items()
         for seconds in _SHOWN_S
     }
-    return {"episode_id": row.episode_id, "ticks": len(apart["cart_m"]) - 1, **within}
+    ticks = min(map(len, apart.values()), default=1) - 1
+    return {"episode_id": row.episode_id, "ticks": ticks, "apart": list(apart), **within}
 
 
 def _largest(values: list[float], ticks: int) -> float | None:
@@ -114,11 +106,12 @@ def _print(found: list[dict[str, Any]]) -> None:
     for entry in found:
         cells = []
         for seconds in _SHOWN_S:
-            cart, pole = (entry[f"{name}_within_{seconds:g}_s"] for name in ("cart_m", "pole_rad"))
-            cells.append("-" if cart is None else f"{cart:.0e} {pole:.0e}")
+            reached = [entry[f"{name}_within_{seconds:g}_s"] for name in entry["apart"]]
+            cells.append("-" if None in reached else " ".join(f"{value:.0e}" for value in reached))
         rows.append([entry["episode_id"], entry["ticks"], *cells])
+    parts = ", ".join(dict.fromkeys(" ".join(entry["apart"]) for entry in found))
     print_table(
-        "largest distance of robot and simulator under the same forces: cart in m, pole in rad",
+        f"largest distance of robot and simulator under the same forces: {parts}",
         ["episode", "ticks", *(f"in {seconds:g} s" for seconds in _SHOWN_S)],
         rows,
         right=range(1, 2 + len(_SHOWN_S)),

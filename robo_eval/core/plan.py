@@ -15,6 +15,7 @@ from robo_eval.core import defaults
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
+from robo_eval.core.task import task_named
 from robo_eval.core.yaml_form import Count, Section, mapping_of, text_of, validated
 
 PLAN_VERSION: Final = 1
@@ -25,7 +26,7 @@ DEFAULT_VOID_REASONS = ("operator_error", "hardware_fault", "interrupted")
 class TaskPlan(Section):
     """One environment and the conditions it is played in."""
 
-    env: str = "RoboEval/CartPole3D-v0"
+    env: str = Field(default_factory=lambda: task_named().env)
     """Gymnasium id of the environment."""
     family: str = ""
     """Task family metrics are grouped by; empty means the environment's name."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from robo_eval.core.errors import DISTRIBUTION, InputError, MissingExtraError
+from robo_eval.core.points import points
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Incident
@@ -148,10 +149,8 @@ def changes_since(folder: Path, stated: Mapping[str, Any] | None) -> Iterator[st
 
 def _reader(path: Path) -> _Reader:
     """What reads incident logs, as installed: scoring rests on nothing that writes them."""
-    from importlib.metadata import entry_points
-
     why = f"nothing is installed under the entry point {READERS}"
-    for reader in entry_points(group=READERS):
+    for reader in points(READERS):
         try:
             return cast("_Reader", reader.load())
         except ImportError as err:

@@ -134,7 +134,7 @@ def check_levels(table: pd.DataFrame, *, across_versions: bool) -> tuple[str, ..
 
 
 def levels_by_name(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Episodes by level: `RoboEval/CartPole3D-v0 level 3 easy (paper)`; a task without has one."""
+    """Episodes by level: `RoboEval/Task-v0 level 3 easy (paper)`; a task without has one."""
     from robo_eval.metrics.frame import is_missing  # pandas, which a refusal need not wait for
 
     return {

@@ -17,10 +17,9 @@ from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.number import Condition, Number, Numbers
 from robo_eval.core.plain import UNSAID
+from robo_eval.core.points import points
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from robo_eval.metrics.body import Body
 
 ENTRY_POINTS: Final = "robo_eval.metrics"
@@ -258,23 +257,15 @@ def _load() -> None:
     package = importlib.import_module(_FOLDER)
     for module in sorted(found.name for found in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"{_FOLDER}.{module}")
-    for point in _points():
+    for point in points(ENTRY_POINTS):
         where = f"metrics of {point.value} (entry point {point.name!r} of group {ENTRY_POINTS})"
         with foreign(where, "importing it"):
             point.load()
 
 
-@cache
-def _points() -> list[EntryPoint]:
-    """Where other packages name their modules; all that are installed are looked through."""
-    from importlib.metadata import entry_points
-
-    return sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.value)
-
-
 def packages() -> dict[str, str]:
     """Other packages whose metrics are computed, with their versions."""
-    found = [one.dist for one in _points() if one.dist is not None]
+    found = [one.dist for one in points(ENTRY_POINTS) if one.dist is not None]
     return {one.name: one.version for one in sorted(found, key=lambda one: one.name)}
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.core.cartpole3d import NOMINAL, POLE_LIMIT_RAD, PUSHES
 from robo_eval.core.plain import plain
+from robo_eval.core.task import TaskSpec, task_of
 from robo_eval.page.embed import packed, unpacked
 from robo_eval.report.geometry import solids
 
@@ -71,7 +71,15 @@ def pack(
     """Pack the motion of one episode.
 
     Positions are rounded to millimetres and quaternions to 1/32767, as differences from tick to
-    tick, which gzip packs well: 200 ticks of cart, pole and ten balls take about 20 kB.
+    tick, which gzip packs well: 200 ticks of twelve frames take about 20 kB.
+
+    Args:
+        motion: What moved.
+        key: Name of the episode.
+        label: What the list of episodes shows.
+        caption: One sentence on what is seen.
+        task: Gymnasium id; its specification says what is drawn beside the motion.
+        outcome: How the episode ended.
     """
     every = -(-len(motion.stamp_ns) // _MAX_INSTANTS)
     stamps = motion.stamp_ns[::every]
@@ -82,7 +90,7 @@ def pack(
     turning = [i for i in range(len(frames)) if i not in round_frames]
     channels = [poses[:, i, c] * _MILLI for i in range(len(frames)) for c in range(3)]
     channels += [poses[:, i, 3 + c] * _UNIT for i in turning for c in range(4)]
-    is_cartpole = task.startswith("RoboEval/CartPole3D")
+    spec = task_of(task)
     header = {
         "label": label,
         "caption": caption,
@@ -92,10 +100,10 @@ def pack(
         "frames": list(frames),
         "turning": turning,
         "solids": [asdict(shape) for shape in shapes],
-        "tilt": _tilt(frames, poses) if is_cartpole else None,
-        "limit_deg": round(float(np.degrees(POLE_LIMIT_RAD)), 3),
-        "pushes": _pushes(motion.actions[::every]) if is_cartpole else None,
-        "arena": _arena() if is_cartpole else None,
+        "roles": [_role(name, spec) for name in frames],
+        "tilt": _tilt(frames, poses, spec),
+        "pushes": _pushes(motion.actions[::every], spec),
+        "arena": None if spec is None else spec.room,
     }
     return Clip(key=key, label=label, caption=caption, packed=_bytes(header, channels))
 
@@ -123,38 +131,39 @@ def _bytes(header: Mapping[str, object], channels: list[NDArray[np.float64]]) ->
     return packed(struct.pack("<I", len(text)) + text + steps.tobytes())
 
 
+def _role(frame: str, spec: TaskSpec | None) -> str:
+    """What a frame is to the eye."""
+    link = frame.rsplit("/", 1)[-1]
+    bodies = {} if spec is None else spec.bodies
+    return next((role for start, role in bodies.items() if link.startswith(start)), "thing")
+
+
 def _tilt(
-    frames: tuple[str, ...], poses: NDArray[np.float64]
-) -> dict[str, list[float | None]] | None:
-    """Roll and pitch of the pole in degrees, one decimal of a hundredth; None without a pole."""
+    frames: tuple[str, ...], poses: NDArray[np.float64], spec: TaskSpec | None
+) -> dict[str, Any] | None:
+    """Roll and pitch of what may tilt in degrees, with their limit; None if nothing does."""
     names = [name.rsplit("/", 1)[-1] for name in frames]
-    if "pole" not in names:
+    if spec is None or spec.tilt is None or spec.tilt.frame not in names:
         return None
-    x, y, z, w = np.moveaxis(poses[:, names.index("pole"), 3:7], -1, 0)
+    x, y, z, w = np.moveaxis(poses[:, names.index(spec.tilt.frame), 3:7], -1, 0)
     roll = np.arctan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
     pitch = np.arcsin(np.clip(2 * (w * y - z * x), -1.0, 1.0))
     return {
+        "of": spec.tilt.frame,
+        "limit": round(float(np.degrees(spec.tilt.limit_rad)), 3),
         "roll": plain(np.round(np.degrees(roll), 2)),
         "pitch": plain(np.round(np.degrees(pitch), 2)),
     }
 
 
-def _pushes(actions: NDArray[np.float64]) -> list[list[int]] | None:
+def _pushes(actions: NDArray[np.float64], spec: TaskSpec | None) -> list[list[int]] | None:
     """Direction of the push in each tick as (x, y) in -1, 0, 1."""
     flat = actions.reshape(len(actions), -1)
-    if flat.shape[1] != 1:
+    if spec is None or not spec.pushes or flat.shape[1] != 1:
         return None
     return [
-        [int(np.sign(force)) for force in PUSHES[int(action)]]
-        if 0 <= action < len(PUSHES)
+        [int(np.sign(force)) for force in spec.pushes[int(action)]]
+        if 0 <= action < len(spec.pushes)
         else [0, 0]
         for action in flat[:, 0]
     ]
-
-
-def _arena() -> dict[str, float]:
-    return {
-        "half_width": NOMINAL.arena_half_width_m,
-        "floor": NOMINAL.arena_floor_m,
-        "ceiling": NOMINAL.arena_ceiling_m,
-    }

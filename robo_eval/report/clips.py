@@ -14,6 +14,7 @@ import pandas as pd
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import RoboEvalError
+from robo_eval.core.task import task_of
 from robo_eval.metrics.performance import Cell
 from robo_eval.page.words import count, spaced
 from robo_eval.report.animation import Clip, pack
@@ -125,10 +126,10 @@ def _pair(rows: list[_Row]) -> list[_Row]:
 
 
 def _chosen(row: _Row, trial: Path) -> Chosen:
-    end = spaced(str(row["end_reason"]))
+    end, spec = spaced(str(row["end_reason"])), task_of(str(row["task"]))
     if row["duration_s"] is None:
         ending = end
-    elif row["success"] and str(row["task"]).startswith("RoboEval/CartPole3D"):
+    elif row["success"] and spec is not None and row["ticks"] == spec.max_ticks:
         ending = f"the full {row['duration_s']:.2f} s"
     else:
         ending = f"{end} at {row['duration_s']:.2f} s"

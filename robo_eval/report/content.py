@@ -14,6 +14,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm
 from robo_eval.core.number import Condition
 from robo_eval.core.plan import TrialPlan
+from robo_eval.core.task import task_of
 from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.metrics import registry
 from robo_eval.metrics.lengths import Lengths, lengths_of
@@ -91,7 +92,9 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
     results = [
         Result(policy=names.policy(row.side, row.policy), numbers=row) for row in summary.policies
     ]
-    verb = "survived" if _is_cartpole(data.plan) else "succeeded"
+    specs = [spec for env in _envs(data) if (spec := task_of(env)) is not None]
+    verbs = {spec.succeeded for spec in specs} if len(specs) == len(_envs(data)) else set()
+    verb = verbs.pop() if len(verbs) == 1 else "succeeded"
     characteristic, why_not = characteristic_of(summary, names.policy, results)
     drawn, damaged = clips(choose(data.frame, summary.cells, data.path))
     log = _log_check(summary, len(data.frame), damaged)
@@ -131,6 +134,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         characteristic=characteristic,
         characteristic_reason=why_not,
         clips=drawn,
+        tilts=[spec.tilt.frame for spec in specs if spec.tilt is not None],
         clips_reason="" if drawn else "No episode of this trial left a trace that can be drawn.",
         conditions=conditions(data.plan, data.frame, data.manifest),
         provenance=provenance(data, summary, log),
@@ -138,7 +142,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         commands_note=commands_note(data.path, data.plan)
         + settings_note(data.path, data.plan, summary),
         plan_text=data.plan_text,
-        meanings=meanings_of(summary.numbers),
+        meanings=meanings_of(summary.numbers, specs),
         verb=verb,
     )
 
@@ -205,8 +209,9 @@ class Names:
         return cell.label if cell.level is None else str(cell.level)
 
 
-def _is_cartpole(plan: TrialPlan) -> bool:
-    return all(task.env.startswith("RoboEval/CartPole3D") for task in plan.tasks)
+def _envs(data: TrialData) -> list[str]:
+    """Gymnasium ids of the plan's tasks, each once."""
+    return list(dict.fromkeys(task.env for task in data.plan.tasks))
 
 
 def _cells(summary: TrialSummary, names: Names, frame: pd.DataFrame) -> list[Cell]:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from xml.etree import ElementTree as ET
 
-from robo_eval.core.cartpole3d import NOMINAL
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solid:
@@ -31,9 +29,9 @@ class Solid:
 
 
 def solids(frames: Sequence[str], robot_description: str) -> list[Solid]:
-    """The solids of every frame: from the robot description, else by the frame's name.
+    """The solids of every frame, as the robot description has them.
 
-    A frame whose name says nothing gets a small sphere, so that its motion is seen.
+    A frame it does not describe gets a small sphere, so that its motion is seen.
     """
     described = _described(robot_description)
     found: list[Solid] = []
@@ -42,24 +40,8 @@ def solids(frames: Sequence[str], robot_description: str) -> list[Solid]:
         found += [
             Solid(frame=index, kind=kind, size=size, offset=offset, turn=turn)
             for kind, size, offset, turn in described.get(link, ())
-        ] or [_by_name(index, link)]
+        ] or [Solid(frame=index, kind="sphere", size=(0.05,))]
     return found
-
-
-def _by_name(index: int, name: str) -> Solid:
-    if name.startswith("ball"):
-        return Solid(frame=index, kind="sphere", size=(NOMINAL.ball_radius_m,))
-    if name.startswith("cart"):
-        return Solid(frame=index, kind="cylinder", size=(NOMINAL.cart_radius_m, 0.2))
-    if name.startswith("pole"):
-        length = NOMINAL.pole_length_m
-        return Solid(
-            frame=index,
-            kind="cylinder",
-            size=(NOMINAL.pole_radius_m, length),
-            offset=(0.0, 0.0, length / 2),
-        )
-    return Solid(frame=index, kind="sphere", size=(0.05,))
 
 
 _Shape: TypeAlias = tuple[

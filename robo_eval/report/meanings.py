@@ -6,13 +6,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from robo_eval.core.number import Number
+from robo_eval.core.task import TaskSpec
 from robo_eval.metrics import registry
 
 MEANINGS: Final[tuple[tuple[str, str], ...]] = (
-    (
-        "Episode",
-        ("One attempt from reset to end. A full episode of CartPole3D lasts 200 ticks of 0.02 s."),
-    ),
     (
         "Scored, missing",
         (
@@ -29,20 +26,6 @@ MEANINGS: Final[tuple[tuple[str, str], ...]] = (
             "Every row of the log carries a digest of its content and of the row before it. They "
             "were computed again when this page was made. A page whose log does not verify "
             "says so at its top and names no policy better."
-        ),
-    ),
-    (
-        "Survived",
-        (
-            "Strict success: the quality of the episode reached the plan's threshold. For "
-            "CartPole3D: the pole stayed up for the whole episode."
-        ),
-    ),
-    (
-        "Performance",
-        (
-            "The quality of an episode, between 0 and 1. For CartPole3D: ticks survived "
-            "divided by 200. The table gives the mean over the scored episodes of a cell."
         ),
     ),
     (
@@ -153,10 +136,27 @@ ROBOT_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
 """What is only shown of trials with a robot or its twin, beside the words of each metric."""
 
 
-def meanings_of(numbers: Iterable[Number]) -> list[tuple[str, str]]:
-    """What the numbers shown are, in the words of their metrics."""
+_EPISODE: Final = "One attempt from reset to end."
+_SUCCESS: Final = "Strict success: the quality of the episode reached the plan's threshold."
+_PERFORMANCE: Final = (
+    "The quality of an episode, between 0 and 1. The table gives the mean over the scored episodes"
+    " of a cell."
+)
+
+
+def meanings_of(numbers: Iterable[Number], specs: Iterable[TaskSpec]) -> list[tuple[str, str]]:
+    """What the numbers shown are, in the words of their tasks and metrics."""
     shown = {it.name: it for it in numbers if not it.detail}
-    found = []
+    told = [(f"{spec.title}: ", spec) for spec in specs]
+    found = [
+        _of_tasks("Episode", _EPISODE, [title + spec.end for title, spec in told]),
+        _of_tasks("Success", _SUCCESS, [title + spec.success for title, spec in told]),
+        _of_tasks(
+            "Performance",
+            _PERFORMANCE,
+            [title + spec.quality for title, spec in told if spec.quality is not None],
+        ),
+    ]
     for one in registry.registered().values():
         names = [
             shown[own].title
@@ -167,3 +167,7 @@ def meanings_of(numbers: Iterable[Number]) -> list[tuple[str, str]]:
         if names:
             found.append((", ".join(names), one.explanation))
     return found
+
+
+def _of_tasks(name: str, text: str, of_tasks: Iterable[str]) -> tuple[str, str]:
+    return name, " ".join((text, *of_tasks))

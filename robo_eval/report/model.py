@@ -197,6 +197,7 @@ class Report:
         characteristic_reason: Why they are not.
         clips: Episodes to draw.
         clips_reason: Why there are none.
+        tilts: What is drawn tilting beside them.
         conditions: What was run, as term and text.
         provenance: Versions and digests, as term and text.
         commands: Commands that repeat, check and rebuild what is shown.
@@ -234,6 +235,7 @@ class Report:
     characteristic_reason: str = ""
     clips: Sequence[Clip] = ()
     clips_reason: str = ""
+    tilts: Sequence[str] = ()
     conditions: Sequence[tuple[str, str]] = ()
     provenance: Sequence[tuple[str, str]] = ()
     commands: Sequence[tuple[str, str]] = ()

@@ -80,8 +80,8 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,
         meanings=[
-            *MEANINGS,
             *report.meanings,
+            *MEANINGS,
             *(ROBOT_MEANINGS if report.robots else ()),
         ],
     )

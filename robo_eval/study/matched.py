@@ -305,7 +305,7 @@ def _nothing(tests: Sequence[Test], trials: Sequence[TrialDirectory]) -> str:
 
 
 def _described(keys: Iterable[tuple[str, ...]]) -> str:
-    """Tests for people: `CartPole3D-v0 compat, level 0, 1 and 9`."""
+    """Tests for people: `Task-v0 compat, level 0, 1 and 9`."""
     levels: dict[str, set[int]] = {}
     for env, level, profile, keywords in keys:
         name = " ".join(filter(None, (env, profile, "" if keywords == "{}" else keywords)))

@@ -444,7 +444,7 @@ def _acc(group: Group, tests: Sequence[Test], seed: int) -> AccTable | None:
 
 
 def _profile(tests: Sequence[Test]) -> str | None:
-    """The profile of tests that are levels of CartPole3D, all of one profile; None otherwise."""
+    """The profile of tests that are levels of the panel's task, all of one; None otherwise."""
     found = set()
     for test in tests:
         if not isinstance(test, TaskTest) or test.task.env != TASK or "level" not in test.kwargs:

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, Strict, field_validator, model_validator
 
 from robo_eval.analysis.aiq.complexity import Variant
-from robo_eval.core.errors import PlanError
+from robo_eval.core.errors import PlanError, UnknownNameError
 from robo_eval.core.plan import PolicyPlan
+from robo_eval.core.task import known_task
 from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import Count, Section, mapping_of, text_of, validated
 
@@ -54,7 +55,11 @@ class SuiteTask(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if "returns" not in self.model_fields_set and not self.env.startswith("RoboEval/"):
+        try:
+            spec = known_task(self.env)
+        except UnknownNameError as err:
+            raise ValueError(f"env: {err}") from err
+        if "returns" not in self.model_fields_set and (spec is None or spec.quality is None):
             raise ValueError(
                 f"returns: say which returns of {self.env} count as performance 0 and 1, such as"
                 " [0, 500]"

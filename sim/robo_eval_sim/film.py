@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +15,9 @@ _EVERY: Final = 2
 """Ticks per picture: 25 pictures a second show a 50 Hz episode at its own speed."""
 
 
-def save_film(env: gymnasium.Env[Any, Any], policy: Policy, path: Path, *, seed: int) -> int:
+def save_film(
+    env: gymnasium.Env[Any, Any], policy: Policy, path: Path, *, seed: int
+) -> tuple[int, bool]:
     """Play one episode and save it as an animated GIF at the speed it was played.
 
     Args:
@@ -26,7 +27,8 @@ def save_film(env: gymnasium.Env[Any, Any], policy: Policy, path: Path, *, seed:
         seed: Seed of the episode.
 
     Returns:
-        How many ticks the episode took.
+        How many ticks the episode took, and whether it was a success: as the environment says, or
+        else whether its return was 1.
 
     Raises:
         InputError: If the file does not end in `.gif` or the environment draws no pictures.
@@ -41,11 +43,22 @@ def save_film(env: gymnasium.Env[Any, Any], policy: Policy, path: Path, *, seed:
     if env.render_mode != "rgb_array":
         raise InputError(f"{env.spec}: make it with render_mode='rgb_array'")
     rate_hz = env.metadata.get("render_fps") or 50
-    ticks = 0
-    pictures = []
-    for ticks, picture in _play(env, policy, seed):  # noqa: B007 - the last count is the result
-        if picture is not None:
-            pictures.append(Image.fromarray(picture).quantize(64))
+    pictures: list[Any] = []
+
+    def keep() -> None:
+        picture: Any = env.render()
+        pictures.append(Image.fromarray(picture).quantize(64))
+
+    observation, info = env.reset(seed=seed)
+    policy.reset(seed=policy_seed(seed))
+    keep()
+    ticks, performance, over = 0, 0.0, False
+    while not over:
+        observation, reward, terminated, truncated, info = env.step(policy.act(observation))
+        over = terminated or truncated
+        ticks, performance = ticks + 1, performance + float(reward)
+        if over or ticks % _EVERY == 0:
+            keep()
     part = path.with_name(f".{path.name}.part")
     pictures[0].save(
         part,
@@ -56,17 +69,4 @@ def save_film(env: gymnasium.Env[Any, Any], policy: Policy, path: Path, *, seed:
         loop=0,
     )
     part.replace(path)
-    return ticks
-
-
-def _play(env: gymnasium.Env[Any, Any], policy: Policy, seed: int) -> Iterator[tuple[int, Any]]:
-    """Ticks passed and, every so often and at the end, a picture."""
-    observation, _ = env.reset(seed=seed)
-    policy.reset(seed=policy_seed(seed))
-    yield 0, env.render()
-    ticks, over = 0, False
-    while not over:
-        observation, _, terminated, truncated, _ = env.step(policy.act(observation))
-        over = terminated or truncated
-        ticks += 1
-        yield ticks, env.render() if over or ticks % _EVERY == 0 else None
+    return ticks, bool(info.get("is_success", performance > 1.0 - 1e-9))

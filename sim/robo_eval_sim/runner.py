@@ -33,6 +33,7 @@ from robo_eval.core.schedule import (
 )
 from robo_eval.core.series import due, next_block, series_of, shortened
 from robo_eval.core.stop_signals import StopFlag, stop_signals
+from robo_eval.core.task import NAMESPACE
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import cores, software
@@ -44,7 +45,6 @@ from robo_eval_sim.worker import WORLD_LIMIT_S, Worker
 
 CHUNK: Final = 8
 """Most episodes a worker plays between two commits: what a kill can cost in repeated work."""
-_OUR_NAMESPACE: Final = "RoboEval/"
 _PHYSICAL: Final = frozenset({Side.TWIN, Side.REAL})
 _POOL_FROM: Final = 12
 """From how many episodes on starting worker processes (about a second) pays."""
@@ -95,7 +95,7 @@ def check_plan(plan: TrialPlan) -> None:
     ours: list[PlannedEpisode] = []
     others: list[PlannedEpisode] = []
     for planned in reversed(first.values()):
-        is_ours = plan.tasks[planned.condition.task].env.startswith(_OUR_NAMESPACE)
+        is_ours = plan.tasks[planned.condition.task].env.startswith(NAMESPACE)
         (ours if is_ours else others).append(planned)
     stage = Stage(plan, "", Path())
     try:

@@ -47,7 +47,8 @@ tasks: [{levels: [0, 1], difficulties: [hard], family: balancing}]
 policies:
   - random
   - balancer
-  - {name: balancer-with-a-long-name-v2.1.0-rc1, factory: "robo_eval.agents.balancer:Balancer"}
+  - name: balancer-with-a-long-name-v2.1.0-rc1
+    factory: "robo_eval.agents.cartpole3d.balancer:Balancer"
   - {name: firm, factory: "robo_eval.analysis.panel.controllers:PanelController",
      kwargs: {rate_gain: 0.35}}
   - nothing

@@ -144,7 +144,7 @@ def test_a_used_world_is_as_good_as_a_new_one(level: int, profile: str) -> None:
     for seed in range(4):
         env = gymnasium.make(CARTPOLE, **keywords)
         # No world that was used before.
-        from robo_eval_sim import world
+        from robo_eval_sim.tasks.cartpole3d import scene as world
 
         kept, world._spare[:] = world._spare[:], []
         first[seed] = play(env, seed)[:2]
@@ -159,7 +159,7 @@ def test_a_used_world_is_as_good_as_a_new_one(level: int, profile: str) -> None:
 
 def test_a_crowd_of_balls_does_not_remember_the_last_one() -> None:
     """Contacts that hang together are solved in an order that a snapshot does not bring back."""
-    from robo_eval_sim import world
+    from robo_eval_sim.tasks.cartpole3d import scene as world
 
     keywords = {
         "level": 4,

@@ -120,14 +120,14 @@ def lighter_cart() -> Callable[[], contextlib.AbstractContextManager[None]]:
 
     @contextlib.contextmanager
     def changed() -> Iterator[None]:
-        from robo_eval_sim import cartpole3d
+        from robo_eval_sim import environment
         from robo_eval_sim.novelty import Fixed, load_level, same
 
         table = same({"cart_mass": Fixed(4.0, "kg")})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(load_level(1)), "tables", dict.fromkeys(Profile, table))
-            cartpole3d._behaviour.cache_clear()
+            environment._behaviour.cache_clear()
             yield
-        cartpole3d._behaviour.cache_clear()
+        environment._behaviour.cache_clear()
 
     return changed

@@ -55,3 +55,19 @@ def test_good_files_pass(check_files: ModuleType, tmp_path: Path) -> None:
     for name, text in good.items():
         (tmp_path / name).write_text(text)
         assert list(check_files.problems_of(tmp_path / name)) == []
+
+
+def test_a_task_is_named_in_its_own_folder_alone(
+    check_files: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = ("sim/robo_eval_sim/tasks/pick_place/spec.py", "robo_eval/agents/pick_place/expert.py")
+    names_it = "TASK = 'RoboEval/PickPlace-v0'\n"
+    for name in (*own, "docs/pick.py", "robo_eval/report/page.py"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(names_it)
+    assert [list(check_files.problems_of(Path(name))) for name in (*own, "docs/pick.py")] == [
+        []
+    ] * 3
+    (problem,) = check_files.problems_of(Path("robo_eval/report/page.py"))
+    assert "page.py:1: names the task PickPlace" in problem

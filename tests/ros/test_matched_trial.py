@@ -46,7 +46,7 @@ sides: [sim, twin]
 """
 HANGS = """
 import time
-from robo_eval.agents.balancer import Balancer
+from robo_eval.agents.cartpole3d.balancer import Balancer
 
 class Hangs(Balancer):
     def reset(self, *, seed=None):

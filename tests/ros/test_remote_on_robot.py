@@ -26,7 +26,7 @@ sides: [sim, twin]
 """
 DIES = """
 import os
-from robo_eval.agents.balancer import Balancer
+from robo_eval.agents.cartpole3d.balancer import Balancer
 
 class Dies(Balancer):
     calls = 0

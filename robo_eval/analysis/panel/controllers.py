@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from robo_eval.agents.base import Agent
-from robo_eval.core.cartpole3d import Action
+from robo_eval_sim.tasks.cartpole3d.layout import Action
 
 _ACTIONS = tuple(int(action) for action in Action)
 

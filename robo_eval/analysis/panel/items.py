@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.core.cartpole3d import EPISODE_TICKS
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import listing, unknown_name
+from robo_eval_sim.tasks.cartpole3d.layout import EPISODE_TICKS
 
 if TYPE_CHECKING:
     import pandas as pd

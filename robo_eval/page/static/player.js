@@ -1,4 +1,4 @@
-/* Draws one episode from its trace: a small 3-D view, and the pole's tilt over time. */
+/* Draws one episode from its trace: a small 3-D view, and the tilt that ends it over time. */
 "use strict";
 
 const ABSENT = -32768;
@@ -310,8 +310,7 @@ class Player {
     const turn = this.clip.turn(solid.frame, this.tick);
     const centre = plus(origin, rotate(turn, solid.offset));
     const [x, y, depth, scale] = project(centre);
-    const name = this.clip.frames[solid.frame];
-    const role = ["ball", "pole", "cart"].find((word) => name.includes(word)) ?? "part";
+    const role = this.clip.roles[solid.frame];
     if (solid.kind === "sphere") {
       return { role, centre, depth, disc: [x, y, solid.size[0] * scale], radius: solid.size[0] };
     }
@@ -323,13 +322,13 @@ class Player {
     const half = world.length / 2;
     const cap = solid.kind === "cylinder" ? points.slice(half) : null;
     const radius = solid.kind === "cylinder" ? solid.size[0] : solid.size[0] / 2;
-    // The pole stands on the cart: of two solids at nearly one depth the pole is drawn later.
-    return { role, centre, depth: depth - (role === "pole" ? 0.6 : 0), points, cap, radius };
+    // A body stands on its base: of two solids at nearly one depth the body is drawn later.
+    return { role, centre, depth: depth - (role === "body" ? 0.6 : 0), points, cap, radius };
   }
 
   shadow(pen, project, thing, colour) {
     const floor = this.clip.arena ? this.clip.arena.floor : 0;
-    if (thing.role === "pole") return;
+    if (thing.role === "body") return;
     const [cx, cy] = thing.centre;
     const ring = Array.from({ length: 20 }, (_, i) => {
       const angle = (i * Math.PI) / 10;
@@ -377,7 +376,7 @@ class Player {
     if (thing.cap) {
       pen.fillStyle = light;
       this.fill(pen, thing.cap);
-      if (thing.role !== "pole") pen.stroke();
+      if (thing.role !== "body") pen.stroke();
     }
   }
 
@@ -385,10 +384,10 @@ class Player {
     const { pushes } = this.clip;
     if (!pushes || this.tick >= pushes.length) return;
     const [x, y] = pushes[this.tick];
-    const cart = this.clip.position(0, this.tick);
-    if (!cart || (!x && !y)) return;
-    const from = project(plus(cart, [x * 0.62, y * 0.62, 0]));
-    const to = project(plus(cart, [x * 1.15, y * 1.15, 0]));
+    const base = this.clip.position(0, this.tick);
+    if (!base || (!x && !y)) return;
+    const from = project(plus(base, [x * 0.62, y * 0.62, 0]));
+    const to = project(plus(base, [x * 1.15, y * 1.15, 0]));
     const angle = Math.atan2(to[1] - from[1], to[0] - from[0]);
     pen.strokeStyle = colour("accent");
     pen.fillStyle = colour("accent");
@@ -410,7 +409,8 @@ class Player {
   drawTilt(colour) {
     this.strip.hidden = false;
     const [pen, width, height] = this.fit(this.strip);
-    const { tilt, limit_deg: limit, ticks } = this.clip;
+    const { tilt, ticks } = this.clip;
+    const { limit } = tilt;
     const top = 12;
     const left = 8; // half a thumb of the slider, so that the two line up
     const most = 1.25 * limit;

@@ -6,18 +6,16 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
-from robo_eval_sim.physics import LEVEL_0
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from robo_eval_sim.physics import Physics
-    from robo_eval_sim.start import Start
-    from robo_eval_sim.world import World
+Scene = TypeVar("Scene")
+"""What an effect acts on: the moving things of a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +74,7 @@ class Novelty:
         difficulty: How strong it is.
         profile: Whose description is followed.
         parameters: Drawn numbers by name, plain data.
+        onset: Ticks that pass before it begins; none if it is there from the start.
     """
 
     name: str
@@ -83,6 +82,7 @@ class Novelty:
     difficulty: Difficulty
     profile: Profile
     parameters: Mapping[str, Any]
+    onset: int | None = None
 
     @property
     def is_paper(self) -> bool:
@@ -97,10 +97,11 @@ class Novelty:
             "difficulty": self.difficulty.value,
             "profile": self.profile.value,
             "parameters": copy.deepcopy(dict(self.parameters)) if self.parameters else {},
+            **({} if self.onset is None else {"onset": self.onset}),
         }
 
 
-class Effect:
+class Effect(Generic[Scene]):
     """What a level does tick by tick in one episode.
 
     Args:
@@ -108,7 +109,7 @@ class Effect:
         world: The world it acts on.
     """
 
-    def __init__(self, drawn: Novelty, world: World) -> None:
+    def __init__(self, drawn: Novelty, world: Scene) -> None:
         self.drawn = drawn
         self.world = world
 
@@ -117,6 +118,32 @@ class Effect:
 
     def after(self, tick: int) -> None:
         """Change the room after a tick; `tick` have passed."""
+
+
+class Later(Effect[Any]):
+    """A novelty that begins while an episode goes on.
+
+    Args:
+        drawn: What was drawn for the episode.
+        begin: Changes the world; gives what happens tick by tick from then on, if anything does.
+    """
+
+    def __init__(self, drawn: Novelty, begin: Callable[[], Effect[Any] | None]) -> None:
+        super().__init__(drawn, None)
+        self._begin = begin
+        self._effect: Effect[Any] | None = None
+
+    def push(self, tick: int) -> None:
+        """Apply forces, once it has begun."""
+        if self._effect is not None:
+            self._effect.push(tick)
+
+    def after(self, tick: int) -> None:
+        """Begin when it is time."""
+        if tick == self.drawn.onset:
+            self._effect = self._begin()
+        elif self._effect is not None:
+            self._effect.after(tick)
 
 
 class Level:
@@ -128,6 +155,7 @@ class Level:
     Attributes:
         name: Registered name.
         number: Level number.
+        task: Gymnasium id of the task it is of; empty for the task that is meant then.
         effects: What changes, in a sentence, by profile.
         tables: Parameters by profile and difficulty.
         effect: Class of what happens tick by tick, if anything does.
@@ -135,12 +163,18 @@ class Level:
 
     name: ClassVar[str]
     number: ClassVar[int]
+    task: ClassVar[str] = ""
     effects: ClassVar[Mapping[Profile, str]]
     tables: ClassVar[Mapping[Profile, Table]]
-    effect: ClassVar[type[Effect] | None] = None
+    effect: ClassVar[type[Effect[Any]] | None] = None
 
     def sample(
-        self, difficulty: Difficulty, profile: Profile, rng: np.random.Generator, *, balls: int
+        self,
+        difficulty: Difficulty,
+        profile: Profile,
+        rng: np.random.Generator,
+        *_: Any,  # noqa: ANN401 - so that a task's levels may name what follows
+        **start: Any,  # noqa: ANN401
     ) -> dict[str, Any]:
         """Draw the parameters of an episode, as plain data.
 
@@ -148,14 +182,19 @@ class Level:
             difficulty: How strong the novelty is.
             profile: Whose description is followed.
             rng: Where randomness comes from; the start of the episode comes from another.
-            balls: Number of balls at the start.
+            **start: What the task says of the start, such as how many things there are.
         """
-        del balls
+        del start
         table = self.tables[profile][difficulty]
         return {name: entry.draw(rng) for name, entry in table.items()}
 
     def arrange(
-        self, start: Start, drawn: Novelty, rng: np.random.Generator, *, balls: int | None
+        self,
+        start: Any,  # noqa: ANN401 - of the task
+        drawn: Novelty,
+        rng: np.random.Generator,
+        *_: Any,  # noqa: ANN401
+        **asked: Any,  # noqa: ANN401
     ) -> None:
         """Change the start of an episode; not done if it starts from a given state.
 
@@ -163,26 +202,25 @@ class Level:
             start: As level 0 would start.
             drawn: What `sample` drew.
             rng: The generator `sample` had.
-            balls: Number of balls the environment was asked for, if it was.
+            **asked: What the environment was asked for.
         """
 
-    def physics(self, drawn: Novelty) -> Physics:
-        """Constants of the world in this episode."""
+    def physics(self, drawn: Novelty) -> Any:  # noqa: ANN401 - of the task
+        """Constants of the world in this episode; None for those of level 0."""
         del drawn
-        return LEVEL_0
 
-    def read(self, record: Mapping[str, Any], expected: Novelty, *, balls: int) -> Novelty:
+    def read(self, record: Mapping[str, Any], expected: Novelty, **start: Any) -> Novelty:  # noqa: ANN401
         """What was drawn for an earlier episode, from a state.
 
         Args:
             record: As `Novelty.as_dict` gives.
             expected: Level, difficulty and profile it must be of.
-            balls: Number of balls at the start.
+            **start: As `sample` takes it.
 
         Raises:
             InputError: If it is of something else or its parameters do not fit.
         """
-        for name in ("level", "difficulty", "profile"):
+        for name in ("level", "difficulty", "profile", "onset"):
             wanted = getattr(expected, name)
             if record.get(name) != wanted:
                 raise InputError(
@@ -193,17 +231,17 @@ class Level:
         given = record.get("parameters")
         if not isinstance(given, Mapping):
             raise InputError(f"state.novelty.parameters: a mapping is needed, given {given!r:.80}")
-        self._check(given, expected, balls)
+        self._check(given, expected, start)
         return replace(expected, parameters=dict(given))
 
-    def _check(self, given: Mapping[str, Any], expected: Novelty, balls: int) -> None:
+    def _check(self, given: Mapping[str, Any], expected: Novelty, start: Mapping[str, Any]) -> None:
         import numpy as np
 
         where = "state.novelty.parameters"
         table = self.tables[expected.profile][expected.difficulty]
         # What would be drawn today says which parameters there are and how they look.
         drawn = self.sample(
-            expected.difficulty, expected.profile, np.random.default_rng(0), balls=balls
+            expected.difficulty, expected.profile, np.random.default_rng(0), **start
         )
         if set(given) != set(drawn):
             raise InputError(f"{where}: {sorted(drawn)} are needed, given {sorted(given)}")
@@ -265,12 +303,13 @@ def both(table: Table) -> Mapping[Profile, Table]:
     return dict.fromkeys(Profile, table)
 
 
-def novelty(name: str, *, level: int) -> Callable[[type[Level]], type[Level]]:
+def novelty(name: str, *, level: int, task: str = "") -> Callable[[type[Level]], type[Level]]:
     """Name a level class, so that the registry finds it.
 
     Args:
         name: Short name, e.g. `cart_mass`.
         level: Its number, as `gymnasium.make(..., level=...)` takes it.
+        task: Gymnasium id of its task, for a file outside the task's folder.
     """
 
     def register(cls: type[Level]) -> type[Level]:
@@ -280,6 +319,7 @@ def novelty(name: str, *, level: int) -> Callable[[type[Level]], type[Level]]:
             raise InputError(f"level {name!r}: a number from 0 is needed, given {level!r}")
         cls.name = name
         cls.number = level
+        cls.task = task
         missing = [field for field in ("effects", "tables") if not hasattr(cls, field)]
         if missing:
             raise InputError(f"level {name!r}: {' and '.join(missing)} must be set")

@@ -1,4 +1,4 @@
-"""Which levels there are: those in this folder, and those in the folders of ROBO_EVAL_LEVELS."""
+"""Which levels a task has: those in its folder, and those in the folders of ROBO_EVAL_LEVELS."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import operator
 import os
 import pkgutil
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, cast
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.core.task import task_named
 from robo_eval_sim.novelty.base import Level
 
 FOLDERS_VARIABLE: Final = "ROBO_EVAL_LEVELS"
@@ -22,23 +24,27 @@ FOLDERS_VARIABLE: Final = "ROBO_EVAL_LEVELS"
 _PREFIX: Final = "level_"
 
 
-def levels() -> dict[int, Level]:
-    """Every level by number, in order.
+def levels(task: str = "") -> dict[int, Level]:
+    """Every level of a task by number, in order.
+
+    Args:
+        task: Gymnasium id; without one the task that is meant then.
 
     Raises:
         InputError: If a folder or file of ROBO_EVAL_LEVELS cannot be used, or two levels have
             one number.
+        UnknownNameError: If there is no such task.
     """
-    return dict(_levels(os.environ.get(FOLDERS_VARIABLE, "")))
+    return dict(cast("Mapping[int, Level]", task_named(task).levels()))
 
 
-def load_level(number: object) -> Level:
-    """The level with this number.
+def load_level(number: object, task: str = "") -> Level:
+    """The level of a task with this number.
 
     Raises:
         UnknownNameError: If there is none.
     """
-    found = _levels(os.environ.get(FOLDERS_VARIABLE, ""))
+    found = levels(task)
     try:
         # Whatever counts as a whole number, numpy's as well; a truth value does not.
         return found[-1 if isinstance(number, bool) else operator.index(number)]  # type: ignore[arg-type]
@@ -46,12 +52,25 @@ def load_level(number: object) -> Level:
         raise unknown_name("level", number, found) from None
 
 
-@lru_cache(maxsize=8)
-def _levels(folders: str) -> dict[int, Level]:
+def levels_in(package: str, task: str) -> dict[int, Level]:
+    """The levels of a task by number: those in a package, and those in ROBO_EVAL_LEVELS.
+
+    Args:
+        package: Its modules whose names begin with `level_` are looked through.
+        task: Gymnasium id. Of files elsewhere a level counts that names it; one that names no task
+            is of the task that is meant then.
+    """
+    return dict(_levels(package, task, os.environ.get(FOLDERS_VARIABLE, "")))
+
+
+@lru_cache(maxsize=32)
+def _levels(package: str, task: str, folders: str) -> dict[int, Level]:
     found: dict[int, tuple[Level, str]] = {}
-    for module in [*_own_modules(), *_modules_of(folders)]:
+    for module in [*_own_modules(package), *_modules_of(folders)]:
         origin = str(module.__file__)
         for level in _levels_of(module):
+            if not module.__name__.startswith(f"{package}.") and task_named(level.task).env != task:
+                continue
             if level.number in found and found[level.number][1] != origin:
                 raise InputError(
                     f"{origin}: level {level.number} is already {found[level.number][0].name!r}"
@@ -61,12 +80,10 @@ def _levels(folders: str) -> dict[int, Level]:
     return {number: found[number][0] for number in sorted(found)}
 
 
-def _own_modules() -> list[ModuleType]:
-    package = importlib.import_module("robo_eval_sim.novelty")
-    names = sorted(
-        info.name for info in pkgutil.iter_modules(package.__path__) if _is_level(info.name)
-    )
-    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+def _own_modules(package: str) -> list[ModuleType]:
+    path = importlib.import_module(package).__path__
+    names = sorted(info.name for info in pkgutil.iter_modules(path) if _is_level(info.name))
+    return [importlib.import_module(f"{package}.{name}") for name in names]
 
 
 def _is_level(name: str) -> bool:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from robo_eval.agents import agent_names, make_agent
-from robo_eval.agents.identification import OnlineModel
-from robo_eval.agents.model import PlanarModel
-from robo_eval.core.cartpole3d import (
+from robo_eval.agents.cartpole3d.identification import OnlineModel
+from robo_eval.agents.cartpole3d.model import PlanarModel
+from robo_eval.core.errors import ShapeError
+from robo_eval_sim.tasks.cartpole3d.layout import (
     NOMINAL,
     POLE_LIMIT_RAD,
     PUSHES,
@@ -18,7 +19,6 @@ from robo_eval.core.cartpole3d import (
     NominalParameters,
     observation_size,
 )
-from robo_eval.core.errors import ShapeError
 
 SEES = ["balancer", "lookahead", "adaptive"]
 

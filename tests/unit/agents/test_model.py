@@ -9,9 +9,21 @@ import pytest
 from scipy.linalg import solve_discrete_are
 from scipy.spatial.transform import Rotation
 
-from robo_eval.agents.model import Flight, PlanarModel, cost_to_go, fold, read_balls, read_state
-from robo_eval.core.cartpole3d import NOMINAL, TICK_S, NominalParameters, observation_size
+from robo_eval.agents.cartpole3d.model import (
+    Flight,
+    PlanarModel,
+    fold,
+    read_balls,
+    read_state,
+)
+from robo_eval.agents.linear_quadratic import cost_to_go
 from robo_eval.core.errors import ShapeError
+from robo_eval_sim.tasks.cartpole3d.layout import (
+    NOMINAL,
+    TICK_S,
+    NominalParameters,
+    observation_size,
+)
 
 
 def observation(*, cart=(0, 0), velocity=(0, 0), pole=None, spin=(0, 0, 0), balls=()):

@@ -102,11 +102,11 @@ def test_digest_tells_parameters_apart_and_counts_defaults():
 def test_digest_covers_the_modules_an_agent_is_built_from(monkeypatch):
     cls = type(make_agent("lookahead"))
     before = policy_digest(cls, {})
-    within = ("robo_eval.agents", "robo_eval.core.cartpole3d")
+    within = ("robo_eval.agents", "robo_eval_sim.tasks")
     closure = set(sources.sources(cls.__module__, within, but="robo_eval.agents.registry"))
-    assert {"robo_eval.agents.balancer", "robo_eval.agents.model"} <= closure
-    assert "robo_eval.core.cartpole3d" in closure
-    assert "robo_eval.agents.adaptive" not in closure
+    assert {"robo_eval.agents.cartpole3d.balancer", "robo_eval.agents.cartpole3d.model"} <= closure
+    assert "robo_eval_sim.tasks.cartpole3d.layout" in closure
+    assert "robo_eval.agents.cartpole3d.adaptive" not in closure
     read = sources.source_of
     for module in sorted(closure):
         monkeypatch.setattr(
@@ -130,7 +130,9 @@ def test_agents_need_no_simulator_and_no_scipy():
         "from robo_eval.agents import agent_names, make_agent\n"
         "[make_agent(n) for n in agent_names()]\n"
         "heavy = 'pybullet', 'robo_eval_sim', 'gymnasium', 'scipy', 'pandas', 'pydantic'\n"
-        "print(sorted(m for m in set(sys.modules) - before if m.split('.')[0] in heavy))"
+        "new = {m for m in set(sys.modules) - before if m.split('.')[0] in heavy}\n"
+        "spec = 'robo_eval_sim.tasks.cartpole3d.layout'\n"
+        "print(sorted(new - {spec, spec.rpartition('.')[0], 'robo_eval_sim.tasks'}))"
     )
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -152,7 +154,9 @@ def test_without_a_factory_the_name_is_a_registered_one():
 
 
 def test_a_class_of_the_package_can_appear_under_another_name():
-    made = load_policy("keeps", "robo_eval.agents.adaptive:Adaptive", {"memory": "trial"})
+    made = load_policy(
+        "keeps", "robo_eval.agents.cartpole3d.adaptive:Adaptive", {"memory": "trial"}
+    )
     assert made.name == "keeps"
     assert make_agent("adaptive").name == "adaptive"
 

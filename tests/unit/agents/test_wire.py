@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as npst
 from robo_eval.agents import make_agent, wire
 from robo_eval.agents.session import Session, chunk_length
 from robo_eval.agents.wire import MAX_FRAME_BYTES, check_token, decode, encode, is_finite
-from robo_eval.core.cartpole3d import Action
 from robo_eval.core.errors import InputError
+from robo_eval_sim.tasks.cartpole3d.layout import Action
 
 DTYPES = st.one_of(
     npst.boolean_dtypes(),

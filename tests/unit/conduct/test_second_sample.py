@@ -21,7 +21,7 @@ def plan_of(
 ) -> TrialPlan:
     names = ", ".join(f"p-s{i}" for i in range(policies))
     entries = ", ".join(
-        f"{{name: {name}, factory: 'robo_eval.agents.balancer:Balancer'}}"
+        f"{{name: {name}, factory: 'robo_eval.agents.cartpole3d.balancer:Balancer'}}"
         for name in names.split(", ")
     )
     return parse_plan(

@@ -22,6 +22,7 @@ def test_positions_come_back_to_the_millimetre(trajectory: Callable[..., Traject
     np.testing.assert_allclose(positions, expected, atol=5.01e-4)
     assert header["ticks"] == 120
     assert header["frames"] == ["cart", "pole", "ball_00", "ball_01"]
+    assert header["roles"] == ["base", "body", "thing", "thing"]
 
 
 def test_tilt_is_that_of_the_pole_in_degrees(trajectory: Callable[..., Trajectory]) -> None:
@@ -30,7 +31,7 @@ def test_tilt_is_that_of_the_pole_in_degrees(trajectory: Callable[..., Trajector
     expected = np.degrees(0.1 * np.sin(5 * np.arange(120) * 0.02))
     np.testing.assert_allclose(header["tilt"]["roll"], expected, atol=0.0051)
     np.testing.assert_allclose(header["tilt"]["pitch"], 0.0, atol=0.0051)
-    assert header["limit_deg"] == 10.0
+    assert header["tilt"]["limit"] == 10.0
 
 
 def test_pushes_point_where_the_actions_push(trajectory: Callable[..., Trajectory]) -> None:
@@ -79,4 +80,4 @@ def test_a_description_that_cannot_be_read_costs_only_the_shapes() -> None:
             "<visual><geometry><box size='1 nan 3'/></geometry></visual></link></robot>"
         ),
     ):
-        assert [solid.kind for solid in solids(["pole", "ball_00"], text)] == ["cylinder", "sphere"]
+        assert [solid.kind for solid in solids(["pole", "ball_00"], text)] == ["sphere", "sphere"]

@@ -522,7 +522,11 @@ def test_commands_say_from_where_and_what_python_must_find() -> None:
     )
     assert report.commands_note in render(report, [])
     plan = plan_of()
-    own = [plan.policies[0].model_copy(update={"factory": "robo_eval.agents.balancer:Balancer"})]
+    own = [
+        plan.policies[0].model_copy(
+            update={"factory": "robo_eval.agents.cartpole3d.balancer:Balancer"}
+        )
+    ]
     inside, _ = report_of(
         lambda _p, _l, _i: 0.5,
         plan=plan_of(("good",)).model_copy(update={"policies": tuple(own)}),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robo_eval.core.cartpole3d import PUSHES
 from robo_eval.core.errors import InputError
 from robo_eval_robot.adapter import Adapter, load_adapter
 from robo_eval_robot.config import read_robot
+from robo_eval_sim.tasks.cartpole3d.layout import PUSHES
 
 TASK = "RoboEval/CartPole3D-v0"
 

@@ -10,19 +10,21 @@ from pathlib import Path
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
-import robo_eval_sim.cartpole3d as module
-from robo_eval.core.cartpole3d import PUSHES
+import robo_eval_sim.tasks.cartpole3d.environment as module
 from robo_eval.core.errors import InputError, InterruptedRunError
 from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import schedule
 from robo_eval.log.directory import TrialDirectory
-from robo_eval_sim import novelty
-from robo_eval_sim.novelty import Fixed, Range, levels, load_level
+from robo_eval_sim import environment
+from robo_eval_sim.novelty import Fixed, Range, base, levels, load_level
 from robo_eval_sim.play import Stage, declared
 from robo_eval_sim.runner import run_simulated
+from robo_eval_sim.tasks.cartpole3d import levels as own_levels
+from robo_eval_sim.tasks.cartpole3d.layout import PUSHES
 
-OWN = (Path(novelty.__file__).parent / "level_01_cart_mass.py").read_text().replace("=1)", "=31)")
+LEVEL_1 = Path(own_levels.__file__).with_name("level_01_cart_mass.py")
+OWN = LEVEL_1.read_text().replace("=1)", "=31)")
 HEAVIER = OWN.replace("Fixed(5.0", "Fixed(6.0")
 CHANGES = {
     "gravity": {"gravity_m_s2": 9.9},
@@ -51,9 +53,9 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    module._behaviour.cache_clear()
+    environment._behaviour.cache_clear()
     yield
-    module._behaviour.cache_clear()
+    environment._behaviour.cache_clear()
 
 
 def behaviour(level: int, difficulty: str = "easy", profile: str = "paper", **more: object) -> str:
@@ -72,8 +74,8 @@ def test_a_level_that_is_moved_and_written_otherwise_behaves_the_same(own) -> No
 
 def test_where_the_code_lies_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     before = behaviour(14)
-    module._behaviour.cache_clear()
-    for part in (module, novelty.base):
+    environment._behaviour.cache_clear()
+    for part in (module, base):
         monkeypatch.setattr(part, "__file__", "/elsewhere/moved.py")
     assert behaviour(14) == before
 
@@ -88,7 +90,7 @@ def test_every_number_of_a_level_counts(number: int, monkeypatch: pytest.MonkeyP
             changed = {**level.tables[profile], Difficulty.HARD: {**table, name: more(entry)}}
             with monkeypatch.context() as patch:
                 patch.setattr(type(level), "tables", {**level.tables, profile: changed})
-                module._behaviour.cache_clear()
+                environment._behaviour.cache_clear()
                 assert behaviour(number, "hard", profile) != before, f"{profile}: {name} {entry}"
 
 
@@ -102,7 +104,7 @@ def more(entry: Fixed | Range) -> Fixed | Range:
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_of_what_all_levels_share_counts(name: str, monkeypatch) -> None:
     before = behaviour(0)
-    module._behaviour.cache_clear()
+    environment._behaviour.cache_clear()
     monkeypatch.setattr(module, "LEVEL_0", replace(module.LEVEL_0, **CHANGES[name]))
     assert behaviour(0) != before
 
@@ -110,7 +112,7 @@ def test_a_change_of_what_all_levels_share_counts(name: str, monkeypatch) -> Non
 def test_a_reward_or_an_end_that_changes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {behaviour(0)}
     for name, value in (("_REWARD", 0.01), ("has_fallen", lambda *_: False)):
-        module._behaviour.cache_clear()
+        environment._behaviour.cache_clear()
         with monkeypatch.context() as patch:
             patch.setattr(module, name, value)
             found.add(behaviour(0))
@@ -121,7 +123,7 @@ def test_a_reward_or_an_end_that_changes_counts(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("number", list(levels()))
 def test_the_last_bits_of_another_machine_do_not_count(number, profile, monkeypatch) -> None:
     before = behaviour(number, "medium", profile)
-    module._behaviour.cache_clear()
+    environment._behaviour.cache_clear()
     pushes = tuple((x * (1 + 1e-10), y * (1 + 1e-10), 0.0) for x, y in PUSHES)
     monkeypatch.setattr(module, "_FORCES", pushes)
     assert behaviour(number, "medium", profile) == before

@@ -15,7 +15,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from robo_eval.agents import load_policy
-from robo_eval.agents.cartpole import Regulator
+from robo_eval.agents.cartpole_varied.regulator import Regulator
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.policy import Policy
 from robo_eval.study.entries import environment_digest
@@ -132,7 +132,7 @@ def test_what_it_knows_matters() -> None:
 
 
 def test_a_suite_names_it_by_its_path() -> None:
-    path = "robo_eval.agents.cartpole:Regulator"
+    path = "robo_eval.agents.cartpole_varied.regulator:Regulator"
     made = load_policy("regulator", path, {"gravity": 20})
     assert isinstance(made, Policy)
     assert made.name == "regulator"

@@ -11,10 +11,15 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from robo_eval.core.cartpole3d import BALL_SLOTS, EPISODE_TICKS, ball_mask, observation_size
 from robo_eval.core.errors import UnknownNameError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty import levels
+from robo_eval_sim.tasks.cartpole3d.layout import (
+    BALL_SLOTS,
+    EPISODE_TICKS,
+    ball_mask,
+    observation_size,
+)
 
 CARTPOLE = "RoboEval/CartPole3D-v0"
 

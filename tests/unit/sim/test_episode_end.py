@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.pole import has_fallen
+from robo_eval_sim.tasks.cartpole3d.layout import has_fallen
 
 LIMIT = math.radians(10.0)
 

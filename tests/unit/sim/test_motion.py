@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from robo_eval.core.errors import InputError, ShapeError
-from robo_eval_sim.gantry import JOINTS, display_urdf
-from robo_eval_sim.motion import roll_pitch_yaw, trajectory_of
+from robo_eval_sim.tasks.cartpole3d.description import JOINTS, display_urdf
+from robo_eval_sim.tasks.cartpole3d.motion import roll_pitch_yaw, trajectory_of
 
 
 def test_trajectory_of_an_episode(make: Callable, balance: Callable, balls_of: Callable) -> None:

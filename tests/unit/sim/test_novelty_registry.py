@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty import Effect, Fixed, Level, Range, both, novelty
-from robo_eval_sim.physics import Physics
+from robo_eval_sim.tasks.cartpole3d.physics import Physics
 
 
 class _Lift(Effect):

@@ -50,7 +50,7 @@ def test_registering_twice_does_no_harm() -> None:
 
 
 def test_the_engine_prints_nothing() -> None:
-    assert run("import robo_eval_sim.world") == ""
+    assert run("import robo_eval_sim.tasks.cartpole3d.scene") == ""
 
 
 def test_missing_engine_is_reported_with_the_command_that_adds_it() -> None:

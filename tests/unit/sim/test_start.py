@@ -12,9 +12,9 @@ from scipy import stats
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Profile
-from robo_eval_sim.draws import Starts, draw_start
-from robo_eval_sim.start import Start, pole_frame
-from robo_eval_sim.state import read_state, write_history
+from robo_eval_sim.tasks.cartpole3d.draws import Starts, draw_start
+from robo_eval_sim.tasks.cartpole3d.start import Start, pole_frame
+from robo_eval_sim.tasks.cartpole3d.state import read_state, write_history
 
 DRAWS = 3000
 ALMOST_NEVER = 1e-4

@@ -250,7 +250,7 @@ def test_bad_actions_are_refused_before_the_engine(make: Callable, action: objec
 
 
 def test_actions_may_be_any_kind_of_integer(make: Callable) -> None:
-    from robo_eval.core.cartpole3d import Action
+    from robo_eval_sim.tasks.cartpole3d.layout import Action
 
     env = make()
     seen = []
@@ -284,7 +284,7 @@ def test_bad_keywords_are_refused(make: Callable, keywords: dict, message: str) 
 
 
 def test_unknown_render_modes_are_refused() -> None:
-    from robo_eval_sim.cartpole3d import CartPole3DEnv
+    from robo_eval_sim.tasks.cartpole3d.environment import CartPole3DEnv
 
     with pytest.raises(UnknownNameError, match="unknown render_mode 'rgb_aray'; did you mean"):
         CartPole3DEnv(render_mode="rgb_aray")

@@ -9,10 +9,10 @@ import numpy as np
 import pybullet
 import pytest
 
-from robo_eval.core.cartpole3d import NOMINAL
 from robo_eval_sim.novelty import levels
-from robo_eval_sim.physics import LEVEL_0, Physics, cylinder_inertia
-from robo_eval_sim.world import World
+from robo_eval_sim.tasks.cartpole3d.layout import NOMINAL
+from robo_eval_sim.tasks.cartpole3d.physics import LEVEL_0, Physics, cylinder_inertia
+from robo_eval_sim.tasks.cartpole3d.scene import World
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 STILL = (0.0, 0.0, 0.0)

@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval_sim.wrappers import NamedObservation
+from robo_eval_sim.tasks.cartpole3d.named import NamedObservation
 
 
 def test_names_and_numbers(make: Callable) -> None:

@@ -280,7 +280,7 @@ def test_tests_that_cannot_be_made_are_refused_before_anything_is(tiny, tmp_path
     out = tmp_path / "out"
     for changes, said in (
         ({"each": {"level": [0, 99]}}, "unknown level 99"),
-        ({"env": "RoboEval/CartPoll3D-v0"}, "cannot be made"),
+        ({"env": "RoboEval/CartPoll3D-v0"}, "did you mean 'RoboEval/CartPole3D-v0'"),
         (
             {
                 "env": "Pendulum-v1",

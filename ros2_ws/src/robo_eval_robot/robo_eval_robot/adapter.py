@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from gymnasium import spaces
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.core.task import tasks
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.snapshot import Snapshot
-
-ADAPTERS: Final[dict[str, str]] = {
-    "cartpole3d": "robo_eval_robot.cartpole3d:CartPole3DAdapter",
-}
-"""Adapters by the short name a robot file may use."""
 
 
 class Adapter(Protocol):
@@ -80,11 +76,13 @@ def load_adapter(config: RobotConfig, task: str, keywords: Mapping[str, Any]) ->
     if task not in config.tasks:
         raise unknown_name(f"task of robot {config.name!r}", task, config.tasks)
     name = config.tasks[task].adapter
-    path = ADAPTERS.get(name, name)
+    # Short names are those that the specifications of tasks give.
+    known = {short: path for spec in tasks().values() for short, path in spec.adapters.items()}
+    path = known.get(name, name)
     module, colon, attribute = path.partition(":")
     where = f"robot {config.name!r}: tasks.{task}.adapter: {name!r}"
     if not colon:
-        raise InputError(f"{where}: {unknown_name('adapter', name, ADAPTERS)}")
+        raise InputError(f"{where}: {unknown_name('adapter', name, known)}")
     try:
         kind = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as err:

@@ -10,8 +10,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from robo_eval.core.actions import action_index
-from robo_eval.core.cartpole3d import (
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Difficulty, Profile
+from robo_eval_robot.config import RobotConfig, RobotTask
+from robo_eval_robot.snapshot import ImuReading, JointReading, Snapshot
+from robo_eval_sim.tasks.cartpole3d.layout import (
     BALL_COUNT,
     CART_POSITION,
     CART_VELOCITY,
@@ -20,14 +23,11 @@ from robo_eval.core.cartpole3d import (
     POLE_QUAT_XYZW,
     PUSHES,
     TICK_S,
+    action_index,
     ball_mask,
+    has_fallen,
     observation_size,
 )
-from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import Difficulty, Profile
-from robo_eval.core.pole import has_fallen
-from robo_eval_robot.config import RobotConfig, RobotTask
-from robo_eval_robot.snapshot import ImuReading, JointReading, Snapshot
 
 _CART: Final = ("cart_x", "cart_y")
 _POLE: Final = ("pole_roll", "pole_pitch")
@@ -102,7 +102,7 @@ class CartPole3DAdapter:
         }
 
     def observation(self, state: Mapping[str, Any]) -> NDArray[np.float32]:
-        """The observation vector of `robo_eval.core.cartpole3d`, float32."""
+        """The observation vector of `robo_eval_sim.tasks.cartpole3d.layout`, float32."""
         seen = np.zeros(observation_size(self._profile), dtype=np.float32)
         seen[CART_POSITION] = state["cart_position"]
         seen[CART_VELOCITY] = state["cart_velocity"]

@@ -198,7 +198,7 @@ class RobotTask(Section):
     """A task the robot can play."""
 
     adapter: str = Field(pattern=r"^[A-Za-z_][\w.]*(:[A-Za-z_]\w*)?$")
-    """`cartpole3d`, or `package.module:Class` for a task of one's own."""
+    """Short name that the task's specification gives, or `package.module:Class`."""
     joints: dict[str, str] = Field(default_factory=dict)
     """Joint of the robot by its name in the task; those not named have the same name."""
     initial_state: StartState = StartState()

@@ -17,7 +17,6 @@ from robo_eval_robot.snapshot import Snapshot
 from robo_eval_robot.stagehand import Stagehand, TwinStagehand
 from robo_eval_robot.timing import Timing
 
-TASK: Final = "RoboEval/CartPole3D-v0"
 _GUARD_S: Final = 0.5
 """The guard speaks ten times a second."""
 
@@ -31,7 +30,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
 
     Args:
         robot: Robot file, or what was read from it.
-        task: Gymnasium id of the task; the robot file lists those it can play.
+        task: Gymnasium id of the task, of those that the robot file lists; by default the first.
         link: A connection that is there already; else one is made, which wants a running guard.
         stagehand: Who sets episodes up; by default the twin itself.
         render_mode: None; a robot is watched, not drawn.
@@ -48,7 +47,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         self,
         *,
         robot: str | Path | RobotConfig,
-        task: str = TASK,
+        task: str = "",
         link: RobotLink | None = None,
         stagehand: Stagehand | None = None,
         render_mode: str | None = None,
@@ -58,9 +57,9 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
             raise unknown_name("render_mode", render_mode, ["None"])
         config = robot if isinstance(robot, RobotConfig) else read_robot(Path(robot))
         self.config: Final = config
-        self.task: Final = task
+        self.task: Final = task or next(iter(config.tasks), "")
         self.keywords: Final = keywords
-        self._adapter = load_adapter(config, task, keywords)
+        self._adapter = load_adapter(config, self.task, keywords)
         self.observation_space = self._adapter.observation_space
         self.action_space = self._adapter.action_space
         self._owns_link = link is None

@@ -5,52 +5,29 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from robo_eval.core.cartpole3d import (
+from robo_eval.core.errors import InputError
+from robo_eval_robot.config import Perturbation
+from robo_eval_sim.novelty import Novelty
+from robo_eval_sim.tasks.cartpole3d.environment import CartPole3DEnv
+from robo_eval_sim.tasks.cartpole3d.layout import (
     CART_POSITION,
     CART_VELOCITY,
     POLE_ANGULAR_VELOCITY,
     POLE_QUAT_XYZW,
     TICK_S,
 )
-from robo_eval.core.errors import InputError
-from robo_eval_robot.config import Perturbation
-from robo_eval_sim.cartpole3d import CartPole3DEnv
-from robo_eval_sim.motion import roll_pitch_yaw
-from robo_eval_sim.novelty import Novelty
-from robo_eval_sim.physics import Physics
+from robo_eval_sim.tasks.cartpole3d.motion import roll_pitch_yaw
+from robo_eval_sim.tasks.cartpole3d.physics import Physics
+from robo_eval_twin.body import Array, Reading
 
-Array = NDArray[np.float64]
-JOINTS: Final = ("cart_x", "cart_y", "pole_roll", "pole_pitch")
-"""Joints of a gantry with a pole: two slides, and encoders of the pole's roll and pitch."""
-TASK: Final = "RoboEval/CartPole3D-v0"
 _BRAKE_N_S_M: Final = 25.0
 _BRAKE_N: Final = 40.0
 """The drive's own brake: viscous, with a limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What the sensors show at the end of a tick.
-
-    Attributes:
-        position: Of `JOINTS`: metres, then radians, shape (4,).
-        velocity: Of `JOINTS`: m/s, then rad/s, shape (4,).
-        effort: Force on each slide during the tick, newtons; zero for the pole, shape (4,).
-        quat_xyzw: Orientation of the pole in world, shape (4,).
-        angular_velocity: Of the pole, in its own axes, rad/s, shape (3,).
-    """
-
-    position: Array
-    velocity: Array
-    effort: Array
-    quat_xyzw: Array
-    angular_velocity: Array
 
 
 class _Hidden(CartPole3DEnv):
@@ -71,13 +48,20 @@ class _Hidden(CartPole3DEnv):
 
 
 class Gantry:
-    """The twin without ROS: arranged, held, let go by a command, braked when none come.
+    """A gantry with a pole: two slides, and encoders of the pole's roll and pitch.
+
+    It is arranged, held, let go by a command, braked when none come.
 
     Args:
         perturbation: What it hides.
         timeout_s: How long after the last command the drive brakes; None for a drive that goes on
             with the last command for ever.
     """
+
+    joints: ClassVar = ("cart_x", "cart_y", "pole_roll", "pole_pitch")
+    driven: ClassVar = joints[:2]
+    imu_frame: ClassVar = "pole"
+    tick_s: ClassVar = TICK_S
 
     def __init__(self, perturbation: Perturbation, timeout_s: float | None) -> None:
         self._hides = perturbation
@@ -92,7 +76,7 @@ class Gantry:
         self._command = (0.0, 0.0)
         self._is_held = True
         self._is_armed = False
-        self.arrange({"level": 0, "balls": 0}, seed=0)
+        self.arrange({"level": 0}, seed=0)
 
     @property
     def is_held(self) -> bool:
@@ -119,19 +103,20 @@ class Gantry:
         """Set everything up for an episode and hold it there.
 
         Args:
-            keywords: Of the environment: level, difficulty, profile, balls.
+            keywords: Of the environment: level, difficulty, profile; there are no balls.
             seed: Of the episode; start and novelty follow from it.
             state: Start from this state instead.
 
         Raises:
             InputError: If the task cannot be set up so; all stays as it was.
         """
-        if self._env is None or dict(keywords) != self._keywords:
+        keywords = {"balls": 0, **keywords}
+        if self._env is None or keywords != self._keywords:
             fresh = _Hidden(**keywords)
             fresh.mass_scale = self._hides.mass_scale
             if self._env is not None:
                 self._env.close()
-            self._env, self._keywords = fresh, dict(keywords)
+            self._env, self._keywords = fresh, keywords
         self._env.reset(seed=seed, options=None if state is None else {"state": dict(state)})
         # A stream for each episode, so that what is hidden does not depend on what came before.
         self._rng = np.random.default_rng([self._hides.seed, seed])
@@ -140,19 +125,19 @@ class Gantry:
         self._quiet_ticks = self._deaf_ticks = 0
         self._is_held, self._is_armed = True, False
 
-    def hear(self, force: Sequence[float]) -> None:
+    def hear(self, command: Sequence[float]) -> None:
         """Take a command, newtons along x and y: it acts until the next one.
 
         Raises:
             InputError: If it is not two finite numbers; the last command stays.
         """
-        if len(force) != 2 or not all(map(math.isfinite, force)):
-            raise InputError(f"command: two finite numbers are needed, given {list(force)!r:.80}")
+        if len(command) != 2 or not all(map(math.isfinite, command)):
+            raise InputError(f"command: two finite numbers are needed, given {list(command)!r:.80}")
         if self._is_held and not self._is_armed:
             return
         if self._deaf_ticks or self._rng.random() < self._hides.drop_command:
             return
-        fx, fy = float(force[0]), float(force[1])
+        fx, fy = float(command[0]), float(command[1])
         if self._hides.swapped_joints:
             fx, fy = fy, fx
         self._command = (-fx if self._hides.reversed_sign else fx, fy)

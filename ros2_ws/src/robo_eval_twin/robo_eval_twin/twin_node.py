@@ -21,35 +21,34 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray, Header, String
 
 from robo_eval.core import door
-from robo_eval.core.cartpole3d import TICK_S
 from robo_eval.core.errors import InputError
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig, Twin, read_robot
 from robo_eval_robot.parameters import declare
 from robo_eval_robot.process import run, take_precedence
-from robo_eval_twin.gantry import JOINTS, Gantry, Reading
+from robo_eval_twin.body import Body, Reading, body_of
 
 _HEARTBEAT_TICKS = 5
-_TICK_NS = round(TICK_S * 1e9)
 _PRIORITY: Final = 20
 """Real-time priority: a driver goes before the guard, whose commands it could not use otherwise."""
 
 
 class TwinNode:
-    """Publishes what the gantry's sensors show every tick, and applies the commands it hears.
+    """Publishes what the body's sensors show every tick, and applies the commands it hears.
 
     Stamps lie on the grid of ticks, so that a message that was lost leaves a gap.
     """
 
-    def __init__(self, context: Context, config: RobotConfig) -> None:
+    def __init__(self, context: Context, config: RobotConfig, kind: type[Body]) -> None:
         self.node = Node("twin", context=context, namespace=config.namespace)
         # What it hides is no parameter: nobody is to see how it differs from the simulator.
         declare(self.node, config, "control_rate_hz", "controller", "state")
         self._config = config
         hidden = config.twin or Twin()
         timeout_s = config.controller.timeout_s if hidden.has_command_timeout else None
-        self._gantry = Gantry(hidden.perturbation, timeout_s)
-        self._order = {name: index for index, name in enumerate(config.commanded)}
+        self._body = kind(hidden.perturbation, timeout_s)
+        self._order = [config.commanded.index(name) for name in kind.driven]
+        self._tick_ns = round(kind.tick_s * 1e9)
         self._ticks = 0
         self._start_ns = time.time_ns()
         own = self.node
@@ -68,7 +67,7 @@ class TwinNode:
         own.create_subscription(String, topics.EPISODE_EVENT, self._on_event, topics.reliable(10))
         take_precedence(_PRIORITY)
         # A steady clock: setting the wall clock must not make physics jump.
-        own.create_timer(TICK_S, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        own.create_timer(kind.tick_s, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     @property
     def is_over(self) -> bool:
@@ -77,12 +76,12 @@ class TwinNode:
 
     def finish(self) -> None:
         """Nothing to say: a twin that dies is silent, as a robot is."""
-        self._gantry.close()
+        self._body.close()
 
     @property
     def _stamp_ns(self) -> int:
         """End of the newest tick, by the driver's clock."""
-        return self._start_ns + self._ticks * _TICK_NS
+        return self._start_ns + self._ticks * self._tick_ns
 
     def _hear(self, message: Float64MultiArray) -> None:
         numbers = list(message.data)
@@ -90,7 +89,7 @@ class TwinNode:
             self.node.get_logger().warning(f"a command of {len(numbers)} numbers is ignored")
             return
         try:
-            self._gantry.hear((numbers[self._order["cart_x"]], numbers[self._order["cart_y"]]))
+            self._body.hear([numbers[place] for place in self._order])
         except InputError as err:
             self.node.get_logger().warning(str(err))
 
@@ -122,17 +121,17 @@ class TwinNode:
     def _play_stagehand(self, event: Mapping[str, Any]) -> None:
         """Do what a person does at a real robot: set up, hold, press, disturb."""
         if event.get("event") == "prepare":
-            keywords = {"balls": 0, **event.get("keywords", {})}
-            self._gantry.arrange(keywords, seed=int(event["seed"]), state=event.get("state"))
+            keywords = event.get("keywords", {})
+            self._body.arrange(keywords, seed=int(event["seed"]), state=event.get("state"))
         elif event.get("event") == "go":
-            self._gantry.arm()
+            self._body.arm()
         elif event.get("event") == "inject" and event.get("fault") == "command_dropout":
-            self._gantry.go_deaf(int(event["ticks"]))
+            self._body.go_deaf(int(event["ticks"]))
         elif event.get("event") == "inject" and event.get("fault") == "estop":
             self._estop.publish(Bool(data=bool(event["pressed"])))
 
     def _tick(self) -> None:
-        reading = self._gantry.tick()
+        reading = self._body.tick()
         self._ticks += 1
         stamp = topics.time_of(self._stamp_ns)
         if self._ticks % _HEARTBEAT_TICKS == 0:
@@ -140,11 +139,11 @@ class TwinNode:
         if reading is None:
             return
         if self._imu is not None:
-            self._imu.publish(_imu(stamp, reading))
+            self._imu.publish(_imu(stamp, self._body.imu_frame, reading))
         self._states.publish(
             JointState(
                 header=Header(stamp=stamp),
-                name=list(JOINTS),
+                name=list(self._body.joints),
                 position=array("d", reading.position),
                 velocity=array("d", reading.velocity),
                 effort=array("d", reading.effort),
@@ -152,8 +151,8 @@ class TwinNode:
         )
 
 
-def _imu(stamp: Any, reading: Reading) -> Imu:  # noqa: ANN401 - a message without stubs
-    message = Imu(header=Header(stamp=stamp, frame_id="pole"))
+def _imu(stamp: Any, frame: str, reading: Reading) -> Imu:  # noqa: ANN401 - a message without stubs
+    message = Imu(header=Header(stamp=stamp, frame_id=frame))
     turn, rate = message.orientation, message.angular_velocity
     turn.x, turn.y, turn.z, turn.w = (float(part) for part in reading.quat_xyzw)
     rate.x, rate.y, rate.z = (float(part) for part in reading.angular_velocity)
@@ -167,12 +166,7 @@ def _make(context: Context, arguments: Sequence[str]) -> TwinNode:
     config = read_robot(Path(arguments[0]))
     if config.body != "twin":
         raise InputError(f"{arguments[0]}: body: is {config.body!r}; a twin needs `body: twin`")
-    for name in config.commanded:
-        if name not in JOINTS[:2]:
-            raise InputError(
-                f"{arguments[0]}: controller.joints: this twin moves cart_x and cart_y, not {name}"
-            )
-    return TwinNode(context, config)
+    return TwinNode(context, config, body_of(config))
 
 
 def main() -> int:

@@ -1,0 +1,197 @@
+"""What a task declares of itself, as data: all that the rest of the product knows of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final, Protocol
+
+from robo_eval.core.errors import InputError, foreign
+from robo_eval.core.names import unknown_name
+from robo_eval.core.points import points
+
+TASKS: Final = "robo_eval.tasks"
+"""Entry point group under which packages name the specifications of their tasks."""
+NAMESPACE: Final = "RoboEval/"
+"""What the Gymnasium ids of our own environments begin with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Neighbouring numbers of an observation or a state.
+
+    Attributes:
+        name: As the state calls it, e.g. `cart_position`.
+        size: How many numbers.
+        unit: Their unit, empty if they have none; `QUATERNION` marks an orientation.
+        about: What they are, in which axes.
+    """
+
+    name: str
+    size: int
+    unit: str = ""
+    about: str = ""
+
+    @property
+    def is_pose(self) -> bool:
+        """Whether they say where something is, and not how fast."""
+        return self.unit in ("m", QUATERNION)
+
+    @property
+    def place(self) -> str:
+        """Name and unit of a distance of two: `cart_m`, `pole_rad`."""
+        return f"{self.name.partition('_')[0]}_{'rad' if self.unit == QUATERNION else 'm'}"
+
+    def apart(self, one: Sequence[float], other: Sequence[float]) -> float:
+        """Distance of two positions (m), or the angle between two orientations (rad)."""
+        if self.unit != QUATERNION:
+            return math.dist(one, other)
+        # Of the chord between the quaternions: acos would lose half of the digits near zero.
+        chord = min(math.dist(one, other), math.dist(one, [-number for number in other]))
+        return 4.0 * math.asin(min(1.0, chord / 2.0))
+
+
+QUATERNION: Final = "quaternion xyzw"
+"""Unit of an orientation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tilt:
+    """A frame whose roll and pitch are drawn over time, because they end an episode.
+
+    Attributes:
+        frame: Its name in traces.
+        limit_rad: Roll or pitch at which an episode ends.
+    """
+
+    frame: str
+    limit_rad: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Walls around the origin, floor and ceiling, metres."""
+
+    half_width: float
+    floor: float
+    ceiling: float
+
+
+class LevelLike(Protocol):
+    """A novelty level, as listings and checks of plans see it."""
+
+    @property
+    def name(self) -> str:
+        """Registered name."""
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+
+    def as_dict(self, profile: str) -> dict[str, Any]:
+        """`level`, `name`, `effect`, and `ranges`: a text for each difficulty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """A task as data; loading it loads no simulator.
+
+    Attributes:
+        env: Gymnasium id.
+        title: Its name in texts.
+        environment: Where its class is, `package.module:Class`.
+        end: When an episode ends, in a sentence.
+        success: What the strict success of an episode is, in a sentence; and `succeeded`, the verb.
+        quality: What the quality of an episode is, in a sentence; None where a plan has to say
+            which returns count as quality 0 and 1.
+        tick_s: Control period, seconds.
+        max_ticks: Ticks of a full episode.
+        limit_of_gymnasium: Whether Gymnasium counts them and not the environment.
+        actions: Names of the discrete actions; and `pushes`, the world direction (x, y) in which
+            each one acts, to be drawn.
+        state: Parts of the physical state that say where the robot is, in the order of the
+            observation, which begins with them.
+        tilt: What is drawn over time, if it tilts.
+        room: Walls to draw.
+        bodies: What a moving frame is to the eye, by how its name begins: `base`, `body`, `thing`.
+        levels: Gives the novelty levels by number.
+        adapters: How robots play it: short name for a robot file, and `package.module:Class`.
+        twin: `package.module:Class` of the stand-in robot, if there is one.
+        is_default: Whether it is meant where a plan or a command names no task.
+    """
+
+    env: str
+    title: str
+    environment: str
+    end: str
+    success: str
+    succeeded: str = "succeeded"
+    quality: str | None = None
+    tick_s: float
+    max_ticks: int
+    limit_of_gymnasium: bool = False
+    actions: tuple[str, ...] = ()
+    pushes: tuple[tuple[float, float], ...] = ()
+    state: tuple[Part, ...] = ()
+    tilt: Tilt | None = None
+    room: Room | None = None
+    bodies: Mapping[str, str] = field(default_factory=dict)
+    levels: Callable[[], Mapping[int, LevelLike]] = dict
+    adapters: Mapping[str, str] = field(default_factory=dict)
+    twin: str | None = None
+    is_default: bool = False
+
+
+def tasks() -> Mapping[str, TaskSpec]:
+    """The tasks of all installed packages, by Gymnasium id.
+
+    Raises:
+        InputError: If a specification cannot be loaded, or two tasks have one id.
+    """
+    return _tasks()
+
+
+@cache
+def _tasks() -> dict[str, TaskSpec]:
+    found: dict[str, TaskSpec] = {}
+    for point in points(TASKS):
+        where = f"task of {point.value} (entry point {point.name!r} of group {TASKS})"
+        with foreign(where, "importing it"):
+            spec = point.load()
+        if not isinstance(spec, TaskSpec):
+            raise InputError(f"{where}: is a {type(spec).__name__}, and no TaskSpec")
+        if spec.env in found:
+            raise InputError(f"{where}: {spec.env} is a task already; give it another id")
+        found[spec.env] = spec
+    return found
+
+
+def task_of(env: str) -> TaskSpec | None:
+    """The specification of an environment; None for those of others."""
+    return tasks().get(env)
+
+
+def known_task(env: str) -> TaskSpec | None:
+    """`task_of` an environment that is to be played.
+
+    Raises:
+        UnknownNameError: If it would be one of ours, and there is none of this name.
+    """
+    spec = task_of(env)
+    if spec is None and env.startswith(NAMESPACE):
+        raise unknown_name("environment", env, tasks())
+    return spec
+
+
+def task_named(name: str = "") -> TaskSpec:
+    """The task with this Gymnasium id; without a name the one that is meant then.
+
+    Raises:
+        UnknownNameError: If there is none.
+    """
+    for env, spec in tasks().items():
+        if env == name or (not name and spec.is_default):
+            return spec
+    raise unknown_name("task", name, tasks())

@@ -1,0 +1,186 @@
+"""Novelty by its magnitude: `novelty={axis: magnitude}`, of which a level is a named preset."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Difficulty, Profile
+from robo_eval.core.names import unknown_name
+from robo_eval_sim.novelty.base import Effect, Fixed, Level, Novelty, both, same
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_MOST: Final = 100.0
+"""A magnitude may be so many times the largest one of the levels."""
+
+
+def leading(level: Level) -> tuple[str, str, float, bool] | None:
+    """What the magnitude of a level's axis sets.
+
+    Returns:
+        Name of the parameter, its unit, the largest value of the levels, and whether it counts
+        things; None if the level has no parameter.
+    """
+    tables = level.tables[Profile.PAPER]
+    found = [next(iter(table.items()), None) for table in tables.values()]
+    entries = [entry for entry in found if entry is not None]
+    if not entries:
+        return None
+    name, first = entries[0]
+    values = [e.value if isinstance(e, Fixed) else e.high for _, e in entries]
+    return name, first.unit, float(max(values)), all(isinstance(value, int) for value in values)
+
+
+def mixed(levels: Iterable[Level], novelty: Any, nothing: Level) -> Level:  # noqa: ANN401
+    """A level that changes what is asked for, by as much as is asked for.
+
+    Args:
+        levels: Of the task.
+        novelty: Magnitude by axis, which a level names, in the unit of its leading parameter.
+        nothing: The level that changes nothing.
+
+    Raises:
+        InputError: If it is no mapping, or a magnitude cannot be.
+        UnknownNameError: If the task has no such axis.
+    """
+    if not isinstance(novelty, Mapping) or not novelty:
+        raise InputError(
+            f"novelty: a mapping of axes to magnitudes is needed, given {novelty!r:.80}"
+        )
+    known = {level.name: level for level in levels if leading(level) is not None}
+    parts = []
+    for axis, magnitude in novelty.items():
+        if axis not in known:
+            raise unknown_name("axis of novelty", axis, known)
+        parts.append(_at(known[axis], magnitude))
+    return Mixed(parts, nothing)
+
+
+def _at(level: Level, magnitude: Any) -> Level:  # noqa: ANN401 - anything may come in
+    """The level whose leading parameter has this value."""
+    found = leading(level)
+    assert found is not None
+    name, unit, largest, is_count = found
+    if not _may_be(magnitude, _MOST * largest, is_count=is_count):
+        kind = "a whole number" if is_count else "a number"
+        raise InputError(
+            f"novelty.{level.name}: {kind} above 0 and up to {_MOST * largest:g}"
+            f"{' ' if unit else ''}{unit} is needed, given {magnitude!r:.80}"
+        )
+    one = copy.copy(level)
+    value = int(magnitude) if is_count else float(magnitude)
+    table = {**level.tables[Profile.PAPER][Difficulty.EASY], name: Fixed(value, unit)}
+    # Of this instance alone: what it draws, checks and tells follows from its tables.
+    one.tables = both(same(table))  # type: ignore[misc]
+    return one
+
+
+def _may_be(magnitude: Any, most: float, *, is_count: bool) -> bool:  # noqa: ANN401
+    if isinstance(magnitude, bool) or not isinstance(magnitude, Real):
+        return False
+    value = float(magnitude)
+    return 0.0 < value <= most and (value.is_integer() or not is_count)
+
+
+class Mixed(Level):
+    """Several levels at once, each of its own magnitude.
+
+    What it draws is by axis. Constants that no part changes stay as at level 0.
+    """
+
+    def __init__(self, parts: Sequence[Level], nothing: Level) -> None:
+        self.parts = parts
+        self.name = " + ".join(part.name for part in parts)  # type: ignore[misc]
+        self.number = 0  # type: ignore[misc]
+        self.task = nothing.task  # type: ignore[misc]
+        self.effects = dict.fromkeys(  # type: ignore[misc]
+            Profile, "; ".join(part.effects[Profile.PAPER] for part in parts)
+        )
+        self.tables = both(same({}))  # type: ignore[misc]
+        if any(part.effect is not None for part in parts):
+            self.effect = self._effect  # type: ignore[assignment, misc]
+
+    def sample(
+        self,
+        difficulty: Difficulty,
+        profile: Profile,
+        rng: np.random.Generator,
+        *_: Any,  # noqa: ANN401
+        **start: Any,  # noqa: ANN401
+    ) -> dict[str, Any]:
+        """What each part draws, by its axis."""
+        return {part.name: part.sample(difficulty, profile, rng, **start) for part in self.parts}
+
+    def arrange(
+        self,
+        start: Any,  # noqa: ANN401
+        drawn: Novelty,
+        rng: np.random.Generator,
+        *_: Any,  # noqa: ANN401
+        **asked: Any,  # noqa: ANN401
+    ) -> None:
+        """What each part does to the start, one after the other."""
+        for part in self.parts:
+            part.arrange(start, _of(drawn, part), rng, **asked)
+
+    def physics(self, drawn: Novelty) -> Any:  # noqa: ANN401
+        """The constants that the parts change; of two that change the same one the later counts."""
+        made = [part.physics(_of(drawn, part)) for part in self.parts]
+        found = next((one for one in made if one is not None), None)
+        if found is None:
+            return None
+        usual = type(found)()
+        changed = {
+            field.name: value
+            for one in made
+            for field in fields(usual)
+            if one is not None and (value := getattr(one, field.name)) != getattr(usual, field.name)
+        }
+        return replace(usual, **changed)
+
+    def read(self, record: Mapping[str, Any], expected: Novelty, **start: Any) -> Novelty:  # noqa: ANN401
+        """What was drawn for an earlier episode, each part's from its axis."""
+        given = record.get("parameters")
+        names = [part.name for part in self.parts]
+        if not isinstance(given, Mapping) or set(given) != set(names):
+            raise InputError(f"state.novelty.parameters: {names} are needed, given {given!r:.80}")
+        read = {
+            part.name: part.read(
+                {**record, "parameters": given[part.name]}, _of(expected, part, {}), **start
+            ).parameters
+            for part in self.parts
+        }
+        return replace(expected, parameters=read)
+
+    def _effect(self, drawn: Novelty, world: Any) -> Effect[Any]:  # noqa: ANN401
+        return _Together(
+            [part.effect(_of(drawn, part), world) for part in self.parts if part.effect], drawn
+        )
+
+
+class _Together(Effect[Any]):
+    """Effects that act one after the other."""
+
+    def __init__(self, effects: Sequence[Effect[Any]], drawn: Novelty) -> None:
+        super().__init__(drawn, None)
+        self._effects = effects
+
+    def push(self, tick: int) -> None:
+        for effect in self._effects:
+            effect.push(tick)
+
+    def after(self, tick: int) -> None:
+        for effect in self._effects:
+            effect.after(tick)
+
+
+def _of(drawn: Novelty, part: Level, parameters: Mapping[str, Any] | None = None) -> Novelty:
+    """What was drawn for one part."""
+    own = drawn.parameters[part.name] if parameters is None else parameters
+    return replace(drawn, name=part.name, parameters=own)

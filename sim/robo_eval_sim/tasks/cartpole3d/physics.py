@@ -1,0 +1,76 @@
+"""What the bodies of a CartPole3D world are made of, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from robo_eval_sim.tasks.cartpole3d.layout import NOMINAL
+
+BallKind = Literal["free", "fixed", "rail"]
+_CYLINDER_MARGIN_M = 0.006
+"""The reference's engine takes a cylinder's inertia as that of a box this much larger."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Physics:
+    """Constants of one episode; the defaults are level 0.
+
+    Attributes:
+        cart_mass_kg: Mass of the cart; its inertia scales with it.
+        pole_mass_kg: Mass of the pole.
+        pole_length_m: Length of the pole's shape, which starts 0.05 m above the pivot.
+        pole_com_height_m: Centre of mass above the pivot.
+        ball_radius_m: Radius of every ball.
+        ball_mass_kg: Mass of a ball that can move.
+        ball_kind: `free` balls fly, `fixed` ones never move, `rail` ones slide without friction
+            on a horizontal line.
+        pool: Most balls there can be in the episode.
+        gravity_m_s2: Downward acceleration.
+        balls_fall: Whether gravity acts on balls; if not, on the robot alone.
+        wall_restitution: Of the walls; that of a contact is the product of both bodies'.
+        ball_restitution: Of the balls.
+    """
+
+    cart_mass_kg: float = NOMINAL.cart_mass_kg
+    pole_mass_kg: float = NOMINAL.pole_mass_kg
+    pole_length_m: float = NOMINAL.pole_length_m
+    pole_com_height_m: float = NOMINAL.pole_com_height_m
+    ball_radius_m: float = NOMINAL.ball_radius_m
+    ball_mass_kg: float = NOMINAL.ball_mass_kg
+    ball_kind: BallKind = "free"
+    pool: int = 4
+    gravity_m_s2: float = NOMINAL.gravity_m_s2
+    balls_fall: bool = False
+    wall_restitution: float = 1.0
+    ball_restitution: float = 1.0
+
+    @property
+    def pole_tip_height_m(self) -> float:
+        """Upper end of the pole's shape above the pivot."""
+        return POLE_FOOT_M + self.pole_length_m
+
+
+POLE_FOOT_M = 0.05
+"""Lower end of the pole's shape above the pivot."""
+CART_HEIGHT_M = 0.2
+CART_SHAPE_Z_M = 0.2
+"""Centre of the cart's shape above the cart's frame, whose origin is the centre of mass."""
+LEVEL_0 = Physics()
+
+
+def cylinder_inertia(
+    mass_kg: float, radius_m: float, length_m: float
+) -> tuple[float, float, float]:
+    """Principal moments about the centre of a cylinder along z, as the reference has them.
+
+    Its engine takes the box around the shape, a little enlarged, instead of the cylinder.
+
+    Example:
+        >>> [round(moment, 7) for moment in cylinder_inertia(1.0, 0.5, 0.2)]
+        [0.0878727, 0.0878727, 0.1686727]
+    """
+    width = 2.0 * radius_m + _CYLINDER_MARGIN_M
+    height = length_m + _CYLINDER_MARGIN_M
+    lying = mass_kg / 12.0 * (width * width + height * height)
+    return lying, lying, mass_kg / 6.0 * width * width

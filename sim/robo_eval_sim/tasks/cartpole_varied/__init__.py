@@ -1,0 +1,1 @@
+"""CartPoleVaried: Gymnasium's CartPole with other parameters."""
