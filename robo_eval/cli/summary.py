@@ -101,7 +101,9 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     say()
     if by_level:
         _print_tasks(summary.cells)
-    if summary.evidence_tag == "sim_only":
+    if not summary.policies:
+        say("no episode of the main arm is in the log; controls alone are not scored")
+    if summary.simulated and not summary.robots:
         say("simulation only: success is AR_sim; there is no AR, SS, S2R or E without a robot")
     print_numbers(summary)
     print_raters(summary)

@@ -199,10 +199,13 @@ def decay_rate(lag_days: Array, share: Array, trials: Array) -> Array:
     References:
         Chojecki (2025), arXiv:2511.13411, section 3.1.
     """
-    weight = trials * lag_days
+    # In units of the longest lag: squares of very short ones would vanish.
+    longest = float(lag_days.max())
+    lag = lag_days / longest
+    weight = trials * lag
     with np.errstate(divide="ignore"):
         loss = -np.log(share)
-    rate = np.tensordot(weight, loss, axes=1) / float(weight @ lag_days)
+    rate = np.tensordot(weight, loss, axes=1) / (longest * float(weight @ lag))
     return np.asarray(np.maximum(rate, 0.0))
 
 
