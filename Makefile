@@ -24,14 +24,21 @@ PYTEST := $(PY) -m pytest -p no:schemathesis
 # Processes at once. Tests of robots and pages wait more than they compute, so 2 cores serve 3.
 WORKERS ?= 3
 TESTS ?=
+# In this order: with no torch there, a resolver takes the build with libraries for GPUs.
+TORCH := torch==2.13.0
+BASELINES := stable-baselines3==2.9.2
 
-.PHONY: help setup demo fmt lint type test test-long docs bench check lock clean
+.PHONY: help setup train demo fmt lint type test test-long docs bench check lock clean
 
 help: ## list the verbs
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(DEV) ## create .venv with everything development needs
 	@echo ".venv is ready"
+
+train: $(DEV) ## add torch and Stable-Baselines3, which only the tests of training need
+	@$(PY) -m pip install -q --disable-pip-version-check $(TORCH)
+	@$(PY) -m pip install -q --disable-pip-version-check $(BASELINES)
 
 demo: $(DEMO) ## play the demo trial and write its report (about 3 minutes the first time)
 	@$(PY) -m robo_eval demo

@@ -23,7 +23,6 @@ REQUIRE_ALL: Final = "ROBO_EVAL_REQUIRE_ALL"
 # Tests that may be skipped even then: part of the test's id -> why.
 ALLOWED_SKIPS: Final[dict[str, str]] = {
     "test_a_full_disk_loses_no_acknowledged_row": "containers may not mount a small file system",
-    "tests/train/": "torch is large, and only training needs it",
     "test_a_write_protected_trial_can_be_read": "containers may not mount a folder read-only",
 }
 

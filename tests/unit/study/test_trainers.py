@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
+import sys
 from typing import Any
 
 import numpy as np
@@ -122,10 +121,8 @@ def test_sets_are_not_learned_by_deep_q_learning():
         tests_of(suite.model_copy(update={"tasks": (task,), "sets": ()}))
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("stable_baselines3") is not None, reason="it is installed"
-)
-def test_what_is_missing_is_said_before_anything_is_done(tmp_path: Path):
+def test_what_is_missing_is_said_before_anything_is_done(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)  # as if it were not installed
     suite = parse_suite(SUITE.format(sets="", pool="trainer: dqn"), source="made.yaml")
     with pytest.raises(MissingExtraError, match=r"robo-eval-stack\[train\]"):
         tests_of(suite)
