@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes; default one per core.")
 ]
+RayOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Play simulated episodes on this Ray cluster instead."),
+]
 ReportOption = Annotated[bool, typer.Option("--report/--no-report", help="Write the HTML report.")]
 RobotOption = Annotated[
     Path | None,
@@ -51,6 +55,7 @@ def run(
     view: ViewOption = False,
     view_to: ViewToOption = None,
     jobs: JobsOption = None,
+    ray: RayOption = None,
     with_report: ReportOption = True,
     json: JsonOption = False,
 ) -> None:
@@ -88,6 +93,7 @@ def run(
             operator=operator,
             view=view_target(view, view_to, chosen_sides or chosen.sides),
             jobs=jobs,
+            ray=ray,
             with_report=with_report,
             json=json,
         )
@@ -104,6 +110,7 @@ def resume(
     view: ViewOption = False,
     view_to: ViewToOption = None,
     jobs: JobsOption = None,
+    ray: RayOption = None,
     with_report: ReportOption = True,
     json: JsonOption = False,
 ) -> None:
@@ -132,6 +139,7 @@ def resume(
         operator=operator,
         view=shown,
         jobs=jobs,
+        ray=ray,
         with_report=with_report,
         json=json,
         may_leave=True,
@@ -142,6 +150,7 @@ def partner(
     trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
     *,
     jobs: JobsOption = None,
+    ray: RayOption = None,
     with_report: ReportOption = True,
     json: JsonOption = False,
 ) -> None:
@@ -161,7 +170,7 @@ def partner(
             f"{trial}: its plan has simulated episodes only, which need no partner; play them by:"
             f" robo-eval resume {quoted(trial)}"
         )
-    play(opened, sides=(Side.SIM,), jobs=jobs, with_report=with_report, json=json)
+    play(opened, sides=(Side.SIM,), jobs=jobs, ray=ray, with_report=with_report, json=json)
 
 
 def _recover(trial: TrialDirectory, *, quiet: bool) -> None:
@@ -204,6 +213,7 @@ def start(
     operator: str | None = None,
     view: str | None = None,
     jobs: int | None,
+    ray: str | None = None,
     with_report: bool,
     json: bool,
 ) -> None:
@@ -226,6 +236,10 @@ def start(
         from robo_eval_sim.runner import check_plan
 
         check_plan(plan)
+        if ray is not None:
+            from robo_eval.core.spread import cluster_cores
+
+            cluster_cores(ray)
     trial = TrialDirectory.create(out, plan)
     if keep is not None and robot is not None:
         keep(trial.path, robot)
@@ -240,6 +254,7 @@ def start(
             operator=operator,
             view=view,
             jobs=jobs,
+            ray=ray,
             with_report=with_report,
             json=json,
         )
@@ -260,6 +275,7 @@ def play(
     operator: str | None = None,
     view: str | None = None,
     jobs: int | None,
+    ray: str | None = None,
     with_report: bool,
     json: bool,
     may_leave: bool = False,
@@ -273,7 +289,8 @@ def play(
     from robo_eval.core.errors import CheckFailedError
 
     played, left = _play_sides(
-        trial, sides, robot, auto=auto, operator=operator, view=view, jobs=jobs, quiet=json,
+        trial, sides, robot, auto=auto, operator=operator, view=view, jobs=jobs, ray=ray,
+        quiet=json,
         may_leave=may_leave,
     )  # fmt: skip
     if left and trial.frame().empty:  # there is nothing to sum up
@@ -311,6 +328,7 @@ def _play_sides(
     operator: str | None,
     view: str | None,
     jobs: int | None,
+    ray: str | None,
     quiet: bool,
     may_leave: bool,
 ) -> tuple[list[Played], list[Left]]:
@@ -323,7 +341,7 @@ def _play_sides(
     for side in sorted(sides, key=lambda side: side is Side.SIM):
         try:
             if side is Side.SIM:
-                done = _play_simulated(trial, jobs, quiet=quiet)
+                done = _play_simulated(trial, jobs, ray, quiet=quiet)
             else:
                 done = _play_physical(
                     trial, side, robot, auto=auto, quiet=quiet, who=operator, view=view,
@@ -492,17 +510,21 @@ def _play_physical(
     )
 
 
-def _play_simulated(trial: TrialDirectory, jobs: int | None, *, quiet: bool) -> Played:
+def _play_simulated(
+    trial: TrialDirectory, jobs: int | None, ray: str | None, *, quiet: bool
+) -> Played:
     from robo_eval.cli.progress import episode_progress
     from robo_eval.core.kinds import Side
     from robo_eval_sim.runner import default_jobs, run_simulated
 
-    jobs = jobs or default_jobs()
+    if ray is None:
+        jobs = jobs or default_jobs()
     label = _partner_label(trial) if set(trial.plan.sides) - {Side.SIM} else None
     with episode_progress(trial.path.name, quiet=quiet, label=label) as on_progress:
         result = run_simulated(
             trial,
             jobs=jobs,
+            ray=ray,
             on_progress=on_progress,
             say=lambda line: typer.echo(line, err=True),
         )
@@ -511,7 +533,7 @@ def _play_simulated(trial: TrialDirectory, jobs: int | None, *, quiet: bool) -> 
         unscored=result.unscored,
         played=result.played,
         seconds=result.seconds,
-        where=counted(jobs, "worker"),
+        where=f"the cluster at {ray}" if jobs is None else counted(jobs, "worker"),
     )
 
 

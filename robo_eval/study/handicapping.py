@@ -16,6 +16,7 @@ from robo_eval.analysis.aiq import Space, quotients
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.plain import plain
+from robo_eval.core.spread import done
 from robo_eval.log.lock import RunLock
 from robo_eval.study import measure, results
 from robo_eval.study.entries import Test
@@ -24,7 +25,6 @@ from robo_eval.study.measure import Lesson, lesson, seed_of
 from robo_eval.study.results import Results
 from robo_eval.study.run import Study
 from robo_eval.study.suite import LearnerSection
-from robo_eval.study.workers import done
 
 Numbers = NDArray[np.float64]
 _METHOD: Final = 1
@@ -194,7 +194,7 @@ def handicapped(
         study: A study that was run.
         plan: What is tried.
         workers: Processes on this machine.
-        ray: Address of a Ray cluster instead; see `robo_eval.study.workers`.
+        ray: Address of a Ray cluster instead; see `robo_eval.core.spread`.
         progress: Told of pieces that are done, of all that were left, and of the newest one.
 
     Raises:
@@ -210,7 +210,7 @@ def handicapped(
         left = [piece for piece in pieces if found[piece.digest] is None]
         with RunLock(study.folder):
             for count, (piece, value) in enumerate(
-                done(left, workers=workers, ray=ray, doer=do), start=1
+                done(left, do, workers=workers, ray=ray), start=1
             ):
                 kept.put(piece.digest, piece.label, value)
                 found[piece.digest] = value

@@ -12,6 +12,7 @@ import yaml
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.plain import plain
+from robo_eval.core.spread import done
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.lock import RunLock
 from robo_eval.log.provenance import software, versions
@@ -20,8 +21,7 @@ from robo_eval.study.entries import Test, tests_of
 from robo_eval.study.outcome import Outcome, measured_of, outcome_of
 from robo_eval.study.results import Results
 from robo_eval.study.suite import Suite, read_suite
-from robo_eval.study.work import Job
-from robo_eval.study.workers import done
+from robo_eval.study.work import Job, do
 
 SUITE_NAME: Final = "suite.yaml"
 OUTCOME_NAME: Final = "study.json"
@@ -96,7 +96,7 @@ class Study:
 
         Args:
             workers: Processes on this machine.
-            ray: Address of a Ray cluster instead; see `robo_eval.study.workers`.
+            ray: Address of a Ray cluster instead; see `robo_eval.core.spread`.
             progress: Told of work that is done and of all there is, seconds of one processor,
                 and of the newest piece.
 
@@ -193,7 +193,7 @@ class Study:
             total, so_far = sum(weights.values()), 0.0
             # Two at once would do the same work twice.
             with RunLock(self.folder):
-                for job, value in done(left, workers=workers, ray=ray):
+                for job, value in done(left, do, workers=workers, ray=ray):
                     kept.put(job.digest, job.label, value)
                     found[job.digest] = value
                     so_far += weights[job.digest]

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from robo_eval.agents.confined import Confined, can_fork, digest_of, wait_for
+from robo_eval.core import spread
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import (
     CheckFailedError,
@@ -35,6 +36,7 @@ from robo_eval.core.series import due, next_block, series_of, shortened
 from robo_eval.core.stop_signals import StopFlag, stop_signals
 from robo_eval.core.task import NAMESPACE
 from robo_eval.log.directory import TRACES, TrialDirectory
+from robo_eval.log.files import write_atomically
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import cores, software
 from robo_eval.log.store import EpisodeStore
@@ -143,6 +145,7 @@ def run_simulated(
     trial: TrialDirectory,
     *,
     jobs: int | None = None,
+    ray: str | None = None,
     on_progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> RunResult:
@@ -161,6 +164,8 @@ def run_simulated(
     Args:
         trial: The trial directory; it is locked while the run lasts.
         jobs: Worker processes; none means one per core.
+        ray: Address of a Ray cluster that plays instead, `auto` or `host:port`; its nodes need this
+            package, and the modules of the plan's policies.
         on_progress: Called after each commit.
         say: Told in one line what a signal does, and what became of damaged traces.
 
@@ -181,9 +186,10 @@ def run_simulated(
         is_matched = bool(physical)
         planned = partners(trial.plan, store) if is_matched else schedule(trial.plan, Side.SIM)
         _check_policies(trial, store)
-        jobs = jobs or default_jobs()
-        _restore_traces(trial, store, planned, jobs, stop, say)
-        run = _Run(trial, store, jobs, stop, on_progress, len(planned), say)
+        jobs = jobs or (default_jobs() if ray is None else spread.cluster_cores(ray))
+        _restore_traces(trial, store, planned, default_jobs() if ray else jobs, stop, say)
+        about = trial, store, jobs, stop, on_progress, len(planned), say
+        run = _Run(*about) if ray is None else _OnCluster(*about, ray=ray)
         run.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
         _check_levels(trial, store, run.due(planned))
         try:
@@ -283,66 +289,49 @@ def _check_levels(
         stage.close()
 
 
-class _Run:
-    """One pass over the episodes that are still to do."""
+class Crew:
+    """Worker processes that play episodes of a plan.
+
+    Args:
+        plan: The plan.
+        plan_digest: Its SHA-256.
+        folder: Where traces go, in `traces/`.
+        jobs: Most workers.
+        forks: Whether a single worker may be a copy of this process.
+    """
 
     def __init__(
-        self,
-        trial: TrialDirectory,
-        store: EpisodeStore,
-        jobs: int,
-        stop: StopFlag,
-        on_progress: Progress | None,
-        planned: int,
-        say: Callable[[str], None] | None,
-        *,
-        folder: Path | None = None,
+        self, plan: TrialPlan, plan_digest: str, folder: Path, jobs: int, *, forks: bool = True
     ) -> None:
-        self._trial = trial
-        self._store = store
+        self._plan = plan
+        self._plan_digest = plan_digest
+        self._folder = folder
         self._jobs = jobs
-        self._stop = stop
-        self._on_progress = on_progress
-        self._planned = planned
-        self._say = say
-        self._others = 0
-        self._crew: list[Worker] = []
+        self._forks = forks
+        self._workers: list[Worker] = []
         self._ended: list[Episode] = []
         self._due_s = 0.0
         self._is_stopping = False
         self._digests: dict[str, str] = {}
-        self._folder = folder or trial.path
-        self.attempts = attempts_of(store.episodes(), Side.SIM)
-        self.played = 0
-
-    def skip(self, rows: int) -> None:
-        """Leave rows of another side out of what is reported as progress."""
-        self._others = rows
-
-    def due(self, planned: Sequence[PlannedEpisode]) -> Sequence[PlannedEpisode]:
-        """What to play next: all that is left, or as much as the stopping rule wants to see."""
-        plan = self._trial.plan
-        todo = remaining(planned, self.attempts, retries=plan.retries)
-        return next_block(plan, todo, self.attempts)
 
     def play(self, todo: Sequence[PlannedEpisode]) -> None:
         """Play episodes in worker processes, and commit them as they end."""
         jobs = self._jobs if len(todo) >= _POOL_FROM else 1
         chunks = deque(_chunks(todo, jobs))
         try:
-            while chunks or any(worker.todo for worker in self._crew):
+            while chunks or any(worker.todo for worker in self._workers):
                 self._check_stop()
                 if self._is_stopping:
                     chunks.clear()
-                while chunks and len(self._crew) < jobs:
-                    self._crew.append(self._hired(forks=jobs == 1))
-                for worker in self._crew:
+                while chunks and len(self._workers) < jobs:
+                    self._workers.append(self._hired(forks=self._forks and jobs == 1))
+                for worker in self._workers:
                     if chunks and len(worker.todo) < _AHEAD:
                         worker.give(chunks.popleft())
                 # The time-out lets the main thread notice a signal.
-                wait([worker.pipe for worker in self._crew], timeout=self._look_s)
+                wait([worker.pipe for worker in self._workers], timeout=self._look_s)
                 time.sleep(_GATHER_S)
-                for worker in list(self._crew):
+                for worker in list(self._workers):
                     chunks.extendleft(self._look_at(worker))
                 if len(self._ended) >= CHUNK or time.monotonic() >= self._due_s:
                     self._commit()
@@ -352,13 +341,13 @@ class _Run:
 
     def end(self) -> None:
         """End the workers."""
-        for worker in self._crew:
+        for worker in self._workers:
             worker.end()
-        self._crew = []
+        self._workers = []
 
     @property
     def _look_s(self) -> float:
-        return max(0.02, min(_COMMIT_EVERY_S, self._trial.plan.decision_timeout_s / 4))
+        return max(0.02, min(_COMMIT_EVERY_S, self._plan.decision_timeout_s / 4))
 
     def _hired(self, *, forks: bool) -> Worker:
         """A new worker.
@@ -369,7 +358,7 @@ class _Run:
         # One thread per worker: numpy's own threads would fight over the same cores.
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")
-        return Worker(self._trial, self._folder, forks=forks)
+        return Worker(self._plan, self._plan_digest, self._folder, forks=forks)
 
     def _look_at(self, worker: Worker) -> list[list[PlannedEpisode]]:
         """Take what a worker has done; the episodes it leaves unplayed where it is to be ended."""
@@ -387,7 +376,7 @@ class _Run:
         else:
             if problem is None:
                 return []
-        self._crew.remove(worker)
+        self._workers.remove(worker)
         worker.end()
         if worker.todo:
             self._ended.append(self._unfinished(worker, worker.todo.popleft(), problem))
@@ -398,14 +387,14 @@ class _Run:
     ) -> Episode:
         """The row of an episode whose process was ended, or died."""
         told = worker.beat.so_far()
-        entry = self._trial.plan.policies[planned.policy]
+        entry = self._plan.policies[planned.policy]
         if entry.name not in self._digests:
-            self._digests[entry.name] = digest_of(entry, self._trial.plan.decision_timeout_s)
+            self._digests[entry.name] = digest_of(entry, self._plan.decision_timeout_s)
         by, detail = problem or (None, "the process playing it died")
         return row_for(
             planned,
-            self._trial.plan,
-            self._trial.plan_digest,
+            self._plan,
+            self._plan_digest,
             policy_digest=self._digests[entry.name],
             episode_return=None,
             quality=None,
@@ -419,6 +408,100 @@ class _Run:
             **worker.declared.get(planned.condition, {}),
             **told,
         )
+
+    def _commit(self) -> None:
+        """Take care of the episodes that have ended."""
+
+    def _check_stop(self) -> None:
+        """Raise, or let the workers stop, if that was asked for."""
+
+
+class Portion(NamedTuple):
+    """Episodes of a plan that one node of a cluster plays.
+
+    Attributes:
+        plan: The plan.
+        plan_digest: Its SHA-256.
+        todo: The episodes.
+        folder: Where modules of the plan's policies are looked for, if the node has it.
+    """
+
+    plan: TrialPlan
+    plan_digest: str
+    todo: Sequence[PlannedEpisode]
+    folder: str
+
+    @property
+    def digest(self) -> str:
+        """What tells it from others."""
+        return f"{self.plan_digest} {self.todo[0].episode_id}"
+
+
+def play_portion(portion: Portion) -> tuple[list[Episode], dict[str, bytes]]:
+    """Play episodes on the node this runs on.
+
+    Returns:
+        Their rows, and the content of each trace by what its row calls it.
+    """
+    if Path(portion.folder).is_dir():
+        os.chdir(portion.folder)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / TRACES).mkdir()
+        # A copy of a node's process, which has threads, would not work.
+        crew = _Gathering(portion.plan, portion.plan_digest, folder, 1, forks=False)
+        try:
+            crew.play(portion.todo)
+        finally:
+            crew.end()
+        uris = [row.trace_uri for row in crew.rows if row.trace_uri is not None]
+        return crew.rows, {uri: (folder / uri).read_bytes() for uri in uris}
+
+
+class _Gathering(Crew):
+    """Keeps rows in memory."""
+
+    @property
+    def rows(self) -> list[Episode]:
+        """Those of the episodes that have ended."""
+        return self._ended
+
+
+class _Run(Crew):
+    """One pass over the episodes that are still to do."""
+
+    def __init__(
+        self,
+        trial: TrialDirectory,
+        store: EpisodeStore,
+        jobs: int,
+        stop: StopFlag,
+        on_progress: Progress | None,
+        planned: int,
+        say: Callable[[str], None] | None,
+        *,
+        folder: Path | None = None,
+    ) -> None:
+        super().__init__(trial.plan, trial.plan_digest, folder or trial.path, jobs)
+        self._trial = trial
+        self._store = store
+        self._stop = stop
+        self._on_progress = on_progress
+        self._planned = planned
+        self._say = say
+        self._others = 0
+        self.attempts = attempts_of(store.episodes(), Side.SIM)
+        self.played = 0
+
+    def skip(self, rows: int) -> None:
+        """Leave rows of another side out of what is reported as progress."""
+        self._others = rows
+
+    def due(self, planned: Sequence[PlannedEpisode]) -> Sequence[PlannedEpisode]:
+        """What to play next: all that is left, or as much as the stopping rule wants to see."""
+        plan = self._trial.plan
+        todo = remaining(planned, self.attempts, retries=plan.retries)
+        return next_block(plan, todo, self.attempts)
 
     def _commit(self) -> None:
         self._due_s = time.monotonic() + _COMMIT_EVERY_S
@@ -439,11 +522,11 @@ class _Run:
         """Let the episodes under way end, and begin no other; or raise, if there are none left."""
         if self._stop.signal_name is None:
             return
-        if not self._stop.is_now and any(worker.todo for worker in self._crew):
+        if not self._stop.is_now and any(worker.todo for worker in self._workers):
             if not self._is_stopping and self._say is not None:
                 self._say("stopping after this episode; once more to stop now")
             self._is_stopping = True
-            for worker in self._crew:
+            for worker in self._workers:
                 worker.beat.stop()
             return
         self._commit()
@@ -452,6 +535,30 @@ class _Run:
             f"stopped by {self._stop.signal_name} after {len(self._store) - self._others} of"
             f" {self._planned} episodes; go on with: robo-eval resume {self._trial.path}"
         )
+
+
+class _OnCluster(_Run):
+    """Has the nodes of a Ray cluster play; rows and traces are written here alone."""
+
+    def __init__(self, *given: Any, ray: str) -> None:  # noqa: ANN401 - as `_Run`
+        super().__init__(*given)
+        self._ray = ray
+
+    def play(self, todo: Sequence[PlannedEpisode]) -> None:
+        """Play episodes on the cluster, and commit them as its nodes send them."""
+        chunks = _chunks(todo, max(2, self._jobs))
+        portions = [Portion(self._plan, self._plan_digest, one, str(Path.cwd())) for one in chunks]
+        try:
+            for _, (rows, traces) in spread.done(
+                portions, play_portion, ray=self._ray, idle=self._check_stop
+            ):
+                for uri, content in traces.items():
+                    write_atomically(self._folder / uri, content, durable=False)
+                self._ended += rows
+                self._commit()
+        finally:
+            self._commit()
+        self._check_stop()
 
 
 class _Again(_Run):

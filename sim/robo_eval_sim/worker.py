@@ -17,7 +17,6 @@ from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.kinds import FaultBy
 from robo_eval.core.plan import Condition, TrialPlan
 from robo_eval.core.schedule import PlannedEpisode
-from robo_eval.log.directory import TrialDirectory
 from robo_eval_sim.beat import CELLS, Asked, Beat
 from robo_eval_sim.play import Stage, declared
 
@@ -38,7 +37,8 @@ class Worker:
     """Plays the episodes it is given, one after the other, in a process of its own.
 
     Args:
-        trial: The trial.
+        plan: The plan.
+        plan_digest: Its SHA-256.
         folder: Where traces go, in `traces/`.
         forks: Whether the process may be a copy of this one; see `Confined`.
 
@@ -48,7 +48,7 @@ class Worker:
         declared: What the environment of each condition says of itself.
     """
 
-    def __init__(self, trial: TrialDirectory, folder: Path, *, forks: bool) -> None:
+    def __init__(self, plan: TrialPlan, plan_digest: str, folder: Path, *, forks: bool) -> None:
         forks = forks and can_fork()
         cells = get_context("fork" if forks else "spawn").RawArray(c_uint64, CELLS)
         self.beat = Beat(cells)
@@ -56,7 +56,7 @@ class Worker:
         self.is_ready = False
         self.declared: dict[Condition, dict[str, str]] = {}
         self._seen, self._unchanged_s, self._looked_s = -1, 0.0, time.monotonic()
-        limit_s = trial.plan.decision_timeout_s
+        limit_s = plan.decision_timeout_s
         making_s = making_limit_s(limit_s)
         self._limits_s = {
             Asked.MAKE: making_s,
@@ -64,7 +64,7 @@ class Worker:
             Asked.ACT: limit_s,
             None: max(WORLD_LIMIT_S, making_s),
         }
-        self._process = Confined(_work, cells, trial.plan, trial.plan_digest, folder, forks=forks)
+        self._process = Confined(_work, cells, plan, plan_digest, folder, forks=forks)
         self.pipe = self._process.pipe
 
     def give(self, chunk: Sequence[PlannedEpisode]) -> None:

@@ -1,10 +1,14 @@
-"""A study on a real Ray cluster: two nodes on this machine, with a worker each."""
+"""Work on a real Ray cluster: two nodes on this machine, with a worker each."""
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +16,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.verify import verify_trial
 
 SUITE = """
 version: 1
@@ -27,6 +34,14 @@ entropy_episodes: 2
 pool: {policies: 30, examples: 500, steps: 100, episodes: 4}
 learner: {examples: 500, steps: 100, episodes: 4, trainings: 3, alone: 2}
 """
+
+PLAN = """
+name: shared
+tasks: [{env: RoboEval/CartPole3D-v0, levels: [0, 7, 14], difficulties: [easy, hard]}]
+policies: [balancer, random, {name: mine, factory: "mine:make"}]
+episodes: 6
+"""
+MINE = "from robo_eval.agents import make_agent\ndef make(): return make_agent('nothing')\n"
 
 pytestmark = pytest.mark.slow
 
@@ -59,14 +74,14 @@ def run(suite: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     )
 
 
-def workers() -> list[psutil.Process]:
+def workers(doing: str = "do") -> list[psutil.Process]:
     """Processes of the cluster that are doing a piece of work right now."""
     seen = psutil.process_iter(["name"])  # leaves out those that end while it looks
-    return [one for one in seen if (one.info["name"] or "").startswith("ray::do")]
+    return [one for one in seen if (one.info["name"] or "").startswith(f"ray::{doing}")]
 
 
-def killed_one() -> bool:
-    for worker in workers():
+def killed_one(doing: str = "do") -> bool:
+    for worker in workers(doing):
         with suppress(psutil.NoSuchProcess):
             worker.kill()
             return True
@@ -105,3 +120,83 @@ def test_a_run_whose_driver_is_killed_goes_on(address, tmp_path):
     said, errors = second.communicate(timeout=300)
     assert second.returncode == 0, errors
     assert "two levels: complexity" in said
+
+
+# Trials ------------------------------------------------------------------------------------------
+
+MADE_ANEW = {"start_ns", "sequence", "policy_seconds", "inference_p50_s", "inference_p99_s"}
+
+
+def trial(folder: Path, *words: str) -> subprocess.Popen[str]:
+    (folder / "plan.yaml").write_text(PLAN)
+    (folder / "mine.py").write_text(MINE)
+    command = [sys.executable, "-m", "robo_eval", *words, "--no-report"]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
+    )
+
+
+def rows(folder: Path) -> dict[str, dict[str, object]]:
+    """What is logged of each episode, but for times."""
+    frame = TrialDirectory.open(folder).frame().set_index("episode_id")
+    kept = [name for name in frame if name not in MADE_ANEW and "digest" not in name]
+    return json.loads(frame[kept].to_json(orient="index", default_handler=str))
+
+
+def test_a_trial_has_the_rows_of_one_machine_even_if_workers_are_killed(address, tmp_path):
+    alone = trial(tmp_path, "run", "plan.yaml", "--out", "alone")
+    assert alone.wait(300) == 0, alone.communicate()
+    shared = trial(tmp_path, "run", "plan.yaml", "--out", "shared", "--ray", address)
+    kills = 0
+    while shared.poll() is None and kills < 2:
+        try:
+            shared.wait(0.2)
+        except subprocess.TimeoutExpired:
+            kills += killed_one("play_portion")
+    _, errors = shared.communicate(timeout=300)
+    assert shared.returncode == 0, errors
+    assert kills, "no worker was seen at work"
+    assert rows(tmp_path / "shared") == rows(tmp_path / "alone")
+    assert verify_trial(tmp_path / "shared").ok
+    traces = [sorted((tmp_path / name / "traces").iterdir()) for name in ("alone", "shared")]
+    assert [one.name for one in traces[0]] == [one.name for one in traces[1]]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(*traces, strict=True))
+
+
+def test_a_trial_whose_driver_is_stopped_or_killed_goes_on(address, tmp_path):
+    first = trial(tmp_path, "run", "plan.yaml", "--out", "shared", "--ray", address)
+    while not workers("play_portion"):
+        assert first.poll() is None, first.communicate()
+        time.sleep(0.05)
+    first.send_signal(signal.SIGTERM)
+    _, errors = first.communicate(timeout=60)
+    assert first.returncode == 3, errors
+    second = trial(tmp_path, "resume", "shared", "--ray", address)
+    time.sleep(3.0)
+    second.kill()
+    second.communicate()
+    last = trial(tmp_path, "resume", "shared", "--ray", address)
+    _, errors = last.communicate(timeout=300)
+    assert last.returncode == 0, errors
+    assert len(rows(tmp_path / "shared")) == 3 * 6 * 6
+    assert verify_trial(tmp_path / "shared").ok
+
+
+@pytest.mark.parametrize("speaks", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_a_port_where_something_else_listens_is_refused_soon(tmp_path, speaks):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def serve() -> None:
+            with suppress(OSError):
+                there, _ = server.accept()
+                there.sendall(speaks)
+                time.sleep(30)
+
+        threading.Thread(target=serve, daemon=True).start()
+        refused = trial(tmp_path, "run", "plan.yaml", "--out", "t", "--ray", f"127.0.0.1:{port}")
+        _, errors = refused.communicate(timeout=60)
+    assert refused.returncode == 2
+    assert f"--ray 127.0.0.1:{port}: the cluster cannot be reached" in errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "t").exists()

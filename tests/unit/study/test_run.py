@@ -18,6 +18,7 @@ import yaml
 
 from robo_eval.analysis.aiq import dissimilarity, mccp, relative, space
 from robo_eval.core.errors import InputError, UnknownNameError
+from robo_eval.core.spread import done
 from robo_eval.log.lock import RunLock
 from robo_eval.study import entries, work
 from robo_eval.study.agreement import agreement
@@ -25,7 +26,6 @@ from robo_eval.study.results import Results
 from robo_eval.study.run import Study, as_json
 from robo_eval.study.suite import parse_suite
 from robo_eval.study.work import best_expert
-from robo_eval.study.workers import done
 
 
 def study_of(suite: dict, folder) -> Study:
@@ -61,7 +61,7 @@ def counted(monkeypatch) -> list[str]:
         found.append(job.label)
         return do(job)
 
-    monkeypatch.setattr("robo_eval.study.workers.do", told)
+    monkeypatch.setattr("robo_eval.study.run.do", told)
     return found
 
 
@@ -172,7 +172,7 @@ def test_progress_ends_where_it_said(tiny, tmp_path):
 def test_a_killed_worker_costs_what_it_was_doing_only(tiny, tmp_path):
     jobs = jobs_of(study_of(tiny, tmp_path))
     found, is_killed = {}, False
-    for job, value in done(jobs, workers=2):
+    for job, value in done(jobs, work.do, workers=2):
         found[job.digest] = value
         if not is_killed:
             own = psutil.Process()

@@ -19,7 +19,6 @@ from robo_eval.core.errors import (
     pip_install,
     said,
 )
-from robo_eval.study.work import do
 
 
 class _Piece(Protocol):
@@ -29,10 +28,14 @@ class _Piece(Protocol):
 
 Piece = TypeVar("Piece", bound=_Piece)
 """A piece of work: anything with a digest of all that its result depends on."""
-Doer = Callable[[Any], dict[str, Any]]
+Found = TypeVar("Found")
+"""What comes of a piece of work."""
 _TRIES: Final = 3
 """How often in a row workers may die without one result in between."""
 _CONNECT_S: Final = 10.0
+_HELLO: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""Preface and empty settings, by which a client of HTTP/2 begins (RFC 9113, section 3.4)."""
+_FRAME, _SETTINGS = 9, 4
 _WATCH_S: Final = 1.0
 _DIED: Final = (
     f"workers died {_TRIES} times in a row; give fewer of them if memory is short. What was done is"
@@ -42,11 +45,12 @@ _DIED: Final = (
 
 def done(
     jobs: Sequence[Piece],
+    doer: Callable[[Any], Found],
     *,
     workers: int = 1,
     ray: str | None = None,
-    doer: Doer | None = None,
-) -> Iterator[tuple[Piece, dict[str, Any]]]:
+    idle: Callable[[], None] | None = None,
+) -> Iterator[tuple[Piece, Found]]:
     """Do pieces of work, and give each result as soon as it is there.
 
     Whatever does the work, the results are the same; their order is not. A worker that dies costs
@@ -54,9 +58,10 @@ def done(
 
     Args:
         jobs: What is to be done.
+        doer: Does a piece of work, a function of a module.
         workers: Processes; 1 works in this one.
         ray: Address of a Ray cluster, `auto` or `host:port`; None stays on this machine.
-        doer: Does a piece of work, a function of a module; None is `work.do`.
+        idle: Called now and then while a cluster works; what it raises ends the work.
 
     Raises:
         InputError: If there are no workers, or the cluster cannot be reached.
@@ -65,13 +70,12 @@ def done(
     """
     if workers < 1:
         raise InputError(f"workers is {workers}; it must be 1 or more")
-    own: Doer = doer or do
-    if ray is None and workers == 1:
-        for job in jobs:
-            yield job, own(job)
-        return
     if ray is not None:
-        yield from _on_cluster(jobs, ray, own)
+        yield from _on_cluster(jobs, ray, doer, idle)
+        return
+    if workers == 1:
+        for job in jobs:
+            yield job, doer(job)
         return
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -79,7 +83,7 @@ def done(
     tries = 0
     while left:
         try:
-            for digest, found in _round(list(left.values()), workers, own):
+            for digest, found in _round(list(left.values()), workers, doer):
                 tries = 0
                 yield left.pop(digest), found
         except TerminatedWorkerError as err:
@@ -88,7 +92,9 @@ def done(
                 raise InterruptedRunError(_DIED) from err
 
 
-def _round(jobs: Sequence[Piece], workers: int, doer: Doer) -> Iterator[tuple[str, dict[str, Any]]]:
+def _round(
+    jobs: Sequence[Piece], workers: int, doer: Callable[[Any], Found]
+) -> Iterator[tuple[str, Found]]:
     from joblib import Parallel, delayed, parallel_config
 
     with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
@@ -100,7 +106,7 @@ def _round(jobs: Sequence[Piece], workers: int, doer: Doer) -> Iterator[tuple[st
             yield from parallel(delayed(_with_digest)(doer, job, os.getpid()) for job in jobs)
 
 
-def _with_digest(doer: Doer, job: _Piece, parent: int) -> tuple[str, dict[str, Any]]:
+def _with_digest(doer: Callable[[Any], Found], job: _Piece, parent: int) -> tuple[str, Found]:
     _end_with(parent)
     return job.digest, doer(job)
 
@@ -121,25 +127,44 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
 
 
+def cluster_cores(address: str) -> int:
+    """Cores of all nodes of a Ray cluster.
+
+    Raises:
+        InputError: If it cannot be reached.
+        MissingExtraError: If Ray is not installed.
+    """
+    return max(1, int(_connect(address).cluster_resources().get("CPU", 1)))
+
+
 def _on_cluster(
-    jobs: Sequence[Piece], address: str, doer: Doer
-) -> Iterator[tuple[Piece, dict[str, Any]]]:
+    jobs: Sequence[Piece],
+    address: str,
+    doer: Callable[[Any], Found],
+    idle: Callable[[], None] | None,
+) -> Iterator[tuple[Piece, Found]]:
     # Tasks of Ray itself and not joblib's backend for it: that one gives no result before the last
     # is there, so that a run that is stopped would lose them all. Ray does what a worker that died
     # was doing again by itself.
     ray = _connect(address)
     remote = ray.remote(max_retries=_TRIES)(doer)
     waiting = {remote.remote(job): job for job in jobs}
-    while waiting:
-        ready, _ = ray.wait(list(waiting), num_returns=1)
-        for one in ready:
-            try:
-                found = ray.get(one)
-            except ray.exceptions.WorkerCrashedError as err:
-                raise InterruptedRunError(_DIED) from err
-            except ray.exceptions.RayTaskError as err:
-                raise err.cause from None
-            yield waiting.pop(one), found
+    try:
+        while waiting:
+            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=_WATCH_S)
+            if idle is not None:
+                idle()
+            for one in ready:
+                try:
+                    found = ray.get(one)
+                except ray.exceptions.WorkerCrashedError as err:
+                    raise InterruptedRunError(_DIED) from err
+                except ray.exceptions.RayTaskError as err:
+                    raise err.cause from None
+                yield waiting.pop(one), found
+    finally:
+        for one in waiting:  # nobody waits for these any more
+            ray.cancel(one, force=True)
 
 
 def _connect(address: str) -> Any:  # noqa: ANN401 - the module
@@ -161,10 +186,16 @@ def _connect(address: str) -> Any:  # noqa: ANN401 - the module
 
 
 def _check_reachable(address: str) -> None:
-    """Raise OSError or ValueError at once where Ray would try for minutes."""
+    """Raise OSError or ValueError soon where Ray would try for minutes."""
     if address == "auto" or "://" in address:
         return
     host, colon, port = address.rpartition(":")
     if not (host and colon and port.isdigit()):
         raise ValueError("an address is `auto` or host:port")
-    socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+    with socket.create_connection((host, int(port)), timeout=_CONNECT_S / 2) as there:
+        there.settimeout(_CONNECT_S / 2)
+        there.sendall(_HELLO)
+        answer = there.recv(_FRAME)
+    # A cluster speaks HTTP/2, whose first frame says how it is to be spoken to.
+    if len(answer) < _FRAME or answer[3] != _SETTINGS:
+        raise ValueError("something else than Ray listens there")
