@@ -1,4 +1,4 @@
-"""How fast CartPole3D is, as a share of what bare PyBullet reaches in the same run."""
+"""How fast CartPole3D is, as a share of what bare PyBullet reaches; and how fast each task is."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 import pybullet
 
+from robo_eval.core.task import tasks
 from robo_eval_sim.tasks.cartpole3d.description import engine_urdf
 from robo_eval_sim.tasks.cartpole3d.physics import LEVEL_0
 
@@ -217,6 +218,36 @@ def throughput(processes: int, ticks: int = 20_000) -> float:
     return processes * ticks / slowest
 
 
+def tick_of(env: gymnasium.Env, ticks: int = 1000) -> float:
+    """Seconds a tick of random actions takes, resets included."""
+    env.action_space.seed(0)
+    actions = [env.action_space.sample() for _ in range(ticks)]
+    env.reset(seed=0)
+
+    def play() -> None:
+        for action in actions:
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+
+    return min(seconds_of(play) for _ in range(3)) / ticks
+
+
+def each_task() -> None:
+    """A line for every level of every task that is installed."""
+    print("task, level                     us a tick    to the first")
+    for spec in tasks().values():
+        first = None
+        for level in spec.levels() or (None,):
+            keywords = {} if level is None else {"level": level, "difficulty": "hard"}
+            env = gymnasium.make(spec.env, **keywords)
+            took = tick_of(env)
+            env.close()
+            first = first or took
+            name = spec.title if level is None else f"{spec.title}, {level}"
+            print(f"{name:32} {1e6 * took:8.1f} {took / first:15.2f}")
+
+
 def machine() -> str:
     model = platform.processor() or platform.machine()
     cpus = Path("/proc/cpuinfo")
@@ -253,6 +284,7 @@ def main() -> None:
     pairs = [(throughput(1), throughput(2)) for _ in range(3)]
     one, two = max(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
     print(f"two processes / one           {two / one:.2f} (goal: at least 1.8)")
+    each_task()
 
 
 if __name__ == "__main__":

@@ -65,10 +65,65 @@ _FAST: Final = 200.0
 class CartPole3DEnv(TaskEnv[Observation, np.int64]):
     """Balance a pole on a cart that is pushed in four directions while balls fly around.
 
-    An episode takes 200 ticks of 0.02 s. Each tick survived earns 1/200, so the return is the
-    performance. Roll or pitch of the pole beyond 10 degrees terminates; tick 200 truncates.
-    Layout of the observation: `layout.py` of this folder. Full description:
-    docs/environments/cartpole3d.md.
+    Units are SI. World axes: x forward, y left, z up, right-handed.
+
+    ## Action
+
+    `Discrete(5)`. A push is a force on the cart's centre of mass for one tick of 0.02 s.
+
+    | action | name | force |
+    |---|---|---|
+    | 0 | nothing | none |
+    | 1 | right | +x, 10 N |
+    | 2 | left | −x, 10 N |
+    | 3 | forward | +y, 10 N |
+    | 4 | backward | −y, 10 N |
+
+    ## Observation
+
+    A flat `Box` of float32 with 12 numbers, then 6 for each ball there can be, then a mask of the
+    balls: 44 balls, 320 numbers (`paper`), or 204 balls, 1440 numbers (`compat`). The names of the
+    slices are in `robo_eval_sim.tasks.cartpole3d.layout`. States and traces hold the engine's own
+    float64 numbers. The bounds of the space are wide on purpose; what occurs is in the table.
+
+    | index | what | unit | occurs |
+    |---|---|---|---|
+    | 0, 1 | cart x, y | m | ±4.45: the walls stop it |
+    | 2, 3 | cart velocity x, y | m/s | about ±10 |
+    | 4 to 7 | orientation of the pole in world, quaternion x, y, z, w | | length 1 |
+    | 8 to 10 | angular velocity of the pole, world axes | rad/s | about ±100 after a hit |
+    | 11 | number of balls n | | 0 to 44 (204) |
+    | 12 + 6 i to 14 + 6 i | position of ball i < n | m | x, y ±4.45, z 0.45 to 9.45 |
+    | 15 + 6 i to 17 + 6 i | velocity of ball i < n | m/s | ±100 in each axis, the engine's limit |
+    | 276 + i (1236 + i) | mask: 1 if slot i holds a ball, else 0 | | 0 or 1 |
+
+    Slots of balls that are not there are 0. A ball keeps its slot for the whole episode; new ones
+    take the next. A fast ball may be seen a little deeper in a wall.
+
+    ## Start
+
+    All draws are independent and uniform. The same seed gives the same start at every level, so an
+    episode of level 0 with the same seed is a matched control; what a level draws comes from a
+    generator of its own.
+
+    | quantity | distribution |
+    |---|---|
+    | cart x, y | [−3, 3] m |
+    | force on the cart during a hidden first tick | [−1, 1] N along x and y |
+    | pole | quaternion along (a, b, c, 1), a, b, c in [−0.01, 0.01]; x, y rates ±0.01 rad/s |
+    | number of balls | 2, 3 or 4 |
+    | ball position | x, y in [−4, 4] m, z in [1, 9] m, horizontally at least 1 m from the cart |
+    | ball velocity | 6 to 10 m/s along each axis, either way |
+
+    The first observation comes after the hidden tick, in which the level's forces act, too. In
+    `paper` no ball starts inside another.
+
+    ## Reward and end
+
+    Each tick survived earns 1/200, the last one included, so the return of an episode is its
+    performance: a fall at tick k scores k/200. `terminated`: roll or pitch of the pole
+    (R = Rz Ry Rx) beyond 10 degrees, each axis by itself. `truncated`: tick 200. Where the cart is
+    ends nothing.
 
     Args:
         balls: Number of balls; none lets each episode draw it (and its level change it).
