@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -78,8 +79,11 @@ def analyse_trial(
     noted = read_evidence(trial.path, evidence)
     problem = log_problem(trial)
     table = scored_frame(trial) if frame is None else frame
-    acc = _acc(table, trial.plan, settings)
-    summary = summary_of_table(table, trial.plan, config=settings, acc=acc, evidence=noted)
+    # A table of the metrics shows none of it, and it takes a tenth of their time.
+    find_acc = cache(lambda: _acc(table, trial.plan, settings))
+    summary = summary_of_table(
+        table, trial.plan, config=settings, find_acc=find_acc, evidence=noted
+    )
     deviations = deviations_of(
         table,
         trial.plan,

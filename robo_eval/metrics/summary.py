@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,7 +62,7 @@ class TrialSummary:
         evidence: SHA-256 of each file of evidence, by its name.
         deviations: In what the trial departed from its plan; None if nobody looked, or nothing
             was planned, as in an imported trial.
-        acc: Capability and generality; None if not asked for.
+        find_acc: Finds capability and generality, when somebody asks for `acc`.
         score_versions: Versions of the scoring rules the scores come from, with their episodes.
         config: Settings of the metrics.
         verified: Whether the rows are those that were logged; None if nobody looked, as where
@@ -74,7 +74,7 @@ class TrialSummary:
     coverage: Coverage
     policies: tuple[PolicyResult, ...]
     cells: tuple[Cell, ...]
-    acc: Analysis | None
+    find_acc: Callable[[], Analysis | None]
     score_versions: Mapping[int, int]
     config: MetricConfig
     bodies: tuple[Body, ...] = ()
@@ -90,6 +90,11 @@ class TrialSummary:
     def is_complete(self) -> bool:
         """Whether every planned episode was attempted."""
         return self.coverage.attempted >= (self.coverage.planned or 0)
+
+    @property
+    def acc(self) -> Analysis | None:
+        """Capability and generality; None if not asked for."""
+        return self.find_acc()
 
     @property
     def robots(self) -> tuple[Body, ...]:
@@ -173,7 +178,7 @@ def summarise(
         InputError: If the table cannot be used; the message names row and column.
     """
     table = episodes_frame(frame, plan)
-    return summary_of_table(table, plan, config=config, acc=acc, evidence=evidence)
+    return summary_of_table(table, plan, config=config, find_acc=lambda: acc, evidence=evidence)
 
 
 def summary_of_table(
@@ -181,10 +186,10 @@ def summary_of_table(
     plan: TrialPlan | None,
     *,
     config: MetricConfig,
-    acc: Analysis | None,
+    find_acc: Callable[[], Analysis | None],
     evidence: Evidence | None = None,
 ) -> TrialSummary:
-    """`summarise` of a table that was checked already."""
+    """`summarise` of a table that was checked already; `find_acc` may be called more than once."""
     main = main_rows(table)
     series = series_of_table(table, plan)
     plan = None if plan is None else shortened(plan, series)
@@ -203,7 +208,7 @@ def summary_of_table(
         raters=second_raters(None if evidence is None else evidence.ratings, table, config),
         findings=attributed.findings,
         evidence={} if evidence is None else dict(evidence.sources),
-        acc=acc,
+        find_acc=find_acc,
         score_versions={version: versions.count(version) for version in sorted(set(versions))},
         config=config,
     )

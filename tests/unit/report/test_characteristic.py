@@ -63,7 +63,7 @@ def section(make_result: Callable[..., PolicyResult]) -> Section:
             coverage=Coverage(scored=40, attempted=40, planned=40, attempts=40, voids=0),
             policies=tuple(item.numbers for item in results),
             cells=(),
-            acc=acc,
+            find_acc=lambda: acc,
             score_versions={},
             config=MetricConfig(),
         )
