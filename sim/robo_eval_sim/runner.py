@@ -298,6 +298,9 @@ class Crew:
         folder: Where traces go, in `traces/`.
         jobs: Most workers.
         forks: Whether a single worker may be a copy of this process.
+
+    Attributes:
+        ended: Rows of the episodes that have ended.
     """
 
     def __init__(
@@ -309,7 +312,7 @@ class Crew:
         self._jobs = jobs
         self._forks = forks
         self._workers: list[Worker] = []
-        self._ended: list[Episode] = []
+        self.ended: list[Episode] = []
         self._due_s = 0.0
         self._is_stopping = False
         self._digests: dict[str, str] = {}
@@ -333,7 +336,7 @@ class Crew:
                 time.sleep(_GATHER_S)
                 for worker in list(self._workers):
                     chunks.extendleft(self._look_at(worker))
-                if len(self._ended) >= CHUNK or time.monotonic() >= self._due_s:
+                if len(self.ended) >= CHUNK or time.monotonic() >= self._due_s:
                     self._commit()
         finally:
             self._commit()
@@ -364,7 +367,7 @@ class Crew:
         """Take what a worker has done; the episodes it leaves unplayed where it is to be ended."""
         try:
             for row in worker.rows():
-                self._ended.append(row)
+                self.ended.append(row)
             problem = worker.problem()
         except EOFError:
             if not worker.is_ready:
@@ -379,7 +382,7 @@ class Crew:
         self._workers.remove(worker)
         worker.end()
         if worker.todo:
-            self._ended.append(self._unfinished(worker, worker.todo.popleft(), problem))
+            self.ended.append(self._unfinished(worker, worker.todo.popleft(), problem))
         return [list(worker.todo)] if worker.todo else []
 
     def _unfinished(
@@ -449,22 +452,13 @@ def play_portion(portion: Portion) -> tuple[list[Episode], dict[str, bytes]]:
         folder = Path(name)
         (folder / TRACES).mkdir()
         # A copy of a node's process, which has threads, would not work.
-        crew = _Gathering(portion.plan, portion.plan_digest, folder, 1, forks=False)
+        crew = Crew(portion.plan, portion.plan_digest, folder, 1, forks=False)
         try:
             crew.play(portion.todo)
         finally:
             crew.end()
-        uris = [row.trace_uri for row in crew.rows if row.trace_uri is not None]
-        return crew.rows, {uri: (folder / uri).read_bytes() for uri in uris}
-
-
-class _Gathering(Crew):
-    """Keeps rows in memory."""
-
-    @property
-    def rows(self) -> list[Episode]:
-        """Those of the episodes that have ended."""
-        return self._ended
+        uris = [row.trace_uri for row in crew.ended if row.trace_uri is not None]
+        return crew.ended, {uri: (folder / uri).read_bytes() for uri in uris}
 
 
 class _Run(Crew):
@@ -505,7 +499,7 @@ class _Run(Crew):
 
     def _commit(self) -> None:
         self._due_s = time.monotonic() + _COMMIT_EVERY_S
-        episodes, self._ended = self._ended, []
+        episodes, self.ended = self.ended, []
         if not episodes:
             return
         self._store.append(episodes)
@@ -554,7 +548,7 @@ class _OnCluster(_Run):
             ):
                 for uri, content in traces.items():
                     write_atomically(self._folder / uri, content, durable=False)
-                self._ended += rows
+                self.ended += rows
                 self._commit()
         finally:
             self._commit()
@@ -575,7 +569,7 @@ class _Again(_Run):
         return self._different
 
     def _commit(self) -> None:
-        episodes, self._ended = self._ended, []
+        episodes, self.ended = self.ended, []
         for episode in episodes:
             row = self._rows[episode.episode_id]
             if episode.trace_uri is None or episode.trace_sha256 != row.trace_sha256:
