@@ -24,6 +24,9 @@ PYTEST := $(PY) -m pytest -p no:schemathesis
 # Processes at once. Tests of robots and pages wait more than they compute, so 2 cores serve 3.
 WORKERS ?= 3
 TESTS ?=
+# Where torch is loaded, processes start anew instead of being copied, and what tests have changed
+# in this one is not in them.
+NO_TORCH := --ignore tests/train
 # In this order: with no torch there, a resolver takes the build with libraries for GPUs.
 TORCH := torch==2.13.0
 BASELINES := stable-baselines3==2.9.2
@@ -58,10 +61,12 @@ type: $(DEV) ## static types, strict
 	@$(PY) -m mypy
 
 test: $(DEV) ## the tests, but for the long ones; lists what was skipped and why
-	@$(PYTEST) -m "not slow" -n $(WORKERS) --dist worksteal $(TESTS)
+	@$(PYTEST) -m "not slow" -n $(WORKERS) --dist worksteal $(or $(TESTS),$(NO_TORCH))
+	$(if $(TESTS),,@$(PYTEST) tests/train)
 
 test-long: $(DEV) ## the long tests: kills at random moments, many examples, built packages
-	@HYPOTHESIS_PROFILE=ci $(PYTEST) -m slow -n $(WORKERS) --dist worksteal --timeout 1800 $(TESTS)
+	@HYPOTHESIS_PROFILE=ci $(PYTEST) -m slow -n $(WORKERS) --dist worksteal --timeout 1800 \
+		$(or $(TESTS),$(NO_TORCH))
 
 docs: $(DEV) ## build docs/ into build/docs; a broken link is an error
 	@$(PY) -m sphinx --fail-on-warning --fresh-env --quiet -b html docs build/docs

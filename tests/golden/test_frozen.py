@@ -128,17 +128,25 @@ TRIALS: dict[str, Callable[[Path], None]] = {
 
 
 def study(folder: Path) -> None:
-    """The study of `examples/suites/small.yaml`, as it was measured once."""
+    """The study of `examples/suites/small.yaml`, as it was measured once.
+
+    What was found is kept in the order of the pieces of work, whose digests change with the source
+    of the simulator.
+    """
     from robo_eval.study.results import NAME, Results
+    from robo_eval.study.run import Study
 
     folder.mkdir()
     shutil.copy(EXAMPLES / "suites" / "small.yaml", folder / "suite.yaml")
-    with (
-        Results(folder / NAME) as results,
-        gzip.open(HERE / "inputs" / "study.jsonl.gz", "rt", encoding="utf-8") as lines,
-    ):
-        for line in lines:
-            results.put(*json.loads(line))
+    made = Study.open(folder)
+    with gzip.open(HERE / "inputs" / "study.jsonl.gz", "rt", encoding="utf-8") as lines:
+        found = [json.loads(line) for line in lines]
+    first = made._first_jobs()
+    made._choose_experts(value for _, value in found[: len(first)])
+    with Results(folder / NAME) as results:
+        for job, (label, value) in zip([*first, *made._jobs()], found, strict=True):
+            assert job.label == label
+            results.put(job.digest, label, value)
 
 
 # Documents ---------------------------------------------------------------------------------------
