@@ -41,8 +41,8 @@ class Part:
 
     @property
     def place(self) -> str:
-        """Name and unit of a distance of two: `cart_m`, `pole_rad`."""
-        return f"{self.name.partition('_')[0]}_{'rad' if self.unit == QUATERNION else 'm'}"
+        """Name and unit of a distance of two: `cart_position_m`, `pole_quat_xyzw_rad`."""
+        return f"{self.name}_{'rad' if self.unit == QUATERNION else 'm'}"
 
     def apart(self, one: Sequence[float], other: Sequence[float]) -> float:
         """Distance of two positions (m), or the angle between two orientations (rad)."""
