@@ -114,12 +114,31 @@ def check_hostile(spec: TaskSpec) -> None:
         assert "\n" not in said, said
 
 
+def check_novelty(spec: TaskSpec) -> None:
+    """Whether each axis is played by its magnitude, from the start and from an onset on."""
+    for level in spec.levels().values():
+        table = level.tables["paper"]["hard"]
+        if not table:
+            continue
+        entry = next(iter(table.values()))
+        asked = {level.name: getattr(entry, "value", None) or entry.high}
+        check(spec, {"novelty": asked})
+        later = gymnasium.make(spec.env, novelty=asked, onset=STATE_AFTER // 2)
+        plain = gymnasium.make(spec.env)
+        actions = actions_of(plain, 7, STATE_AFTER // 2 - 1)  # what is seen at the onset may differ
+        same = [played(env, actions, seed=11)[0] for env in (later, plain)]
+        assert same[0] == same[1], f"{asked} acts before its onset"
+        later.close()
+        plain.close()
+
+
 def main(only: str) -> None:
     """Go over every task whose id holds a text."""
     for spec in tasks().values():
         if only not in spec.env:
             continue
         check_hostile(spec)
+        check_novelty(spec)
         for keywords in conditions(spec):
             try:
                 said = f"{spec.env} {json.dumps(keywords)} {check(spec, keywords)}"

@@ -130,17 +130,21 @@ class Mixed(Level):
             part.arrange(start, _of(drawn, part), rng, **asked)
 
     def physics(self, drawn: Novelty) -> Any:  # noqa: ANN401
-        """The constants that the parts change; of two that change the same one the later counts."""
+        """The constants that the parts change; of two that change the same one the later counts.
+
+        Where several parts change constants, these are a dataclass whose defaults are level 0.
+        """
         made = [part.physics(_of(drawn, part)) for part in self.parts]
-        found = next((one for one in made if one is not None), None)
-        if found is None:
-            return None
-        usual = type(found)()
+        made = [one for one in made if one is not None]
+        if len(made) < 2:
+            return made[0] if made else None
+        kind: Any = type(made[-1])
+        usual = kind()
         changed = {
             field.name: value
             for one in made
             for field in fields(usual)
-            if one is not None and (value := getattr(one, field.name)) != getattr(usual, field.name)
+            if (value := getattr(one, field.name)) != getattr(usual, field.name)
         }
         return replace(usual, **changed)
 

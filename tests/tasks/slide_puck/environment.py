@@ -55,12 +55,15 @@ class SlidePuckEnv(TaskEnv):
             at, actions = np.array(state["history"]["start"]), state["history"]["actions"]
         elif state is not None:
             at, speed = (np.array(state[name]) for name in STATE)
-        self._build(self._level.physics(self._drawn) or 1.0, at, speed)
+        self._build(1.0 if self._onset else self._mass(), at, speed)
         self._start, self._actions = at.tolist(), []
         self._poses = [self._row()]
         for action in actions:
             self._act(action)
         return self._observation(), self._info()
+
+    def _mass(self):
+        return self._level.physics(self._drawn) or 1.0
 
     def _build(self, mass, at, speed):
         client = self._engine.client
@@ -91,6 +94,8 @@ class SlidePuckEnv(TaskEnv):
     def _act(self, action):
         self._actions.append(int(action))
         self.advance(SPEC.pushes[int(action)])
+        if self._tick == self._drawn.onset:
+            self._build(self._mass(), self._state[:2], self._state[2:])
 
     def step(self, action):
         if self._state is None or not self.action_space.contains(action):
