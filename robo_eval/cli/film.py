@@ -44,11 +44,16 @@ def film(
     from robo_eval_sim.film import save_film
 
     named: dict[str, Any] = {"level": level, "difficulty": difficulty, "profile": profile}
-    env = gymnasium.make(spec.env, render_mode="rgb_array", **(named if spec.levels() else {}))
-    ticks, is_success = save_film(env, policy, out, seed=seed)
+    has_levels = bool(spec.levels())
+    env = gymnasium.make(spec.env, render_mode="rgb_array", **(named if has_levels else {}))
+    ticks, performance, is_success = save_film(env, policy, out, seed=seed)
     env.close()
+    if is_success is None:
+        is_whole = ticks >= spec.max_ticks
+        is_success = is_whole if spec.quality is None else performance > 1.0 - 1e-9
     if json:
         print_json({"file": str(out), "ticks": ticks, "survived": is_success})
     else:
         end = spec.succeeded if is_success else "failed"
-        say(f"{out}: {agent} at level {level}, {difficulty}, seed {seed}: {ticks} ticks, {end}")
+        place = f" at level {level}, {difficulty}" if has_levels else ""
+        say(f"{out}: {agent}{place}, seed {seed}: {ticks} ticks, {end}")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _NO_INTERVAL: Final = "[-]"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 TaskOption = Annotated[
-    str, typer.Option(metavar="ID", help="Gymnasium id of the task; without it the first of ours.")
+    str,
+    typer.Option(metavar="ID", help="Gymnasium id; default the task of a plan that names none."),
 ]
 
 

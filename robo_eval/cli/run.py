@@ -533,7 +533,7 @@ def _play_simulated(
         unscored=result.unscored,
         played=result.played,
         seconds=result.seconds,
-        where=f"the cluster at {ray}" if jobs is None else counted(jobs, "worker"),
+        where=f"the cluster at {ray}" if ray is not None else counted(jobs or 1, "worker"),
     )
 
 

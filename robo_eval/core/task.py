@@ -144,17 +144,13 @@ class TaskSpec:
     is_default: bool = False
 
 
+@cache
 def tasks() -> Mapping[str, TaskSpec]:
     """The tasks of all installed packages, by Gymnasium id.
 
     Raises:
         InputError: If a specification cannot be loaded, or two tasks have one id.
     """
-    return _tasks()
-
-
-@cache
-def _tasks() -> dict[str, TaskSpec]:
     found: dict[str, TaskSpec] = {}
     for point in points(TASKS):
         where = f"task of {point.value} (entry point {point.name!r} of group {TASKS})"

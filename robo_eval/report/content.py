@@ -92,8 +92,9 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
     results = [
         Result(policy=names.policy(row.side, row.policy), numbers=row) for row in summary.policies
     ]
-    specs = [spec for env in _envs(data) if (spec := task_of(env)) is not None]
-    verbs = {spec.succeeded for spec in specs} if len(specs) == len(_envs(data)) else set()
+    envs = list(dict.fromkeys(task.env for task in data.plan.tasks))
+    specs = [spec for env in envs if (spec := task_of(env)) is not None]
+    verbs = {spec.succeeded for spec in specs} if len(specs) == len(envs) else set()
     verb = verbs.pop() if len(verbs) == 1 else "succeeded"
     characteristic, why_not = characteristic_of(summary, names.policy, results)
     drawn, damaged = clips(choose(data.frame, summary.cells, data.path))
@@ -134,7 +135,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         characteristic=characteristic,
         characteristic_reason=why_not,
         clips=drawn,
-        tilts=[spec.tilt.frame for spec in specs if spec.tilt is not None],
+        tilts=list(dict.fromkeys(spec.tilt.frame for spec in specs if spec.tilt is not None)),
         clips_reason="" if drawn else "No episode of this trial left a trace that can be drawn.",
         conditions=conditions(data.plan, data.frame, data.manifest),
         provenance=provenance(data, summary, log),
@@ -207,11 +208,6 @@ class Names:
     def column(self, cell: CellNumbers) -> str:
         """What a cell stands under."""
         return cell.label if cell.level is None else str(cell.level)
-
-
-def _envs(data: TrialData) -> list[str]:
-    """Gymnasium ids of the plan's tasks, each once."""
-    return list(dict.fromkeys(task.env for task in data.plan.tasks))
 
 
 def _cells(summary: TrialSummary, names: Names, frame: pd.DataFrame) -> list[Cell]:

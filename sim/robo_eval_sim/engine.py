@@ -66,11 +66,12 @@ class Engine:
 
     Attributes:
         client: Its number.
+        is_visible: Whether bodies have shapes to look at.
     """
 
     def __init__(self) -> None:
         self.client: int = bullet.connect(bullet.DIRECT)
-        self._is_visible = False
+        self.is_visible = False
 
     def close(self) -> None:
         """Free the engine; closing twice does nothing."""
@@ -94,7 +95,7 @@ class Engine:
             is_visible: Whether `picture` will be called: only then bodies get shapes to look at.
             **parameters: Further ones of `setPhysicsEngineParameter`.
         """
-        self._is_visible = is_visible
+        self.is_visible = is_visible
         bullet.resetSimulation(physicsClientId=self.client)
         bullet.setPhysicsEngineParameter(
             fixedTimeStep=tick_s,
@@ -124,7 +125,7 @@ class Engine:
         client = self.client
         touched = bullet.createCollisionShape(kind, physicsClientId=client, **size)
         seen = -1
-        if self._is_visible:
+        if self.is_visible:
             seen = bullet.createVisualShape(kind, rgbaColor=rgba, physicsClientId=client, **size)
         return touched, seen
 

@@ -17,7 +17,7 @@ _EVERY: Final = 2
 
 def save_film(
     env: gymnasium.Env[Any, Any], policy: Policy, path: Path, *, seed: int
-) -> tuple[int, bool]:
+) -> tuple[int, float, bool | None]:
     """Play one episode and save it as an animated GIF at the speed it was played.
 
     Args:
@@ -27,8 +27,8 @@ def save_film(
         seed: Seed of the episode.
 
     Returns:
-        How many ticks the episode took, and whether it was a success: as the environment says, or
-        else whether its return was 1.
+        How many ticks the episode took, its return, and whether the environment says that it was a
+        success; None if it says nothing.
 
     Raises:
         InputError: If the file does not end in `.gif` or the environment draws no pictures.
@@ -69,4 +69,4 @@ def save_film(
         loop=0,
     )
     part.replace(path)
-    return ticks, bool(info.get("is_success", performance > 1.0 - 1e-9))
+    return ticks, performance, info.get("is_success")

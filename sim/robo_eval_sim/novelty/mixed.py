@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
@@ -20,13 +20,24 @@ _MOST: Final = 100.0
 """A magnitude may be so many times the largest one of the levels."""
 
 
-def leading(level: Level) -> tuple[str, str, float, bool] | None:
-    """What the magnitude of a level's axis sets.
+class _Axis(NamedTuple):
+    """What a magnitude sets: the first parameter of a level.
 
-    Returns:
-        Name of the parameter, its unit, the largest value of the levels, and whether it counts
-        things; None if the level has no parameter.
+    Attributes:
+        parameter: Its name.
+        unit: Its unit, empty if there is none.
+        largest: Its largest value in the levels.
+        is_count: Whether it counts things.
     """
+
+    parameter: str
+    unit: str
+    largest: float
+    is_count: bool
+
+
+def _axis(level: Level) -> _Axis | None:
+    """The axis a level lies on; None if it has no parameter."""
     tables = level.tables[Profile.PAPER]
     found = [next(iter(table.items()), None) for table in tables.values()]
     entries = [entry for entry in found if entry is not None]
@@ -34,7 +45,8 @@ def leading(level: Level) -> tuple[str, str, float, bool] | None:
         return None
     name, first = entries[0]
     values = [e.value if isinstance(e, Fixed) else e.high for _, e in entries]
-    return name, first.unit, float(max(values)), all(isinstance(value, int) for value in values)
+    is_count = all(isinstance(value, int) for value in values)
+    return _Axis(name, first.unit, float(max(values)), is_count)
 
 
 def mixed(levels: Iterable[Level], novelty: Any, nothing: Level) -> Level:  # noqa: ANN401
@@ -42,7 +54,7 @@ def mixed(levels: Iterable[Level], novelty: Any, nothing: Level) -> Level:  # no
 
     Args:
         levels: Of the task.
-        novelty: Magnitude by axis, which a level names, in the unit of its leading parameter.
+        novelty: Magnitude by axis, which a level names, in the unit of its first parameter.
         nothing: The level that changes nothing.
 
     Raises:
@@ -53,20 +65,18 @@ def mixed(levels: Iterable[Level], novelty: Any, nothing: Level) -> Level:  # no
         raise InputError(
             f"novelty: a mapping of axes to magnitudes is needed, given {novelty!r:.80}"
         )
-    known = {level.name: level for level in levels if leading(level) is not None}
+    known = {level.name: (level, axis) for level in levels if (axis := _axis(level)) is not None}
     parts = []
-    for axis, magnitude in novelty.items():
-        if axis not in known:
-            raise unknown_name("axis of novelty", axis, known)
-        parts.append(_at(known[axis], magnitude))
+    for name, magnitude in novelty.items():
+        if name not in known:
+            raise unknown_name("axis of novelty", name, known)
+        parts.append(_at(*known[name], magnitude))
     return Mixed(parts, nothing)
 
 
-def _at(level: Level, magnitude: Any) -> Level:  # noqa: ANN401 - anything may come in
-    """The level whose leading parameter has this value."""
-    found = leading(level)
-    assert found is not None
-    name, unit, largest, is_count = found
+def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:  # noqa: ANN401 - anything may come in
+    """The level whose first parameter has this value."""
+    name, unit, largest, is_count = axis
     if not _may_be(magnitude, _MOST * largest, is_count=is_count):
         kind = "a whole number" if is_count else "a number"
         raise InputError(

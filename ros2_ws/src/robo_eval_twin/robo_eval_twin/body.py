@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.task import task_named
+from robo_eval.core.task import task_named, task_of
 from robo_eval_robot.config import Perturbation, RobotConfig
 
 Array = NDArray[np.float64]
@@ -75,15 +75,16 @@ class Body(Protocol):
 
 
 def body_of(config: RobotConfig) -> type[Body]:
-    """The body of the first task that a robot file names, or of the task that is meant then.
+    """The body of the first task of a robot file that has one, else of the task that is meant then.
 
     Raises:
-        InputError: If the task has no twin, or it drives other joints than the file says.
+        InputError: If that has none, or it drives other joints than the file says.
     """
-    spec = task_named(next(iter(config.tasks), ""))
-    if spec.twin is None:
-        raise InputError(f"robot {config.name!r}: tasks: there is no twin that plays {spec.env}")
-    module, _, name = spec.twin.partition(":")
+    named = [spec for env in config.tasks if (spec := task_of(env)) is not None]
+    path = next((spec.twin for spec in (*named, task_named()) if spec.twin), None)
+    if path is None:
+        raise InputError(f"robot {config.name!r}: tasks: there is no twin that plays any of them")
+    module, _, name = path.partition(":")
     body: type[Body] = getattr(importlib.import_module(module), name)
     for joint in config.commanded:
         if joint not in body.driven:

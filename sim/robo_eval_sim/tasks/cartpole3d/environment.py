@@ -189,7 +189,6 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         self._starts = Starts(self._balls, self._profile)
         self._origin: _Origin | None = None
         self._actions: list[int | np.int64] = []
-        self._is_forced = False
         self._rows: list[Row] | None = None
 
     # Gymnasium ---------------------------------------------------------------------------------
@@ -305,7 +304,6 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         world = self._world
         if world is None or self._origin is None:
             raise InputError("advance: the episode has not begun; call reset() first")
-        self._is_forced = True
         if force[0] or force[1]:
             world.push_cart((force[0], force[1], 0.0))
         return self._tick_on(world)
@@ -378,15 +376,8 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         self._origin, self._drawn = origin, drawn
         row, force, self._tick = origin
         self._actions = []
-        self._is_forced = False
-        physics, capacity = LEVEL_0, int(row[BALL_COUNT])
-        is_crowded = row[BALL_COUNT] > _CROWD
         is_later = drawn.onset is not None and self._tick < drawn.onset
-        if drawn is not self._no_novelty and not is_later:
-            physics = self._physics(drawn)
-            capacity = min(capacity + physics.pool - LEVEL_0.pool, self._slots)
-        world.prepare(physics, capacity, self._is_visible, is_crowded)
-        world.place(row, frame)
+        self._set_up(world, row, LEVEL_0 if is_later else self._physics(drawn), frame)
         if is_later:
             effect: Effect[Any] | None = Later(drawn, self._begin_novelty)
         else:
@@ -400,15 +391,21 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
             effect.push(-1)
         return world.tick()
 
+    def _set_up(
+        self, world: World, row: Row, physics: Physics, frame: _Frame | None = None
+    ) -> None:
+        """Give the world its constants and room for balls that may come, and put all there."""
+        count = row[BALL_COUNT]
+        capacity = min(int(count) + physics.pool - LEVEL_0.pool, self._slots)
+        world.prepare(physics, capacity, self._is_visible, count > _CROWD)
+        world.place(row, frame)
+
     def _begin_novelty(self) -> Effect[World] | None:
         """Change the world in the middle of an episode; everything stays where it is."""
         world, drawn = self._world, self._drawn
         assert world is not None
         assert drawn is not None
-        row, physics = world.row, self._physics(drawn)
-        capacity = min(int(row[BALL_COUNT]) + physics.pool - LEVEL_0.pool, self._slots)
-        world.prepare(physics, capacity, self._is_visible, row[BALL_COUNT] > _CROWD)
-        world.place(row)
+        self._set_up(world, world.row, self._physics(drawn))
         return None if self._effects is None else self._effects(drawn, world)
 
     def _advance(self, action: int | np.int64) -> Row:

@@ -70,7 +70,6 @@ class World:
         self._engine = Engine()
         self._client = self._engine.client
         self._built: Physics | None = None
-        self._is_visible = False
         self.physics: Physics = LEVEL_0
         self._restitution = (LEVEL_0.wall_restitution, LEVEL_0.ball_restitution)
         self._walls: list[int] = []
@@ -113,7 +112,7 @@ class World:
             not is_crowded
             and (physics is self._built or self._is_like_built(physics))
             and balls <= len(self._balls)
-            and is_visible <= self._is_visible
+            and is_visible <= self._engine.is_visible
             # A number that is not finite would survive in the engine's caches.
             and math.isfinite(sum(self.row))
         ):
@@ -152,7 +151,6 @@ class World:
 
     def _build(self, physics: Physics, pool: int, *, is_visible: bool) -> None:
         self._built = None  # until all went well
-        self._is_visible = is_visible
         # Balls feel no gravity: weighing the robot alone takes one force a tick and not one a
         # ball, with the same numbers.
         self._engine.clear(
