@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
+import pickle
 import socket
-import threading
 import time
-import warnings
+import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Final, Generic, TypeVar
 
+from robo_eval.core.confined import Confined
 from robo_eval.core.errors import (
+    CheckFailedError,
     InputError,
     InterruptedRunError,
     MissingExtraError,
@@ -20,14 +24,8 @@ from robo_eval.core.errors import (
     said,
 )
 
-
-class _Piece(Protocol):
-    @property
-    def digest(self) -> str: ...
-
-
-Piece = TypeVar("Piece", bound=_Piece)
-"""A piece of work: anything with a digest of all that its result depends on."""
+Piece = TypeVar("Piece")
+"""A piece of work."""
 Found = TypeVar("Found")
 """What comes of a piece of work."""
 _TRIES: Final = 3
@@ -37,6 +35,8 @@ _HELLO: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0
 """Preface and empty settings, by which a client of HTTP/2 begins (RFC 9113, section 3.4)."""
 _FRAME, _SETTINGS = 9, 4
 _WATCH_S: Final = 1.0
+_GATHER_S: Final = 0.003
+"""Results that come shortly after one another are taken together: waking up costs more than one."""
 _DIED: Final = (
     f"workers died {_TRIES} times in a row; give fewer of them if memory is short. What was done is"
     " kept: the same command goes on"
@@ -77,54 +77,208 @@ def done(
         for job in jobs:
             yield job, doer(job)
         return
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    left = {job.digest: job for job in jobs}
-    tries = 0
-    while left:
-        try:
-            for digest, found in _round(list(left.values()), workers, doer):
-                tries = 0
-                yield left.pop(digest), found
-        except TerminatedWorkerError as err:
-            tries += 1
-            if tries == _TRIES:
-                raise InterruptedRunError(_DIED) from err
+    crew: _Hands[Piece, Found] = _Hands(doer)
+    try:
+        for _ in crew.do(deque([job] for job in jobs), workers):
+            yield from crew.taken()
+    finally:
+        crew.end()
 
 
-def _round(
-    jobs: Sequence[Piece], workers: int, doer: Callable[[Any], Found]
-) -> Iterator[tuple[str, Found]]:
-    from joblib import Parallel, delayed, parallel_config
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a worker says of the piece of work that was next: what came of it."""
 
-    with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
-        # One at a time: results are kept as they come, and a worker that dies loses no batch.
-        parallel = Parallel(return_as="generator_unordered", batch_size=1)
-        with warnings.catch_warnings():
-            # Where keeping a result fails, the rest is let go, which is told by what failed.
-            warnings.filterwarnings("ignore", message=".* tasks which were still being processed")
-            yield from parallel(delayed(_with_digest)(doer, job, os.getpid()) for job in jobs)
+    found: Any
 
 
-def _with_digest(doer: Callable[[Any], Found], job: _Piece, parent: int) -> tuple[str, Found]:
-    _end_with(parent)
-    return job.digest, doer(job)
+class Worker(Generic[Piece, Found]):
+    """A process that does pieces of work, one after the other.
 
+    Args:
+        serve: A function of a module that hears lists of pieces, and says `Done` for each of them,
+            or an exception; it says something else when it is ready.
+        *given: What it is given further; see `Confined`.
+        forks: Whether the process may be a copy of this one.
 
-@functools.cache  # one watch in a process
-def _end_with(parent: int) -> None:
-    """End this worker once the process that started it is gone.
-
-    After `kill -9` of that one, workers would wait for minutes for work that never comes, and hold
-    open the pipes they inherited.
+    Attributes:
+        todo: What it was given and has not done; the first may be under way.
+        is_ready: Whether it has said a word.
+        pipe: Where it is heard.
     """
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_WATCH_S)
-        os._exit(1)
+    def __init__(self, serve: Callable[..., None], *given: object, forks: bool) -> None:
+        self.todo: deque[Piece] = deque()
+        self.is_ready = False
+        self._process = Confined(serve, *given, forks=forks)
+        self.pipe = self._process.pipe
 
-    threading.Thread(target=watch, name="parent watch", daemon=True).start()
+    def give(self, pieces: Sequence[Piece]) -> None:
+        """Have it do pieces of work."""
+        self.todo.extend(pieces)
+        self._process.tell(list(pieces))
+
+    def answers(self) -> Iterator[tuple[Piece, Found]]:
+        """What came of the pieces that have ended since.
+
+        Raises:
+            Exception: What it could not go on for.
+            EOFError: If it has died.
+        """
+        while self.pipe.poll():
+            said_now = self.pipe.recv()
+            self.is_ready = True
+            if isinstance(said_now, Exception):
+                raise said_now
+            if isinstance(said_now, Done):
+                yield self.todo.popleft(), said_now.found
+            else:
+                self.hear(said_now)
+        if not self._process.is_alive and not self.pipe.poll():
+            raise EOFError
+
+    def hear(self, said_now: object) -> None:
+        """Take note of anything else it says."""
+
+    def stop(self) -> None:
+        """Have it begin no further piece, if it can be told."""
+
+    def problem(self) -> object | None:
+        """Why it is to be ended, if it is."""
+        return None
+
+    def end(self) -> None:
+        """Kill it, and what it has started."""
+        self._process.end()
+
+
+class Crew(Generic[Piece, Found]):
+    """Workers who share pieces of work.
+
+    Attributes:
+        workers: Those there are.
+        ended: What came of the pieces that have ended, for whoever takes it out.
+        look_s: How long one waits for an answer before something else is looked at, seconds.
+        ahead: A worker with fewer pieces left is given more.
+    """
+
+    look_s: float = _WATCH_S
+    ahead: int = 1
+
+    def __init__(self) -> None:
+        self.workers: list[Worker[Piece, Found]] = []
+        self.ended: list[tuple[Piece, Found]] = []
+
+    def hire(self, *, is_alone: bool) -> Worker[Piece, Found]:
+        """A new worker.
+
+        Args:
+            is_alone: Whether there will be no other.
+        """
+        raise NotImplementedError
+
+    def lose(self, worker: Worker[Piece, Found], problem: object | None) -> None:
+        """Deal with the piece that an ended worker had begun, the first of its `todo`.
+
+        Args:
+            worker: It; what stays in its `todo` is done by another.
+            problem: Why it was ended; None if it died.
+        """
+        raise NotImplementedError
+
+    def do(self, chunks: deque[list[Piece]], most: int) -> Iterator[None]:
+        """Have pieces of work done; comes back after every look at the workers.
+
+        Args:
+            chunks: The pieces, in portions for one worker; taken out as they are handed out.
+            most: Most workers.
+
+        Raises:
+            CheckFailedError: If a worker cannot start, so that no piece is blamed for it.
+        """
+        # One thread per worker: numpy's own threads would fight over the same cores.
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
+        while chunks or any(worker.todo for worker in self.workers):
+            while chunks and len(self.workers) < most:
+                self.workers.append(self.hire(is_alone=most == 1))
+            for worker in self.workers:
+                if chunks and len(worker.todo) < self.ahead:
+                    worker.give(chunks.popleft())
+            # The time-out lets the main thread notice a signal.
+            wait([worker.pipe for worker in self.workers], timeout=self.look_s)
+            time.sleep(_GATHER_S)
+            for worker in list(self.workers):
+                chunks.extendleft(self._look_at(worker))
+            yield
+
+    def end(self) -> None:
+        """End the workers."""
+        while self.workers:
+            self.workers.pop().end()
+
+    def _look_at(self, worker: Worker[Piece, Found]) -> list[list[Piece]]:
+        """Take what a worker has done; what it leaves undone where it is to be ended."""
+        try:
+            self.ended.extend(worker.answers())
+            problem = worker.problem()
+        except EOFError:
+            if not worker.is_ready:
+                raise CheckFailedError(
+                    "worker processes cannot start; a script that starts some needs"
+                    " `if __name__ == '__main__':`, or gives their number as 1"
+                ) from None
+            problem = None
+        else:
+            if problem is None:
+                return []
+        self.workers.remove(worker)
+        worker.end()
+        if worker.todo:
+            self.lose(worker, problem)
+        return [list(worker.todo)] if worker.todo else []
+
+
+class _Hands(Crew[Piece, Found]):
+    """Workers who call one function."""
+
+    def __init__(self, doer: Callable[[Any], Found]) -> None:
+        super().__init__()
+        self._doer = doer
+        self._deaths = 0
+
+    def hire(self, *, is_alone: bool) -> Worker[Piece, Found]:  # noqa: ARG002
+        return Worker(_serve, self._doer, forks=False)
+
+    def lose(self, worker: Worker[Piece, Found], problem: object | None) -> None:  # noqa: ARG002
+        self._deaths += 1
+        if self._deaths == _TRIES:
+            raise InterruptedRunError(_DIED)
+
+    def taken(self) -> Iterator[tuple[Piece, Found]]:
+        while self.ended:
+            self._deaths = 0
+            yield self.ended.pop(0)
+
+
+def _serve(hears: Connection, speaks: Connection, doer: Callable[[Any], Any]) -> None:
+    speaks.send(None)
+    while True:
+        for piece in hears.recv():
+            try:
+                speaks.send(Done(doer(piece)))
+            except BaseException as err:  # noqa: BLE001 - raised where it can be told
+                speaks.send(_portable(err))
+
+
+def _portable(err: BaseException) -> Exception:
+    """An error as it can be sent to another process, with where it was raised."""
+    err.add_note("".join(traceback.format_exception(err)))
+    try:
+        found = pickle.loads(pickle.dumps(err))  # noqa: S301 - our own
+    except Exception:  # noqa: BLE001 - whatever a class of errors does when it is copied
+        return RuntimeError(said(err))
+    return found if isinstance(found, Exception) else RuntimeError(said(err))
 
 
 def cluster_cores(address: str) -> int:

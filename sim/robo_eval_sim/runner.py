@@ -8,15 +8,15 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from robo_eval.agents.confined import Confined, can_fork, digest_of, wait_for
+from robo_eval.agents.confined import digest_of
 from robo_eval.core import spread
+from robo_eval.core.confined import Confined, can_fork, wait_for
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import (
-    CheckFailedError,
     InputError,
     InterruptedRunError,
     PlanError,
@@ -52,8 +52,6 @@ _POOL_FROM: Final = 12
 """From how many episodes on starting worker processes (about a second) pays."""
 _COMMIT_EVERY_S: Final = 0.1
 """How long an episode that ended may wait for its commit when nobody else is waiting."""
-_GATHER_S: Final = 0.003
-"""Rows that come shortly after one another are taken together: waking up costs more than a row."""
 _AHEAD: Final = 8
 """With fewer episodes left a worker is given more, so that it need not wait for them."""
 
@@ -289,7 +287,7 @@ def _check_levels(
         stage.close()
 
 
-class Crew:
+class Players(spread.Crew[PlannedEpisode, Episode]):
     """Worker processes that play episodes of a plan.
 
     Args:
@@ -298,21 +296,20 @@ class Crew:
         folder: Where traces go, in `traces/`.
         jobs: Most workers.
         forks: Whether a single worker may be a copy of this process.
-
-    Attributes:
-        ended: Rows of the episodes that have ended.
     """
+
+    ahead = _AHEAD
 
     def __init__(
         self, plan: TrialPlan, plan_digest: str, folder: Path, jobs: int, *, forks: bool = True
     ) -> None:
+        super().__init__()
+        self.look_s = max(0.02, min(_COMMIT_EVERY_S, plan.decision_timeout_s / 4))
         self._plan = plan
         self._plan_digest = plan_digest
         self._folder = folder
         self._jobs = jobs
         self._forks = forks
-        self._workers: list[Worker] = []
-        self.ended: list[Episode] = []
         self._due_s = 0.0
         self._is_stopping = False
         self._digests: dict[str, str] = {}
@@ -322,68 +319,26 @@ class Crew:
         jobs = self._jobs if len(todo) >= _POOL_FROM else 1
         chunks = deque(_chunks(todo, jobs))
         try:
-            while chunks or any(worker.todo for worker in self._workers):
+            self._check_stop()
+            for _ in self.do(chunks, jobs):
+                if len(self.ended) >= CHUNK or time.monotonic() >= self._due_s:
+                    self._commit()
                 self._check_stop()
                 if self._is_stopping:
                     chunks.clear()
-                while chunks and len(self._workers) < jobs:
-                    self._workers.append(self._hired(forks=self._forks and jobs == 1))
-                for worker in self._workers:
-                    if chunks and len(worker.todo) < _AHEAD:
-                        worker.give(chunks.popleft())
-                # The time-out lets the main thread notice a signal.
-                wait([worker.pipe for worker in self._workers], timeout=self._look_s)
-                time.sleep(_GATHER_S)
-                for worker in list(self._workers):
-                    chunks.extendleft(self._look_at(worker))
-                if len(self.ended) >= CHUNK or time.monotonic() >= self._due_s:
-                    self._commit()
         finally:
             self._commit()
         self._check_stop()
 
-    def end(self) -> None:
-        """End the workers."""
-        for worker in self._workers:
-            worker.end()
-        self._workers = []
-
-    @property
-    def _look_s(self) -> float:
-        return max(0.02, min(_COMMIT_EVERY_S, self._plan.decision_timeout_s / 4))
-
-    def _hired(self, *, forks: bool) -> Worker:
-        """A new worker.
-
-        Raises:
-            CheckFailedError: If it cannot start, so that no episode is blamed for it.
-        """
-        # One thread per worker: numpy's own threads would fight over the same cores.
-        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ.setdefault(name, "1")
+    def hire(self, *, is_alone: bool) -> Worker:
+        """A new worker."""
+        forks = self._forks and is_alone
         return Worker(self._plan, self._plan_digest, self._folder, forks=forks)
 
-    def _look_at(self, worker: Worker) -> list[list[PlannedEpisode]]:
-        """Take what a worker has done; the episodes it leaves unplayed where it is to be ended."""
-        try:
-            for row in worker.rows():
-                self.ended.append(row)
-            problem = worker.problem()
-        except EOFError:
-            if not worker.is_ready:
-                raise CheckFailedError(
-                    "worker processes cannot start; a script that runs trials needs"
-                    " `if __name__ == '__main__':`, or use jobs=1"
-                ) from None
-            problem = None
-        else:
-            if problem is None:
-                return []
-        self._workers.remove(worker)
-        worker.end()
-        if worker.todo:
-            self.ended.append(self._unfinished(worker, worker.todo.popleft(), problem))
-        return [list(worker.todo)] if worker.todo else []
+    def lose(self, worker: Worker, problem: tuple[FaultBy, str] | None) -> None:  # type: ignore[override]
+        """Say of the episode under way what is known."""
+        planned = worker.todo.popleft()
+        self.ended.append((planned, self._unfinished(worker, planned, problem)))
 
     def _unfinished(
         self, worker: Worker, planned: PlannedEpisode, problem: tuple[FaultBy, str] | None
@@ -412,6 +367,11 @@ class Crew:
             **told,
         )
 
+    def _taken(self) -> list[Episode]:
+        """The rows of the episodes that have ended since."""
+        ended, self.ended = self.ended, []
+        return [row for _, row in ended]
+
     def _commit(self) -> None:
         """Take care of the episodes that have ended."""
 
@@ -434,11 +394,6 @@ class Portion(NamedTuple):
     todo: Sequence[PlannedEpisode]
     folder: str
 
-    @property
-    def digest(self) -> str:
-        """What tells it from others."""
-        return f"{self.plan_digest} {self.todo[0].episode_id}"
-
 
 def play_portion(portion: Portion) -> tuple[list[Episode], dict[str, bytes]]:
     """Play episodes on the node this runs on.
@@ -452,16 +407,17 @@ def play_portion(portion: Portion) -> tuple[list[Episode], dict[str, bytes]]:
         folder = Path(name)
         (folder / TRACES).mkdir()
         # A copy of a node's process, which has threads, would not work.
-        crew = Crew(portion.plan, portion.plan_digest, folder, 1, forks=False)
+        crew = Players(portion.plan, portion.plan_digest, folder, 1, forks=False)
         try:
             crew.play(portion.todo)
         finally:
             crew.end()
-        uris = [row.trace_uri for row in crew.ended if row.trace_uri is not None]
-        return crew.ended, {uri: (folder / uri).read_bytes() for uri in uris}
+        rows = [row for _, row in crew.ended]
+        uris = [row.trace_uri for row in rows if row.trace_uri is not None]
+        return rows, {uri: (folder / uri).read_bytes() for uri in uris}
 
 
-class _Run(Crew):
+class _Run(Players):
     """One pass over the episodes that are still to do."""
 
     def __init__(
@@ -499,7 +455,7 @@ class _Run(Crew):
 
     def _commit(self) -> None:
         self._due_s = time.monotonic() + _COMMIT_EVERY_S
-        episodes, self.ended = self.ended, []
+        episodes = self._taken()
         if not episodes:
             return
         self._store.append(episodes)
@@ -516,12 +472,12 @@ class _Run(Crew):
         """Let the episodes under way end, and begin no other; or raise, if there are none left."""
         if self._stop.signal_name is None:
             return
-        if not self._stop.is_now and any(worker.todo for worker in self._workers):
+        if not self._stop.is_now and any(worker.todo for worker in self.workers):
             if not self._is_stopping and self._say is not None:
                 self._say("stopping after this episode; once more to stop now")
             self._is_stopping = True
-            for worker in self._workers:
-                worker.beat.stop()
+            for worker in self.workers:
+                worker.stop()
             return
         self._commit()
         self._trial.write_manifest(status="interrupted", store=self._store)
@@ -543,12 +499,12 @@ class _OnCluster(_Run):
         chunks = _chunks(todo, max(2, self._jobs))
         portions = [Portion(self._plan, self._plan_digest, one, str(Path.cwd())) for one in chunks]
         try:
-            for _, (rows, traces) in spread.done(
+            for portion, (rows, traces) in spread.done(
                 portions, play_portion, ray=self._ray, idle=self._check_stop
             ):
                 for uri, content in traces.items():
                     write_atomically(self._folder / uri, content, durable=False)
-                self.ended += rows
+                self.ended += zip(portion.todo, rows, strict=True)
                 self._commit()
         finally:
             self._commit()
@@ -569,8 +525,7 @@ class _Again(_Run):
         return self._different
 
     def _commit(self) -> None:
-        episodes, self.ended = self.ended, []
-        for episode in episodes:
+        for episode in self._taken():
             row = self._rows[episode.episode_id]
             if episode.trace_uri is None or episode.trace_sha256 != row.trace_sha256:
                 self._different.append(episode.episode_id)

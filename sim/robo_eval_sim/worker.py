@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
 from ctypes import c_uint64
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
-from robo_eval.agents.confined import Confined, can_fork, making_limit_s
+from robo_eval.agents.confined import making_limit_s
+from robo_eval.core import spread
+from robo_eval.core.confined import can_fork
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.kinds import FaultBy
@@ -33,7 +33,7 @@ _WORDS: Final = {
 }
 
 
-class Worker:
+class Worker(spread.Worker[PlannedEpisode, Episode]):
     """Plays the episodes it is given, one after the other, in a process of its own.
 
     Args:
@@ -43,8 +43,7 @@ class Worker:
         forks: Whether the process may be a copy of this one; see `Confined`.
 
     Attributes:
-        todo: What it was given and has not played; the first may be under way.
-        is_ready: Whether it has said a word.
+        beat: What its policies are asked, which is watched.
         declared: What the environment of each condition says of itself.
     """
 
@@ -52,8 +51,6 @@ class Worker:
         forks = forks and can_fork()
         cells = get_context("fork" if forks else "spawn").RawArray(c_uint64, CELLS)
         self.beat = Beat(cells)
-        self.todo: deque[PlannedEpisode] = deque()
-        self.is_ready = False
         self.declared: dict[Condition, dict[str, str]] = {}
         self._seen, self._unchanged_s, self._looked_s = -1, 0.0, time.monotonic()
         limit_s = plan.decision_timeout_s
@@ -64,35 +61,18 @@ class Worker:
             Asked.ACT: limit_s,
             None: max(WORLD_LIMIT_S, making_s),
         }
-        self._process = Confined(_work, cells, plan, plan_digest, folder, forks=forks)
-        self.pipe = self._process.pipe
+        super().__init__(_work, cells, plan, plan_digest, folder, forks=forks)
 
-    def give(self, chunk: Sequence[PlannedEpisode]) -> None:
-        """Have it play episodes."""
-        self.todo.extend(chunk)
-        self._process.tell(list(chunk))
+    def hear(self, said_now: object) -> None:
+        """Take note of what an environment says of itself, and of a stop."""
+        if said_now == _STOPPED:
+            self.todo.clear()
+        elif isinstance(said_now, tuple):
+            condition, self.declared[condition] = said_now
 
-    def rows(self) -> Iterator[Episode]:
-        """The rows of the episodes that have ended since.
-
-        Raises:
-            RoboEvalError: If it cannot go on.
-            EOFError: If it has died.
-        """
-        while self.pipe.poll():
-            found = self.pipe.recv()
-            self.is_ready = True
-            if found == _STOPPED:
-                self.todo.clear()
-            if isinstance(found, Exception):
-                raise found
-            if isinstance(found, tuple):
-                condition, self.declared[condition] = found
-            if isinstance(found, Episode):
-                self.todo.popleft()
-                yield found
-        if not self._process.is_alive and not self.pipe.poll():
-            raise EOFError
+    def stop(self) -> None:
+        """Have it begin no further episode."""
+        self.beat.stop()
 
     def problem(self) -> tuple[FaultBy, str] | None:
         """Whose fault it is that nothing has happened for too long, and what was waited for."""
@@ -108,10 +88,6 @@ class Worker:
             return None
         by = FaultBy.TIME if asked is None else FaultBy.POLICY
         return by, f"{_WORDS[asked]} within {limit_s:g} s (tick {self.beat.ticks})"
-
-    def end(self) -> None:
-        """Kill it, and what its policies have started."""
-        self._process.end()
 
 
 def _work(
@@ -135,7 +111,7 @@ def _work(
                 if planned.condition not in told:  # whoever ends this process cannot ask any more
                     pipe.send((planned.condition, declared(stage.environment(planned))))
                     told.add(planned.condition)
-                pipe.send(stage.play(planned))
+                pipe.send(spread.Done(stage.play(planned)))
             except (RoboEvalError, OSError) as err:
                 pipe.send(err)
             except BaseException as err:  # noqa: BLE001 - told in one line where it can be

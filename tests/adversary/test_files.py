@@ -32,6 +32,10 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "bytes": lambda path: path.write_bytes(bytes(range(256)) * 50),
     "deep": lambda path: path.write_bytes(b"[" * 6000 + b"]" * 6000),
 }
+QUICK_FIRST = [
+    pytest.param(kind, marks=[pytest.mark.slow] if place else [])
+    for place, kind in enumerate(KINDS)
+]
 DOORS = (
     "run @.yaml --out out",
     "metrics @.d",
@@ -60,7 +64,7 @@ INSIDE = (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUICK_FIRST)
 def test_a_file_that_is_none_is_refused(lab, calm, monkeypatch, kind):
     monkeypatch.chdir(lab)
     for door in DOORS:
@@ -76,7 +80,7 @@ def test_a_file_that_is_none_is_refused(lab, calm, monkeypatch, kind):
         path.rmdir() if kind == "folder" else path.unlink()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUICK_FIRST)
 def test_such_a_file_inside_a_trial_stops_nothing(lab, calm, monkeypatch, kind):
     for name in INSIDE:
         path = lab / "trial" / name

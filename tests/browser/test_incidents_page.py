@@ -469,7 +469,8 @@ def test_lists_and_reports_need_no_script(come: Any, served: Served) -> None:
 
 
 @pytest.mark.parametrize("path", ["/incidents", "/todo"])
-@pytest.mark.parametrize("has_script", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("has_script", [True, False])
+@pytest.mark.slow
 def test_filters_are_folded_on_phones_alone(come: Any, path: str, has_script: bool) -> None:
     wide = come("Operator A", width=800, java_script_enabled=has_script)
     wide.goto(path)

@@ -38,6 +38,7 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_run_show_agree(cli, quick_cli, suite, tmp_path):
     out = tmp_path / "study"
     run = cli("aiq", "run", suite, "--out", out, "--workers", 1)
@@ -103,7 +104,7 @@ def working(leader: int) -> int:
     times = []
     for one in psutil.Process(leader).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if any("popen_loky" in word for word in one.cmdline()):
+            if any("spawn_main" in word for word in one.cmdline()):
                 times.append(one.cpu_times().user)
     return sum(seconds > 2.0 for seconds in times)
 

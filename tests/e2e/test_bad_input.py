@@ -244,6 +244,7 @@ def _limited_file_size() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
 
+@pytest.mark.slow
 def test_disk_that_fills_up_during_a_run_loses_nothing(tmp_path, cli, environment):
     (tmp_path / "plan.yaml").write_text(
         "name: full\ntasks: [{levels: [0]}]\npolicies: [nothing]\nepisodes: 60\ntraces: none\n"

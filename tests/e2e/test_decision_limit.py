@@ -160,14 +160,25 @@ def is_running(pid):
         return False
 
 
+SLOW = pytest.mark.slow
+
+
 @pytest.mark.parametrize(
     ("maker", "said"),
     [
         ("sleeps", "the policy gave no action within 0.5 s (tick 3)"),
-        ("holds_the_interpreter", "the policy gave no action within 0.5 s (tick 3)"),
-        ("computes_in_c", "the policy gave no action within 0.5 s (tick 3)"),
-        ("blocks_signals", "the policy gave no action within 0.5 s (tick 3)"),
-        ("catches_everything", "the policy gave no action within 0.5 s (tick 3)"),
+        pytest.param(
+            "holds_the_interpreter", "the policy gave no action within 0.5 s (tick 3)", marks=SLOW
+        ),
+        pytest.param(
+            "computes_in_c", "the policy gave no action within 0.5 s (tick 3)", marks=SLOW
+        ),
+        pytest.param(
+            "blocks_signals", "the policy gave no action within 0.5 s (tick 3)", marks=SLOW
+        ),
+        pytest.param(
+            "catches_everything", "the policy gave no action within 0.5 s (tick 3)", marks=SLOW
+        ),
         ("has_a_family", "the policy gave no action within 0.5 s (tick 3)"),
         ("reset_hangs", "the policy was not reset within 0.5 s (tick 0)"),
     ],
@@ -240,7 +251,7 @@ def test_a_factory_that_never_returns_is_refused(tmp_path, plan, monkeypatch):
 
 
 def test_time_in_which_a_policy_was_stopped_does_not_count(tmp_path, plan):
-    from robo_eval.agents.confined import Confined, wait_for
+    from robo_eval.core.confined import Confined, wait_for
 
     process = Confined(_echo, forks=True)
     try:

@@ -317,6 +317,7 @@ def test_a_stopped_recorder_closes_its_bag(stage, number, times):
         assert len(read[f"{SPACE}/joint_states"]) == sent["joint_states"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_recorded_is_refused_and_what_can_is_recorded(stage):
     rig, recorder = stage.both("joint_states", best_effort=True)
     (stage.root / "link").symlink_to("/tmp")
@@ -339,6 +340,7 @@ def test_what_cannot_be_recorded_is_refused_and_what_can_is_recorded(stage):
     assert {path.name for path in (stage.root / "traces").iterdir()} == {"e1", "e3"}
 
 
+@pytest.mark.slow
 def test_a_recorder_that_comes_late_takes_the_episode_that_runs(stage):
     rig = stage.rig()
     for episode in ("old1", "old2"):

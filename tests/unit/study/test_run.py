@@ -143,6 +143,7 @@ def test_another_name_changes_nothing(tiny, done_already, counted):
     assert counted == []
 
 
+@pytest.mark.slow
 def test_workers_find_what_one_process_finds(tiny, tmp_path, done_already):
     alone = Study.open(done_already).known()
     shared = study_of(tiny, tmp_path / "shared").run(workers=2)
@@ -177,7 +178,7 @@ def test_a_killed_worker_costs_what_it_was_doing_only(tiny, tmp_path):
         if not is_killed:
             own = psutil.Process()
             victims = [
-                one for one in own.children() if any("popen_loky" in w for w in one.cmdline())
+                one for one in own.children() if any("spawn_main" in w for w in one.cmdline())
             ]
             victims[0].kill()
             is_killed = True
