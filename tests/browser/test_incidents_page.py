@@ -271,6 +271,7 @@ def test_a_critical_incident_goes_from_report_to_closure(come: Any, served: Serv
     assert any("R. Example" in line and "looked at" in line for line in seen)
 
 
+@pytest.mark.slow
 def test_a_list_is_filtered_and_goes_on(come: Any) -> None:
     person = come("Operator A")
     page = person.page
@@ -499,6 +500,7 @@ def test_names_and_numbers_are_not_broken(come: Any) -> None:
         assert set(lines) == {1}, path
 
 
+@pytest.mark.slow
 def test_exports_are_files(come: Any, tmp_path: Path) -> None:
     person = come("S. Example")
     page = person.page

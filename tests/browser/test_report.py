@@ -232,6 +232,7 @@ def test_a_trial_that_is_not_as_it_should_be_has_a_clear_page(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.slow
 def test_the_robot_stands_beside_its_simulation_at_every_width(
     shown: Look, robot_page: Path, width: int
 ) -> None:
@@ -294,6 +295,7 @@ LEVEL_CHARTS = {"axes": 8, "capability": 40, "frontier": 12}
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.slow
 def test_every_chart_of_the_levels_is_drawn_and_nothing_is_cut(
     shown: Look, levels_page: Path, width: int, scheme: str
 ) -> None:

@@ -240,6 +240,7 @@ def _rows(trial: Path) -> int:
         return len(store)
 
 
+@pytest.mark.slow
 def test_no_worker_outlives_a_killed_run(tmp_path, play):
     folder = tmp_path / "trial"
     TrialDirectory.create(folder, parse_plan(PLAN.format(episodes=100), source="plan"))

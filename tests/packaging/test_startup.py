@@ -127,9 +127,10 @@ def test_the_probe_sees_a_heavy_import(tmp_path: Path) -> None:
     [
         ("verify", [*HEAVY, "numpy", "pydantic"]),
         *(
-            (verb, [*DATABASES, "plotly"])
-            for verb in ("metrics", "assess", "acc", "compare", "report")
+            pytest.param(verb, [*DATABASES, "plotly"], marks=pytest.mark.slow)
+            for verb in ("metrics", "assess", "acc", "compare")
         ),
+        ("report", [*DATABASES, "plotly"]),
         ("export", [*HEAVY, "numpy"]),
     ],
 )

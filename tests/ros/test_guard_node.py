@@ -224,9 +224,9 @@ def test_requests_pass_unchanged_and_the_guard_beats(scene: Scene) -> None:
     ("change", "code"),
     [
         ({"beats": False}, "policy_heartbeat"),
-        ({"policy_hz": 0.0}, "command_age"),
-        ({"driver": False}, "state_age"),
-        ({"position": [1.5, 0.0]}, "position"),
+        pytest.param({"policy_hz": 0.0}, "command_age", marks=pytest.mark.slow),
+        pytest.param({"driver": False}, "state_age", marks=pytest.mark.slow),
+        pytest.param({"position": [1.5, 0.0]}, "position", marks=pytest.mark.slow),
         ({"request": [11.0, 0.0]}, "command_effort"),
     ],
 )
@@ -351,6 +351,7 @@ def test_a_policy_that_hangs_or_dies_stops_the_robot(scene: Scene, number: int) 
         scene.rig.send(set={"beats": True})
 
 
+@pytest.mark.slow
 def test_a_frozen_guard_wakes_up_stopped(scene: Scene) -> None:
     assert scene.guard is not None
     scene.guard.process.send_signal(signal.SIGSTOP)

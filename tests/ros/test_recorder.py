@@ -239,6 +239,7 @@ def test_four_topics_at_1_khz_and_two_cameras_are_recorded_whole(stage):
     assert again.end["outcome"] == "success"
 
 
+@pytest.mark.slow
 def test_a_killed_recorder_loses_no_complete_chunk(stage):
     rig, recorder = stage.both("joint_states", "policy/joint_command")
     rig.start("e1")

@@ -34,6 +34,7 @@ def folder(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "study"))
 
 
+@pytest.mark.slow
 def test_what_is_found_follows_from_networks_of_each_test(folder: Path) -> None:
     study = Study.open(folder)
     found = handicapped(study, PLAN)
