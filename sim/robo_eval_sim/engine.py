@@ -43,6 +43,8 @@ Vector3 = tuple[float, float, float]
 UPRIGHT: Final = (0.0, 0.0, 0.0, 1.0)
 STILL: Final = (0.0, 0.0, 0.0)
 WORLD: Final = bullet.WORLD_FRAME
+_NEAR_M, _FAR_M = 0.1, 30.0
+"""Between which distances things are seen."""
 BASE: Final = -1
 """The link that stands for a body without links."""
 
@@ -59,6 +61,13 @@ link_state: Final = bullet.getLinkState
 link_states: Final = bullet.getLinkStates
 velocity_of: Final = bullet.getBaseVelocity
 place_of: Final = bullet.getBasePositionAndOrientation
+drive: Final = bullet.setJointMotorControlArray
+BY_POSITION: Final = bullet.POSITION_CONTROL
+joint_states: Final = bullet.getJointStates
+contacts: Final = bullet.getContactPoints
+closest: Final = bullet.getClosestPoints
+set_dynamics: Final = bullet.changeDynamics
+find_contacts: Final = bullet.performCollisionDetection
 
 
 class Engine:
@@ -105,7 +114,11 @@ class Engine:
             physicsClientId=self.client,
             **parameters,
         )
-        bullet.setGravity(0.0, 0.0, -gravity_m_s2, physicsClientId=self.client)
+        self.set_gravity((0.0, 0.0, -gravity_m_s2))
+
+    def set_gravity(self, acceleration: Vector3) -> None:
+        """Set the acceleration of free fall in world axes, m/s2."""
+        bullet.setGravity(*acceleration, physicsClientId=self.client)
 
     def snapshot(self) -> int:
         """Keep the state of everything; `restore` goes back to it."""
@@ -120,6 +133,45 @@ class Engine:
     def sphere(self, radius_m: float, rgba: Sequence[float]) -> tuple[int, int]:
         """A shape to touch and a shape to look at, for `body`."""
         return self._shapes(bullet.GEOM_SPHERE, rgba, radius=radius_m)
+
+    def cylinder(self, radius_m: float, height_m: float, rgba: Sequence[float]) -> tuple[int, int]:
+        """A shape to touch and a shape to look at, for `body`; its axis is z."""
+        return self._round(bullet.GEOM_CYLINDER, radius_m, height_m, rgba)
+
+    def capsule(self, radius_m: float, height_m: float, rgba: Sequence[float]) -> tuple[int, int]:
+        """As `cylinder`, with half a sphere at each end of the given height."""
+        return self._round(bullet.GEOM_CAPSULE, radius_m, height_m, rgba)
+
+    def _round(
+        self, kind: int, radius_m: float, height_m: float, rgba: Sequence[float]
+    ) -> tuple[int, int]:
+        client = self.client
+        touched = bullet.createCollisionShape(
+            kind, radius=radius_m, height=height_m, physicsClientId=client
+        )
+        seen = -1
+        if self.is_visible:  # the same number is called otherwise there
+            seen = bullet.createVisualShape(
+                kind, radius=radius_m, length=height_m, rgbaColor=rgba, physicsClientId=client
+            )
+        return touched, seen
+
+    def boxes(
+        self, half_extents_m: Sequence[Vector3], centres: Sequence[Vector3], rgba: Sequence[float]
+    ) -> tuple[int, int]:
+        """Several boxes as one shape to touch and one to look at, for `body`."""
+        given: dict[str, Any] = {
+            "shapeTypes": [bullet.GEOM_BOX] * len(centres),
+            "halfExtents": list(half_extents_m),
+            "physicsClientId": self.client,
+        }
+        touched = bullet.createCollisionShapeArray(collisionFramePositions=list(centres), **given)
+        seen = -1
+        if self.is_visible:
+            seen = bullet.createVisualShapeArray(
+                visualFramePositions=list(centres), rgbaColors=[rgba] * len(centres), **given
+            )
+        return touched, seen
 
     def _shapes(self, kind: int, rgba: Sequence[float], **size: object) -> tuple[int, int]:
         client = self.client
@@ -138,6 +190,7 @@ class Engine:
         rail: Vector3 | None = None,
         restitution: float = 0.0,
         friction: float = 0.0,
+        centre_of_mass: Vector3 = STILL,
     ) -> int:
         """A rigid body.
 
@@ -149,10 +202,18 @@ class Engine:
                 base stands still.
             restitution: That of a contact is the product of both bodies'.
             friction: Lateral.
+            centre_of_mass: Of a body without a rail, in the frame of its shape.
         """
         client, (touched, seen) = self.client, shapes
         if rail is None:
-            made = bullet.createMultiBody(mass_kg, touched, seen, position, physicsClientId=client)
+            made = bullet.createMultiBody(
+                mass_kg,
+                touched,
+                seen,
+                position,
+                baseInertialFramePosition=centre_of_mass,
+                physicsClientId=client,
+            )
         else:
             made = bullet.createMultiBody(
                 0.0,
@@ -191,6 +252,32 @@ class Engine:
                 )
             )
 
+    def links(self, body: int) -> dict[str, int]:
+        """Numbers of the links of a robot, by name."""
+        return {info[12].decode(): info[0] for info in self._infos(body)}
+
+    def joints(self, body: int) -> dict[str, int]:
+        """Numbers of the joints of a robot, by name."""
+        return {info[1].decode(): info[0] for info in self._infos(body)}
+
+    def _infos(self, body: int) -> list[tuple[Any, ...]]:
+        count = bullet.getNumJoints(body, physicsClientId=self.client)
+        return [
+            bullet.getJointInfo(body, joint, physicsClientId=self.client) for joint in range(count)
+        ]
+
+    def feel(self, body: int, joint: int) -> None:
+        """Have forces and torques at a joint measured; `joint_states` gives them."""
+        bullet.enableJointForceTorqueSensor(
+            body, joint, enableSensor=True, physicsClientId=self.client
+        )
+
+    def limit(self, body: int, joint: int, low: float, high: float) -> None:
+        """Keep a joint between two positions, radians or metres."""
+        bullet.changeDynamics(
+            body, joint, jointLowerLimit=low, jointUpperLimit=high, physicsClientId=self.client
+        )
+
     def let_go(self, body: int, joint: int, *, is_ball_joint: bool = False) -> None:
         """Switch off the motor that the engine gives every joint."""
         if is_ball_joint:
@@ -221,18 +308,45 @@ class Engine:
     # Looking -----------------------------------------------------------------------------------
 
     def picture(
-        self, eye: Vector3, target: Vector3, *, width: int = 480, height: int = 360
+        self,
+        eye: Vector3,
+        target: Vector3,
+        *,
+        width: int = 480,
+        height: int = 360,
+        fov_deg: float = 70.0,
     ) -> NDArray[np.uint8]:
         """The world seen from a point in the direction of another as RGB, shape (H, W, 3)."""
-        view = bullet.computeViewMatrix(eye, target, (0.0, 0.0, 1.0))
-        lens = bullet.computeProjectionMatrixFOV(70.0, width / height, 0.1, 30.0)
-        _, _, rgba, _, _ = bullet.getCameraImage(
+        return self.depth_picture(eye, target, width=width, height=height, fov_deg=fov_deg)[0]
+
+    def depth_picture(
+        self,
+        eye: Vector3,
+        target: Vector3,
+        *,
+        width: int,
+        height: int,
+        fov_deg: float = 70.0,
+        up: Vector3 = (0.0, 0.0, 1.0),
+        **light: Any,  # noqa: ANN401 - of `getCameraImage`
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """As `picture`, and the distance of what is seen along the line of sight.
+
+        Returns:
+            RGB of shape (H, W, 3), and metres of shape (H, W, 1).
+        """
+        view = bullet.computeViewMatrix(eye, target, up)
+        lens = bullet.computeProjectionMatrixFOV(fov_deg, width / height, _NEAR_M, _FAR_M)
+        _, _, rgba, depth, _ = bullet.getCameraImage(
             width,
             height,
             view,
             lens,
             renderer=bullet.ER_TINY_RENDERER,
             physicsClientId=self.client,
+            **light,
         )
         picture = np.asarray(rgba, dtype=np.uint8).reshape(height, width, 4)
-        return np.ascontiguousarray(picture[:, :, :3])
+        buffer = np.asarray(depth, dtype=np.float64).reshape(height, width, 1)
+        metres = _FAR_M * _NEAR_M / (_FAR_M - (_FAR_M - _NEAR_M) * buffer)
+        return np.ascontiguousarray(picture[:, :, :3]), metres.astype(np.float32)

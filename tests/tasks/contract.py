@@ -81,6 +81,8 @@ def check(spec: TaskSpec, keywords: dict[str, Any]) -> str:
     with warnings.catch_warnings():
         # Gymnasium's own CartPole has bounds that its checker warns of.
         warnings.simplefilter("error" if spec.levels() else "ignore")
+        # An action of the arm is in radians and metres.
+        warnings.filterwarnings("ignore", message=".*we recommend using a symmetric")
         check_env(env.unwrapped, skip_render_check=True, skip_close_check=True)
     actions = actions_of(env, 7, min(spec.max_ticks, 60))
     first, halfway = played(env, actions, seed=11)

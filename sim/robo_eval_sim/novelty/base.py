@@ -159,6 +159,7 @@ class Level:
         effects: What changes, in a sentence, by profile.
         tables: Parameters by profile and difficulty.
         effect: Class of what happens tick by tick, if anything does.
+        span: Least and greatest magnitude of its first parameter, if it states them.
     """
 
     name: ClassVar[str]
@@ -167,6 +168,7 @@ class Level:
     effects: ClassVar[Mapping[Profile, str]]
     tables: ClassVar[Mapping[Profile, Table]]
     effect: ClassVar[type[Effect[Any]] | None] = None
+    span: ClassVar[tuple[float, float] | None] = None
 
     def sample(
         self,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MOST: Final = 100.0
-"""A magnitude may be so many times the largest one of the levels."""
+"""Where a level states no range, a magnitude may be so many times the largest one it has."""
 
 
 class _Axis(NamedTuple):
@@ -26,13 +26,13 @@ class _Axis(NamedTuple):
     Attributes:
         parameter: Its name.
         unit: Its unit, empty if there is none.
-        largest: Its largest value in the levels.
+        span: Least and greatest magnitude.
         is_count: Whether it counts things.
     """
 
     parameter: str
     unit: str
-    largest: float
+    span: tuple[float, float]
     is_count: bool
 
 
@@ -46,7 +46,8 @@ def _axis(level: Level) -> _Axis | None:
     name, first = entries[0]
     values = [e.value if isinstance(e, Fixed) else e.high for _, e in entries]
     is_count = all(isinstance(value, int) for value in values)
-    return _Axis(name, first.unit, float(max(values)), is_count)
+    span = level.span or (0.0, _MOST * float(max(values)))
+    return _Axis(name, first.unit, span, is_count)
 
 
 def mixed(levels: Iterable[Level], novelty: Any, nothing: Level) -> Level:  # noqa: ANN401
@@ -76,11 +77,12 @@ def mixed(levels: Iterable[Level], novelty: Any, nothing: Level) -> Level:  # no
 
 def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:  # noqa: ANN401 - anything may come in
     """The level whose first parameter has this value."""
-    name, unit, largest, is_count = axis
-    if not _may_be(magnitude, _MOST * largest, is_count=is_count):
+    name, unit, (low, high), is_count = axis
+    if not _may_be(magnitude, low, high, is_count=is_count):
         kind = "a whole number" if is_count else "a number"
+        least = f"from {low:g}" if low else "above 0 and"
         raise InputError(
-            f"novelty.{level.name}: {kind} above 0 and up to {_MOST * largest:g}"
+            f"novelty.{level.name}: {kind} {least} {'up ' if not low else ''}to {high:g}"
             f"{' ' if unit else ''}{unit} is needed, given {magnitude!r:.80}"
         )
     one = copy.copy(level)
@@ -91,11 +93,11 @@ def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:  # noqa: ANN401 - a
     return one
 
 
-def _may_be(magnitude: Any, most: float, *, is_count: bool) -> bool:  # noqa: ANN401
+def _may_be(magnitude: Any, low: float, high: float, *, is_count: bool) -> bool:  # noqa: ANN401
     if isinstance(magnitude, bool) or not isinstance(magnitude, Real):
         return False
     value = float(magnitude)
-    return 0.0 < value <= most and (value.is_integer() or not is_count)
+    return low <= value <= high and value > 0.0 and (value.is_integer() or not is_count)
 
 
 class Mixed(Level):

@@ -1,0 +1,1 @@
+"""Agents that play the tasks of the arm."""

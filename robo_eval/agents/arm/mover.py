@@ -1,0 +1,66 @@
+"""How an expert brings the tip of the arm somewhere."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.agents.base import Agent
+from robo_eval.agents.kinematics import rotation_vector, turned
+from robo_eval_sim.arm.layout import CHAIN, JOINT_POSITION, SPEED_RAD_S, TICK_S, WIDTH_M
+
+Array = NDArray[np.float64]
+_DAMPING: Final = 1e-3 * np.eye(6)
+_MOST_RAD: Final = 0.95 * TICK_S * np.array(SPEED_RAD_S)
+OPEN, CLOSED = WIDTH_M, 0.0
+
+
+class Mover(Agent):
+    """An agent that says where the tip is to be; for `action_mode="joint_position"`.
+
+    Each tick it takes one step of damped least squares from where the joints are, as long as their
+    speeds allow, so that the tip goes straight.
+    """
+
+    def moved(
+        self,
+        observation: NDArray[Any],
+        place: Array,
+        rotation: Array,
+        width: float,
+    ) -> NDArray[np.float32]:
+        """Targets of the joints that bring the tip nearer to a pose, and the gripper's width.
+
+        Args:
+            observation: Of a task of the arm.
+            place: Metres in the base.
+            rotation: Matrix (3, 3).
+            width: Metres.
+        """
+        joints = np.asarray(observation[JOINT_POSITION], dtype=np.float64)
+        jacobian, tip, turn = CHAIN.jacobian(joints)
+        error = np.concatenate([place - tip, rotation_vector(rotation @ turn.T)])
+        step = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + _DAMPING, error)
+        step /= max(1.0, float((np.abs(step) / _MOST_RAD).max()))
+        targets = np.clip(joints + step, CHAIN.lower, CHAIN.upper)
+        return np.append(targets, width).astype(np.float32)
+
+
+def raised(place: Array, height_m: float) -> Array:
+    """A place so much higher."""
+    return np.array([place[0], place[1], place[2] + height_m])
+
+
+def downwards(yaw: float) -> Array:
+    """Orientation of a hand that points down and is turned about the vertical, radians."""
+    return turned((math.pi, 0.0, yaw))
+
+
+def yaw_of(quat_xyzw: NDArray[Any], *, symmetric_rad: float = math.pi / 2) -> float:
+    """Turn about the vertical, of the shapes that look alike the one nearest to 0."""
+    x, y, z, w = (float(number) for number in quat_xyzw)
+    yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    return math.remainder(yaw, symmetric_rad)

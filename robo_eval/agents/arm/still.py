@@ -1,0 +1,24 @@
+"""What happens when the arm stays where it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.agents.base import Agent
+from robo_eval.agents.registry import agent
+from robo_eval_sim.arm.layout import GRIPPER_WIDTH, JOINT_POSITION
+
+
+@agent("arm-still")
+@dataclass(kw_only=True, eq=False)
+class Still(Agent):
+    """Asks every joint to stay where it is; for `action_mode="joint_position"`."""
+
+    def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:
+        """The positions that are seen."""
+        width = observation[GRIPPER_WIDTH]
+        return np.append(observation[JOINT_POSITION], width).astype(np.float32)

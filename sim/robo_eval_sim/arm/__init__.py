@@ -1,0 +1,1 @@
+"""A Franka Panda on a table, shared by the manipulation tasks."""

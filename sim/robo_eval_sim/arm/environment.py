@@ -1,0 +1,648 @@
+"""What the tasks of the arm have in common: actions, observations, stages, states, novelty."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeAlias
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Difficulty
+from robo_eval.core.names import unknown_name
+from robo_eval.core.trajectory import Trajectory
+from robo_eval_sim.arm import layout
+from robo_eval_sim.arm.layout import CHAIN, JOINTS, SPEED_RAD_S, SUBSTEPS, TICK_S, WIDTH_M
+from robo_eval_sim.arm.setting import NOMINAL, Setting
+from robo_eval_sim.arm.world import TORQUE, Row, World
+from robo_eval_sim.environment import TaskEnv
+from robo_eval_sim.novelty import Later, Novelty
+
+Observation: TypeAlias = Any
+ACTION_MODES: Final = ("joint_position", "joint_velocity", "ee_delta")
+OBS_MODES: Final = ("state", "state+wrench", "rgbd")
+IMAGE_PX: Final = 84
+_LOWER, _UPPER = np.array(layout.LOWER_RAD), np.array(layout.UPPER_RAD)
+_STEP_RAD: Final = np.array(SPEED_RAD_S) * TICK_S
+_SLACK: Final = 1e-3
+"""How far beyond its bounds an action may be: rounding, and what learners add."""
+_FAR: Final = 100.0
+
+
+class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
+    """A task of the arm; a subclass says what lies there and what is to be done with it.
+
+    Args:
+        action_mode: What an action is: positions of 7 joints (rad) and width of the gripper (m);
+            velocities of the joints (rad/s) and width; or changes of the tip's position (m) and
+            orientation (rotation vector, rad) in the base, and width.
+        obs_mode: What is seen: numbers; numbers with force (N) and torque (N m) at the wrist; or
+            a picture with depth and the numbers of the arm alone.
+        **keywords: As `TaskEnv` takes them.
+    """
+
+    world_class: ClassVar[type[World]]
+    own_size: ClassVar[int]
+    """Numbers that the task adds to the observation."""
+    stages: ClassVar[tuple[str, ...]]
+    """What is to be done, in order; the last one is success."""
+    probes = (0, 1)
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": ["rgb_array"],
+        "render_fps": round(1.0 / TICK_S),
+    }
+
+    def __init__(
+        self,
+        *,
+        action_mode: str = "joint_position",
+        obs_mode: str = "state",
+        level: int = 0,
+        difficulty: str = Difficulty.EASY,
+        novelty: Mapping[str, float] | None = None,
+        onset: int | None = None,
+        reveal: bool = False,
+        render_mode: str | None = None,
+        **own: Any,  # noqa: ANN401 - `profile`, and keywords of the task
+    ) -> None:
+        super().__init__(
+            action_mode=action_mode,
+            obs_mode=obs_mode,
+            level=level,
+            difficulty=difficulty,
+            novelty=novelty,
+            onset=onset,
+            reveal=reveal,
+            render_mode=render_mode,
+            **own,
+        )
+        for name, given, valid in (
+            ("action_mode", action_mode, ACTION_MODES),
+            ("obs_mode", obs_mode, OBS_MODES),
+        ):
+            if given not in valid:
+                raise unknown_name(name, given, valid)
+        self._action_mode, self._obs_mode = action_mode, obs_mode
+        self._low, self._high, self._units = _bounds(action_mode)
+        self.action_space = spaces.Box(
+            self._low.astype(np.float32), self._high.astype(np.float32), dtype=np.float32
+        )
+        self.observation_space = self._observation_space()
+        self._is_visible = render_mode is not None or obs_mode == "rgbd"
+        self._world: World | None = None
+        self._row: Row = ()
+        self._tip: tuple[float, ...] = ()
+        self._goal: tuple[float, ...] = ()
+        self._tick = 0
+        self._is_running = False
+        self._origin: dict[str, Any] | None = None
+        self._actions: list[list[float]] = []
+        self._setting = NOMINAL
+        self._later: Later | None = None
+        self._rows: list[tuple[Row, tuple[float, ...]]] | None = None
+        self._stage = self._deepest = 0
+        self._best = self._paid = self._energy_j = self._peak_n = 0.0
+
+    # Of the task -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _start(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Physical fields of the things of the task and of the goal, as an episode begins."""
+
+    @abstractmethod
+    def _progress(self) -> tuple[int, float]:
+        """Stages that are done now, and the share of the next one in [0, 1)."""
+
+    @abstractmethod
+    def _own(self, bias: tuple[float, float]) -> list[float]:
+        """What the task adds to the observation, seen with a bias (x, y), metres."""
+
+    @abstractmethod
+    def _own_fields(self) -> dict[str, Any]:
+        """Physical fields the task adds to a state, with the goal."""
+
+    @abstractmethod
+    def _given(self, fields: Mapping[str, Any]) -> tuple[list[float], list[float]]:
+        """Things, as the world's row has them after the arm, and goal, from physical fields.
+
+        Raises:
+            InputError: If a field is missing or cannot be.
+        """
+
+    # Gymnasium ---------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: Seed of everything drawn from now on.
+            options: `{"state": ...}` starts from a state as `get_state` gives it. One with its
+                history is restored bit for bit, by playing it again. One of measured positions
+                starts there; `info["start_error"]` says how far the engine moved things that
+                overlapped, in rad and m.
+
+        Raises:
+            InputError: If the options or the state cannot be used.
+        """
+        state = self._state_in(options)
+        self._is_running = False
+        super().reset(seed=seed)
+        rng = self.np_random
+        arm = np.array(layout.HOME_RAD) + rng.uniform(-0.02, 0.02, 7)
+        start: Mapping[str, Any] = {"joint_position": arm.tolist(), **self._start(rng)}
+        level_seed = int(rng.integers(2**32))
+        actions: list[list[float]] = []
+        if state is not None:
+            start, actions = self._history_of(state)
+        drawn = self._no_novelty
+        if state is not None and "novelty" in state:
+            drawn = self._level.read(_mapping(state, "novelty"), self._no_novelty)
+        elif not self._is_level_0:
+            own = np.random.default_rng(level_seed)
+            drawn = self._novelty(self._level.sample(self._difficulty, self._profile, own))
+        self._begin(start, drawn)
+        for action in actions:
+            self._advance(action)
+            self._paid = self._best
+        info = self._info()
+        if state is not None:
+            if "history" in state:
+                self._check_reached(state)
+            info = info | {"start_error": self._start_error(state)}
+        return self._observe(), info
+
+    def step(
+        self, action: NDArray[np.float32]
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Give the motors a command and let a tick pass.
+
+        The reward is what the best progress so far grew by, so that the return is the quality: the
+        share of stages done, 1 at success.
+
+        Raises:
+            InputError: If the action has another size, is not finite or beyond the bounds, or the
+                episode has not begun or is over.
+        """
+        command = self._checked(action)
+        if not self._is_running:
+            raise self._not_running()
+        self._advance(command)
+        is_success = self._stage == len(self.stages)
+        is_over = self._tick >= self.task.max_ticks
+        self._is_running = not (is_success or is_over)
+        if self._rows is not None:
+            self._rows.append((self._row, self._tip))
+        info = {**self._info(), "is_success": is_success, "stage": self._deepest}
+        reward, self._paid = self._best - self._paid, self._best
+        return self._observe(), reward, is_success, is_over and not is_success, info
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """The table seen from the front as an RGB picture, shape (360, 480, 3)."""
+        if self.render_mode is None:
+            return None
+        if self._world is None or self._origin is None:
+            raise InputError("render: the episode has not begun; call reset() first")
+        return self._world.engine.picture((1.35, -0.75, 0.85), (0.35, 0.0, 0.15), fov_deg=45.0)
+
+    def close(self) -> None:
+        """Give the engine back; closing twice does nothing."""
+        self._is_running = False
+        self._origin = None
+        if self._world is not None:
+            self._world.close()
+            self._world = None
+
+    # Harness -----------------------------------------------------------------------------------
+
+    def get_state(self) -> dict[str, Any]:
+        """The state now, as plain data that `reset(options={"state": ...})` accepts.
+
+        Contacts depend on how they came about, so an exact restore plays the history again.
+        """
+        state = self.physical_state()
+        history = {"start": self._origin, "actions": [list(one) for one in self._actions]}
+        return state | {"novelty": self.novelty, "history": history}
+
+    def physical_state(self) -> dict[str, Any]:
+        """The physical fields of `get_state` alone, for where a seed says the rest."""
+        if self._world is None or self._origin is None:
+            raise InputError("get_state: the episode has not begun; call reset() first")
+        return self._fields()
+
+    def _fields(self) -> dict[str, Any]:
+        row = self._row
+        return {
+            "joint_position": list(row[:7]),
+            "joint_velocity": list(row[9:16]),
+            "gripper_width": [row[7] + row[8]],
+            "finger_position": list(row[7:9]),
+            "finger_velocity": list(row[16:18]),
+            "tip_position": list(self._tip[:3]),
+            "tip_quat_xyzw": list(self._tip[3:]),
+            **self._own_fields(),
+            "tick": self._tick,
+        }
+
+    def measures(self) -> dict[str, float]:
+        """Measures of the control of the episode so far: energy, and what touched how hard."""
+        return {
+            "energy_J": self._energy_j,
+            "contact_force_peak_N": self._peak_n,
+        }
+
+    def trajectory(
+        self,
+        observations: NDArray[np.floating[Any]],
+        actions: NDArray[np.floating[Any]],
+        rewards: NDArray[np.floating[Any]],
+    ) -> Trajectory:
+        """The motion of the episode just played for a trace, in full precision.
+
+        Raises:
+            InputError: If `records_motion` was not set before the episode began.
+        """
+        from robo_eval_sim.arm.motion import trajectory_of
+
+        if self._rows is None:
+            raise InputError(
+                "trajectory: nothing was recorded; set env.unwrapped.records_motion = True before"
+                " reset()"
+            )
+        names, poses = self._things_seen([row for row, _ in self._rows])
+        return trajectory_of(
+            self._rows,
+            names,
+            poses,
+            observations=np.asarray(observations, dtype=np.float64),
+            actions=np.asarray(actions, dtype=np.float64),
+            rewards=np.asarray(rewards, dtype=np.float64),
+            things=self._things_described(),
+        )
+
+    @abstractmethod
+    def _things_seen(self, rows: Sequence[Row]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+        """Names of the things of the task, and their poses, shape (T, F, 7)."""
+
+    @abstractmethod
+    def _things_described(self) -> str:
+        """Links of the things, URDF."""
+
+    # Inside ------------------------------------------------------------------------------------
+
+    def _begin(self, start: Mapping[str, Any], drawn: Novelty) -> None:
+        """Bring the world to where physical fields say."""
+        arm, speeds, self._tick = self._arm_of(start)
+        if self._world is None:
+            self._world = self.world_class()
+        self._drawn, self._actions = drawn, []
+        setting = NOMINAL
+        if drawn is not self._no_novelty:
+            setting = self._level.physics(drawn) or NOMINAL
+        is_later = drawn.onset is not None and self._tick < drawn.onset
+        self._later = Later(drawn, lambda: self._switch(setting)) if is_later else None
+        self._setting = NOMINAL if is_later else setting
+        things, goal = self._given(start)
+        self._goal = tuple(goal)
+        world = self._world
+        world.prepare(self._setting, is_visible=self._is_visible, clear=(things, goal))
+        world.place((*arm, *speeds), things)
+        self._targets = list(arm)
+        self._played = list(arm)
+        self._queue: list[list[float]] = []
+        world.command(arm)
+        self._energy_j = self._peak_n = self._best = self._paid = 0.0
+        self._deepest = self._stage = 0
+        self._is_running = self._tick < self.task.max_ticks
+        self._row, self._tip = world.row, world.tip_pose()
+        # What it was given may say less than what can be read back.
+        self._origin = self._fields()
+        if not is_later:
+            self._move_goal(setting)
+        self._look()
+        self._rows = [(self._row, self._tip)] if self.records_motion else None
+
+    def _switch(self, setting: Setting) -> None:
+        """Change the world in the middle of an episode; everything stays where it is."""
+        world, row = self._world, self._row
+        assert world is not None
+        self._setting = setting
+        clear = (row[27:], self._goal, self._tip)
+        world.prepare(setting, is_visible=self._is_visible, clear=clear)
+        world.place((*row[:9], *row[9:18]), row[27:])
+        world.command(self._played)
+        self._move_goal(setting)
+
+    def _move_goal(self, setting: Setting) -> None:
+        by, towards = setting.goal_shift_m, setting.goal_direction_rad
+        x, y, *rest = self._goal
+        self._goal = (x + by * math.cos(towards), y + by * math.sin(towards), *rest)
+
+    def _advance(self, action: Sequence[float]) -> None:
+        """Carry out a checked action."""
+        self._actions.append(list(action))
+        world = self._world
+        assert world is not None
+        self._command(world, self._wanted(action))
+        self._tick += 1
+        self._look()
+        if self._later is not None:
+            self._later.after(self._tick)
+
+    def _wanted(self, action: Sequence[float]) -> list[float]:
+        """Positions of the joints and the fingers that an action asks for."""
+        targets = self._targets
+        if self._action_mode == "joint_position":
+            wanted = list(action[:7])
+        elif self._action_mode == "joint_velocity":
+            wanted = [t + v * TICK_S for t, v in zip(targets[:7], action[:7], strict=True)]
+        else:
+            wanted = self._by_tip(action).tolist()
+        half = min(max(action[-1], 0.0), WIDTH_M) / 2.0
+        row, gain = self._row, self._setting.gain
+        found = []
+        for index in range(7):
+            at, most = row[index], _STEPS[index]
+            change = (min(max(wanted[index] - at, -most), most)) * gain
+            found.append(min(max(at + change, _LOW[index]), _HIGH[index]))
+        self._targets = [*found, half, half]
+        return self._targets
+
+    def _by_tip(self, action: Sequence[float]) -> NDArray[np.float64]:
+        """Joint positions that move the tip by what is asked for, as far as the arm allows."""
+        now = np.array(self._row[:7])
+        jacobian, _, _ = CHAIN.jacobian(now)
+        damped = jacobian @ jacobian.T + 1e-3 * np.eye(6)
+        return now + jacobian.T @ np.linalg.solve(damped, np.array(action[:6], dtype=float))
+
+    def _command(self, world: World, targets: list[float]) -> None:
+        """Have targets carried out, as late and as loosely as the setting says."""
+        setting = self._setting
+        if setting.backlash_rad:
+            half = setting.backlash_rad / 2.0
+            loose = [
+                min(max(old, new - half), new + half)
+                for old, new in zip(self._played[:7], targets[:7], strict=True)
+            ]
+            targets = [*loose, *targets[7:]]
+        if not setting.delay_s:
+            self._played = targets
+            world.command(targets)
+            world.pass_time()
+        else:
+            late = max(1, round(setting.delay_s / TICK_S * SUBSTEPS))
+            ticks, rest = divmod(late, SUBSTEPS)
+            self._queue.append(targets)
+            due = self._queue.pop(0) if len(self._queue) > ticks else self._played
+            world.pass_time(rest)
+            self._played = due
+            world.command(due)
+            world.pass_time(SUBSTEPS - rest)
+        world.read()
+        torques = world.row[TORQUE]
+        self._energy_j += TICK_S * sum(
+            abs(torque * speed) for torque, speed in zip(torques, world.row[9:18], strict=True)
+        )
+        self._peak_n = max(self._peak_n, world.touch_n())
+
+    def _look(self) -> None:
+        """Take note of where everything is, and of what has been achieved."""
+        world = self._world
+        assert world is not None
+        self._row, self._tip = world.row, world.tip_pose()
+        stage, share = self._progress()
+        self._stage = stage
+        self._deepest = max(self._deepest, stage)
+        count = len(self.stages)
+        self._best = max(self._best, 1.0 if stage == count else (stage + min(share, 0.999)) / count)
+
+    # Seeing ------------------------------------------------------------------------------------
+
+    def _observation_space(self) -> spaces.Space[Any]:
+        size = layout.ARM_SIZE + self.own_size
+        if self._obs_mode == "rgbd":
+            shape = (IMAGE_PX, IMAGE_PX)
+            return spaces.Dict(
+                {
+                    "image": spaces.Box(0, 255, (*shape, 3), dtype=np.uint8),
+                    "depth": spaces.Box(0.0, _FAR, (*shape, 1), dtype=np.float32),
+                    "state": spaces.Box(-_FAR, _FAR, (layout.ARM_SIZE,), dtype=np.float32),
+                }
+            )
+        high = np.full(size + (6 if self._obs_mode == "state+wrench" else 0), _FAR, np.float32)
+        high[size:] = 1e5
+        return spaces.Box(-high, high, dtype=np.float32)
+
+    def _observe(self) -> Observation:
+        row, tip, setting = self._row, self._tip, self._setting
+        arm = [*row[:7], *row[9:16], row[7] + row[8], *tip]
+        if self._obs_mode == "rgbd":
+            return self._picture(setting) | {"state": self._noisy(arm, [])}
+        bias = (
+            setting.object_bias_m * math.cos(setting.bias_direction_rad),
+            setting.object_bias_m * math.sin(setting.bias_direction_rad),
+        )
+        seen = self._noisy(arm, self._own(bias))
+        if self._obs_mode == "state":
+            return seen
+        assert self._world is not None
+        return np.concatenate([seen, np.array(self._world.wrench(), dtype=np.float32)])
+
+    def _noisy(self, arm: list[float], own: list[float]) -> NDArray[np.float32]:
+        setting = self._setting
+        seen = np.array([*arm, *own], dtype=np.float64)
+        if setting.joint_noise_rad or setting.object_noise_m:
+            # Of the tick, so that a restored episode goes on with the same noise.
+            rng = np.random.default_rng((setting.noise_seed, self._tick))
+            noise = rng.standard_normal(len(seen))
+            seen[:7] += setting.joint_noise_rad * noise[:7]
+            places = self._places
+            seen[places] += setting.object_noise_m * noise[places]
+        return np.clip(seen, -_FAR, _FAR).astype(np.float32)
+
+    @property
+    def _places(self) -> list[int]:
+        """Indices of the observation that are coordinates of things."""
+        return []
+
+    def _picture(self, setting: Setting) -> dict[str, Any]:
+        assert self._world is not None
+        shift, turn = setting.camera_shift_m, setting.camera_turn_rad
+        eye = (1.2, shift, 0.75)
+        up = (0.0, math.sin(turn), math.cos(turn))
+        image, depth = self._world.engine.depth_picture(
+            eye, (0.4, shift, 0.05), width=IMAGE_PX, height=IMAGE_PX, up=up, **_lights(setting)
+        )
+        return {"image": image, "depth": depth}
+
+    # Bad input ---------------------------------------------------------------------------------
+
+    def _checked(self, action: Any) -> list[float]:  # noqa: ANN401 - anything may come in
+        try:
+            given = np.asarray(action, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"action: numbers are needed, given {action!r:.80}") from None
+        if given.shape != self._low.shape:
+            raise InputError(
+                f"action: {len(self._low)} numbers are needed in mode {self._action_mode!r}, given"
+                f" shape {given.shape}"
+            )
+        if ((given >= self._low - _SLACK) & (given <= self._high + _SLACK)).all():
+            return np.clip(given, self._low, self._high).tolist()  # type: ignore[no-any-return]
+        index = int(np.argmin((given >= self._low - _SLACK) & (given <= self._high + _SLACK)))
+        name, unit = self._units[index]
+        value = float(given[index])
+        hint = ""
+        most = max(abs(self._low[index]), abs(self._high[index]))
+        if math.isfinite(value) and abs(value) <= 180.0 * most and abs(value) > 3.0 * most:
+            other = {"rad": "degrees", "rad/s": "degrees per second", "m": "millimetres"}[unit]
+            hint = f"; is it in {other}?"
+        raise InputError(
+            f"action[{index}] ({name}): {self._low[index]:g} to {self._high[index]:g} {unit} is"
+            f" possible, given {value:g}{hint}"
+        )
+
+    def _history_of(self, state: Any) -> tuple[Mapping[str, Any], list[list[float]]]:  # noqa: ANN401
+        """Physical fields an episode begins with by a state, and the actions from there to it."""
+        if not isinstance(state, Mapping):
+            raise InputError(f"state: a mapping is needed, given {state!r:.80}")
+        if "history" not in state:
+            return state, []
+        if "novelty" not in state:
+            raise InputError("state.novelty: is missing, and state.history needs it")
+        history = _mapping(state, "history")
+        actions = history.get("actions")
+        if not isinstance(actions, list) or len(actions) > self.task.max_ticks:
+            raise InputError(
+                f"state.history.actions: a list of at most {self.task.max_ticks} is needed"
+            )
+        return _mapping(history, "start"), [self._checked(one) for one in actions]
+
+    def _arm_of(self, fields: Mapping[str, Any]) -> tuple[list[float], list[float], int]:
+        """Positions of joints and fingers, their velocities, and the tick, from physical fields."""
+        tick = fields.get("tick", 0)
+        if type(tick) is not int or not 0 <= tick <= self.task.max_ticks:
+            raise InputError(
+                f"state.tick: a whole number from 0 to {self.task.max_ticks} is needed, given"
+                f" {tick!r:.80}"
+            )
+        joints = numbers(fields, "joint_position", 7)
+        for index, value in enumerate(joints):
+            if not _LOW[index] - _SLACK <= value <= _HIGH[index] + _SLACK:
+                hint = "; is it in degrees?" if abs(value) > 2 * math.pi else ""
+                raise InputError(
+                    f"state.joint_position[{index}]: {_LOW[index]:g} to {_HIGH[index]:g} rad is"
+                    f" possible, given {value:g}{hint}"
+                )
+        speeds = numbers(fields, "joint_velocity", 7, default=[0.0] * 7)
+        (width,) = numbers(fields, "gripper_width", 1, default=[WIDTH_M])
+        fingers = numbers(fields, "finger_position", 2, default=[width / 2.0] * 2)
+        for value in fingers:
+            if not -0.01 <= value <= WIDTH_M / 2 + 0.01:
+                hint = "; is it in millimetres?" if value > 1.0 else ""
+                raise InputError(
+                    f"state.gripper_width: 0 to {WIDTH_M:g} m is possible, given {width:g}{hint}"
+                )
+        moving = numbers(fields, "finger_velocity", 2, default=[0.0] * 2)
+        return [*joints, *fingers], [*speeds, *moving], tick
+
+    def _check_reached(self, state: Mapping[str, Any]) -> None:
+        reached = self.physical_state()
+        for name, value in reached.items():
+            if name in state and state[name] != value:
+                self._origin, self._is_running = None, False
+                raise InputError(
+                    f"state.{name}: differs from what state.history leads to here; remove"
+                    " `history` to start from the physical fields alone"
+                )
+
+    def _start_error(self, state: Mapping[str, Any]) -> dict[str, float]:
+        """How far joints (rad) and places (m) are from those of a state."""
+        reached = self.physical_state()
+        errors = {"rad": 0.0, "m": 0.0}
+        for name, value in reached.items():
+            unit = "rad" if name == "joint_position" else "m"
+            if name in state and name.endswith(("_position", "_width")):
+                errors[unit] = max(errors[unit], math.dist(value, state[name]))
+        return errors
+
+    def _not_running(self) -> InputError:
+        if self._origin is None:
+            return InputError("step: the episode has not begun; call reset() first")
+        return InputError(f"step: the episode is over after tick {self._tick}; call reset() first")
+
+
+_STEPS: Final = _STEP_RAD.tolist()
+_LOW: Final = _LOWER.tolist()
+_HIGH: Final = _UPPER.tolist()
+
+
+@functools.cache
+def _bounds(
+    mode: str,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[tuple[str, str]]]:
+    """Bounds of an action, and name and unit of each of its numbers."""
+    if mode == "joint_position":
+        low, high, unit = _LOWER, _UPPER, "rad"
+        names = list(JOINTS)
+    elif mode == "joint_velocity":
+        high = np.array(SPEED_RAD_S)
+        low, unit, names = -high, "rad/s", list(JOINTS)
+    else:
+        metres, radians = (most * TICK_S for most in layout.HAND_SPEED)
+        high = np.array([metres] * 3 + [radians] * 3)
+        low, unit = -high, ""
+        names = ["x", "y", "z", "about x", "about y", "about z"]
+    units = [(name, unit or ("m" if index < 3 else "rad")) for index, name in enumerate(names)]
+    return (
+        np.append(low, 0.0),
+        np.append(high, WIDTH_M),
+        [*units, ("width of the gripper", "m")],
+    )
+
+
+def _lights(setting: Setting) -> dict[str, float]:
+    """How bright it is, as the engine takes it."""
+    return {
+        "lightAmbientCoeff": 0.6 * setting.light,
+        "lightDiffuseCoeff": 0.35 * setting.light,
+    }
+
+
+def numbers(
+    state: Mapping[str, Any], name: str, count: int, *, default: list[float] | None = None
+) -> list[float]:
+    """A field of finite numbers.
+
+    Raises:
+        InputError: If it is missing without a default, or something else.
+    """
+    given = state.get(name, default)
+    is_list = isinstance(given, list | tuple | np.ndarray) and len(given) == count
+    if is_list:
+        assert given is not None
+        is_list = all(
+            isinstance(one, int | float | np.number)
+            and not isinstance(one, bool)
+            and math.isfinite(one)
+            for one in given
+        )
+    if not is_list:
+        raise InputError(
+            f"state.{name}: a list of {count} finite numbers is needed, given {given!r:.80}"
+        )
+    assert given is not None
+    return [float(one) for one in given]
+
+
+def _mapping(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    given = state.get(name)
+    if not isinstance(given, Mapping):
+        raise InputError(f"state.{name}: a mapping is needed, given {given!r:.80}")
+    return given

@@ -1,0 +1,65 @@
+"""Numbers of the arm that agents, robots and simulator agree on; importing it loads no simulator.
+
+Lengths, limits and the chain are those of Franka's description of the Panda, which the pybullet
+wheel carries; a test compares them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from robo_eval.agents.kinematics import Chain, Joint
+
+TICK_S: Final = 0.05
+"""Control period, seconds."""
+SUBSTEPS: Final = 12
+"""Steps of the engine in a control period."""
+JOINTS: Final = tuple(f"panda_joint{number}" for number in range(1, 8))
+"""The joints that turn, from base to wrist."""
+FINGERS: Final = ("panda_finger_joint1", "panda_finger_joint2")
+LOWER_RAD: Final = (-2.9671, -1.8326, -2.9671, -3.1416, -2.9671, -0.0873, -2.9671)
+UPPER_RAD: Final = (2.9671, 1.8326, 2.9671, 0.0, 2.9671, 3.8223, 2.9671)
+SPEED_RAD_S: Final = (2.175, 2.175, 2.175, 2.175, 2.61, 2.61, 2.61)
+"""Greatest speeds of the joints."""
+WIDTH_M: Final = 0.08
+"""Distance of the fingers when the gripper is open."""
+HAND_SPEED: Final = (0.5, 1.5)
+"""Most that `ee_delta` moves the tip in a second: metres and radians."""
+HOME_RAD: Final = (0.0, -math.pi / 4, 0.0, -3 * math.pi / 4, 0.0, math.pi / 2, math.pi / 4)
+"""Where an episode begins, but for a small draw."""
+TIP: Final = "panda_grasptarget"
+"""Link of the description whose frame is the tip: between the finger pads."""
+
+_QUARTER: Final = math.pi / 2
+_ORIGINS: Final = (
+    ((0.0, 0.0, 0.333), (0.0, 0.0, 0.0)),
+    ((0.0, 0.0, 0.0), (-_QUARTER, 0.0, 0.0)),
+    ((0.0, -0.316, 0.0), (_QUARTER, 0.0, 0.0)),
+    ((0.0825, 0.0, 0.0), (_QUARTER, 0.0, 0.0)),
+    ((-0.0825, 0.384, 0.0), (-_QUARTER, 0.0, 0.0)),
+    ((0.0, 0.0, 0.0), (_QUARTER, 0.0, 0.0)),
+    ((0.088, 0.0, 0.0), (_QUARTER, 0.0, 0.0)),
+)
+CHAIN: Final = Chain(
+    [
+        *(
+            Joint(name=name, xyz=xyz, rpy=rpy, lower=low, upper=high)
+            for name, (xyz, rpy), low, high in zip(
+                JOINTS, _ORIGINS, LOWER_RAD, UPPER_RAD, strict=True
+            )
+        ),
+        # Flange, hand and half a finger; the fingers move along its y axis.
+        Joint(name=TIP, xyz=(0.0, 0.0, 0.107 + 0.105), rpy=(0.0, 0.0, -math.pi / 4), axis=None),
+    ]
+)
+"""The arm from its base to its tip."""
+
+# Observation of every task with the arm, before what the task adds ------------------------------
+
+JOINT_POSITION: Final = slice(0, 7)
+JOINT_VELOCITY: Final = slice(7, 14)
+GRIPPER_WIDTH: Final = 14
+TIP_POSITION: Final = slice(15, 18)
+TIP_QUAT_XYZW: Final = slice(18, 22)
+ARM_SIZE: Final = 22

@@ -1,0 +1,67 @@
+"""What is seen of the world."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from robo_eval_sim.arm.levels.axis import Axis
+from robo_eval_sim.novelty import Range, novelty
+
+_ANYWHERE = Range(0.0, 2 * math.pi, "rad")
+
+
+@novelty("joint_noise", level=16)
+class JointNoise(Axis, effect="joints are read with noise"):
+    """Standard deviation of what is read of each joint."""
+
+    parameter = "joint_noise_rad"
+    unit = "rad"
+    span = (0.0005, 0.5)
+    seeds = ("noise_seed",)
+
+
+@novelty("object_noise", level=17)
+class ObjectNoise(Axis, effect="things are seen with noise"):
+    """Standard deviation of each coordinate read of things."""
+
+    parameter = "object_noise_m"
+    unit = "m"
+    span = (0.0005, 0.2)
+    seeds = ("noise_seed",)
+
+
+@novelty("object_bias", level=18)
+class ObjectBias(Axis, effect="things are seen beside their place"):
+    """How far beside their place things are seen."""
+
+    parameter = "object_bias_m"
+    unit = "m"
+    span = (0.001, 0.2)
+    drawn: ClassVar = {"bias_direction_rad": _ANYWHERE}
+
+
+@novelty("camera_shift", level=19)
+class CameraShift(Axis, effect="the camera has moved"):
+    """How far the camera has moved sideways."""
+
+    parameter = "camera_shift_m"
+    unit = "m"
+    span = (0.005, 0.5)
+
+
+@novelty("camera_turn", level=20)
+class CameraTurn(Axis, effect="the camera has turned"):
+    """How far the camera has turned about its axis of sight."""
+
+    parameter = "camera_turn_rad"
+    unit = "rad"
+    span = (0.01, 1.5)
+
+
+@novelty("light", level=21)
+class Light(Axis, effect="the light is weaker or stronger"):
+    """Brightness as a share of the usual one."""
+
+    parameter = "light"
+    span = (0.05, 3.0)

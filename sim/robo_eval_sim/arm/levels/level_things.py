@@ -1,0 +1,93 @@
+"""What lies on the table."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from robo_eval_sim.arm.levels.axis import Axis
+from robo_eval_sim.novelty import Range, novelty
+
+_ANYWHERE = Range(0.0, 2 * math.pi, "rad")
+
+
+@novelty("object_mass", level=1)
+class ObjectMass(Axis, effect="the object is heavier"):
+    """Mass of the object."""
+
+    parameter = "object_mass_kg"
+    unit = "kg"
+    span = (0.005, 8.0)
+
+
+@novelty("object_size", level=2)
+class ObjectSize(Axis, effect="the object is larger"):
+    """Edge or diameter of the object; its mass stays."""
+
+    parameter = "object_size_m"
+    unit = "m"
+    span = (0.015, 0.075)
+
+
+@novelty("object_shape", level=3)
+class ObjectShape(Axis, effect="the object is a cylinder (1) or a capsule (2)"):
+    """1 is a cylinder that stands upright, 2 a capsule."""
+
+    parameter = "object_shape"
+    span = (1, 2)
+    is_count = True
+
+
+@novelty("mass_offset", level=4)
+class MassOffset(Axis, effect="the object's centre of mass is beside its middle"):
+    """Distance of the object's centre of mass from its middle."""
+
+    parameter = "mass_offset_m"
+    unit = "m"
+    span = (0.001, 0.02)
+    drawn: ClassVar = {"mass_direction_rad": _ANYWHERE}
+
+
+@novelty("friction", level=5)
+class Friction(Axis, effect="the object is more slippery"):
+    """Coefficient between the object and what it touches."""
+
+    parameter = "friction"
+    span = (0.02, 2.0)
+
+
+@novelty("restitution", level=6)
+class Restitution(Axis, effect="object and table bounce"):
+    """Of the contacts of object and table."""
+
+    parameter = "restitution"
+    span = (0.05, 1.0)
+
+
+@novelty("distractors", level=7)
+class Distractors(Axis, effect="there are further things on the table"):
+    """Further things on the table."""
+
+    parameter = "distractors"
+    span = (1, 40)
+    seeds = ("place_seed",)
+    is_count = True
+
+
+@novelty("goal_shift", level=8)
+class GoalShift(Axis, effect="the goal moves"):
+    """How far the goal moves, at the onset."""
+
+    parameter = "goal_shift_m"
+    unit = "m"
+    span = (0.01, 0.3)
+    drawn: ClassVar = {"goal_direction_rad": _ANYWHERE}
+
+
+@novelty("path_blocked", level=9)
+class PathBlocked(Axis, effect="a wall stands in the way"):
+    """Height of a wall in the middle of the table."""
+
+    parameter = "block_height_m"
+    unit = "m"
+    span = (0.01, 0.5)

@@ -1,0 +1,257 @@
+"""How arm, table and what lies there are built, placed and moved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from robo_eval_sim.arm.description import arm_urdf
+from robo_eval_sim.arm.layout import FINGERS, JOINTS, SUBSTEPS, TICK_S, TIP
+from robo_eval_sim.arm.setting import NOMINAL, Setting
+from robo_eval_sim.engine import (
+    BASE,
+    BY_POSITION,
+    STILL,
+    UPRIGHT,
+    Engine,
+    Vector3,
+    contacts,
+    drive,
+    find_contacts,
+    joint_states,
+    link_state,
+    put,
+    restore,
+    set_dynamics,
+    set_joint,
+    step,
+    throw,
+)
+
+GRAVITY_M_S2: Final = 9.81
+_EFFORT: Final = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
+"""Greatest torques of the joints, N m; those of the description."""
+_GRIP_N: Final = 20.0
+_GAINS: Final = [0.2] * 7 + [0.1] * 2
+"""Share of a position error that the engine takes back in a sub-step."""
+_TABLE: Final[tuple[Vector3, Vector3]] = ((0.4, 0.6, 0.2), (0.4, 0.0, -0.2))
+"""Half extents and centre of the table, whose top is at height 0."""
+_TABLE_RGBA: Final = (0.72, 0.66, 0.56, 1.0)
+_DISTRACTOR_RGBA: Final = (0.35, 0.45, 0.7, 1.0)
+_BLOCK_RGBA: Final = (0.55, 0.35, 0.6, 1.0)
+_BLOCK_M: Final = (0.02, 0.12)
+"""Half of the thickness and of the width of what stands in the way."""
+_HAND_KG: Final = 0.81
+_APART_M: Final = 0.065
+_TRIES: Final = 200
+
+Row = tuple[float, ...]
+"""Positions of 7 joints and 2 fingers, 9 velocities, 9 torques of motors; then what a task adds."""
+TORQUE: Final = slice(18, 27)
+
+
+class World:
+    """One engine with an arm on a table; a subclass adds the things of its task.
+
+    An episode is set up by `prepare` (constants) and `place` (positions), and goes on by `tick`.
+    Whatever was played before, the same calls give the same numbers, bit for bit: every `prepare`
+    goes back to a snapshot taken when the bodies were built.
+    """
+
+    def __init__(self) -> None:
+        self.engine = Engine()
+        self.client = self.engine.client
+        self.setting = NOMINAL
+        self.row: Row = ()
+        self._built: tuple[object, ...] | None = None
+        self._snapshot = -1
+        self.robot = -1
+        self.table = -1
+
+    def close(self) -> None:
+        """Free the engine; closing twice does nothing."""
+        self.engine.close()
+
+    # Building ----------------------------------------------------------------------------------
+
+    def prepare(
+        self,
+        setting: Setting,
+        *,
+        is_visible: bool = False,
+        clear: Sequence[Sequence[float]] = (),
+    ) -> None:
+        """Go back to the untouched world with these constants.
+
+        Args:
+            setting: The constants.
+            is_visible: Whether pictures will be wanted.
+            clear: Places (x, y) that further things must leave free, metres.
+        """
+        shapes = (*setting.shapes, is_visible)
+        # The engine solves contacts that hang together one after the other, in an order that a
+        # restored snapshot does not bring back: with further things all is built anew.
+        is_crowded = setting.distractors > 0
+        if shapes == self._built and not is_crowded and math.isfinite(sum(self.row)):
+            restore(self._snapshot, physicsClientId=self.client)
+            # Nothing touches there: contacts of the episode before are forgotten, with the
+            # impulses by which the engine would begin to solve the next ones.
+            find_contacts(physicsClientId=self.client)
+            if setting is not self.setting:
+                self._tune(setting)
+        else:
+            self._build(setting, is_visible=is_visible, clear=clear)
+            self._built = shapes
+        self.setting = setting
+
+    def _build(
+        self, setting: Setting, *, is_visible: bool, clear: Sequence[Sequence[float]]
+    ) -> None:
+        engine = self.engine
+        engine.clear(tick_s=TICK_S / SUBSTEPS, gravity_m_s2=GRAVITY_M_S2, is_visible=is_visible)
+        self.robot = engine.robot(arm_urdf(for_engine=True))
+        links = engine.links(self.robot)
+        numbers = engine.joints(self.robot)
+        self.tip = links[TIP]
+        self.hand = links["panda_hand"]
+        self.fingers = (links["panda_leftfinger"], links["panda_rightfinger"])
+        self.driven = [numbers[name] for name in (*JOINTS, *FINGERS)]
+        engine.feel(self.robot, self.hand)
+        half, centre = _TABLE
+        self.table = engine.body(engine.box(half, _TABLE_RGBA), centre, friction=1.0)
+        for link in self.fingers:
+            set_dynamics(self.robot, link, lateralFriction=1.0, physicsClientId=self.client)
+        self.things(setting)
+        self._scatter(setting, clear)
+        self._tune(setting)
+        self._snapshot = engine.snapshot()
+
+    def things(self, setting: Setting) -> None:
+        """Build what the task adds."""
+
+    def _scatter(self, setting: Setting, clear: Sequence[Sequence[float]]) -> None:
+        """Put further things on the table, and what stands in the way."""
+        engine = self.engine
+        rng = np.random.default_rng(setting.place_seed)
+        taken = [tuple(place[:2]) for place in clear]
+        for _ in range(setting.distractors):
+            half = float(rng.uniform(0.01, 0.02))
+            for _ in range(_TRIES):
+                place = float(rng.uniform(0.3, 0.65)), float(rng.uniform(-0.3, 0.3))
+                if all(math.dist(place, other) > _APART_M for other in taken):
+                    break
+            else:
+                break  # the table is full
+            taken.append(place)
+            shape = engine.box((half, half, half), _DISTRACTOR_RGBA)
+            engine.body(shape, (*place, half), mass_kg=0.03, friction=1.0)
+        if setting.block_height_m > 0.0:
+            half = setting.block_height_m / 2
+            shape = engine.box((_BLOCK_M[0], _BLOCK_M[1], half), _BLOCK_RGBA)
+            engine.body(shape, (0.48, 0.0, half), friction=1.0)
+
+    def _tune(self, setting: Setting) -> None:
+        """Set the constants that bodies do not have to be built anew for."""
+        down, aside = math.cos(setting.tilt_rad), math.sin(setting.tilt_rad)
+        self.engine.set_gravity(
+            (
+                GRAVITY_M_S2 * aside * math.cos(setting.tilt_direction_rad),
+                GRAVITY_M_S2 * aside * math.sin(setting.tilt_direction_rad),
+                -GRAVITY_M_S2 * down,
+            )
+        )
+        mass = _HAND_KG + setting.payload_kg
+        set_dynamics(self.robot, self.hand, mass=mass, physicsClientId=self.client)
+        self.engine.set_contact(self.table, BASE, restitution=setting.restitution)
+        self._forces = [*_EFFORT, *[_GRIP_N * setting.grip] * 2]
+        self.tune(setting)
+
+    def tune(self, setting: Setting) -> None:
+        """Set the constants of what the task adds."""
+
+    # Placing -----------------------------------------------------------------------------------
+
+    def place(self, row: Sequence[float], rest: Sequence[float]) -> None:
+        """Put arm and things where they begin.
+
+        Args:
+            row: 9 positions and 9 velocities of joints and fingers.
+            rest: What the task adds, as in `row` after the torques.
+        """
+        client = self.client
+        for index, joint in enumerate(self.driven):
+            set_joint(self.robot, joint, row[index], row[9 + index], physicsClientId=client)
+        self.lay(rest)
+        self.read()
+        # The engine still tells the torques of the episode before.
+        self.row = (*self.row[: TORQUE.start], *(0.0,) * 9, *self.row[TORQUE.stop :])
+
+    def lay(self, rest: Sequence[float]) -> None:
+        """Put what the task adds where it begins."""
+
+    # Moving ------------------------------------------------------------------------------------
+
+    def command(self, targets: Sequence[float]) -> None:
+        """Give the motors of 7 joints and 2 fingers positions to go to."""
+        drive(
+            self.robot,
+            self.driven,
+            BY_POSITION,
+            targetPositions=targets,
+            forces=self._forces,
+            positionGains=_GAINS,
+            physicsClientId=self.client,
+        )
+
+    def pass_time(self, substeps: int = SUBSTEPS) -> None:
+        """Let sub-steps pass."""
+        client = self.client
+        for _ in range(substeps):
+            step(client)
+
+    def read(self) -> Row:
+        """Read where everything is; also keeps it as `row`."""
+        states = joint_states(self.robot, self.driven, physicsClientId=self.client)
+        self.row = (
+            *[state[0] for state in states],
+            *[state[1] for state in states],
+            *[state[3] for state in states],
+            *self.rest(),
+        )
+        return self.row
+
+    def rest(self) -> tuple[float, ...]:
+        """What the task adds."""
+        return ()
+
+    def tip_pose(self) -> tuple[float, ...]:
+        """Position (m) and quaternion xyzw of the tip."""
+        found = link_state(self.robot, self.tip, 0, 1, physicsClientId=self.client)
+        return (*found[4], *found[5])
+
+    def wrench(self) -> tuple[float, ...]:
+        """Force (N) and torque (N m) between wrist and hand, as a sensor there reads them."""
+        joints = joint_states(self.robot, [self.hand], physicsClientId=self.client)
+        return tuple(joints[0][2])
+
+    def touch_n(self) -> float:
+        """Greatest normal force of a contact of the arm, N."""
+        found = contacts(self.robot, physicsClientId=self.client)
+        return max((contact[9] for contact in found), default=0.0)
+
+    def touches(self, link: int, body: int) -> bool:
+        """Whether a link of the arm touches a body."""
+        return bool(contacts(self.robot, body, link, physicsClientId=self.client))
+
+
+def free_body(world: World, body: int, place: Sequence[float]) -> None:
+    """Put a free body: position, quaternion, velocity and angular velocity, 13 numbers."""
+    client = world.client
+    put(body, place[:3], place[3:7], physicsClientId=client)
+    throw(body, place[7:10], place[10:13], physicsClientId=client)
+
+
+RESTING: Final = (*STILL, *UPRIGHT, *STILL, *STILL)

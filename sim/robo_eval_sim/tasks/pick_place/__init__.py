@@ -1,0 +1,1 @@
+"""Pick a thing up and put it down at its goal."""
