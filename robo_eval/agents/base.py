@@ -38,7 +38,7 @@ class Agent(ABC):
         """Forget the last episode."""
 
     @abstractmethod
-    def act(self, observation: NDArray[Any]) -> Any:  # noqa: ANN401 - of the task's action space
+    def act(self, observation: NDArray[Any]) -> int:
         """The action for an observation of the task that the agent plays."""
 
     def _check_number(self, field: str, *, low: float, high: float) -> None:

@@ -22,7 +22,12 @@ PolicyClass = TypeVar("PolicyClass", bound=type[Any])
 
 _REGISTERED: Final[dict[str, type[Any]]] = {}
 _MARK: Final = re.compile(r'^@agent\("([^"]+)"\)', re.MULTILINE)
-_DIGESTED: Final = ("robo_eval.agents", "robo_eval_sim.tasks")
+_DIGESTED: Final = (
+    "robo_eval.agents",
+    "robo_eval_sim.tasks",
+    "robo_eval_sim.arm.layout",
+    "robo_eval_sim.arm.chain",
+)
 """Packages and modules whose source counts as part of an agent's behaviour."""
 
 

@@ -86,8 +86,9 @@ def pack(
     poses = motion.pose_world_frame[::every]
     frames = motion.frames
     shapes = solids(frames, motion.robot_description)
-    round_frames = {s.frame for s in shapes if s.kind == "sphere" and s.offset == (0.0, 0.0, 0.0)}
-    turning = [i for i in range(len(frames)) if i not in round_frames]
+    # A frame of centred spheres alone looks the same however it is turned.
+    turned = {s.frame for s in shapes if s.kind != "sphere" or s.offset != (0.0, 0.0, 0.0)}
+    turning = sorted(turned)
     channels = [poses[:, i, c] * _MILLI for i in range(len(frames)) for c in range(3)]
     channels += [poses[:, i, 3 + c] * _UNIT for i in turning for c in range(4)]
     spec = task_of(task)

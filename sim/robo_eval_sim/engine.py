@@ -156,6 +156,19 @@ class Engine:
             )
         return touched, seen
 
+    def disc(self, radius_m: float, rgba: Sequence[float]) -> tuple[int, int]:
+        """A mark to look at, which nothing touches, for `body`."""
+        if not self.is_visible:
+            return BASE, BASE
+        seen = bullet.createVisualShape(
+            bullet.GEOM_CYLINDER,
+            radius=radius_m,
+            length=0.002,
+            rgbaColor=rgba,
+            physicsClientId=self.client,
+        )
+        return BASE, seen
+
     def boxes(
         self, half_extents_m: Sequence[Vector3], centres: Sequence[Vector3], rgba: Sequence[float]
     ) -> tuple[int, int]:

@@ -42,13 +42,17 @@ STATE_AFTER = 10
 MAGNITUDES = (0.0, -1.0, float("nan"), float("inf"), 1e9, "much", None, True)
 
 
-def conditions(spec: TaskSpec) -> Iterator[dict[str, Any]]:
-    """Keywords of every level at every difficulty; one empty set for a task without levels."""
+def conditions(spec: TaskSpec, *, is_quick: bool) -> Iterator[dict[str, Any]]:
+    """Keywords of every level at every difficulty; one empty set for a task without levels.
+
+    Quickly, levels take turns in their difficulty.
+    """
     if not spec.levels():
         yield {}
     for level in spec.levels():
-        for difficulty in Difficulty:
-            yield {"level": level, "difficulty": str(difficulty)}
+        for index, difficulty in enumerate(Difficulty):
+            if not is_quick or index == level % 3:
+                yield {"level": level, "difficulty": str(difficulty)}
 
 
 def actions_of(env: gymnasium.Env, seed: int, ticks: int) -> list[Any]:
@@ -134,14 +138,16 @@ def check_novelty(spec: TaskSpec) -> None:
         plain.close()
 
 
-def main(only: str) -> None:
-    """Go over every task whose id holds a text."""
+def main(only: str, *how: str) -> None:
+    """Go over every task whose id holds a text; `quick` leaves conditions out."""
     for spec in tasks().values():
         if only not in spec.env:
             continue
         check_hostile(spec)
-        check_novelty(spec)
-        for keywords in conditions(spec):
+        is_quick = "quick" in how
+        if not is_quick:
+            check_novelty(spec)
+        for keywords in conditions(spec, is_quick=is_quick):
             try:
                 said = f"{spec.env} {json.dumps(keywords)} {check(spec, keywords)}"
             except AssertionError as err:

@@ -14,23 +14,24 @@ CONTRACT = Path(__file__).with_name("contract.py")
 ENVS = [*tasks(), "Lab/SlidePuck-v0"]
 
 
-def lines_of(env: str, installed: dict[str, str]) -> list[str]:
+def lines_of(env: str, installed: dict[str, str], *how: str) -> list[str]:
     """What a fresh process says of a task."""
     done = subprocess.run(
-        [sys.executable, CONTRACT, env], capture_output=True, text=True, env=installed
+        [sys.executable, CONTRACT, env, *how], capture_output=True, text=True, env=installed
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
+@pytest.mark.parametrize("how", [("quick",), pytest.param((), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("env", ENVS)
 def test_it_keeps_the_contract_and_repeats_in_another_process(
-    env: str, installed: dict[str, str]
+    env: str, installed: dict[str, str], how: tuple[str, ...]
 ) -> None:
-    first = lines_of(env, installed)
+    first = lines_of(env, installed, *how)
     assert first
     assert len(set(first)) == len(first)
-    assert lines_of(env, installed) == first
+    assert lines_of(env, installed, *how) == first
 
 
 @pytest.mark.parametrize("env", tasks())

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from robo_eval.agents.base import Agent
 from robo_eval.agents.kinematics import rotation_vector, turned
-from robo_eval_sim.arm.layout import CHAIN, JOINT_POSITION, SPEED_RAD_S, TICK_S, WIDTH_M
+from robo_eval_sim.arm.chain import CHAIN
+from robo_eval_sim.arm.layout import JOINT_POSITION, SPEED_RAD_S, TICK_S, WIDTH_M
 
 Array = NDArray[np.float64]
 _DAMPING: Final = 1e-3 * np.eye(6)

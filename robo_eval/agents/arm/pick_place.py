@@ -62,7 +62,7 @@ class PickPlace(Mover):
         self._ticks, self._height, self._yaw = 0, 0.0, 0.0
         self._at = np.zeros(3)
 
-    def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:
+    def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
         """Targets of the joints and of the gripper."""
         seen = np.asarray(observation, dtype=np.float64)
         tip, thing, goal = seen[TIP_POSITION], seen[OBJECT_POSITION], seen[GOAL_POSITION]

@@ -28,7 +28,7 @@ class RandomTargets(Agent):
         """Start the draws over: the same seed gives the same targets, none gives fresh ones."""
         self._draw = np.random.default_rng(seed)
 
-    def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:
+    def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
         """Any positions; for `action_mode="joint_position"`."""
         del observation
         return self._draw.uniform(_LOW, _HIGH).astype(np.float32)

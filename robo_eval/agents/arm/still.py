@@ -18,7 +18,7 @@ from robo_eval_sim.arm.layout import GRIPPER_WIDTH, JOINT_POSITION
 class Still(Agent):
     """Asks every joint to stay where it is; for `action_mode="joint_position"`."""
 
-    def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:
+    def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
         """The positions that are seen."""
         width = observation[GRIPPER_WIDTH]
         return np.append(observation[JOINT_POSITION], width).astype(np.float32)

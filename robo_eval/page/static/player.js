@@ -231,8 +231,10 @@ class Player {
     const { clip } = this;
     const whole = this.view.value === "arena" && clip.arena;
     const follow = clip.position(0, this.tick) ?? [0, 0, 0];
-    const target = whole ? [0, 0, 4] : [follow[0], follow[1], follow[2] + 0.55];
-    const radius = whole ? 22 : 5;
+    // Without walls around it a robot stands on a table.
+    const [near, above] = clip.arena ? [5, 0.55] : [2.4, 0.3];
+    const target = whole ? [0, 0, 4] : [follow[0], follow[1], follow[2] + above];
+    const radius = whole ? 22 : near;
     const zoom = Math.min(width * (whole ? 1.15 : 1.5), height * (whole ? 1.5 : 1.9));
     const [ca, sa] = [Math.cos(this.azimuth), Math.sin(this.azimuth)];
     const [ce, se] = [Math.cos(this.elevation), Math.sin(this.elevation)];
@@ -242,8 +244,8 @@ class Player {
       const depth = -(d[0] * ce * ca + d[1] * ce * sa + d[2] * se);
       const right = -d[0] * sa + d[1] * ca;
       const up = -d[0] * se * ca - d[1] * se * sa + d[2] * ce;
-      const near = Math.max(depth, 0.2);
-      return [width / 2 + (right * zoom) / near, height / 2 - (up * zoom) / near, depth, zoom / near];
+      const away = Math.max(depth, 0.2);
+      return [width / 2 + (right * zoom) / away, height / 2 - (up * zoom) / away, depth, zoom / away];
     };
   }
 

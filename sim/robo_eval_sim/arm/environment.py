@@ -17,7 +17,8 @@ from robo_eval.core.kinds import Difficulty
 from robo_eval.core.names import unknown_name
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.arm import layout
-from robo_eval_sim.arm.layout import CHAIN, JOINTS, SPEED_RAD_S, SUBSTEPS, TICK_S, WIDTH_M
+from robo_eval_sim.arm.chain import CHAIN
+from robo_eval_sim.arm.layout import JOINTS, SPEED_RAD_S, SUBSTEPS, TICK_S, WIDTH_M
 from robo_eval_sim.arm.setting import NOMINAL, Setting
 from robo_eval_sim.arm.world import TORQUE, Row, World
 from robo_eval_sim.environment import TaskEnv
@@ -321,10 +322,9 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._deepest = self._stage = 0
         self._is_running = self._tick < self.task.max_ticks
         self._row, self._tip = world.row, world.tip_pose()
-        # What it was given may say less than what can be read back.
-        self._origin = self._fields()
-        if not is_later:
-            self._move_goal(setting)
+        # As it was given: what the engine reads back may differ in its last bits.
+        self._origin = {name: start[name] for name in self._fields() if name in start}
+        self._move_goal(self._setting)
         self._look()
         self._rows = [(self._row, self._tip)] if self.records_motion else None
 
@@ -343,6 +343,8 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         by, towards = setting.goal_shift_m, setting.goal_direction_rad
         x, y, *rest = self._goal
         self._goal = (x + by * math.cos(towards), y + by * math.sin(towards), *rest)
+        if self._is_visible and self._world is not None:
+            self._world.mark(self._goal)
 
     def _advance(self, action: Sequence[float]) -> None:
         """Carry out a checked action."""
@@ -543,9 +545,9 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         speeds = numbers(fields, "joint_velocity", 7, default=[0.0] * 7)
         (width,) = numbers(fields, "gripper_width", 1, default=[WIDTH_M])
         fingers = numbers(fields, "finger_position", 2, default=[width / 2.0] * 2)
-        for value in fingers:
+        for value in (width / 2.0, *fingers):
             if not -0.01 <= value <= WIDTH_M / 2 + 0.01:
-                hint = "; is it in millimetres?" if value > 1.0 else ""
+                hint = "; is it in millimetres?" if value > 0.5 else ""
                 raise InputError(
                     f"state.gripper_width: 0 to {WIDTH_M:g} m is possible, given {width:g}{hint}"
                 )

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from robo_eval.agents.kinematics import Chain, Joint
-
 TICK_S: Final = 0.05
 """Control period, seconds."""
 SUBSTEPS: Final = 12
@@ -30,30 +28,6 @@ HOME_RAD: Final = (0.0, -math.pi / 4, 0.0, -3 * math.pi / 4, 0.0, math.pi / 2, m
 """Where an episode begins, but for a small draw."""
 TIP: Final = "panda_grasptarget"
 """Link of the description whose frame is the tip: between the finger pads."""
-
-_QUARTER: Final = math.pi / 2
-_ORIGINS: Final = (
-    ((0.0, 0.0, 0.333), (0.0, 0.0, 0.0)),
-    ((0.0, 0.0, 0.0), (-_QUARTER, 0.0, 0.0)),
-    ((0.0, -0.316, 0.0), (_QUARTER, 0.0, 0.0)),
-    ((0.0825, 0.0, 0.0), (_QUARTER, 0.0, 0.0)),
-    ((-0.0825, 0.384, 0.0), (-_QUARTER, 0.0, 0.0)),
-    ((0.0, 0.0, 0.0), (_QUARTER, 0.0, 0.0)),
-    ((0.088, 0.0, 0.0), (_QUARTER, 0.0, 0.0)),
-)
-CHAIN: Final = Chain(
-    [
-        *(
-            Joint(name=name, xyz=xyz, rpy=rpy, lower=low, upper=high)
-            for name, (xyz, rpy), low, high in zip(
-                JOINTS, _ORIGINS, LOWER_RAD, UPPER_RAD, strict=True
-            )
-        ),
-        # Flange, hand and half a finger; the fingers move along its y axis.
-        Joint(name=TIP, xyz=(0.0, 0.0, 0.107 + 0.105), rpy=(0.0, 0.0, -math.pi / 4), axis=None),
-    ]
-)
-"""The arm from its base to its tip."""
 
 # Observation of every task with the arm, before what the task adds ------------------------------
 

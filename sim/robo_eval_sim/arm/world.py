@@ -192,6 +192,9 @@ class World:
     def lay(self, rest: Sequence[float]) -> None:
         """Put what the task adds where it begins."""
 
+    def mark(self, goal: Sequence[float]) -> None:
+        """Show where the goal is, if anybody looks."""
+
     # Moving ------------------------------------------------------------------------------------
 
     def command(self, targets: Sequence[float]) -> None:

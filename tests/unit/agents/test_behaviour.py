@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from robo_eval.agents import agent_names, make_agent
+from robo_eval.agents import make_agent
 from robo_eval.agents.cartpole3d.identification import OnlineModel
 from robo_eval.agents.cartpole3d.model import PlanarModel
 from robo_eval.core.errors import ShapeError
@@ -21,6 +21,7 @@ from robo_eval_sim.tasks.cartpole3d.layout import (
 )
 
 SEES = ["balancer", "lookahead", "adaptive"]
+ARMS = ["pick-place", "arm-random", "arm-still"]
 
 
 class Plant:
@@ -71,7 +72,23 @@ def some_observations(n=60):
         yield plant.observe([(*b[:2], abs(b[2]), *b[3:]) for b in balls])
 
 
-@pytest.mark.parametrize("name", agent_names())
+@pytest.mark.parametrize("name", ARMS)
+def test_an_agent_of_the_arm_repeats_itself(name):
+    rng = np.random.default_rng(0)
+    seen = [np.clip(rng.normal(0.0, 0.2, 37), -1, 1).astype(np.float32) for _ in range(20)]
+    kept = [one.copy() for one in seen]
+    agent = make_agent(name)
+    runs = []
+    for player in (agent, agent, pickle.loads(pickle.dumps(agent))):
+        player.reset(seed=5)
+        runs.append(np.array([player.act(one) for one in seen]))
+    assert (runs[0] == runs[1]).all()
+    assert (runs[0] == runs[2]).all()
+    assert runs[0].dtype == np.float32
+    assert (np.array(seen) == np.array(kept)).all()
+
+
+@pytest.mark.parametrize("name", ["random", "nothing", *SEES])
 def test_an_agent_repeats_itself_after_reset_pickles_and_changes_no_observation(name):
     agent = make_agent(name)
     runs = []

@@ -170,6 +170,7 @@ def test_the_robot_side_loads_neither_simulator_nor_torch() -> None:
         {f"robo_eval_sim{name}" for name in names}
         | specs
         | {f"{one}.{own}" for one in specs for own in ("spec", "layout")}
+        | {f"robo_eval_sim.arm{own}" for own in ("", ".layout", ".parts")}
     )
     assert set(done.stdout.split()) <= light
 

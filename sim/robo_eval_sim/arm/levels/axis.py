@@ -23,6 +23,7 @@ class Axis(Level):
         drawn: What is drawn beside the magnitude, such as a direction.
         seeds: Constants that are drawn as seeds.
         is_count: Whether the magnitude is a whole number.
+        falls: Whether the smaller magnitude is the stronger novelty.
     """
 
     parameter: ClassVar[str]
@@ -31,6 +32,7 @@ class Axis(Level):
     drawn: ClassVar[Mapping[str, Fixed | Range]] = {}
     seeds: ClassVar[tuple[str, ...]] = ()
     is_count: ClassVar[bool] = False
+    falls: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, effect: str, **keywords: Any) -> None:  # noqa: ANN401
         super().__init_subclass__(**keywords)

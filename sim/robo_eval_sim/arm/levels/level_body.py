@@ -45,6 +45,7 @@ class Gain(Axis, effect="commands are carried out in part"):
 
     parameter = "gain"
     span = (0.02, 3.0)
+    falls = True
 
 
 @novelty("backlash", level=14)
@@ -62,3 +63,4 @@ class GripperWear(Axis, effect="the gripper is weaker"):
 
     parameter = "grip"
     span = (0.001, 2.0)
+    falls = True

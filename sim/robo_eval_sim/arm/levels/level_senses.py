@@ -65,3 +65,4 @@ class Light(Axis, effect="the light is weaker or stronger"):
 
     parameter = "light"
     span = (0.05, 3.0)
+    falls = True

@@ -54,6 +54,7 @@ class Friction(Axis, effect="the object is more slippery"):
 
     parameter = "friction"
     span = (0.02, 2.0)
+    falls = True
 
 
 @novelty("restitution", level=6)

@@ -14,7 +14,7 @@ from robo_eval_sim.arm.description import solid_link
 from robo_eval_sim.arm.environment import ArmEnv, numbers
 from robo_eval_sim.arm.setting import SHAPES, Setting
 from robo_eval_sim.arm.world import Row, World, free_body
-from robo_eval_sim.engine import BASE, UPRIGHT, place_of, set_dynamics, velocity_of
+from robo_eval_sim.engine import BASE, UPRIGHT, place_of, put, set_dynamics, velocity_of
 from robo_eval_sim.tasks.pick_place import layout
 from robo_eval_sim.tasks.pick_place.spec import SPEC
 
@@ -37,6 +37,9 @@ class PickPlaceWorld(World):
 
     def things(self, setting: Setting) -> None:
         """Build the thing, and the mark if anybody looks."""
+        self.goal = self.engine.body(
+            self.engine.disc(layout.TOLERANCE_M, _GOAL_RGBA), (0.0, 0.0, -1.0)
+        )
         offset, direction = setting.mass_offset_m, setting.mass_direction_rad
         self.object = self.engine.body(
             self._shape(setting),
@@ -67,6 +70,10 @@ class PickPlaceWorld(World):
         """Put the thing where it begins."""
         free_body(self, self.object, rest)
 
+    def mark(self, goal: Sequence[float]) -> None:
+        """Show where the goal is."""
+        put(self.goal, (*goal, 0.001), UPRIGHT, physicsClientId=self.client)
+
     def rest(self) -> tuple[float, ...]:
         """Position, orientation, velocity and angular velocity of the thing."""
         position, quaternion = place_of(self.object, physicsClientId=self.client)
@@ -75,7 +82,61 @@ class PickPlaceWorld(World):
 
 
 class PickPlaceEnv(ArmEnv):
-    """Pick a thing up and put it down at its goal."""
+    """Pick a thing up and put it down at its goal.
+
+    Units are SI. World axes: x forward, y left, z up, right-handed; the base of the arm is at the
+    origin, the top of the table at height 0. A Franka Panda of the pybullet wheel, whose meshes are
+    replaced by boxes, cylinders and spheres.
+
+    ## Action
+
+    A `Box` of float32 in radians and metres; a number beyond its bounds is refused. A tick is
+    0.05 s. The last number is the wanted width of the gripper, 0 to 0.08 m; its fingers close with
+    20 N each.
+
+    | `action_mode` | numbers | what they are |
+    |---|---|---|
+    | `joint_position` | 7 + 1 | positions of the joints, rad; each goes there as fast as it may |
+    | `joint_velocity` | 7 + 1 | velocities of the joints, rad/s, within the Panda's limits |
+    | `ee_delta` | 6 + 1 | how far the tip moves (x, y, z, m) and turns (rotation vector, rad) |
+
+    ## Observation
+
+    A flat `Box` of float32; the names of the slices are in `robo_eval_sim.arm.layout` and
+    `robo_eval_sim.tasks.pick_place.layout`.
+
+    | index | what | unit |
+    |---|---|---|
+    | 0 to 6 | positions of the joints | rad |
+    | 7 to 13 | velocities of the joints | rad/s |
+    | 14 | width of the gripper | m |
+    | 15 to 17 | position of the tip, between the finger pads | m |
+    | 18 to 21 | orientation of the tip, quaternion x, y, z, w | |
+    | 22 to 24 | position of the middle of the object | m |
+    | 25 to 28 | orientation of the object, quaternion x, y, z, w | |
+    | 29 to 31 | velocity of the object | m/s |
+    | 32 to 34 | angular velocity of the object, world axes | rad/s |
+    | 35, 36 | goal x, y | m |
+
+    `obs_mode="state+wrench"` adds six numbers: force (N) and torque (N m) between wrist and hand.
+    `obs_mode="rgbd"` is a `Dict`: `image` (84, 84, 3) of uint8, `depth` (84, 84, 1) in metres, and
+    the first 22 numbers as `state`; the goal is a green disc.
+
+    ## Start
+
+    The joints are within 0.02 rad of a fixed posture, the gripper is open. Object and goal are
+    drawn uniformly from x 0.38 to 0.60 m and y ±0.22 m, at least 0.12 m apart; the object is turned
+    by up to π/4. The same seed gives the same start at every level, so that an episode of level 0
+    is a matched control.
+
+    ## Reward and end
+
+    The return is the quality: the share of five stages that were done, and of the next one how far
+    it got: the tip is within 3 cm of the object (reached), both fingers touch it (grasped), it is
+    3 cm above the table (lifted), within 2 cm of its goal (carried), and lies there let go and
+    still (placed). `info["stage"]` counts the stages done so far. Being placed ends the episode as
+    a success, however it came about; 160 ticks end it otherwise.
+    """
 
     task = SPEC
     world_class = PickPlaceWorld
