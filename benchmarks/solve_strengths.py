@@ -33,9 +33,9 @@ from robo_eval_sim.arm.levels.axis import Axis
 from robo_eval_sim.novelty import levels_in
 
 LOSSES: Final = (0.10, 0.25, 0.50)
-GRID: Final = 9
-PILOT: Final = range(10_000, 10_060)
-SEEDS: Final = range(20_000, 20_200)
+GRID: Final = 7
+PILOT: Final = range(10_000, 10_040)
+SEEDS: Final = range(20_000, 20_100)
 DOCS: Final = Path(__file__).parents[1] / "docs" / "environments"
 UNSEEN: Final = ("camera_shift", "camera_turn", "light")
 """Axes of pictures, which the experts do not look at."""

@@ -170,9 +170,10 @@ class Engine:
         return BASE, seen
 
     def boxes(
-        self, half_extents_m: Sequence[Vector3], centres: Sequence[Vector3], rgba: Sequence[float]
+        self, boxes_m: Sequence[tuple[Vector3, Vector3]], rgba: Sequence[float]
     ) -> tuple[int, int]:
-        """Several boxes as one shape to touch and one to look at, for `body`."""
+        """Boxes, by half extents and centre, as one shape to touch and one to look at."""
+        half_extents_m, centres = zip(*boxes_m, strict=True)
         given: dict[str, Any] = {
             "shapeTypes": [bullet.GEOM_BOX] * len(centres),
             "halfExtents": list(half_extents_m),
@@ -250,6 +251,35 @@ class Engine:
         self.set_contact(made, link, restitution=restitution, friction=friction)
         return int(made)
 
+    def slider(
+        self,
+        fixed: tuple[int, int],
+        moving: tuple[int, int],
+        position: Vector3,
+        *,
+        mass_kg: float,
+        axis: Vector3,
+    ) -> int:
+        """A body that stands still, and a link 0 in its frame that slides along an axis of it."""
+        return int(
+            bullet.createMultiBody(
+                0.0,
+                *fixed,
+                position,
+                linkMasses=[mass_kg],
+                linkCollisionShapeIndices=[moving[0]],
+                linkVisualShapeIndices=[moving[1]],
+                linkPositions=[STILL],
+                linkOrientations=[UPRIGHT],
+                linkInertialFramePositions=[STILL],
+                linkInertialFrameOrientations=[UPRIGHT],
+                linkParentIndices=[0],
+                linkJointTypes=[bullet.JOINT_PRISMATIC],
+                linkJointAxis=[axis],
+                physicsClientId=self.client,
+            )
+        )
+
     def robot(self, urdf: str) -> int:
         """A robot whose base stands still, from its description."""
         # PyBullet reads a robot from a file only.
@@ -279,6 +309,23 @@ class Engine:
             bullet.getJointInfo(body, joint, physicsClientId=self.client) for joint in range(count)
         ]
 
+    def gear(self, body: int, one: int, other: int) -> None:
+        """Have two joints that slide against each other always be equally far out."""
+        gear = bullet.createConstraint(
+            body,
+            one,
+            body,
+            other,
+            jointType=bullet.JOINT_GEAR,
+            jointAxis=(1.0, 0.0, 0.0),
+            parentFramePosition=STILL,
+            childFramePosition=STILL,
+            physicsClientId=self.client,
+        )
+        bullet.changeConstraint(
+            gear, gearRatio=-1.0, erp=0.1, maxForce=50.0, physicsClientId=self.client
+        )
+
     def feel(self, body: int, joint: int) -> None:
         """Have forces and torques at a joint measured; `joint_states` gives them."""
         bullet.enableJointForceTorqueSensor(
@@ -291,8 +338,10 @@ class Engine:
             body, joint, jointLowerLimit=low, jointUpperLimit=high, physicsClientId=self.client
         )
 
-    def let_go(self, body: int, joint: int, *, is_ball_joint: bool = False) -> None:
-        """Switch off the motor that the engine gives every joint."""
+    def let_go(
+        self, body: int, joint: int, *, is_ball_joint: bool = False, friction_n: float = 0.0
+    ) -> None:
+        """Switch off the motor that the engine gives every joint, but for dry friction."""
         if is_ball_joint:
             bullet.setJointMotorControlMultiDof(
                 body,
@@ -306,7 +355,7 @@ class Engine:
             )
         else:
             bullet.setJointMotorControl2(
-                body, joint, bullet.VELOCITY_CONTROL, force=0.0, physicsClientId=self.client
+                body, joint, bullet.VELOCITY_CONTROL, force=friction_n, physicsClientId=self.client
             )
 
     def set_contact(

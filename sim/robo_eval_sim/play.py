@@ -231,6 +231,7 @@ class Stage:
             end_detail=outcome.detail,
             fault_by=outcome.fault_by,
             uninterrupted_actions=ticks,
+            **_measured(env, recording.info),
             novelty=recording.novelty,
             initial_state=recording.initial_state,
             software=self._software,
@@ -390,6 +391,18 @@ def _physical_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
         if read is not None:
             return {key: value for key, value in read().items() if key != "history"}
     return {}
+
+
+def _measured(env: gymnasium.Env[Any, Any], info: Mapping[str, Any]) -> dict[str, Any]:
+    """Stages that were done and measures of the control, where an environment tells them."""
+    found: dict[str, Any] = {}
+    stage = info.get("stage")
+    if type(stage) is int and stage >= 0:
+        found["plan_depth"] = stage
+    measures = getattr(env.unwrapped, "measures", None)
+    if callable(measures):
+        found["control_quality"] = {str(name): float(value) for name, value in measures().items()}
+    return found
 
 
 def declared(env: gymnasium.Env[Any, Any]) -> dict[str, str]:

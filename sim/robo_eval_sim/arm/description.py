@@ -163,6 +163,17 @@ def solid_link(
     return ET.tostring(link, encoding="unicode")
 
 
+def boxes_link(
+    name: str, boxes: Sequence[tuple[Vector, Vector]], rgba: tuple[float, float, float, float]
+) -> str:
+    """A link of boxes, URDF; given by half extents and centres, metres."""
+    link = ET.Element("link", {"name": name})
+    for half, centre in boxes:
+        size = {"size": _text([2 * number for number in half])}
+        _add(link, "visual", "box", size, centre, (0.0, 0.0, 0.0), (name, _text(rgba)))
+    return ET.tostring(link, encoding="unicode")
+
+
 def frames_of(positions: NDArray[np.float64]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Where the links of the arm are.
 

@@ -33,6 +33,8 @@ _STEP_RAD: Final = np.array(SPEED_RAD_S) * TICK_S
 _SLACK: Final = 1e-3
 """How far beyond its bounds an action may be: rounding, and what learners add."""
 _FAR: Final = 100.0
+_JERK_TICKS: Final = 6
+"""Jerk is taken from so many samples: at 20 Hz the usual window holds too few."""
 
 
 class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
@@ -106,6 +108,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._setting = NOMINAL
         self._later: Later | None = None
         self._rows: list[tuple[Row, tuple[float, ...]]] | None = None
+        self._joints: list[tuple[float, ...]] = []
         self._stage = self._deepest = 0
         self._best = self._paid = self._energy_j = self._peak_n = 0.0
 
@@ -256,7 +259,17 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         return {
             "energy_J": self._energy_j,
             "contact_force_peak_N": self._peak_n,
+            **self._jerk(),
         }
+
+    def _jerk(self) -> dict[str, float]:
+        from robo_eval.metrics.control_measures import jerk_rms
+
+        joints = np.array(self._joints)
+        if len(joints) < _JERK_TICKS:
+            return {}
+        stamps = np.arange(len(joints)) * TICK_S
+        return {"jerk_rms_rad_s3": jerk_rms(stamps, joints, window_s=_JERK_TICKS * TICK_S)}
 
     def trajectory(
         self,
@@ -320,6 +333,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         world.command(arm)
         self._energy_j = self._peak_n = self._best = self._paid = 0.0
         self._deepest = self._stage = 0
+        self._joints = []
         self._is_running = self._tick < self.task.max_ticks
         self._row, self._tip = world.row, world.tip_pose()
         # As it was given: what the engine reads back may differ in its last bits.
@@ -341,10 +355,15 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
 
     def _move_goal(self, setting: Setting) -> None:
         by, towards = setting.goal_shift_m, setting.goal_direction_rad
-        x, y, *rest = self._goal
-        self._goal = (x + by * math.cos(towards), y + by * math.sin(towards), *rest)
+        if by:
+            self._goal = self._moved_goal(by, towards)
         if self._is_visible and self._world is not None:
             self._world.mark(self._goal)
+
+    def _moved_goal(self, by: float, towards: float) -> tuple[float, ...]:
+        """The goal, moved so far (m) in a direction (rad)."""
+        x, y = self._goal
+        return x + by * math.cos(towards), y + by * math.sin(towards)
 
     def _advance(self, action: Sequence[float]) -> None:
         """Carry out a checked action."""
@@ -418,6 +437,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         world = self._world
         assert world is not None
         self._row, self._tip = world.row, world.tip_pose()
+        self._joints.append(self._row[:7])
         stage, share = self._progress()
         self._stage = stage
         self._deepest = max(self._deepest, stage)

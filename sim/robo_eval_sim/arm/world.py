@@ -120,6 +120,7 @@ class World:
         self.fingers = (links["panda_leftfinger"], links["panda_rightfinger"])
         self.driven = [numbers[name] for name in (*JOINTS, *FINGERS)]
         engine.feel(self.robot, self.hand)
+        engine.gear(self.robot, *self.driven[7:])
         half, centre = _TABLE
         self.table = engine.body(engine.box(half, _TABLE_RGBA), centre, friction=1.0)
         for link in self.fingers:

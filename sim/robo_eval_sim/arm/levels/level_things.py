@@ -92,3 +92,31 @@ class PathBlocked(Axis, effect="a wall stands in the way"):
     parameter = "block_height_m"
     unit = "m"
     span = (0.01, 0.5)
+
+
+@novelty("fixture_shift", level=22)
+class FixtureShift(Axis, effect="the fixture stands beside the place that is known of it"):
+    """How far the fixture stands beside the place that is known of it."""
+
+    parameter = "fixture_shift_m"
+    unit = "m"
+    span = (0.001, 0.15)
+    drawn: ClassVar = {"fixture_direction_rad": _ANYWHERE}
+
+
+@novelty("fixture_turn", level=23)
+class FixtureTurn(Axis, effect="the fixture is turned further than is known of it"):
+    """How far the fixture is turned beside what is known of it."""
+
+    parameter = "fixture_turn_rad"
+    unit = "rad"
+    span = (0.005, 0.8)
+
+
+@novelty("drawer_friction", level=24)
+class DrawerFriction(Axis, effect="the drawer runs heavily"):
+    """Force that the drawer needs to move."""
+
+    parameter = "drawer_friction_n"
+    unit = "N"
+    span = (1.5, 100.0)

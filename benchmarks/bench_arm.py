@@ -1,0 +1,114 @@
+"""How fast the tasks of the arm are, as ratios of bare PyBullet and of their own steps.
+
+python benchmarks/bench_arm.py
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+
+from robo_eval.agents.registry import make_agent
+from robo_eval_sim.engine import joint_states, link_state
+
+PLAYERS = {"RoboEval/PickPlace-v0": "pick-place", "RoboEval/Drawer-v0": "drawer"}
+Episodes = list[tuple[int, list[Any], list[Any]]]
+"""Seed, actions, and targets of the motors of each."""
+SEEDS = range(40)
+BLOCKS = 5
+TEXTS = {
+    "step": "bare loop / step() (goal 0.92 and more)",
+    "reset": "seeded reset / step (goal 0.2 and less)",
+    "expert": "expert's episode, reset included / its steps (goal 1.5 and less)",
+    "image": "picture of 84 x 84 / step (goal 2 and less)",
+}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """CPU time of a call."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def recorded(env: Any, agent: Any) -> Episodes:  # noqa: ANN401 - their insides are timed
+    """Seed, actions, and targets of the motors of each episode."""
+    found = []
+    for seed in SEEDS:
+        observation, _ = env.reset(seed=seed)
+        agent.reset(seed=seed)
+        actions, targets, is_over = [], [], False
+        while not is_over:
+            actions.append(agent.act(observation))
+            observation, _, terminated, truncated, _ = env.step(actions[-1])
+            targets.append(env._targets)
+            is_over = terminated or truncated
+        found.append((seed, actions, targets))
+    return found
+
+
+def bare(env: Any, episodes: Episodes) -> float:  # noqa: ANN401
+    """Time of the same motor targets, sub-steps and raw reads without the environment."""
+    world, total = env._world, 0.0
+    for seed, _, targets in episodes:
+        env.reset(seed=seed)
+        start = time.process_time()
+        for target in targets:
+            world.command(target)
+            world.pass_time()
+            joint_states(world.robot, world.driven, physicsClientId=world.client)
+            link_state(world.robot, world.tip, 0, 1, physicsClientId=world.client)
+            world.rest()
+        total += time.process_time() - start
+    return total
+
+
+def stepped(env: Any, episodes: Episodes) -> float:  # noqa: ANN401
+    """Time of the steps of the environment under the same actions."""
+    total = 0.0
+    for seed, actions, _ in episodes:
+        env.reset(seed=seed)
+        start = time.process_time()
+        for action in actions:
+            env.step(action)
+        total += time.process_time() - start
+    return total
+
+
+def ratios(task: str, player: str) -> tuple[int, dict[str, list[float]]]:
+    """Steps that were timed, and each ratio in each block."""
+    env: Any = gymnasium.make(task).unwrapped
+    agent: Any = make_agent(player)
+    episodes = recorded(env, agent)
+    ticks = sum(len(actions) for _, actions, _ in episodes)
+    rows: dict[str, list[float]] = {name: [] for name in TEXTS}
+    seeing: Any = gymnasium.make(task, obs_mode="rgbd").unwrapped
+    seeing.reset(seed=0)
+    for _ in range(BLOCKS):
+        raw, own = bare(env, episodes), stepped(env, episodes)
+        step = own / ticks
+        rows["step"].append(raw / own)
+        resets = seconds(lambda: [env.reset(seed=seed) for seed in SEEDS])
+        rows["reset"].append(resets / len(SEEDS) / step)
+        rows["expert"].append(seconds(lambda: recorded(env, agent)) / own)
+        images = seconds(lambda: [seeing._observe() for _ in range(20)])
+        rows["image"].append(images / 20 / step)
+    return ticks, rows
+
+
+def main() -> None:
+    """Print the ratios of each task: the median over blocks, and the least and greatest."""
+    for task, player in PLAYERS.items():
+        ticks, rows = ratios(task, player)
+        print(f"{task}: {ticks} steps of {len(SEEDS)} episodes, {BLOCKS} blocks")
+        for name, text in TEXTS.items():
+            found = rows[name]
+            print(f"  {text}: {statistics.median(found):.3f} [{min(found):.3f}, {max(found):.3f}]")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""How a drawer is opened or closed by somebody who sees its handle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.agents.arm.mover import CLOSED, OPEN, Array, Mover, downwards, raised
+from robo_eval.agents.registry import agent
+from robo_eval.core.errors import InputError
+from robo_eval_sim.arm.layout import GRIPPER_WIDTH, TIP_POSITION
+from robo_eval_sim.tasks.drawer.layout import (
+    CABINET_YAW,
+    GOAL_OPENING,
+    HANDLE_POSITION,
+    OPENING,
+    TOLERANCE_M,
+)
+
+Wish: TypeAlias = tuple[Array, float]
+"""Where the tip is to be, and how wide the gripper."""
+Stage: TypeAlias = Callable[[Array], Wish]
+_ABOVE_M: Final = 0.08
+_ALIGNED_M: Final = 0.008
+_LEVEL_M: Final = 0.006
+_MISSED_M: Final = 0.01
+"""A closed gripper this narrow holds nothing: the handle is 2 cm thick."""
+_LOST_M: Final = 0.05
+_GRIP_TICKS: Final = 5
+_PATIENCE: Final = 40
+_STEP_M: Final = 0.05
+"""How far the tip is asked to go in a tick: the arm would go faster than it can stop."""
+
+
+@agent("drawer")
+@dataclass(kw_only=True, eq=False)
+class Drawer(Mover):
+    """Goes above the handle, down, grips, pulls or pushes until the drawer is where it is to be.
+
+    Attributes:
+        recovers: Whether it begins again when it missed or lost the handle; else it goes on as if
+            it had not.
+    """
+
+    recovers: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.recovers, bool):
+            raise InputError(f"agent {self.name!r}: recovers must be true or false")
+        super().__post_init__()
+        self.reset()
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Forget the last episode."""
+        del seed
+        self._stage: Stage = self._above
+        self._ticks, self._at = 0, np.zeros(3)
+
+    def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
+        """Targets of the joints and of the gripper."""
+        seen = np.asarray(observation, dtype=np.float64)
+        self._ticks += 1
+        place, width = self._stage(seen)
+        # The fingers open along the way of the drawer.
+        return self.moved(seen, place, downwards(math.pi / 2 + seen[CABINET_YAW]), width)
+
+    # Each stage says where the tip is to be and how wide the gripper, and goes on to the next one.
+
+    def _above(self, seen: Array) -> Wish:
+        tip, handle = seen[TIP_POSITION], seen[HANDLE_POSITION]
+        beside = math.hypot(*(tip - handle)[:2])
+        if beside < _ALIGNED_M and tip[2] < handle[2] + 1.3 * _ABOVE_M:
+            return self._go(self._down, handle, OPEN)
+        return raised(handle, _ABOVE_M), OPEN
+
+    def _down(self, seen: Array) -> Wish:
+        tip, handle = seen[TIP_POSITION], seen[HANDLE_POSITION]
+        if abs(tip[2] - handle[2]) < _LEVEL_M or self._ticks > _PATIENCE:
+            self._at = tip
+            return self._go(self._grip, tip, CLOSED)
+        return handle, OPEN
+
+    def _grip(self, seen: Array) -> Wish:
+        if self._ticks <= _GRIP_TICKS:
+            return self._at, CLOSED
+        if self.recovers and seen[GRIPPER_WIDTH] < _MISSED_M:
+            return self._again(seen)
+        return self._go(self._move, self._at, CLOSED)
+
+    def _move(self, seen: Array) -> Wish:
+        tip, handle, yaw = seen[TIP_POSITION], seen[HANDLE_POSITION], seen[CABINET_YAW]
+        if self.recovers and (math.dist(tip, handle) > _LOST_M or seen[GRIPPER_WIDTH] < _MISSED_M):
+            return self._again(seen)
+        left = float(seen[GOAL_OPENING] - seen[OPENING])
+        if abs(left) < 0.3 * TOLERANCE_M:
+            return tip, CLOSED
+        by = math.copysign(min(abs(left), _STEP_M), left)
+        out = np.array([-math.cos(yaw) * by, -math.sin(yaw) * by, 0.0])
+        return np.array([*(tip + out)[:2], self._at[2]]), CLOSED
+
+    def _go(self, stage: Stage, place: Array, width: float) -> Wish:
+        self._stage, self._ticks = stage, 0
+        return place, width
+
+    def _again(self, seen: Array) -> Wish:
+        return self._go(self._above, raised(seen[HANDLE_POSITION], _ABOVE_M), OPEN)

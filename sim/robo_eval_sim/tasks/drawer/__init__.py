@@ -1,0 +1,1 @@
+"""Open or close a drawer."""
