@@ -8,7 +8,7 @@ from typing import Any
 project = "robo-eval"
 author = "The robo-eval contributors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["README.md"]
+exclude_patterns = ["README.md", "environments/*_strengths.md"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 autodoc_typehints = "none"

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-# Training takes minutes and an extra of its own: tests/train runs that one, for fewer steps.
+# Training takes minutes and an extra of its own: tests/train runs those, for fewer steps.
 OWN_AGENT = REPOSITORY / "examples/own_agent.py"
 PROGRAMS = sorted(
-    set((REPOSITORY / "examples").glob("*.py")) - {REPOSITORY / "examples/train_dqn.py", OWN_AGENT}
+    set((REPOSITORY / "examples").glob("*.py"))
+    - set((REPOSITORY / "examples").glob("train_*.py"))
+    - {OWN_AGENT}
 )
 
 

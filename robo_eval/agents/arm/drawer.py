@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from robo_eval.agents.arm.mover import CLOSED, OPEN, Array, Mover, downwards, raised
 from robo_eval.agents.registry import agent
 from robo_eval.core.errors import InputError
-from robo_eval_sim.arm.layout import GRIPPER_WIDTH, TIP_POSITION
+from robo_eval_sim.arm.layout import ARM_SIZE, GRIPPER_WIDTH, TIP_POSITION
 from robo_eval_sim.tasks.drawer.layout import (
     CABINET_YAW,
     GOAL_OPENING,
     HANDLE_POSITION,
     OPENING,
+    OWN_SIZE,
     TOLERANCE_M,
 )
 
@@ -63,7 +64,7 @@ class Drawer(Mover):
 
     def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
         """Targets of the joints and of the gripper."""
-        seen = np.asarray(observation, dtype=np.float64)
+        seen = self.seen(observation, ARM_SIZE + OWN_SIZE, "Drawer")
         self._ticks += 1
         place, width = self._stage(seen)
         # The fingers open along the way of the drawer.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from robo_eval.agents.base import Agent
 from robo_eval.agents.kinematics import rotation_vector, turned
+from robo_eval.core.errors import ShapeError
 from robo_eval_sim.arm.chain import CHAIN
 from robo_eval_sim.arm.layout import JOINT_POSITION, SPEED_RAD_S, TICK_S, WIDTH_M
 
@@ -19,12 +20,30 @@ _MOST_RAD: Final = 0.95 * TICK_S * np.array(SPEED_RAD_S)
 OPEN, CLOSED = WIDTH_M, 0.0
 
 
+WRENCH: Final = 6
+"""Numbers that `obs_mode="state+wrench"` adds."""
+
+
 class Mover(Agent):
     """An agent that says where the tip is to be; for `action_mode="joint_position"`.
 
     Each tick it takes one step of damped least squares from where the joints are, as long as their
     speeds allow, so that the tip goes straight.
     """
+
+    def seen(self, observation: NDArray[Any], size: int, task: str) -> Array:
+        """An observation in full precision.
+
+        Raises:
+            ShapeError: If it is not the task's.
+        """
+        seen = np.asarray(observation, dtype=np.float64)
+        if seen.shape not in ((size,), (size + WRENCH,)):
+            raise ShapeError(
+                f"agent {self.name!r}: observation: {size} numbers of {task} are needed, given"
+                f" shape {seen.shape}"
+            )
+        return seen
 
     def moved(
         self,

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from robo_eval.agents.arm.mover import CLOSED, OPEN, Array, Mover, downwards, raised, yaw_of
 from robo_eval.agents.registry import agent
 from robo_eval.core.errors import InputError
-from robo_eval_sim.arm.layout import GRIPPER_WIDTH, TIP_POSITION
+from robo_eval_sim.arm.layout import ARM_SIZE, GRIPPER_WIDTH, TIP_POSITION
 from robo_eval_sim.tasks.pick_place.layout import (
     GOAL_POSITION,
     OBJECT_POSITION,
     OBJECT_QUAT_XYZW,
+    OWN_SIZE,
     TOLERANCE_M,
 )
 
@@ -64,7 +65,7 @@ class PickPlace(Mover):
 
     def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
         """Targets of the joints and of the gripper."""
-        seen = np.asarray(observation, dtype=np.float64)
+        seen = self.seen(observation, ARM_SIZE + OWN_SIZE, "PickPlace")
         tip, thing, goal = seen[TIP_POSITION], seen[OBJECT_POSITION], seen[GOAL_POSITION]
         self._ticks += 1
         if self._stage == self._above:

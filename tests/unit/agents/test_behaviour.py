@@ -21,7 +21,7 @@ from robo_eval_sim.tasks.cartpole3d.layout import (
 )
 
 SEES = ["balancer", "lookahead", "adaptive"]
-ARMS = ["pick-place", "arm-random", "arm-still"]
+ARMS = ["pick-place", "drawer", "arm-random", "arm-still"]
 
 
 class Plant:
@@ -72,10 +72,17 @@ def some_observations(n=60):
         yield plant.observe([(*b[:2], abs(b[2]), *b[3:]) for b in balls])
 
 
+@pytest.mark.parametrize("name", ["pick-place", "drawer"])
+def test_an_expert_refuses_what_another_task_shows(name):
+    with pytest.raises(ShapeError, match=r"numbers of (PickPlace|Drawer) are needed"):
+        make_agent(name).act(np.zeros(30))
+
+
 @pytest.mark.parametrize("name", ARMS)
 def test_an_agent_of_the_arm_repeats_itself(name):
     rng = np.random.default_rng(0)
-    seen = [np.clip(rng.normal(0.0, 0.2, 37), -1, 1).astype(np.float32) for _ in range(20)]
+    size = 29 if name == "drawer" else 37
+    seen = [np.clip(rng.normal(0.0, 0.2, size), -1, 1).astype(np.float32) for _ in range(20)]
     kept = [one.copy() for one in seen]
     agent = make_agent(name)
     runs = []

@@ -50,7 +50,7 @@ class Own:
 def test_the_baseline_agents_are_found():
     assert {
         *("random", "nothing", "balancer", "lookahead", "adaptive"),
-        *("pick-place", "arm-random", "arm-still"),
+        *("pick-place", "drawer", "arm-random", "arm-still"),
     } == set(agent_names())
 
 
@@ -134,7 +134,7 @@ def test_agents_need_no_simulator_and_no_scipy():
         "[make_agent(n) for n in agent_names()]\n"
         "heavy = 'pybullet', 'robo_eval_sim', 'gymnasium', 'scipy', 'pandas', 'pydantic'\n"
         "new = {m for m in set(sys.modules) - before if m.split('.')[0] in heavy}\n"
-        "light = 'layout', 'chain', 'arm', 'tasks', 'cartpole3d', 'pick_place'\n"
+        "light = 'layout', 'chain', 'arm', 'tasks', 'cartpole3d', 'pick_place', 'drawer'\n"
         "print(sorted(name for name in new if name.rpartition('.')[2] not in light))"
     )
     out = subprocess.run(

@@ -10,18 +10,19 @@ import pytest
 from robo_eval.agents.registry import make_agent
 from robo_eval.core.errors import InputError
 from robo_eval.core.task import tasks
+from robo_eval.stats.proportions import wilson_interval
 from robo_eval_sim.arm.layout import JOINT_POSITION, TIP_POSITION
 from robo_eval_sim.arm.levels.axis import Axis
 from robo_eval_sim.arm.setting import NOMINAL
 from robo_eval_sim.novelty import levels_in
 
-PICK = "RoboEval/PickPlace-v0"
+PICK, DRAWER = "RoboEval/PickPlace-v0", "RoboEval/Drawer-v0"
 LEVELS = levels_in("robo_eval_sim.arm.levels", PICK).values()
 AXES = [one for one in LEVELS if isinstance(one, Axis)]
 
 
-def made(**keywords):
-    return gymnasium.make(PICK, **keywords).unwrapped
+def made(env=PICK, **keywords):
+    return gymnasium.make(env, **keywords).unwrapped
 
 
 def played(env, agent, seed, ticks=10_000):
@@ -55,12 +56,43 @@ def test_the_expert_places_and_who_stays_or_flails_does_not(env):
         assert earned < 0.6
 
 
+@pytest.mark.parametrize("motion", ["open", "close"])
+def test_the_drawer_is_opened_and_closed_by_its_expert_alone(motion):
+    env = made(DRAWER, motion=motion)
+    for seed in range(8):
+        seen, earned, info = played(env, make_agent("drawer"), seed)
+        assert info == {"is_success": True, "stage": 4}
+        assert earned == pytest.approx(1.0)
+        assert seen[-1][26] == pytest.approx(seen[-1][28], abs=0.0101)
+        assert (seen[0][26] > 0.1) == (motion == "close")
+    for name in ("arm-still", "arm-random"):
+        _, earned, info = played(env, make_agent(name), 3)
+        assert not info["is_success"]
+        assert earned < 0.6
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("recovers", "least"), [(True, 0.95), (False, 0.9)])
-def test_the_expert_places_nearly_always(env, recovers, least):
-    agent = make_agent("pick-place", recovers=recovers)
-    done = [played(env, agent, seed)[2]["is_success"] for seed in range(200)]
-    assert np.mean(done) >= least
+@pytest.mark.parametrize("recovers", [True, False])
+@pytest.mark.parametrize(
+    ("task", "name", "keywords"),
+    [
+        (PICK, "pick-place", {}),
+        (DRAWER, "drawer", {"motion": "open"}),
+        (DRAWER, "drawer", {"motion": "close"}),
+    ],
+)
+def test_the_experts_nearly_always_succeed(task, name, keywords, recovers):
+    env, agent = made(task, **keywords), make_agent(name, recovers=recovers)
+    done = sum(played(env, agent, seed)[2]["is_success"] for seed in range(200))
+    assert done >= 190
+    assert wilson_interval(done, 200)[0] >= 0.90
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [PICK, DRAWER])
+def test_random_targets_hardly_ever_succeed(task):
+    env, agent = made(task), make_agent("arm-random")
+    assert sum(played(env, agent, seed)[2]["is_success"] for seed in range(100)) < 5
 
 
 def test_the_expert_begins_again_when_the_object_was_taken_away(env):
@@ -155,7 +187,9 @@ def test_measured_fields_are_a_start_and_its_error_is_said(env):
         ({"joint_position": [0.0] * 6}, "a list of 7 finite numbers"),
         ({"joint_position": [math.nan] * 7}, "a list of 7 finite numbers"),
         ({"object_position": [500.0, 0.0, 20.0]}, "is it in millimetres"),
-        ({"goal_position": [1.4, 0.0]}, "goal_position: must be within 0.85 m"),
+        ({"goal_position": [1.4, 0.0]}, "goal_position: must be 0.2 to 0.8 m"),
+        ({"object_position": [0.5, 0.0, -0.05]}, "the object overlaps the table"),
+        ({"object_position": [0.05, 0.0, 0.02]}, "the arm reaches it and does not stand"),
         ({"object_quat_xyzw": [0.0, 0.0, 0.0, 2.0]}, "quaternion of length 1"),
         ({"gripper_width": [40.0]}, "is it in millimetres"),
         ({"tick": 500}, "state.tick"),
@@ -195,23 +229,54 @@ def test_an_action_that_cannot_be_is_refused_and_a_reset_heals(env, action, said
 @pytest.mark.parametrize("axis", AXES, ids=lambda one: one.name)
 def test_every_axis_states_its_range_and_changes_one_constant(axis):
     low, high = axis.span
+    known = {level.name for level in tasks()[PICK].levels().values()}
+    task = PICK if axis.name in known else DRAWER
     assert 0.0 < low < high
     assert getattr(NOMINAL, axis.parameter) == axis.usual
     for magnitude in (low * 0.9, high * 1.1):
         with pytest.raises(InputError, match=rf"novelty.{axis.name}: a (whole )?number from"):
-            made(novelty={axis.name: magnitude})
-    env = made(novelty={axis.name: high})
+            made(task, novelty={axis.name: magnitude})
+    env = made(task, novelty={axis.name: high})
     env.reset(seed=3)
     assert getattr(env._setting, axis.parameter) == high
     assert env.novelty["parameters"][axis.name][axis.parameter] == high
 
 
-def test_presets_are_in_the_range_and_do_not_weaken():
-    for level in tasks()[PICK].levels().values():
+@pytest.mark.parametrize("task", [PICK, DRAWER])
+def test_presets_are_in_the_range_and_do_not_weaken(task):
+    for level in tasks()[task].levels().values():
         if isinstance(level, Axis):
             found = [table[level.parameter].value for table in level.tables["paper"].values()]
             assert all(level.span[0] <= value <= level.span[1] for value in found), level.name
             assert found == sorted(found, reverse=level.falls), level.name
+
+
+def test_a_cabinet_stands_beside_what_is_known_of_it():
+    plain, shifted = made(DRAWER), made(DRAWER, novelty={"fixture_shift": 0.05})
+    seen = [one.reset(seed=1)[0] for one in (plain, shifted)]
+    assert (seen[0] == seen[1]).all()
+    places = [one._row[27:29] for one in (plain, shifted)]
+    assert math.dist(*places) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"cabinet_position": [680.0, 0.0]}, "is it in millimetres"),
+        ({"cabinet_position": [0.1, 0.0]}, "must be 0.5 to 1 m"),
+        ({"cabinet_yaw": [8.0]}, "is it in degrees"),
+        ({"opening": [150.0]}, "is it in millimetres"),
+        ({"goal_opening": [0.3]}, "0 to 0.2 m is possible"),
+    ],
+)
+def test_a_drawer_that_cannot_be_is_refused(change, said):
+    env = made(DRAWER)
+    env.reset(seed=0)
+    state = env.physical_state()
+    with pytest.raises(InputError, match=said):
+        env.reset(options={"state": state | change})
+    with pytest.raises(InputError, match="motion 'push'"):
+        made(DRAWER, motion="push")
 
 
 def test_axes_combine_and_each_does_its_part():

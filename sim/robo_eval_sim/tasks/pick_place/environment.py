@@ -28,8 +28,9 @@ _APART_M = 0.12
 _NEAR_M = 0.03
 _LIFTED_M = 0.03
 _STILL_M_S = 0.02
-_BOUNDS_M = 0.85
+_ROOM_M = (0.2, 0.8)
 """How far from the base things may be that a state puts somewhere."""
+_INSIDE_M, _HIGHEST_M = 0.005, 1.0
 
 
 class PickPlaceWorld(World):
@@ -162,12 +163,18 @@ class PickPlaceEnv(ArmEnv):
         position = numbers({"object_position": position}, "object_position", 3)
         goal = numbers(fields, "goal_position", 2)
         for name, given in (("object_position", position), ("goal_position", goal)):
-            if math.hypot(*given) > _BOUNDS_M:
-                hint = "; is it in millimetres?" if math.hypot(*given) > 10.0 else ""
+            away = math.hypot(*given[:2])
+            if not _ROOM_M[0] <= away <= _ROOM_M[1]:
+                hint = "; is it in millimetres?" if away > 10.0 else ""
                 raise InputError(
-                    f"state.{name}: must be within {_BOUNDS_M:g} m of the arm's base, which"
-                    f" reaches no further, given {given}{hint}"
+                    f"state.{name}: must be {_ROOM_M[0]:g} to {_ROOM_M[1]:g} m from the arm's base,"
+                    f" where the arm reaches it and does not stand, given {given}{hint}"
                 )
+        if not self._height() - _INSIDE_M <= position[2] <= _HIGHEST_M:
+            raise InputError(
+                f"state.object_position: its middle must be {self._height():g} to {_HIGHEST_M:g} m"
+                f" high, or the object overlaps the table, given {position}"
+            )
         quaternion = numbers(fields, "object_quat_xyzw", 4, default=list(UPRIGHT))
         if not math.isclose(math.hypot(*quaternion), 1.0, abs_tol=1e-3):
             raise InputError(
