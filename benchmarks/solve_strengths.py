@@ -1,9 +1,9 @@
 """Choose the presets of a task of the arm, so that its expert loses a tenth, a quarter, a half.
 
-For each axis a curve of success over magnitude is measured on a grid, made monotone, and cut at
-the three losses; what comes out is measured again on other seeds, each episode beside its control:
-the same seed without the novelty. It writes `strengths.json` of the task's folder and the table of
-its page in docs/environments.
+For each axis a curve of success over magnitude is measured on a grid, and on a finer one where it
+falls, made monotone, and cut at the three losses; what comes out is measured again on other seeds,
+each episode beside its control: the same seed without the novelty. It writes `strengths.json` of
+the task's folder and the table of its page in docs/environments.
 
     python benchmarks/solve_strengths.py RoboEval/PickPlace-v0 pick-place
 """
@@ -34,7 +34,8 @@ from robo_eval_sim.novelty import levels_in
 
 LOSSES: Final = (0.10, 0.25, 0.50)
 GRID: Final = 7
-PILOT: Final = range(10_000, 10_040)
+FINER: Final = 5
+PILOT: Final = range(10_000, 10_030)
 SEEDS: Final = range(20_000, 20_100)
 DOCS: Final = Path(__file__).parents[1] / "docs" / "environments"
 UNSEEN: Final = ("camera_shift", "camera_turn", "light")
@@ -82,6 +83,17 @@ def grid_of(axis: Axis) -> list[float]:
     if axis.falls:
         return np.geomspace(0.95 * axis.usual, low, GRID).tolist()
     return np.geomspace(max(low, 1.05 * axis.usual), high, GRID).tolist()
+
+
+def finer(axis: Axis, grid: Sequence[float], success: Sequence[float], nominal: float) -> list:
+    """Further magnitudes between the last one that loses nothing and the first that loses half."""
+    curve = isotonic_regression(np.array(success) / nominal, increasing=False).x
+    whole = np.flatnonzero(curve >= 1.0 - LOSSES[0] / 2)
+    half = np.flatnonzero(curve <= 1.0 - LOSSES[-1])
+    low = grid[whole[-1]] if len(whole) else grid[0]
+    high = grid[half[0]] if len(half) else grid[-1]
+    found = np.geomspace(low, high, FINER + 2)[1:-1].tolist()
+    return sorted({round(one) for one in found}) if axis.is_count else found
 
 
 def chosen(axis: Axis, grid: Sequence[float], success: Sequence[float], nominal: float) -> list:
@@ -143,6 +155,11 @@ def table(agent: str, axes: Sequence[Axis], found: dict, strengths: dict) -> str
     return "\n".join(lines) + "\n"
 
 
+def means(found: dict, axis: Axis, grids: dict) -> list[float]:
+    """Share of successes at each magnitude of a grid."""
+    return [float(np.mean(found[axis.name, one])) for one in grids[axis.name]]
+
+
 def main() -> None:
     """Solve one task."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -161,8 +178,15 @@ def main() -> None:
     grids = {axis.name: grid_of(axis) for axis in axes}
     pilot = everything(given.env, given.agent, axes, PILOT, grids)
     nominal = float(np.mean(pilot["", None]))
+    more = {
+        axis.name: finer(axis, grids[axis.name], means(pilot, axis, grids), nominal)
+        for axis in axes
+    }
+    pilot |= everything(given.env, given.agent, axes, PILOT, more)
     for axis in axes:
-        success = [float(np.mean(pilot[axis.name, one])) for one in grids[axis.name]]
+        both = {*grids[axis.name], *more[axis.name]}
+        grids[axis.name] = sorted(both, reverse=axis.falls)
+        success = means(pilot, axis, grids)
         strengths[axis.name] = chosen(axis, grids[axis.name], success, nominal)
         print(
             axis.name, [f"{a:.3g}:{b:.2f}" for a, b in zip(grids[axis.name], success, strict=True)]

@@ -46,7 +46,7 @@ class Setting:
         goal_shift_m: How far the goal moves.
         goal_direction_rad: In which direction.
         block_height_m: Height of what stands in the way, 0 is nothing.
-        drawer_friction_n: Force that a drawer needs to move.
+        slide_friction_n: Force that a sliding part needs to move.
     """
 
     object_mass_kg: float = 0.05
@@ -80,7 +80,7 @@ class Setting:
     goal_shift_m: float = 0.0
     goal_direction_rad: float = 0.0
     block_height_m: float = 0.0
-    drawer_friction_n: float = 1.0
+    slide_friction_n: float = 1.0
 
     @property
     def shapes(self) -> tuple[object, ...]:

@@ -113,10 +113,10 @@ class FixtureTurn(Axis, effect="the fixture is turned further than is known of i
     span = (0.005, 0.8)
 
 
-@novelty("drawer_friction", level=24)
-class DrawerFriction(Axis, effect="the drawer runs heavily"):
-    """Force that the drawer needs to move."""
+@novelty("slide_friction", level=24)
+class SlideFriction(Axis, effect="what slides runs heavily"):
+    """Force that a sliding part needs to move."""
 
-    parameter = "drawer_friction_n"
+    parameter = "slide_friction_n"
     unit = "N"
     span = (1.5, 100.0)

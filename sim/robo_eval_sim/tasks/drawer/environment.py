@@ -71,7 +71,7 @@ class DrawerWorld(World):
             restitution=setting.restitution,
             physicsClientId=self.client,
         )
-        self.engine.let_go(self.cabinet, 0, friction_n=setting.drawer_friction_n)
+        self.engine.let_go(self.cabinet, 0, friction_n=setting.slide_friction_n)
 
     def lay(self, rest: Sequence[float]) -> None:
         """Put the cabinet where it stands, and the drawer as far out as it is."""
@@ -96,7 +96,7 @@ class DrawerEnv(ArmEnv):
 
     ## Action
 
-    As in PickPlace: a `Box` of float32 in radians and metres; a number beyond its bounds is
+    A `Box` of float32 in radians and metres; a number beyond its bounds is
     refused. A tick is 0.05 s. The last number is the wanted width of the gripper, 0 to 0.08 m.
 
     | `action_mode` | numbers | what they are |
