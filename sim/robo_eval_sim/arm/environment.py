@@ -52,6 +52,8 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
     world_class: ClassVar[type[World]]
     own_size: ClassVar[int]
     """Numbers that the task adds to the observation."""
+    keywords: ClassVar[frozenset[str]] = frozenset({"profile"})
+    """Further keywords that the task takes."""
     stages: ClassVar[tuple[str, ...]]
     """What is to be done, in order; the last one is success."""
     probes = (0, 1)
@@ -73,6 +75,10 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         render_mode: str | None = None,
         **own: Any,  # noqa: ANN401 - `profile`, and keywords of the task
     ) -> None:
+        for name in own.keys() - self.keywords:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}"
+            )
         super().__init__(
             action_mode=action_mode,
             obs_mode=obs_mode,

@@ -279,6 +279,12 @@ def test_a_drawer_that_cannot_be_is_refused(change, said):
         made(DRAWER, motion="push")
 
 
+@pytest.mark.parametrize("task", [PICK, DRAWER])
+def test_a_keyword_it_has_not_is_refused(task):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'mass'"):
+        made(task, mass=3)
+
+
 def test_axes_combine_and_each_does_its_part():
     env = made(novelty={"object_mass": 0.5, "delay": 0.1, "friction": 0.4})
     env.reset(seed=1)

@@ -155,6 +155,7 @@ class DrawerEnv(ArmEnv):
     task = SPEC
     world_class = DrawerWorld
     own_size = layout.OWN_SIZE
+    keywords = frozenset({"profile", "motion"})
     stages = layout.STAGES
 
     def __init__(self, *, motion: str = "open", **keywords: Any) -> None:  # noqa: ANN401
