@@ -81,8 +81,15 @@ def grid_of(axis: Axis) -> list[float]:
     if axis.is_count:
         return sorted({round(one) for one in np.geomspace(low, high, GRID)})
     if axis.falls:
-        return np.geomspace(0.95 * axis.usual, low, GRID).tolist()
-    return np.geomspace(max(low, 1.05 * axis.usual), high, GRID).tolist()
+        return spaced(axis, 0.95 * axis.usual, low, GRID)
+    return spaced(axis, max(low, 1.05 * axis.usual), high, GRID)
+
+
+def spaced(axis: Axis, first: float, last: float, count: int) -> list[float]:
+    """Magnitudes from one to another, each so many times the one before; of the axis's range."""
+    low, high = axis.span
+    found = (float(f"{one:.4g}") for one in np.geomspace(first, last, count))
+    return [min(max(one, low), high) for one in found]
 
 
 def finer(axis: Axis, grid: Sequence[float], success: Sequence[float], nominal: float) -> list:
@@ -92,7 +99,7 @@ def finer(axis: Axis, grid: Sequence[float], success: Sequence[float], nominal: 
     half = np.flatnonzero(curve <= 1.0 - LOSSES[-1])
     low = grid[whole[-1]] if len(whole) else grid[0]
     high = grid[half[0]] if len(half) else grid[-1]
-    found = np.geomspace(low, high, FINER + 2)[1:-1].tolist()
+    found = spaced(axis, low, high, FINER + 2)[1:-1]
     return sorted({round(one) for one in found}) if axis.is_count else found
 
 

@@ -65,7 +65,6 @@ drive: Final = bullet.setJointMotorControlArray
 BY_POSITION: Final = bullet.POSITION_CONTROL
 joint_states: Final = bullet.getJointStates
 contacts: Final = bullet.getContactPoints
-closest: Final = bullet.getClosestPoints
 set_dynamics: Final = bullet.changeDynamics
 find_contacts: Final = bullet.performCollisionDetection
 

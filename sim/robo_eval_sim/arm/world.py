@@ -14,8 +14,6 @@ from robo_eval_sim.arm.setting import NOMINAL, Setting
 from robo_eval_sim.engine import (
     BASE,
     BY_POSITION,
-    STILL,
-    UPRIGHT,
     Engine,
     Vector3,
     contacts,
@@ -256,6 +254,3 @@ def free_body(world: World, body: int, place: Sequence[float]) -> None:
     client = world.client
     put(body, place[:3], place[3:7], physicsClientId=client)
     throw(body, place[7:10], place[10:13], physicsClientId=client)
-
-
-RESTING: Final = (*STILL, *UPRIGHT, *STILL, *STILL)
