@@ -181,6 +181,8 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         for action in actions:
             self._advance(action)
             self._paid = self._best
+        self._is_running = self._stage < len(self.stages) and self._tick < self.task.max_ticks
+        self._rows = [(self._row, self._tip)] if self.records_motion else None
         info = self._info()
         if state is not None:
             if "history" in state:
@@ -340,13 +342,11 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._energy_j = self._peak_n = self._best = self._paid = 0.0
         self._deepest = self._stage = 0
         self._joints = []
-        self._is_running = self._tick < self.task.max_ticks
         self._row, self._tip = world.row, world.tip_pose()
         # As it was given: what the engine reads back may differ in its last bits.
         self._origin = {name: start[name] for name in self._fields() if name in start}
         self._move_goal(self._setting)
         self._look()
-        self._rows = [(self._row, self._tip)] if self.records_motion else None
 
     def _switch(self, setting: Setting) -> None:
         """Change the world in the middle of an episode; everything stays where it is."""

@@ -168,6 +168,18 @@ def test_a_state_goes_on_bit_for_bit_with_the_object_in_the_hand(env):
         other.reset(options={"state": changed})
 
 
+def test_an_episode_that_is_over_is_so_when_it_is_restored(env):
+    played(env, make_agent("pick-place"), 3)
+    state = env.get_state()
+    other = made()
+    other.records_motion = True
+    observation, _ = other.reset(options={"state": state})
+    assert observation.tobytes() == env._observe().tobytes()
+    assert other._rows == [(other._row, other._tip)]
+    with pytest.raises(InputError, match="the episode is over"):
+        other.step(np.append(observation[:7], 0.04))
+
+
 def test_measured_fields_are_a_start_and_its_error_is_said(env):
     state = {
         "joint_position": [0.0, -0.7, 0.0, -2.3, 0.0, 1.6, 0.8],
