@@ -122,6 +122,20 @@ class Chain:
             turn, shift = _moved(turn, shift, axis, value)
         return shift + turn @ self._tip[1], turn @ self._tip[0]
 
+    def forward_at(self, q: Array) -> tuple[Array, Array]:
+        """Of T positions of the joints, shape (T, J), those (T, 3) and matrices (T, 3, 3)."""
+        turn, shift = np.broadcast_to(np.eye(3), (len(q), 3, 3)), np.zeros((len(q), 3))
+        for value, frame, axis in zip(q.T, self._frames, self._axes, strict=True):
+            along, cross, squared, slides = axis
+            shift = shift + turn @ frame[1]
+            turn = turn @ frame[0]
+            if slides:
+                shift = shift + turn @ along * value[:, None]
+            else:
+                sine, cosine = (f(value)[:, None, None] for f in (np.sin, np.cos))
+                turn = turn @ (np.eye(3) + sine * cross + (1.0 - cosine) * squared)
+        return shift + turn @ self._tip[1], turn @ self._tip[0]
+
     def jacobian(self, q: Sequence[float] | Array) -> tuple[Array, Array, Array]:
         """Velocities of the tip by velocities of the joints, shape (6, J); and its pose."""
         turn, shift = np.eye(3), np.zeros(3)
@@ -224,14 +238,6 @@ def rotation_of(quat_xyzw: Sequence[float]) -> Array:
             [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
         ]
     )
-
-
-def quaternion_of(rotation: Array) -> Array:
-    """Quaternion xyzw of a rotation matrix, shape (4,)."""
-    vector = rotation_vector(rotation)
-    angle = float(np.linalg.norm(vector))
-    share = 0.5 if angle < 1e-9 else math.sin(angle / 2.0) / angle
-    return np.append(vector * share, math.cos(angle / 2.0))
 
 
 def _moved(

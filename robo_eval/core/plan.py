@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -36,6 +37,11 @@ class TaskPlan(Section):
     """Difficulties of each level; ignored when there are no levels."""
     profile: Profile = Profile.PAPER
     """Which description of the levels is followed; ignored when there are no levels."""
+    axes: dict[str, Annotated[tuple[float, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """Novelty by its magnitudes instead of levels: of each axis, in order, weakest first. Every
+    magnitude is played on the seeds of the episodes without novelty, which are its controls."""
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Axes whose magnitudes are also played together, each with each."""
     kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further keywords of `gymnasium.make`."""
     quality_range: tuple[float, float] = (0.0, 1.0)
@@ -52,7 +58,8 @@ class TaskPlan(Section):
         low, high = self.quality_range
         if not low < high:
             raise ValueError(f"quality_range: {low} must be below {high}")
-        named = {"level", "difficulty", "profile"} & self.kwargs.keys()
+        has_own = {"level", "difficulty", "profile", *(["novelty"] if self.axes else [])}
+        named = has_own & self.kwargs.keys()
         if named:
             raise ValueError(f"kwargs: {min(named)} has a key of its own in a task")
         for name in ("levels", "difficulties"):
@@ -63,7 +70,26 @@ class TaskPlan(Section):
             if twice or not values:
                 found = f", given {twice[0]} twice" if twice else ""
                 raise ValueError(f"{name}: must name at least one value and none twice{found}")
+        self._check_axes()
         return self
+
+    def _check_axes(self) -> None:
+        if self.axes and self.levels is not None:
+            raise ValueError("axes: stand for levels; name one of the two in a task")
+        for axis, magnitudes in self.axes.items():
+            steps = [after - before for before, after in pairwise(magnitudes)]
+            if not (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
+                raise ValueError(
+                    f"axes.{axis}: magnitudes must rise or fall all the way, from the weakest"
+                    " novelty to the strongest"
+                )
+        for pair in self.pairs:
+            for axis in pair:
+                if axis not in self.axes:
+                    raise ValueError(f"pairs: {unknown_name('axis', axis, self.axes)}")
+        kinds = Counter(frozenset(pair) for pair in self.pairs)
+        if any(len(kind) < 2 or count > 1 for kind, count in kinds.items()):
+            raise ValueError("pairs: each must name two axes, and none is named twice")
 
 
 class PolicyPlan(Section):
@@ -290,7 +316,8 @@ class TrialPlan(Section):
         for condition in self.conditions():
             task = self.tasks[condition.task]
             kwargs = _in_one_spelling(task.kwargs)
-            key = repr((task.env, task.profile, kwargs, condition.level, condition.difficulty))
+            where = (condition.level, condition.difficulty, condition.novelty)
+            key = repr((task.env, task.profile, kwargs, *where))
             if key in seen:
                 raise ValueError(
                     f"tasks.{condition.task}: the same environment, level and difficulty as in"
@@ -299,8 +326,13 @@ class TrialPlan(Section):
             seen.add(key)
         if len(set(self.sides)) != len(self.sides) or not self.sides:
             raise ValueError("sides: must name at least one side and none twice")
-        if not self.seeds.shared and (self.control or self.stopping):
-            what = "control" if self.control else "stopping"
+        has_axes = [index for index, task in enumerate(self.tasks) if task.axes]
+        if has_axes and set(self.sides) != {Side.SIM}:
+            raise ValueError(
+                f"tasks.{has_axes[0]}.axes: are played in simulation alone; leave `sides` out"
+            )
+        if not self.seeds.shared and (self.control or self.stopping or has_axes):
+            what = "control" if self.control else "stopping" if self.stopping else "axes"
             raise ValueError(f"seeds.shared: must be true, because `{what}` matches seeds")
         if self.stopping and self.stopping.rate is not None and len(list(self.conditions())) > 1:
             raise ValueError(
@@ -321,14 +353,27 @@ class TrialPlan(Section):
         return any("interventions" in part for part in parts)
 
     def conditions(self) -> Iterator[Condition]:
-        """Every task, level and difficulty, in the order the plan names them."""
+        """Every task, level and difficulty, in the order the plan names them.
+
+        Of a task with axes it is no novelty, each axis by itself, then the pairs.
+        """
         for index, task in enumerate(self.tasks):
             if task.levels is None:
-                yield Condition(task=index, level=None, difficulty=None)
+                nominal = Condition(task=index, level=None, difficulty=None)
+                yield nominal
+                for axes in (*((axis,) for axis in task.axes), *task.pairs):
+                    for magnitudes in product(*(task.axes[axis] for axis in axes)):
+                        novelty = tuple(zip(axes, magnitudes, strict=True))
+                        yield replace(nominal, novelty=novelty)
             else:
                 for level in task.levels:
                     for difficulty in task.difficulties:
                         yield Condition(task=index, level=level, difficulty=difficulty)
+
+
+def in_short(magnitude: float) -> str:
+    """A magnitude in as few characters as say it exactly: `2`, `0.25`."""
+    return str(int(magnitude)) if float(magnitude).is_integer() else repr(float(magnitude))
 
 
 def _in_one_spelling(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hold
@@ -342,11 +387,19 @@ def _in_one_spelling(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One task at one level and difficulty."""
+    """One task at one level and difficulty, or with one novelty.
+
+    Attributes:
+        task: Its number in the plan.
+        level: Novelty level; None for a task without.
+        difficulty: Strength of the novelty; None for a task without levels.
+        novelty: Axes of novelty, each with its magnitude; empty for none, or for that of the level.
+    """
 
     task: int
     level: int | None
     difficulty: Difficulty | None
+    novelty: tuple[tuple[str, float], ...] = ()
 
     @property
     def key(self) -> str:
@@ -356,6 +409,8 @@ class Condition:
             parts.append(f"l{self.level:02d}")
         if self.difficulty is not None:
             parts.append(self.difficulty.value)
+        if self.novelty:
+            parts.append("+".join(f"{axis}_{in_short(size)}" for axis, size in self.novelty))
         return "-".join(parts)
 
 

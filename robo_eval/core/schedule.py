@@ -25,7 +25,7 @@ class PlannedEpisode:
         attempt: 1, or more when earlier attempts were void, lost or ended by a fault.
         arm: Main, or the matched control.
         control_id: Base id of the matched control episode, if the plan has controls.
-        condition: Task index, level and difficulty.
+        condition: Task index, level and difficulty, or novelty.
         policy: Index of the policy in the plan.
         index: Number of the episode within its cell, from 0.
         seed: Seed of the environment.
@@ -62,7 +62,8 @@ def schedule(plan: TrialPlan, side: Side) -> list[PlannedEpisode]:
 
     With `control: true` each episode of a level above 0 names its matched control: the episode
     of the same policy and seed at level 0. Where level 0 is part of the plan that episode is
-    the control; elsewhere a control arm is added. Of an imported trial nothing is played.
+    the control; elsewhere a control arm is added. An episode with novelty by its magnitude always
+    has one, that of its task without novelty. Of an imported trial nothing is played.
     """
     if plan.imported is not None:
         return []
@@ -73,7 +74,7 @@ def schedule(plan: TrialPlan, side: Side) -> list[PlannedEpisode]:
             cell = []
             for index in range(plan.episodes):
                 episode = _episode(plan, condition, policy, index, side)
-                if plan.control and condition.level:
+                if has_control(plan, condition):
                     control = _control_of(plan, episode)
                     episode = replace(episode, control_id=control.base_id)
                     if control.arm is Arm.CONTROL:
@@ -103,12 +104,20 @@ def _episode(
     )
 
 
-def _control_of(plan: TrialPlan, episode: PlannedEpisode) -> PlannedEpisode:
-    """The matched episode at level 0: same task, policy and seed.
+def has_control(plan: TrialPlan, condition: Condition) -> bool:
+    """Whether the episodes of a condition are matched with episodes without novelty."""
+    return bool(condition.novelty) or bool(plan.control and condition.level)
 
-    Level 0 has no novelty whose strength could differ, so one control serves all difficulties.
+
+def _control_of(plan: TrialPlan, episode: PlannedEpisode) -> PlannedEpisode:
+    """The matched episode without novelty: same task, policy and seed.
+
+    Without novelty there is no strength that could differ, so one control serves all.
     """
     task = plan.tasks[episode.condition.task]
+    if episode.condition.novelty:
+        nominal = replace(episode.condition, novelty=())
+        return _episode(plan, nominal, episode.policy, episode.index, episode.side)
     condition = Condition(task=episode.condition.task, level=0, difficulty=task.difficulties[0])
     in_plan = task.levels is not None and 0 in task.levels
     control = _episode(plan, condition, episode.policy, episode.index, episode.side)
@@ -144,10 +153,10 @@ def planned_ids(plan: TrialPlan, side: Side) -> PlannedIds:
         firsts.append(plan.seeds.first + (0 if plan.seeds.shared else plan.episodes * index))
         task = plan.tasks[condition.task]
         match = Condition(task=condition.task, level=0, difficulty=task.difficulties[0])
-        has_control = bool(plan.control and condition.level and 0 not in (task.levels or ()))
+        has_arm = bool(plan.control and condition.level and 0 not in (task.levels or ()))
         for policy in plan.policies:
             cells.append(f"{condition.key}-{policy.name}-s")
-            if has_control:
+            if has_arm:
                 controls[f"control-{match.key}-{policy.name}-s"] = None
     n, n_policies = plan.episodes, len(plan.policies)
     tails = [[f"{first + number}-{side.value}" for number in range(n)] for first in firsts]
@@ -252,6 +261,8 @@ def environment_keywords(task: TaskPlan, planned: PlannedEpisode) -> dict[str, A
         keywords["profile"] = task.profile.value
     if planned.condition.difficulty is not None:
         keywords["difficulty"] = planned.condition.difficulty.value
+    if planned.condition.novelty:
+        keywords["novelty"] = dict(planned.condition.novelty)
     if task.max_ticks is not None:
         keywords["max_episode_steps"] = task.max_ticks
     return keywords

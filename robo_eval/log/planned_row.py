@@ -23,6 +23,9 @@ def row_for(
     has_levels = planned.condition.level is not None
     if planned.start is not None:
         measured.setdefault("initial_state_source", "state")
+    if planned.condition.novelty:
+        asked = dict(planned.condition.novelty)
+        measured["novelty"] = {**(measured.get("novelty") or {}), "axes": asked}
     return Episode(
         episode_id=planned.episode_id,
         attempt=planned.attempt,

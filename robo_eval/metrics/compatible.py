@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import listing
-from robo_eval.metrics.tasks import as_text
+from robo_eval.metrics.tasks import as_text, axes_of, task_label, with_novelty
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,9 +138,13 @@ def levels_by_name(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     from robo_eval.metrics.frame import is_missing  # pandas, which a refusal need not wait for
 
     return {
-        str(task) if is_missing(level) else f"{task} level {level} {difficulty} ({profile})": rows
-        for (task, level, difficulty, profile), rows in table.groupby(
-            list(_LEVEL), dropna=False, sort=False
+        task_label(str(task), str(variant))
+        if is_missing(level)
+        else f"{task} level {level} {difficulty} ({profile})": rows
+        for (task, level, difficulty, profile, variant), rows in table.groupby(
+            [*_LEVEL, table["novelty"].map(lambda cell: with_novelty("", axes_of(cell)))],
+            dropna=False,
+            sort=False,
         )
     }
 
@@ -181,7 +185,8 @@ def _conditions(plan: TrialPlan) -> dict[Hashable, set[Hashable]]:
     for condition in plan.conditions():
         task = plan.tasks[condition.task]
         key = tuple(_text(value) for value in _fields(task, with_levels=False).values())
-        found.setdefault(key, set()).add((condition.level, condition.difficulty))
+        where = (condition.level, condition.difficulty, condition.novelty)
+        found.setdefault(key, set()).add(where)
     return found
 
 
@@ -194,6 +199,7 @@ def _fields(task: TaskPlan, *, with_levels: bool) -> Mapping[str, Any]:
     if with_levels:
         fields["levels"] = None if task.levels is None else sorted(task.levels)
         fields["difficulties"] = None if task.levels is None else _sorted(task.difficulties)
+        fields["axes"], fields["pairs"] = _plain(task.axes), _plain(task.pairs)
     return fields
 
 

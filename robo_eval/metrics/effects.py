@@ -130,12 +130,8 @@ def effects_of(
     rows = rows.having(
         difference=_differences(*_looked_up(every, rows["base_id"], rows["control_id"]))
     )
-    planned = planned_episodes(plan) if plan is not None and plan.control else {}
-    planned = {
-        key: count
-        for key, count in planned.items()
-        if key[CONDITION.index("level")] and of in (None, (key[0], key[-1]))
-    }
+    planned = planned_episodes(plan, of_novelty=True) if plan is not None else {}
+    planned = {key: count for key, count in planned.items() if of in (None, (key[0], key[-1]))}
     found = [
         tuple(_effects(rows, _draw_of(rows, scope), scope, planned, config)) for scope in _SCOPES
     ]

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason
+from robo_eval.core.schedule import has_control
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.tables import Rows, main_rows, means_by, numbered, order_of, sort_key
 from robo_eval.metrics.tables import groups as groups_of
-from robo_eval.metrics.tasks import VARIANT, task_label, task_variants
+from robo_eval.metrics.tasks import VARIANT, task_label, task_variants, with_novelty
 from robo_eval.stats.proportions import (
     clopper_pearson_interval,
     clustered_interval,
@@ -208,8 +209,13 @@ def policies_of(table: Rows, plan: TrialPlan | None, config: MetricConfig) -> li
     return [_policy(key, groups.get(key, table.take([])), planned.get(key), config) for key in keys]
 
 
-def planned_episodes(plan: TrialPlan) -> dict[tuple[Any, ...], int]:
-    """Episodes the plan asks for by condition and policy, in its order."""
+def planned_episodes(plan: TrialPlan, *, of_novelty: bool = False) -> dict[tuple[Any, ...], int]:
+    """Episodes the plan asks for by condition and policy, in its order.
+
+    Args:
+        plan: The plan.
+        of_novelty: Whether only those count that are matched with one without novelty.
+    """
     planned: dict[tuple[Any, ...], int] = {}
     if plan.imported is not None:  # it describes what was found, and plans nothing
         return planned
@@ -218,12 +224,15 @@ def planned_episodes(plan: TrialPlan) -> dict[tuple[Any, ...], int]:
         for condition in plan.conditions():
             task = plan.tasks[condition.task]
             has_levels = condition.level is not None
+            if of_novelty and not has_control(plan, condition):
+                continue
+            variant = with_novelty(variants[condition.task], dict(condition.novelty))
             for policy in plan.policies:
                 key = (
                     side.value,
                     task.env,
                     task.family or task.env,
-                    variants[condition.task],
+                    variant,
                     task.profile.value if has_levels else None,
                     condition.level,
                     condition.difficulty.value if condition.difficulty else None,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm
+from robo_eval.core.plan import in_short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,6 +123,19 @@ def task_variants(plan: TrialPlan) -> tuple[str, ...]:
     return tuple(variants)
 
 
+def with_novelty(variant: str, novelty: Mapping[str, float]) -> str:
+    """The variant of a task played with novelty by its magnitude.
+
+    Example:
+        >>> with_novelty("", {"friction": 0.5, "payload": 2.0})
+        '{friction: 0.5, payload: 2}'
+    """
+    if not novelty:
+        return variant
+    told = ", ".join(f"{axis}: {in_short(size)}" for axis, size in sorted(novelty.items()))
+    return f"{variant} {{{told}}}".lstrip()
+
+
 def task_label(family: str, variant: str) -> str:
     """What a task is called: its family, and what tells it from others of that family."""
     return f"{family} {variant}" if variant else family
@@ -165,10 +179,27 @@ def variants_of(table: pd.DataFrame, plan: TrialPlan | None) -> list[str]:
         InputError: If a row could belong to several tasks that differ.
     """
     if plan is None or plan.imported is not None:
-        return _variants_by_environment(table)
+        return _with_magnitudes(_variants_by_environment(table), table)
     variants = task_variants(plan)
-    if not any(variants):
-        return [""] * len(table)
+    found = _variants_by_plan(table, plan, variants) if any(variants) else [""] * len(table)
+    has_axes = any(task.axes for task in plan.tasks)
+    return _with_magnitudes(found, table) if has_axes else found
+
+
+def axes_of(novelty: object) -> Mapping[str, float]:
+    """The magnitudes that a row's novelty was asked for by axis; none for that of a level."""
+    asked = novelty.get("axes") if isinstance(novelty, Mapping) else None
+    return asked if isinstance(asked, Mapping) else {}
+
+
+def _with_magnitudes(variants: list[str], table: pd.DataFrame) -> list[str]:
+    if "novelty" not in table.columns:
+        return variants
+    cells = zip(variants, table["novelty"].tolist(), strict=True)
+    return [with_novelty(variant, axes_of(cell)) for variant, cell in cells]
+
+
+def _variants_by_plan(table: pd.DataFrame, plan: TrialPlan, variants: Sequence[str]) -> list[str]:
     lookup = TaskLookup(plan)
 
     def alike(index: int) -> Hashable:

@@ -42,6 +42,7 @@ from robo_eval.log.provenance import cores, software
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.trace_folder import trace_digest
 from robo_eval.metrics.scoring import SCORE_VERSION
+from robo_eval.metrics.tasks import axes_of, with_novelty
 from robo_eval_sim.play import Stage, declared, trace_uri
 from robo_eval_sim.worker import WORLD_LIMIT_S, Worker
 
@@ -91,7 +92,10 @@ def check_plan(plan: TrialPlan) -> None:
     """
     for policy in plan.policies:
         digest_of(policy, plan.decision_timeout_s)
-    first = {(p.condition.task, p.condition.level): p for p in reversed(schedule(plan, Side.SIM))}
+    first = {
+        (p.condition.task, p.condition.level, p.condition.novelty): p
+        for p in reversed(schedule(plan, Side.SIM))
+    }
     ours: list[PlannedEpisode] = []
     others: list[PlannedEpisode] = []
     for planned in reversed(first.values()):
@@ -263,7 +267,7 @@ def _check_levels(
 ) -> None:
     """Refuse to add episodes of a level that behaves otherwise than it did in those logged."""
     logged = {
-        (e.task, e.level, e.difficulty, e.profile): e
+        (e.task, e.level, e.difficulty, e.profile, with_novelty("", axes_of(e.novelty))): e
         for e in store.episodes()
         if e.behaviour is not None
     }
@@ -273,7 +277,8 @@ def _check_levels(
             task = trial.plan.tasks[condition.task]
             word = condition.difficulty and condition.difficulty.value
             profile = None if condition.level is None else task.profile.value
-            known = logged.get((task.env, condition.level, word, profile))
+            novelty = with_novelty("", dict(condition.novelty))
+            known = logged.get((task.env, condition.level, word, profile, novelty))
             now = declared(stage.environment(planned)) if known else {}
             if known and now.get("behaviour", known.behaviour) != known.behaviour:
                 level = "" if profile is None else f" level {condition.level} {word} ({profile})"

@@ -33,7 +33,7 @@ class Dies(Balancer):
 
     def act(self, observation):
         Dies.calls += 1
-        if Dies.calls == 40:
+        if Dies.calls == 8:  # before a pole that gets its actions late has time to fall
             os._exit(1)
         return super().act(observation)
 """
@@ -113,5 +113,5 @@ def test_a_server_that_dies_ends_the_episode_as_a_fault(cli, serve, robot, tmp_p
     (row,) = rows(trial)
     assert row["end_reason"] == "fault"
     assert f"{url}: the connection is lost" in row["end_detail"]
-    assert row["ticks"] == 38  # the warm-up took one call
-    assert json.loads(row["control_quality"])["remote_requests"] == 38.0
+    assert row["ticks"] == 6  # the warm-up took one call
+    assert json.loads(row["control_quality"])["remote_requests"] == 6.0

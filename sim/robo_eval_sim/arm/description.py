@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.agents.kinematics import Chain, quaternion_of
+from robo_eval.agents.kinematics import Chain
 from robo_eval.core.errors import MissingExtraError, pip_install
 from robo_eval_sim.arm.layout import FINGERS, JOINTS
 
@@ -184,6 +184,8 @@ def frames_of(positions: NDArray[np.float64]) -> tuple[tuple[str, ...], NDArray[
         Names of the links that are drawn, and their poses: position and quaternion xyzw in world,
         shape (T, F, 7).
     """
+    from scipy.spatial.transform import Rotation  # slow to load, and only traces need it
+
     text = arm_urdf(for_engine=False)
     root = ET.fromstring(text)  # noqa: S314 - our own
     drawn = [
@@ -196,8 +198,7 @@ def frames_of(positions: NDArray[np.float64]) -> tuple[tuple[str, ...], NDArray[
             poses[:, index, 6] = 1.0
             continue
         chain = Chain.of_urdf(text, name)
-        for row in range(len(positions)):
-            place, turn = chain.forward([float(moved[joint][row]) for joint in chain.names])
-            poses[row, index, :3] = place
-            poses[row, index, 3:] = quaternion_of(turn)
+        places, turns = chain.forward_at(np.stack([moved[joint] for joint in chain.names], axis=1))
+        poses[:, index, :3] = places
+        poses[:, index, 3:] = Rotation.from_matrix(turns).as_quat(canonical=True)
     return tuple(drawn), poses

@@ -23,6 +23,7 @@ from robo_eval_sim.arm.setting import NOMINAL, Setting
 from robo_eval_sim.arm.world import TORQUE, Row, World
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Later, Novelty
+from robo_eval_sim.spare import give_back, take
 
 Observation: TypeAlias = Any
 ACTION_MODES: Final = ("joint_position", "joint_velocity", "ee_delta")
@@ -228,7 +229,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._is_running = False
         self._origin = None
         if self._world is not None:
-            self._world.close()
+            give_back(self._world)
             self._world = None
 
     # Harness -----------------------------------------------------------------------------------
@@ -322,7 +323,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         """Bring the world to where physical fields say."""
         arm, speeds, self._tick = self._arm_of(start)
         if self._world is None:
-            self._world = self.world_class()
+            self._world = take(self.world_class)
         self._drawn, self._actions = drawn, []
         setting = NOMINAL
         if drawn is not self._no_novelty:

@@ -17,6 +17,7 @@ from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Effect, Later, Novelty
+from robo_eval_sim.spare import give_back, take
 from robo_eval_sim.tasks.cartpole3d.draws import Drawn, Starts
 from robo_eval_sim.tasks.cartpole3d.layout import (
     BALL_COUNT,
@@ -31,7 +32,7 @@ from robo_eval_sim.tasks.cartpole3d.layout import (
     observation_size,
 )
 from robo_eval_sim.tasks.cartpole3d.physics import LEVEL_0, Physics
-from robo_eval_sim.tasks.cartpole3d.scene import World, give_back, take_world
+from robo_eval_sim.tasks.cartpole3d.scene import World
 from robo_eval_sim.tasks.cartpole3d.spec import SPEC
 from robo_eval_sim.tasks.cartpole3d.start import Row, Start, Vector3
 from robo_eval_sim.tasks.cartpole3d.state import (
@@ -372,7 +373,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         """Bring the world to the start of an episode."""
         world = self._world
         if world is None:
-            world = self._world = take_world()
+            world = self._world = take(World)
         self._origin, self._drawn = origin, drawn
         row, force, self._tick = origin
         self._actions = []

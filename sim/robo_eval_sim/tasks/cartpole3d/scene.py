@@ -378,20 +378,3 @@ class World:
             (px + nx, py + ny, _PIVOT_M + nz),
             (vx + wy * nz - wz * ny, vy + wz * nx - wx * nz, wx * ny - wy * nx),
         )
-
-
-_spare: list[World] = []
-_MAX_SPARE: Final = 4
-
-
-def take_world() -> World:
-    """A world, new or given back earlier: connecting to the engine takes 20 ms."""
-    return _spare.pop() if _spare else World()
-
-
-def give_back(world: World) -> None:
-    """Keep a world that is no longer used, or close it if enough are kept."""
-    if len(_spare) < _MAX_SPARE:
-        _spare.append(world)
-    else:
-        world.close()
