@@ -25,6 +25,7 @@ from robo_eval.cli import (
     compare,
     demo,
     doctor,
+    dose,
     export,
     film,
     importer,
@@ -59,7 +60,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "demo", "run", "resume", "partner", "recover", "plan-size", "levels", "agents",
         "serve-policy",
     ),
-    "Score": ("metrics", "assess", "acc", "aiq", "compare", "rate", "report"),
+    "Score": ("metrics", "dose", "assess", "acc", "aiq", "compare", "rate", "report"),
     "Robots": ("doctor", "pause", "replay"),
     "Incidents": ("incidents",),
     "Share": ("verify", "import", "export", "film"),
@@ -134,6 +135,7 @@ app.command("recover", short_help="Only save what a cut-off run left.")(recover.
 app.command("rate", short_help="Judge episodes as a second rater.")(rate.rate)
 app.command("replay", short_help="Compare recorded motion with the simulator's.")(replay.replay)
 app.command("metrics", short_help="Print the metrics of a trial, with intervals.")(metrics.metrics)
+app.command("dose", short_help="Play and print success over a novelty's magnitude.")(dose.dose)
 app.command("assess", short_help="Say which autonomy level the evidence supports.")(assess.assess)
 app.command("acc", short_help="Print capability and generality of each agent.")(acc.acc)
 app.add_typer(aiq.app, name="aiq")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.summary import TrialSummary
 
+    Tell = Callable[[TrialDirectory, TrialSummary], None]
+
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes; default one per core.")
 ]
@@ -126,7 +128,7 @@ def resume(
     """
     from robo_eval.core.kinds import Side
 
-    opened = _opened(trial)
+    opened = opened_whole(trial)
     sides = opened.plan.sides
     shown = view_target(view, view_to, sides)
     if opened.plan.imported is None and set(sides) != {Side.SIM}:
@@ -164,7 +166,7 @@ def partner(
     from robo_eval.core.errors import InputError
     from robo_eval.core.kinds import Side
 
-    opened = _opened(trial)
+    opened = opened_whole(trial)
     if set(opened.plan.sides) == {Side.SIM}:
         raise InputError(
             f"{trial}: its plan has simulated episodes only, which need no partner; play them by:"
@@ -184,7 +186,7 @@ def _recover(trial: TrialDirectory, *, quiet: bool) -> None:
         print_recovered(found)
 
 
-def _opened(trial: Path) -> TrialDirectory:
+def opened_whole(trial: Path) -> TrialDirectory:
     """A trial directory whose log is whole.
 
     Raises:
@@ -216,6 +218,7 @@ def start(
     ray: str | None = None,
     with_report: bool,
     json: bool,
+    tell: Tell | None = None,
 ) -> None:
     """Check everything that can be checked before the first tick, then play."""
     from robo_eval.cli.checks import check_names, needed_bytes
@@ -257,6 +260,7 @@ def start(
             ray=ray,
             with_report=with_report,
             json=json,
+            tell=tell,
         )
     except KeyboardInterrupt:
         from robo_eval.core.errors import InterruptedRunError
@@ -279,10 +283,12 @@ def play(
     with_report: bool,
     json: bool,
     may_leave: bool = False,
+    tell: Tell | None = None,
 ) -> None:
     """Play what is missing, print the summary, and say what can be done next.
 
-    With `may_leave`, what this machine cannot play is left to another one.
+    With `may_leave`, what this machine cannot play is left to another one; `tell` is called
+    instead of printing, once all is played.
     """
     from robo_eval.cli.blind import blinding_until_complete, coded
     from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
@@ -306,7 +312,9 @@ def play(
         from robo_eval.report.build import build_report
 
         page = build_report(trial, summary=summary)
-    if json:
+    if tell is not None:
+        tell(trial, summary)
+    elif json:
         print_json(_as_json(trial, played, left, page))
     else:
         _print_played(played, summary, blinding, page)

@@ -17,11 +17,17 @@ from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.task import task_named
+from robo_eval.core.wording import in_short
 from robo_eval.core.yaml_form import Count, Section, mapping_of, text_of, validated
 
 PLAN_VERSION: Final = 1
 
 DEFAULT_VOID_REASONS = ("operator_error", "hardware_fault", "interrupted")
+
+
+AxisName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+"""Part of the names of episodes, and so of files."""
+Magnitudes = Annotated[tuple[float, ...], Field(min_length=1)]
 
 
 class TaskPlan(Section):
@@ -37,7 +43,7 @@ class TaskPlan(Section):
     """Difficulties of each level; ignored when there are no levels."""
     profile: Profile = Profile.PAPER
     """Which description of the levels is followed; ignored when there are no levels."""
-    axes: dict[str, Annotated[tuple[float, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    axes: dict[AxisName, Magnitudes] = Field(default_factory=dict)
     """Novelty by its magnitudes instead of levels: of each axis, in order, weakest first. Every
     magnitude is played on the seeds of the episodes without novelty, which are its controls."""
     pairs: tuple[tuple[str, str], ...] = ()
@@ -369,11 +375,6 @@ class TrialPlan(Section):
                 for level in task.levels:
                     for difficulty in task.difficulties:
                         yield Condition(task=index, level=level, difficulty=difficulty)
-
-
-def in_short(magnitude: float) -> str:
-    """A magnitude in as few characters as say it exactly: `2`, `0.25`."""
-    return str(int(magnitude)) if float(magnitude).is_integer() else repr(float(magnitude))
 
 
 def _in_one_spelling(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hold

@@ -90,6 +90,10 @@ class LevelLike(Protocol):
     def number(self) -> int:
         """Its number."""
 
+    @property
+    def unit(self) -> str:
+        """Unit of its magnitude; empty if it has none."""
+
     def as_dict(self, profile: str) -> dict[str, Any]:
         """`level`, `name`, `effect`, and `ranges`: a text for each difficulty."""
 
@@ -106,6 +110,7 @@ class TaskSpec:
         success: What the strict success of an episode is, in a sentence; and `succeeded`, the verb.
         quality: What the quality of an episode is, in a sentence; None where a plan has to say
             which returns count as quality 0 and 1.
+        stages: What has to be done one after the other, if that is told; `info["stage"]` counts.
         tick_s: Control period, seconds.
         max_ticks: Ticks of a full episode.
         limit_of_gymnasium: Whether Gymnasium counts them and not the environment.
@@ -129,6 +134,7 @@ class TaskSpec:
     success: str
     succeeded: str = "succeeded"
     quality: str | None = None
+    stages: tuple[str, ...] = ()
     tick_s: float
     max_ticks: int
     limit_of_gymnasium: bool = False
@@ -167,6 +173,13 @@ def tasks() -> Mapping[str, TaskSpec]:
 def task_of(env: str) -> TaskSpec | None:
     """The specification of an environment; None for those of others."""
     return tasks().get(env)
+
+
+def unit_of(env: str, axis: str) -> str:
+    """Unit of the magnitudes of an axis of novelty; empty if it has none, or it is not known."""
+    spec = task_of(env)
+    levels = () if spec is None else spec.levels().values()
+    return next((level.unit for level in levels if level.name == axis), "")
 
 
 def known_task(env: str) -> TaskSpec | None:

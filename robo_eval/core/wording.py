@@ -42,3 +42,13 @@ def shown(number: float) -> str:
         ('0.1235', '12', '16,534')
     """
     return f"{number:,.0f}" if abs(number) >= 1000.0 else f"{number:.4g}"
+
+
+def in_short(number: float) -> str:
+    """A number in as few characters as say it exactly.
+
+    Example:
+        >>> in_short(2.0), in_short(0.25)
+        ('2', '0.25')
+    """
+    return str(int(number)) if float(number).is_integer() else repr(float(number))

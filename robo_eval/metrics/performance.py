@@ -184,7 +184,7 @@ def cells_of(table: Rows, plan: TrialPlan | None, config: MetricConfig) -> list[
     groups = groups_of(table, (*CONDITION, "policy"))
     keys = [*planned, *sorted((key for key in groups if key not in planned), key=sort_key)]
     tables = [groups.get(key, table.take([])) for key in keys]
-    qualities = _quality_estimates([_qualities(own) for own in tables], config)
+    qualities = quality_estimates([_qualities(own) for own in tables], config)
     return [
         _cell(key, own, quality, planned.get(key), config)
         for key, own, quality in zip(keys, tables, qualities, strict=True)
@@ -263,9 +263,10 @@ def _with_coverage(estimate: Estimate, coverage: Coverage) -> Estimate:
     return replace(estimate, reason="; ".join(reasons))
 
 
-def _quality_estimates(
+def quality_estimates(
     samples: Sequence[NDArray[np.float64]], config: MetricConfig
 ) -> list[Estimate]:
+    """Mean quality of each of some samples, with an interval within 0 and 1."""
     filled = [sample for sample in samples if sample.size]
     intervals = iter(
         mean_intervals(filled, level=config.level, resamples=config.resamples, seed=config.seed)
@@ -498,7 +499,7 @@ def _condition_means(
         return {"these": _no_episodes(), "like_these": _no_episodes()}
     if len(samples) == 1:
         reason = "one condition says nothing about conditions like it"
-        single = _quality_estimates(samples, config)[0]
+        single = quality_estimates(samples, config)[0]
         elsewhere = replace(single, low=None, high=None, method="none", reason=reason)
         return {"these": single, "like_these": elsewhere}
     values = np.concatenate(samples)

@@ -15,6 +15,7 @@ from robo_eval.metrics.body import Body, bodies_of
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.deviation import Deviation
+from robo_eval.metrics.dose import DoseCurve, dose_curves
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import (
     DEFAULT,
@@ -55,6 +56,7 @@ class TrialSummary:
         policies: Each policy over all its conditions.
         cells: Each policy in each condition.
         bodies: Each policy on each side it was played on.
+        doses: What each policy keeps as a novelty grows; empty if the plan has no `axes`.
         series: What the stopping rule of the plan says; None without one. Where it ended the
             series, the episodes it left out are not planned any more.
         raters: How second raters agree with the log.
@@ -78,6 +80,7 @@ class TrialSummary:
     score_versions: Mapping[int, int]
     config: MetricConfig
     bodies: tuple[Body, ...] = ()
+    doses: tuple[DoseCurve, ...] = ()
     series: Series | None = None
     raters: tuple[SecondRater, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -139,6 +142,7 @@ class TrialSummary:
             "coverage": plain(self.coverage),
             "policies": plain(self.policies),
             "cells": plain(self.cells),
+            "doses": plain(self.doses),
             "numbers": [number.as_dict() for number in self.numbers],
             "stopping": plain(self.series),
             "second_raters": plain(self.raters),
@@ -204,6 +208,7 @@ def summary_of_table(
         policies=tuple(policies_of(main, plan, config)),
         cells=tuple(cells_of(main, plan, config)),
         bodies=bodies,
+        doses=dose_curves(main, plan, config),
         series=series,
         raters=second_raters(None if evidence is None else evidence.ratings, table, config),
         findings=attributed.findings,

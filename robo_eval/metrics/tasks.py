@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm
-from robo_eval.core.plan import in_short
+from robo_eval.core.wording import in_short
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,6 +16,7 @@ from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import RoboEvalError
 from robo_eval.core.task import task_of
 from robo_eval.metrics.performance import Cell
+from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.page.words import count, spaced
 from robo_eval.report.animation import Clip, pack
 
@@ -24,7 +25,7 @@ MAX_PACKED: Final = 900_000
 """Characters all clips of a page may take together."""
 
 _Row: TypeAlias = dict[str, Any]
-_Condition: TypeAlias = tuple[Any, Any, int | None, Any]
+_Condition: TypeAlias = tuple[Any, Any, int | None, str, Any]
 
 _log = logging.getLogger(__name__)
 
@@ -85,11 +86,11 @@ def _length(row: _Row) -> float:
 
 def _each_level_once(pairs: list[tuple[_Condition, list[_Row]]]) -> list[list[_Row]]:
     """The same pairs, the first of each level before the second of any."""
-    seen: Counter[int | None] = Counter()
+    seen: Counter[tuple[int | None, str]] = Counter()
     ranked = []
     for place, (key, pair) in enumerate(pairs):
-        ranked.append((seen[key[2]], place, pair))
-        seen[key[2]] += 1
+        ranked.append((seen[key[2:4]], place, pair))
+        seen[key[2:4]] += 1
     return [pair for _, _, pair in sorted(ranked, key=lambda item: item[:2])]
 
 
@@ -99,14 +100,19 @@ def _is_missing(value: object) -> bool:
 
 def _condition(row: _Row) -> _Condition:
     level = row["level"]
-    return row["task"], row["profile"], None if level is None else int(level), row["difficulty"]
+    number = None if level is None else int(level)
+    return row["task"], row["profile"], number, _variant(row), row["difficulty"]
+
+
+def _variant(row: _Row) -> str:
+    return str(row.get(VARIANT) or "")
 
 
 def _divided(cells: Sequence[Cell]) -> dict[_Condition, float]:
     """How evenly the episodes of each condition divide into successes and failures."""
     counts: dict[_Condition, tuple[int, int]] = {}
     for cell in cells:
-        key = (cell.task, cell.profile, cell.level, cell.difficulty)
+        key = (cell.task, cell.profile, cell.level, cell.task_variant or "", cell.difficulty)
         good, scored = counts.get(key, (0, 0))
         counts[key] = (good + cell.n_success, scored + cell.coverage.scored)
     return {key: good * (n - good) / n**2 for key, (good, n) in counts.items() if n}
@@ -149,7 +155,7 @@ def _chosen(row: _Row, trial: Path) -> Chosen:
 
 def _place(row: _Row) -> str:
     if row["level"] is None:
-        return str(row["task"])
+        return task_label(str(row["task"]), _variant(row))
     novelty = row["novelty"]
     name = novelty.get("name") if isinstance(novelty, Mapping) else None
     named = f" ({spaced(str(name))})" if name and int(row["level"]) else ""

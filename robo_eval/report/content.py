@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,9 +17,11 @@ from robo_eval.core.plan import TrialPlan
 from robo_eval.core.task import task_of
 from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.metrics import registry
+from robo_eval.metrics.dose import DoseCurve
 from robo_eval.metrics.lengths import Lengths, lengths_of
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
+from robo_eval.metrics.tasks import task_label, task_variants
 from robo_eval.page.table import Group, Row, groups_of
 from robo_eval.page.words import count, listed
 from robo_eval.report.characteristic import characteristic_of
@@ -44,6 +46,7 @@ from robo_eval.report.model import (
 )
 from robo_eval.report.outcomes import outcomes, troubles
 from robo_eval.report.robots import robot_warnings, robots_of
+from robo_eval.report.stages import stages_of
 from robo_eval.report.standings import standings_of
 from robo_eval.report.verdict import coverage_warnings, status_warnings, tally, verdict_text
 
@@ -89,8 +92,12 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         findings: Which autonomy level each policy has shown; None if that is not told.
     """
     names = Names(summary)
+    shown_as = {
+        (row.side, row.policy): names.policy(row.side, row.policy) for row in summary.policies
+    }
     results = [
-        Result(policy=names.policy(row.side, row.policy), numbers=row) for row in summary.policies
+        Result(policy=name, numbers=row)
+        for name, row in zip(shown_as.values(), summary.policies, strict=True)
     ]
     envs = list(dict.fromkeys(task.env for task in data.plan.tasks))
     specs = [spec for env in envs if (spec := task_of(env)) is not None]
@@ -102,6 +109,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
     lengths = _lengths(summary, names, data.frame)
     robots = robots_of(summary, names.policy)
     conduct = conduct_of(summary, names.policy)
+    shown = _cells_besides_doses(summary, data.plan)
     return Report(
         title=data.plan.name,
         description=data.plan.description,
@@ -120,7 +128,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         ],
         outcomes=outcomes(results, data.frame),
         troubles=troubles(results, data.frame),
-        cells=_cells(summary, names, data.frame),
+        cells=_cells(shown, names, data.frame),
         standings=standings_of(data.frame, data.plan, summary.config),
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
@@ -128,7 +136,9 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         autonomy=autonomy_of(findings, places=_places(data, summary)),
         incidents=incident_list(data.path),
         conduct=conduct,
-        effects=_effects(summary, names),
+        effects=_effects(summary, names, {cell.label for cell in shown}),
+        doses=_doses(summary, names),
+        stages=stages_of(data.frame, shown_as, summary.config),
         lengths=[item for item in lengths if item.n],
         lengths_reason=_why_no_lengths(lengths),
         lengths_note=_lengths_note(lengths),
@@ -210,7 +220,16 @@ class Names:
         return cell.label if cell.level is None else str(cell.level)
 
 
-def _cells(summary: TrialSummary, names: Names, frame: pd.DataFrame) -> list[Cell]:
+def _cells_besides_doses(summary: TrialSummary, plan: TrialPlan) -> list[CellNumbers]:
+    """The conditions that no curve over magnitudes tells of."""
+    if not summary.doses:
+        return list(summary.cells)
+    tasks = zip(plan.tasks, task_variants(plan), strict=True)
+    labels = {task_label(task.family or task.env, variant) for task, variant in tasks}
+    return [cell for cell in summary.cells if cell.label in labels]
+
+
+def _cells(numbers: Sequence[CellNumbers], names: Names, frame: pd.DataFrame) -> list[Cell]:
     level_names = _level_names(frame)
     return [
         Cell(
@@ -220,7 +239,7 @@ def _cells(summary: TrialSummary, names: Names, frame: pd.DataFrame) -> list[Cel
             column_name=level_names.get(cell.level, ""),
             numbers=cell,
         )
-        for cell in summary.cells
+        for cell in numbers
     ]
 
 
@@ -238,15 +257,27 @@ def _level_names(frame: pd.DataFrame) -> dict[int | None, str]:
     }
 
 
-def _effects(summary: TrialSummary, names: Names) -> list[Group]:
-    """Differences by level, which rest on three times the pairs of a single cell, and over all."""
+def _doses(summary: TrialSummary, names: Names) -> list[DoseCurve]:
+    """The curves over magnitudes, with the names of policies that the report shows."""
+    return [
+        replace(curve, policy=names.policy(curve.side, curve.policy)) for curve in summary.doses
+    ]
+
+
+def _effects(summary: TrialSummary, names: Names, labels: Collection[str]) -> list[Group]:
+    """Differences by level, which rest on three times the pairs of a single cell, and over all.
+
+    Of tasks with other labels something else tells.
+    """
     effect = registry.owner_of("novelty_effect")
     found = {}
     for row in summary.policies:
         body = summary.body_of(row)
         own = [] if body is None else body.numbers.where(name=effect.name_on(row.side))
         found[names.policy(row.side, row.policy)] = [
-            (_place(one.at, names), one) for one in own if one.at is None or not one.at.difficulty
+            (_place(one.at, names), one)
+            for one in own
+            if one.at is None or (not one.at.difficulty and one.at.task in labels)
         ]
     levels = {place for own in found.values() for place, one in own if one.at is not None}
     return [
@@ -259,7 +290,7 @@ def _effects(summary: TrialSummary, names: Names) -> list[Group]:
             ],
         )
         for policy, own in found.items()
-        if own
+        if levels
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from robo_eval.metrics.coverage import Coverage
+from robo_eval.metrics.dose import DoseCurve
 from robo_eval.metrics.lengths import Lengths
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
@@ -17,6 +18,7 @@ from robo_eval.report.conduct import Conduct
 from robo_eval.report.incidents import IncidentList
 from robo_eval.report.levels_model import Autonomy
 from robo_eval.report.robot_model import Robot
+from robo_eval.report.stages import Stages
 from robo_eval.report.standings import Standings
 
 
@@ -190,6 +192,8 @@ class Report:
         incidents: What its incident log says; None if it has none.
         conduct: How the trial was run; None if not known.
         effects: Differences from the matched controls, by policy.
+        doses: Success and quality over the magnitude of novelties; empty without `axes`.
+        stages: How far episodes of tasks with stages come.
         lengths: Episode lengths.
         lengths_reason: Why there are none.
         lengths_note: Which episodes the lines leave out; empty where they leave out none.
@@ -228,6 +232,8 @@ class Report:
     incidents: IncidentList | None = None
     conduct: Conduct | None = None
     effects: Sequence[Group] = ()
+    doses: Sequence[DoseCurve] = ()
+    stages: Sequence[Stages] = ()
     lengths: Sequence[Lengths]
     lengths_reason: str = ""
     lengths_note: str = ""

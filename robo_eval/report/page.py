@@ -14,6 +14,7 @@ from robo_eval.page.figure import Figure
 from robo_eval.page.figures import Forms, both_forms, styles
 from robo_eval.page.render import render_page
 from robo_eval.report import figures
+from robo_eval.report.dose_figure import dose_curves
 from robo_eval.report.level_figures import level_charts
 from robo_eval.report.meanings import MEANINGS, ROBOT_MEANINGS
 from robo_eval.report.model import Cell, Report
@@ -95,6 +96,8 @@ def _charts(report: Report) -> dict[str, Forms]:
         drawn["heat_map"] = partial(figures.heat_map, report.cells, names)
     if report.lengths:
         drawn["lengths"] = partial(figures.episode_lengths, report.lengths, names)
+    if report.doses:
+        drawn["doses"] = partial(dose_curves, report.doses, names)
     if any(group.measured for group in report.effects):
         drawn["effects"] = partial(figures.novelty_effects, report.effects, names)
     if acc is not None:
@@ -114,7 +117,9 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "incident-log": report.incidents is not None,
         "autonomy": report.autonomy is not None,
         "episode": bool(report.clips),
+        "stages": bool(report.stages),
         "lengths": bool(report.lengths),
+        "doses": bool(report.doses),
         "effects": bool(report.effects),
         "acc": report.characteristic is not None,
         "cells": bool(report.cells),
@@ -129,7 +134,9 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "incident-log": "Incidents",
         "autonomy": "Autonomy level",
         "episode": "Episodes",
+        "stages": "Stages",
         "lengths": "Lengths",
+        "doses": "Magnitudes",
         "effects": "Novelty effect",
         "acc": "Capability",
         "cells": "Every cell",

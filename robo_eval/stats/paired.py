@@ -170,6 +170,66 @@ def bonett_price_interval(
     return unwrap(np.asarray(low)), unwrap(np.asarray(high))
 
 
+def success_ratio_interval(
+    table: PairedTable, *, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Interval of the ratio of two success rates measured in pairs, first / second.
+
+    It inverts the score test, so it says something where a side always or never succeeded.
+
+    Args:
+        table: How the pairs ended.
+        level: Coverage aimed at.
+
+    Returns:
+        Lower and upper end, the upper one infinite where nothing bounds it; None if the second
+        side never succeeded.
+
+    References:
+        Tang, Tang and Chan (2003), Statistics in Medicine 22:1217-1233 (score interval of the
+        ratio of matched proportions).
+
+    Example:
+        >>> low, high = success_ratio_interval(
+        ...     PairedTable(both=43, only_first=0, only_second=1, neither=0))
+        >>> print(f"{low:.3f} {high:.3f}")
+        0.882 1.065
+    """
+    from scipy.optimize import brentq
+
+    check_level(level)
+    if not table.both + table.only_second:
+        return None
+    z = NormalDist().inv_cdf(0.5 + level / 2.0)
+    first, second = table.both + table.only_first, table.both + table.only_second
+    seen = first / second
+    low = brentq(lambda ratio: _ratio_score(table, ratio) - z, 1e-12, seen) if first else 0.0
+    most = 2.0 * max(seen, 1.0)
+    while _ratio_score(table, most) > -z:
+        most *= 2.0
+        if most > 1e9:
+            return low, math.inf
+    return low, brentq(lambda ratio: _ratio_score(table, ratio) + z, max(seen, 1e-12), most)
+
+
+def _ratio_score(table: PairedTable, ratio: float) -> float:
+    """Standardised distance of what was seen from a ratio of first / second; 0 at the ratio seen.
+
+    The variance is that under the ratio, from the share of pairs in which only the second
+    succeeded that is then most likely, a root of a quadratic equation.
+    """
+    n, told = table.n, table.both + table.only_first + table.only_second
+    a = n * (1.0 + ratio)
+    b = (table.both + table.only_second) * ratio**2 - (told + table.only_second)
+    c = table.only_second * (1.0 - ratio) * told / n
+    share = (math.sqrt(max(b * b - 4.0 * a * c, 0.0)) - b) / (2.0 * a)
+    away = table.both + table.only_first - ratio * (table.both + table.only_second)
+    variance = a * share + told * (ratio - 1.0)
+    if variance <= 1e-12 * n:
+        return 0.0 if abs(away) < 1e-9 * n else math.copysign(math.inf, away)
+    return away / math.sqrt(variance)
+
+
 def folded_interval(low: float, high: float) -> tuple[float, float]:
     """Interval of an agreement, one less the size of a difference, from that of the difference.
 

@@ -159,13 +159,19 @@ class Stage:
             raise MissingExtraError(f"tasks.{task}.env: {name} needs more: {err}") from err
         except (gymnasium.error.Error, ImportError, TypeError, ValueError) as err:
             if isinstance(err, InputError) and not isinstance(err, PlanError):
-                raise PlanError(f"tasks.{task}.kwargs: {err}") from err
+                is_of_axes = self._plan.tasks[task].axes and "novelty" in str(err)
+                place = "axes" if is_of_axes else "kwargs"
+                raise PlanError(f"tasks.{task}.{place}: {err}") from err
             if isinstance(err, RoboEvalError):
                 raise
             unknown = re.search(r"unexpected keyword argument '(\w+)'", str(err))
             if unknown and unknown[1] in ("level", "difficulty", "profile"):
                 raise PlanError(
                     f"tasks.{task}.levels: {name} has no levels; remove `levels` from the task"
+                ) from err
+            if unknown and unknown[1] == "novelty" and self._plan.tasks[task].axes:
+                raise PlanError(
+                    f"tasks.{task}.axes: {name} has no axes of novelty; remove `axes` from the task"
                 ) from err
             if unknown:
                 raise PlanError(

@@ -55,7 +55,6 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
     """Numbers that the task adds to the observation."""
     keywords: ClassVar[frozenset[str]] = frozenset({"profile"})
     """Further keywords that the task takes."""
-    stages: ClassVar[tuple[str, ...]]
     """What is to be done, in order; the last one is success."""
     probes = (0, 1)
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
@@ -182,7 +181,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         for action in actions:
             self._advance(action)
             self._paid = self._best
-        self._is_running = self._stage < len(self.stages) and self._tick < self.task.max_ticks
+        self._is_running = self._stage < len(self.task.stages) and self._tick < self.task.max_ticks
         self._rows = [(self._row, self._tip)] if self.records_motion else None
         info = self._info()
         if state is not None:
@@ -207,7 +206,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         if not self._is_running:
             raise self._not_running()
         self._advance(command)
-        is_success = self._stage == len(self.stages)
+        is_success = self._stage == len(self.task.stages)
         is_over = self._tick >= self.task.max_ticks
         self._is_running = not (is_success or is_over)
         if self._rows is not None:
@@ -448,7 +447,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         stage, share = self._progress()
         self._stage = stage
         self._deepest = max(self._deepest, stage)
-        count = len(self.stages)
+        count = len(self.task.stages)
         self._best = max(self._best, 1.0 if stage == count else (stage + min(share, 0.999)) / count)
 
     # Seeing ------------------------------------------------------------------------------------

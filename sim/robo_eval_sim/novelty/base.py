@@ -170,6 +170,12 @@ class Level:
     effect: ClassVar[type[Effect[Any]] | None] = None
     span: ClassVar[tuple[float, float] | None] = None
 
+    @property
+    def unit(self) -> str:
+        """Unit of its magnitude, which is its first parameter; empty if it has none."""
+        tables = self.tables[Profile.PAPER].values()
+        return next((entry.unit for table in tables for entry in table.values()), "")
+
     def sample(
         self,
         difficulty: Difficulty,

@@ -87,6 +87,16 @@ def test_names_of_planned_episodes_are_those_of_the_schedule(
     assert found.policies == [planned.policy for planned in full]
 
 
+def test_names_of_planned_episodes_with_axes_are_those_of_the_schedule() -> None:
+    plan = parse_plan(
+        "name: x\ntasks: [{env: RoboEval/PickPlace-v0, axes: {friction: [0.2, 0.1], delay: [0.1]},"
+        " pairs: [[friction, delay]]}]\npolicies: [a, b]\nepisodes: 3",
+        source="plan",
+    )
+    found = planned_ids(plan, Side.SIM)
+    assert found.base_ids == [planned.base_id for planned in schedule(plan, Side.SIM)]
+
+
 def test_an_imported_trial_has_no_planned_names() -> None:
     plan = plan_of(more=f"imported: {{file: a.csv, sha256: '{'0' * 64}', rows: 1}}")
     assert planned_ids(plan, Side.SIM).base_ids == []

@@ -43,6 +43,14 @@ def test_locked_text_reads_back_as_the_same_plan_and_keeps_its_digest():
     assert len(text_digest(text)) == 64
 
 
+AXES = """
+name: doses
+tasks:
+  - env: RoboEval/PickPlace-v0
+    axes: {friction: [0.2, 0.1], delay: [0.05]}
+policies: [pick-place]
+episodes: 2
+"""
 BAD = {
     "empty": ("", "mapping of keys"),
     "a list": ("- 1\n- 2\n", "mapping of keys"),
@@ -88,6 +96,36 @@ BAD = {
         r"tasks.0.levels: must be a list.*given 3$",
     ),
     "control is a number": (GOOD + "control: 1\n", "control: must be true or false, given 1"),
+    "axes beside levels": (
+        GOOD.replace("levels:", "axes: {friction: [1.0]}\n    levels:"),
+        r"tasks.0.*axes: stand for levels; name one of the two",
+    ),
+    "magnitudes up and down": (AXES.replace("[0.2, 0.1]", "[0.2, 0.1, 0.3]"), "axes.friction: mag"),
+    "magnitude twice": (AXES.replace("[0.2, 0.1]", "[0.2, 0.2]"), "axes.friction: magnitudes must"),
+    "no magnitude": (AXES.replace("[0.2, 0.1]", "[]"), "tasks.0.axes.friction"),
+    "magnitude nan": (AXES.replace("[0.2, 0.1]", "[.nan]"), "tasks.0.axes.friction.0"),
+    "axis like a path": (AXES.replace("friction:", "../friction:"), "tasks.0.axes"),
+    "novelty beside axes": (
+        AXES.replace("axes:", "kwargs: {novelty: {friction: 1.0}}\n    axes:"),
+        "kwargs: novelty has a key of its own",
+    ),
+    "pair of an unknown axis": (
+        AXES.replace("axes:", "pairs: [[friction, frction]]\n    axes:"),
+        "pairs: unknown axis 'frction'; did you mean 'friction'",
+    ),
+    "pair with itself": (
+        AXES.replace("axes:", "pairs: [[friction, friction]]\n    axes:"),
+        "pairs: each must name two axes",
+    ),
+    "pair twice": (
+        AXES.replace("axes:", "pairs: [[friction, delay], [delay, friction]]\n    axes:"),
+        "pairs: each must name two axes, and none is named twice",
+    ),
+    "axes on a robot": (AXES + "sides: [sim, twin]\n", "tasks.0.axes: are played in simulation"),
+    "axes without shared seeds": (
+        AXES + "seeds: {shared: false}\n",
+        "seeds.shared: must be true, because `axes` matches seeds",
+    ),
     "two problems": (
         GOOD.replace("[0, 9]", "[zero]") + "retries: 99\n",
         r"tasks.0.levels.0: must be a whole number.*\(and 1 more problem\)$",
@@ -163,3 +201,16 @@ def test_merged_keys_are_not_there_twice():
     assert plan.tasks[1].kwargs == {"q": 2}
     with pytest.raises(PlanError, match="at line 5: key 'episodes' is there twice"):
         parse_plan("name: x\ntasks: [{}]\npolicies: [a]\nepisodes: 2\nepisodes: 3\n", source="p")
+
+
+def test_axes_are_no_novelty_then_each_alone_then_their_pairs():
+    plan = parse_plan(AXES.replace("axes:", "pairs: [[delay, friction]]\n    axes:"), source="p")
+    assert [condition.key for condition in plan.conditions()] == [
+        "t0",
+        "t0-friction_0.2",
+        "t0-friction_0.1",
+        "t0-delay_0.05",
+        "t0-delay_0.05+friction_0.2",
+        "t0-delay_0.05+friction_0.1",
+    ]
+    assert parse_plan(locked_text(plan), source="p") == plan

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import parse_plan
-from robo_eval.core.schedule import policy_seed, remaining, schedule
+from robo_eval.core.schedule import environment_keywords, policy_seed, remaining, schedule
 
 
 def plan_with(**changes):
@@ -107,3 +107,21 @@ def test_conditions_can_have_seeds_of_their_own():
     for name, value in (("control", "true"), ("stopping", "{compare: [a, b]}")):
         with pytest.raises(PlanError, match=rf"seeds.shared: must be true, because `{name}`"):
             plan_with(**{"seeds": "{shared: false}", name: value})
+
+
+def test_every_magnitude_is_matched_with_the_same_seed_without_novelty():
+    plan = plan_with(tasks="[{env: RoboEval/PickPlace-v0, axes: {friction: [0.2, 0.1]}}]")
+    episodes = schedule(plan, Side.SIM)
+    assert len(episodes) == 3 * 2 * 3
+    assert all(episode.arm is Arm.MAIN for episode in episodes)
+    by_id = {episode.base_id: episode for episode in episodes}
+    for episode in episodes:
+        keywords = environment_keywords(plan.tasks[0], episode)
+        if not episode.condition.novelty:
+            assert episode.control_id is None
+            assert "novelty" not in keywords
+            continue
+        assert keywords["novelty"] == dict(episode.condition.novelty)
+        control = by_id[episode.control_id]
+        assert control.condition.novelty == ()
+        assert (control.seed, control.policy) == (episode.seed, episode.policy)

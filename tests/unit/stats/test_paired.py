@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,7 +12,9 @@ from robo_eval.stats.paired import (
     paired_success_difference,
     paired_table,
     smallest_mcnemar_p,
+    success_ratio_interval,
 )
+from robo_eval.stats.proportions import wilson_interval
 
 
 @pytest.mark.parametrize("alternative", ["two", "greater", "less"])
@@ -122,3 +126,53 @@ def test_impossible_tables_are_refused():
         mcnemar_p(-1, 0)
     with pytest.raises(ValueError, match="alpha must be between 0 and 1"):
         least_deciding_pairs(0.0)
+
+
+def test_ratio_of_matched_rates_against_its_test_from_scratch():
+    """The score statistic with the likeliest table under a ratio, found by a search."""
+    from scipy.optimize import minimize
+
+    table = PairedTable(both=10, only_first=3, only_second=8, neither=4)
+    low, high = success_ratio_interval(table)
+    for ratio, wanted in ((low, 1.959964), (high, -1.959964)):
+
+        def cells(x, ratio=ratio):
+            both, second = 1.0 / (1.0 + np.exp(-x))
+            first = (ratio - 1.0) * both + ratio * second
+            return both, first, second, 1.0 - both - first - second
+
+        def misfit(x, cells=cells):
+            shares = cells(x)
+            if min(shares) <= 0.0:
+                return 1e9
+            counts = (table.both, table.only_first, table.only_second, table.neither)
+            return -sum(count * np.log(share) for count, share in zip(counts, shares, strict=True))
+
+        starts = ([0.0, 0.0], [-1.0, -1.0], [-2.0, -2.0], [-1.0, -3.0], [-3.0, -1.0])
+        options = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 5000}
+        best = min(
+            (minimize(misfit, x, method="Nelder-Mead", options=options) for x in starts),
+            key=lambda found: found.fun,
+        )
+        both, first, second, _ = cells(best.x)
+        p1, p2 = both + first, both + second
+        variance = table.n * (p1 + ratio**2 * p2 - 2.0 * ratio * both - (p1 - ratio * p2) ** 2)
+        score = (13 - ratio * 18) / math.sqrt(variance)
+        assert score == pytest.approx(wanted, abs=1e-4)
+
+
+def test_ratio_of_matched_rates_at_the_edges():
+    def ends(both, first, second, neither):
+        return success_ratio_interval(
+            PairedTable(both=both, only_first=first, only_second=second, neither=neither)
+        )
+
+    assert ends(0, 3, 0, 5) is None
+    assert ends(0, 0, 20, 0)[0] == 0.0
+    # Where every pair succeeds on both sides, it is Wilson's interval of n of n.
+    assert ends(20, 0, 0, 0)[0] == pytest.approx(wilson_interval(20, 20)[0])
+    # Sides changed, ends inverted.
+    low, high = ends(10, 3, 8, 4)
+    assert ends(10, 8, 3, 4) == (pytest.approx(1.0 / high), pytest.approx(1.0 / low))
+    with pytest.raises(ValueError, match="level"):
+        success_ratio_interval(PairedTable(both=1, only_first=0, only_second=0, neither=0), level=2)

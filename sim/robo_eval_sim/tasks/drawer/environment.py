@@ -156,7 +156,6 @@ class DrawerEnv(ArmEnv):
     world_class = DrawerWorld
     own_size = layout.OWN_SIZE
     keywords = frozenset({"profile", "motion"})
-    stages = layout.STAGES
 
     def __init__(self, *, motion: str = "open", **keywords: Any) -> None:  # noqa: ANN401
         super().__init__(motion=motion, **keywords)

@@ -18,5 +18,4 @@ RANGE_M: Final = 0.2
 """How far the drawer can be pulled out."""
 TOLERANCE_M: Final = 0.01
 """How far from its goal the drawer may stop."""
-STAGES: Final = ("reached", "grasped", "moved", "done")
 MOTIONS: Final = ("open", "close")

@@ -142,7 +142,6 @@ class PickPlaceEnv(ArmEnv):
     task = SPEC
     world_class = PickPlaceWorld
     own_size = layout.OWN_SIZE
-    stages = layout.STAGES
 
     def _start(self, rng: np.random.Generator) -> dict[str, Any]:
         while True:

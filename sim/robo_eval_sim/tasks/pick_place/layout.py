@@ -16,4 +16,3 @@ GOAL_POSITION: Final = slice(ARM_SIZE + 13, ARM_SIZE + 15)
 OWN_SIZE: Final = 15
 TOLERANCE_M: Final = 0.02
 """How far from its goal the thing may lie, horizontally."""
-STAGES: Final = ("reached", "grasped", "lifted", "carried", "placed")

@@ -1,0 +1,205 @@
+"""`robo-eval dose`: success over the magnitude of a novelty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from robo_eval.cli.output import (
+    JsonOption,
+    interval,
+    next_steps,
+    percent,
+    print_json,
+    print_table,
+    quoted,
+    say,
+    say_missing_intervals,
+)
+from robo_eval.cli.run import JobsOption, RayOption, ReportOption
+from robo_eval.core.wording import in_short
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import TrialPlan
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.metrics.dose import Dose, DoseCurve
+    from robo_eval.metrics.summary import TrialSummary
+
+
+def dose(
+    source: Annotated[
+        Path, typer.Argument(metavar="PLAN|DIR", help="Plan with `axes`, or a trial of one.")
+    ],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Trial directory of the plan; goes on if it is there."),
+    ] = None,
+    jobs: JobsOption = None,
+    ray: RayOption = None,
+    with_report: ReportOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Play a plan with `axes`, and print success over the magnitude of each novelty.
+
+    Every episode with novelty is compared with its matched control: same policy and seed, no
+    novelty. So what fails without novelty is never counted against it. Intervals along a curve
+    hold together. Of a trial directory the curves are printed, and nothing is played. Exit code 1
+    if rows are not those that were logged, or fewer than 95 % of the episodes have a score.
+
+    Example: robo-eval dose examples/plans/dose.yaml --out runs/dose
+    """
+    from robo_eval.core.errors import InputError
+
+    if source.is_dir():
+        if out is not None:
+            raise InputError(f"--out: {source} is a trial directory, of which nothing is played")
+        _print_trial(source, json=json)
+        return
+    if out is None:
+        raise InputError("--out: a directory for the episodes of the plan is needed")
+    from robo_eval.cli.run import opened_whole, play, start
+    from robo_eval.core.errors import PlanError
+    from robo_eval.core.plan import read_plan
+
+    plan = read_plan(source)
+    _check(plan, source)
+
+    def tell(trial: TrialDirectory, summary: TrialSummary) -> None:
+        _tell(trial, summary, json=json)
+
+    options: dict[str, Any] = {
+        "sides": plan.sides, "jobs": jobs, "ray": ray, "with_report": with_report, "json": json,
+        "tell": tell,
+    }  # fmt: skip
+    if _is_trial_of(out, plan):
+        play(opened_whole(out), **options)
+        return
+    try:
+        start(plan, out, **options)
+    except PlanError as err:
+        raise PlanError(f"{source}: {err}") from err
+
+
+def _check(plan: TrialPlan, source: Path) -> None:
+    from robo_eval.core.errors import PlanError
+
+    if not any(task.axes for task in plan.tasks):
+        raise PlanError(
+            f"{source}: tasks: none has `axes`, such as `axes: {{friction: [0.2, 0.1]}}`;"
+            " `robo-eval levels` lists the axes of a task"
+        )
+
+
+def _is_trial_of(out: Path, plan: TrialPlan) -> bool:
+    """Whether a directory holds a trial of this plan, to go on with."""
+    from robo_eval.core.canonical import text_digest
+    from robo_eval.core.errors import InputError
+    from robo_eval.core.plan import locked_text
+    from robo_eval.log.directory import PLAN, TrialDirectory
+
+    if not (out / PLAN).exists():
+        return False
+    if TrialDirectory.open(out).plan_digest != text_digest(locked_text(plan)):
+        raise InputError(f"--out: {out} holds a trial of another plan; name a new directory")
+    return True
+
+
+def _print_trial(path: Path, *, json: bool) -> None:
+    from robo_eval.analysis.trial import open_trial
+    from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
+    from robo_eval.core.errors import CheckFailedError
+
+    trial = open_trial(path)
+    _check(trial.plan, path)
+    summary = summary_of(trial)
+    _tell(trial, summary, json=json)
+    problem = verification_problem(path, summary.log_problem) or coverage_problem(summary)
+    if problem:
+        raise CheckFailedError(problem)
+
+
+def _tell(trial: TrialDirectory, summary: TrialSummary, *, json: bool) -> None:
+    if json:
+        from robo_eval.core.plain import plain
+
+        print_json(
+            {
+                "name": summary.name,
+                "verified": summary.verified,
+                "log_problem": summary.log_problem,
+                "doses": plain(summary.doses),
+            }
+        )
+        return
+    by_task: dict[tuple[str, str], list[DoseCurve]] = {}
+    for curve in summary.doses:
+        by_task.setdefault((curve.task, curve.label), []).append(curve)
+    for (task, label), curves in by_task.items():
+        _print_curves(task, label, curves)
+    points = [dose for curve in summary.doses for dose in curve.doses]
+    say_missing_intervals(e for dose in points for e in _estimates(dose))
+    say(
+        "kept: successes with novelty by those of the same seeds without; intervals of a column"
+        " hold together"
+    )
+    _print_half(summary)
+    next_steps(f"robo-eval report {quoted(trial.path)}", f"robo-eval verify {quoted(trial.path)}")
+
+
+def _estimates(dose: Dose) -> tuple[Any, ...]:
+    return dose.success, dose.kept, dose.quality, dose.quality_difference
+
+
+def _print_curves(task: str, label: str, curves: list[DoseCurve]) -> None:
+    """One novelty, policy by policy."""
+    rows: list[tuple[Any, ...]] = []
+    for curve in curves:
+        nominal = curve.nominal_success, None, curve.nominal_quality, None
+        rows.append((curve.policy, "none", curve.nominal_success.n, *map(_cell, nominal)))
+        for dose in curve.doses:
+            pairs = f"{dose.n_pairs}"
+            if dose.n_pairs < dose.n_expected:
+                pairs += f" of {dose.n_expected}"
+            rows.append(("", in_short(dose.magnitude), pairs, *map(_cell, _estimates(dose))))
+    unit = f" ({curves[0].unit})" if curves[0].unit else ""
+    level = percent(curves[0].level)
+    print_table(
+        f"{task}, {label} [simultaneous {level} intervals]",
+        (
+            "policy",
+            f"{curves[0].axis}{unit}",
+            "pairs",
+            "success",
+            "kept",
+            "quality",
+            "quality difference",
+        ),
+        rows,
+        right=(1, 2),
+    )
+
+
+def _cell(estimate: Any) -> str:  # noqa: ANN401 - an estimate or nothing
+    return "" if estimate is None else interval(estimate)
+
+
+def _print_half(summary: TrialSummary) -> None:
+    rows = [
+        (
+            curve.policy,
+            curve.task,
+            f"{curve.label}{f' ({curve.unit})' if curve.unit else ''}",
+            curve.half_loss.text,
+            curve.half_loss.ends,
+        )
+        for curve in summary.doses
+    ]
+    print_table(
+        f"magnitude at which half of the success is lost [{percent(summary.config.level)} interval"
+        ", if no stronger novelty is easier]",
+        ("policy", "task", "axis", "half lost at", "interval"),
+        rows,
+    )

@@ -1,0 +1,332 @@
+"""How success and quality fall as a novelty grows: curves over its magnitude."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+import numpy as np
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.task import unit_of
+from robo_eval.core.wording import in_short
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.performance import quality_estimates, success_estimate
+from robo_eval.metrics.tables import Rows, groups, numbered
+from robo_eval.metrics.tasks import VARIANT, task_label, task_variants, with_novelty
+from robo_eval.stats.estimate import without_interval
+from robo_eval.stats.paired import (
+    PairedTable,
+    paired_success_difference,
+    paired_table,
+    success_ratio_interval,
+)
+from robo_eval.stats.resampling import mean_interval
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import TaskPlan, TrialPlan
+
+_KEYS: Final = ("side", "task", "family", VARIANT, "policy")
+HALF: Final = 0.5
+"""Share of the success without novelty whose loss is looked for."""
+_NO_PAIR: Final = "no pair with both episodes scored"
+_Held: TypeAlias = tuple[str, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dose:
+    """One magnitude of an axis against the matched episodes without novelty.
+
+    Attributes:
+        magnitude: In the unit of the axis.
+        n_pairs: Pairs with both episodes scored.
+        n_expected: Pairs there should be.
+        success: Share of the pairs that succeeded with novelty.
+        kept: Successes with novelty by those without.
+        quality: Mean quality with novelty.
+        success_difference: Share that succeeded with novelty, less that without.
+        quality_difference: Mean of the differences in quality.
+    """
+
+    magnitude: float
+    n_pairs: int
+    n_expected: int
+    success: Estimate
+    kept: Estimate
+    quality: Estimate
+    success_difference: Estimate
+    quality_difference: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfLoss:
+    """The magnitude at which half of the success without novelty is lost.
+
+    Attributes:
+        value: Where a falling line through the shares kept meets one half; None if they do not
+            meet between two magnitudes that were played.
+        low: Greatest magnitude, seen from none, up to which more than half is surely kept; None
+            if that cannot be said of the weakest.
+        high: Least magnitude from which on less than half is surely kept; None if that cannot be
+            said of the strongest.
+        level: Coverage of the interval from `low` to `high`, if no stronger novelty is easier.
+        reason: Why there is no value; None if there is one.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float
+    reason: str | None = None
+
+    SAID: ClassVar = ("text", "ends")
+
+    @property
+    def text(self) -> str:
+        """The magnitude in three digits, or why there is none."""
+        return f"{self.value:.3g}" if self.value is not None else str(self.reason)
+
+    @property
+    def ends(self) -> str:
+        """The interval in words."""
+        low, high = (None if end is None else in_short(end) for end in (self.low, self.high))
+        if low is None:
+            return "not known" if high is None else f"{high} or weaker"
+        return f"{low} or stronger" if high is None else f"{low} to {high}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoseCurve:
+    """What one policy keeps of its success on one task as one novelty grows.
+
+    Attributes:
+        side: Where it was played.
+        policy: Name.
+        task: What the task is called.
+        axis: Axis that grows.
+        unit: Unit of its magnitudes; empty if it has none, or it is not known here.
+        held: Axis and magnitude of a second novelty that stays; None for none.
+        nominal_success: Share of the episodes without novelty that succeeded.
+        nominal_quality: Their mean quality.
+        doses: By magnitude, weakest first.
+        half_loss: Where half is lost.
+        level: Coverage of all intervals of one kind along the curve together; each by itself has
+            `1 - (1 - level) / points`, where `points` counts the magnitudes and none.
+    """
+
+    side: str
+    policy: str
+    task: str
+    axis: str
+    unit: str
+    held: tuple[str, float] | None
+    nominal_success: Estimate
+    nominal_quality: Estimate
+    doses: tuple[Dose, ...]
+    half_loss: HalfLoss
+    level: float
+
+    SAID: ClassVar = ("label",)
+
+    @property
+    def label(self) -> str:
+        """What is varied, in words."""
+        if self.held is None:
+            return self.axis
+        return f"{self.axis} at {self.held[0]} {in_short(self.held[1])}"
+
+
+def dose_curves(main: Rows, plan: TrialPlan | None, config: MetricConfig) -> tuple[DoseCurve, ...]:
+    """The curves a plan with `axes` asks for.
+
+    Every episode with novelty is compared with its matched control: same seed and policy, no
+    novelty. Of a pair of axes there is a curve over the first at each magnitude of the second.
+
+    Args:
+        main: Rows of the main arm, as `metrics.tables.main_rows` returns them.
+        plan: The plan; without axes, or without a plan, there is no curve.
+        config: Settings of the intervals.
+    """
+    if plan is None or plan.imported is not None or not any(task.axes for task in plan.tasks):
+        return ()
+    rows = main.take(main.scored)
+    rows = rows.take(numbered(rows, ("base_id",))[1])
+    by_place = groups(rows, _KEYS)
+    variants = task_variants(plan)
+
+    def curve(
+        side: str, task: TaskPlan, variant: str, policy: str, axis: str, held: _Held
+    ) -> DoseCurve:
+        def played(**novelty: float) -> Rows:
+            told = with_novelty(variant, novelty)
+            key = (side, task.env, task.family or task.env, told, policy)
+            return by_place.get(key, rows.take([]))
+
+        along = [
+            (size, played(**{axis: size}, **dict([held] if held else [])))
+            for size in task.axes[axis]
+        ]
+        level = 1.0 - (1.0 - config.level) / (len(along) + 1)
+        nominal = played()
+        doses = [_dose(size, own, nominal, plan.episodes, level, config) for size, own in along]
+        return DoseCurve(
+            side=side,
+            policy=policy,
+            task=task_label(task.family or task.env, variant),
+            axis=axis,
+            unit=unit_of(task.env, axis),
+            held=held,
+            nominal_success=_success(nominal, level),
+            nominal_quality=_quality(nominal, level, config),
+            doses=tuple(dose for dose, _ in doses),
+            half_loss=_half_loss(doses, config),
+            level=config.level,
+        )
+
+    return tuple(
+        curve(side.value, task, variants[index], policy.name, axis, held)
+        for side in plan.sides
+        for index, task in enumerate(plan.tasks)
+        for axis, held in _lines(task)
+        for policy in plan.policies
+    )
+
+
+def _lines(task: TaskPlan) -> Iterator[tuple[str, _Held]]:
+    """Axis of every curve of a task, and what stays along it."""
+    for axis in task.axes:
+        yield axis, None
+    for first, second in task.pairs:
+        for magnitude in task.axes[second]:
+            yield first, (second, magnitude)
+
+
+def _dose(
+    magnitude: float,
+    rows: Rows,
+    nominal: Rows,
+    planned: int,
+    level: float,
+    config: MetricConfig,
+) -> tuple[Dose, PairedTable]:
+    """A magnitude against its controls, at the level of one point of a curve."""
+    places = {name: index for index, name in enumerate(nominal["base_id"].tolist())}
+    matches = [places.get(name, -1) for name in rows["control_id"].tolist()]
+    is_matched = np.array([match >= 0 for match in matches], dtype=bool)
+    own = rows.take(is_matched)
+    match = nominal.take(np.array(matches, dtype=np.intp)[is_matched])
+    pairs = paired_table(own.succeeded.astype(int), match.succeeded.astype(int))
+    found = Dose(
+        magnitude=magnitude,
+        n_pairs=pairs.n,
+        n_expected=max(planned, pairs.n),
+        success=_success(own, level),
+        kept=_kept(pairs, level),
+        quality=_quality(own, level, config),
+        success_difference=_difference(pairs, level),
+        quality_difference=_mean_difference(own, match, level, config),
+    )
+    return found, pairs
+
+
+def _success(rows: Rows, level: float) -> Estimate:
+    return success_estimate(int(rows.succeeded.sum()), len(rows), exact=False, level=level)
+
+
+def _quality(rows: Rows, level: float, config: MetricConfig) -> Estimate:
+    return quality_estimates([rows["quality"]], replace(config, level=level))[0]
+
+
+def _mean_difference(own: Rows, match: Rows, level: float, config: MetricConfig) -> Estimate:
+    if not len(own):
+        return Estimate.missing(reason=_NO_PAIR, unit="ratio")
+    # Rounded, because 0.9 - 1.0 and 0.8 - 0.9 are the same difference.
+    values = np.round(own["quality"] - match["quality"], 12)
+    return mean_interval(values, level=level, resamples=config.resamples, seed=config.seed)
+
+
+def _kept(pairs: PairedTable, level: float) -> Estimate:
+    if not pairs.n:
+        return Estimate.missing(reason=_NO_PAIR, unit="ratio")
+    found = success_ratio_interval(pairs, level=level)
+    if found is None:
+        return Estimate.missing(reason="no success without novelty", unit="ratio", n=pairs.n)
+    low, high = found
+    value = (pairs.both + pairs.only_first) / (pairs.both + pairs.only_second)
+    if high == float("inf"):
+        why = "nothing bounds it from above"
+        return without_interval(value, n=pairs.n, reason=why, level=level)
+    return Estimate(
+        value=value, low=low, high=high, level=level, n=pairs.n, method="score_ratio", unit="ratio"
+    )
+
+
+def _difference(pairs: PairedTable, level: float) -> Estimate:
+    if not pairs.n:
+        return Estimate.missing(reason=_NO_PAIR, unit="ratio")
+    found = paired_success_difference(pairs, level=level)
+    return Estimate(
+        value=found.value,
+        # It is centred elsewhere than on the difference seen; see `bonett_price_interval`.
+        low=min(found.low, found.value),
+        high=max(found.high, found.value),
+        level=level,
+        n=pairs.n,
+        method="bonett_price",
+        unit="ratio",
+    )
+
+
+def _half_loss(doses: Sequence[tuple[Dose, PairedTable]], config: MetricConfig) -> HalfLoss:
+    """Where half is lost, if stronger novelty is never easier.
+
+    The ends come from tests in a fixed order, each at half of what the level leaves: whoever
+    begins with what is surely true and stops at the first doubt needs no correction.
+    """
+
+    def nothing(reason: str) -> HalfLoss:
+        return HalfLoss(value=None, low=None, high=None, level=config.level, reason=reason)
+
+    for dose, _ in doses:
+        if dose.n_pairs < round(config.min_coverage * dose.n_expected, 9):
+            counts = f"{dose.n_pairs} of {dose.n_expected} pairs"
+            return nothing(f"{counts} scored at {in_short(dose.magnitude)}")
+        if dose.kept.value is None:
+            return nothing(str(dose.kept.reason))
+    ends = [success_ratio_interval(pairs, level=config.level) for _, pairs in doses]
+    sizes = [dose.magnitude for dose, _ in doses]
+    surely_more = [end is not None and end[0] > HALF for end in ends]
+    surely_less = [end is not None and end[1] < HALF for end in ends]
+    n_more = len(list(takewhile(bool, surely_more)))
+    n_less = len(list(takewhile(bool, reversed(surely_less))))
+    value, reason = _crossing(doses)
+    return HalfLoss(
+        value=value,
+        low=sizes[n_more - 1] if n_more else None,
+        high=sizes[-n_less] if n_less else None,
+        level=config.level,
+        reason=reason,
+    )
+
+
+def _crossing(doses: Sequence[tuple[Dose, PairedTable]]) -> tuple[float | None, str | None]:
+    """Where the nearest falling line through the shares kept meets one half, or why nowhere."""
+    from scipy.optimize import isotonic_regression
+
+    shares = [dose.kept.value or 0.0 for dose, _ in doses]
+    fit = isotonic_regression(
+        shares, weights=[dose.n_pairs for dose, _ in doses], increasing=False
+    ).x
+    sizes = [dose.magnitude for dose, _ in doses]
+    if fit[0] < HALF:
+        return None, f"less than half is kept at the weakest, {in_short(sizes[0])}"
+    below = np.flatnonzero(fit <= HALF)
+    if not len(below):
+        return None, f"more than half is kept at the strongest, {in_short(sizes[-1])}"
+    after = int(below[0])
+    if after == 0:
+        return sizes[0], None
+    step = (fit[after - 1] - HALF) / (fit[after - 1] - fit[after])
+    return float(sizes[after - 1] + step * (sizes[after] - sizes[after - 1])), None
