@@ -40,7 +40,7 @@ tasks:
     name: level {level}
     each: {level: [0, 1]}
     experts: [balancer]
-    observed: [0, 36]
+    observed: 36
 """
 
 
@@ -134,7 +134,7 @@ def by_dqn(steps: int) -> Network:
         lambda: gymnasium.make("RoboEval/CartPole3D-v0"),
         steps=steps,
         seed=0,
-        observed=(0, BALL_COUNT),
+        observed=BALL_COUNT,
         learning=LEARNING,
     )
 

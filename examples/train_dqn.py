@@ -4,7 +4,7 @@ Needs `pip install "robo-eval-stack[sim,train]"`. Ten minutes of one core; with 
 the same seed gives the same network on the same machine. Writes the weights to runs/dqn and, beside
 them, where they come from; what is shipped in examples/dqn was made so. A plan plays it without
 torch: `policies: [{name: dqn, factory: "robo_eval.study.played:network", kwargs:
-{path: examples/dqn/level_0.npz, observed: [0, 11]}}]`.
+{path: examples/dqn/level_0.npz, observed: 11}}]`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from robo_eval.study.played import network, read_network
 from robo_eval_sim.tasks.cartpole3d.layout import BALL_COUNT, PUSHES
 
 ENV = "RoboEval/CartPole3D-v0"
-OBSERVED = (0, BALL_COUNT)  # cart and pole; what comes after them are the balls
+OBSERVED = BALL_COUNT  # cart and pole; what comes after them are the balls
 # A tick survived is worth 1 while training, so values are up to 1 / (1 - 0.99) = 100.
 LEARNING = Learning(
     rate=3e-4, reward=200.0, temperature=(1.0, 0.1), checks=30, check_episodes=30

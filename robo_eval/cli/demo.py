@@ -23,18 +23,19 @@ def demo(
     jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Play two trials and write their reports.
+    """Play three trials and write their reports.
 
-    First 17 novelty levels in three difficulties with four agents, in the simulator. Then, where
-    ROS 2 is installed, a matched trial: a policy on the twin of a robot, and in the simulator from
-    the same states. A demo that was interrupted goes on; one that is complete only gets its
-    reports again.
+    First 17 novelty levels in three difficulties with four agents, in the simulator. Then two
+    experts of an arm under three novelties of growing magnitude. Then, where ROS 2 is installed, a
+    matched trial: a policy on the twin of a robot, and in the simulator from the same states. A
+    demo that was interrupted goes on; one that is complete only gets its reports again.
 
     Example: robo-eval demo --out runs/demo
     """
     from robo_eval.cli.physical import has_ros
 
     _play("demo_plan.yaml", out / "sim", None, jobs=jobs, json=json)
+    _play("dose_plan.yaml", out / "arm", None, jobs=jobs, json=json)
     if not has_ros():
         say_aside(
             "note: the matched trial on a twin is left out: ROS 2 (rclpy) is not installed; see"

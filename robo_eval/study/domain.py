@@ -57,8 +57,8 @@ class Task:
         highest: The return that is performance 1.
         wander: How often, while the expert is watched, something else is done than it says, so that
             examples are also of where networks get that err.
-        observed: First number of the flattened observation that networks see, and the one after
-            the last; None shows all. The expert sees everything.
+        observed: How many of the first numbers of the flattened observation networks see; None
+            shows all. The expert sees everything.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Task:
     lowest: float = 0.0
     highest: float = 1.0
     wander: float = 0.1
-    observed: tuple[int, int] | None = None
+    observed: int | None = None
 
     def __post_init__(self) -> None:
         if not self.lowest < self.highest:
@@ -185,18 +185,16 @@ class Task:
         """How many of the numbers of an observation networks see."""
         if self.observed is None:
             return there
-        first, stop = self.observed
-        if not 0 <= first < stop <= there:
+        if self.observed > there:
             raise InputError(
-                f"{self.name}: observed is [{first}, {stop}]; an observation of {self.env} has"
+                f"{self.name}: observed is {self.observed}; an observation of {self.env} has"
                 f" {there} numbers"
             )
-        return stop - first
+        return self.observed
 
     def look(self, env: gymnasium.Env[Any, Any], observation: Any) -> Array:  # noqa: ANN401
         """What networks see of an observation of an environment that is `made`."""
-        flat = _flat(env, observation)
-        return flat if self.observed is None else flat[slice(*self.observed)]
+        return _flat(env, observation)[: self.observed]
 
     # Environments and experts may be anybody's: what they raise is told by name.
 

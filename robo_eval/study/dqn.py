@@ -17,6 +17,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import FlattenObservation
 from numpy.typing import NDArray
 
+from robo_eval.agents.first_numbers import FirstNumbers
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.names import unknown_name
 from robo_eval.study.cloning import standard, unstandardised
@@ -93,7 +94,7 @@ def train_dqn(
     steps: int,
     seed: int,
     exploration: Exploration = "boltzmann",
-    observed: tuple[int, int] | None = None,
+    observed: int | None = None,
     learning: Learning = _DEFAULT,
 ) -> Network:
     """Train a network from scratch by deep Q-learning (Mnih and others, 2015, Nature 518:529).
@@ -110,8 +111,8 @@ def train_dqn(
         seed: Of weights, episodes, exploration and what is learned again.
         exploration: `boltzmann` draws actions by the softmax of their values divided by a
             temperature; `epsilon` does a random one now and then.
-        observed: First number of the flattened observation that the network sees, and the one after
-            the last; none shows all.
+        observed: How many of the first numbers of the flattened observation the network sees; none
+            shows all.
         learning: How it is done.
 
     Returns:
@@ -279,34 +280,12 @@ def _check_fit(architecture: Architecture, env: _Env) -> None:
         )
 
 
-def _shown(env: _Env, observed: tuple[int, int] | None) -> _Env:
+def _shown(env: _Env, observed: int | None) -> _Env:
     """The task with flat observations, and only what is seen of them."""
     space = env.observation_space
     is_flat = isinstance(space, Box) and len(space.shape) == 1
     flat = env if is_flat else FlattenObservation(env)
-    if observed is None:
-        return flat
-    return _Part(flat, observed)
-
-
-class _Part(gymnasium.ObservationWrapper[Array, Any, Any]):
-    """Shows some numbers of an observation."""
-
-    def __init__(self, env: _Env, observed: tuple[int, int]) -> None:
-        super().__init__(env)
-        space = cast("Box", env.observation_space)
-        first, stop = observed
-        if not 0 <= first < stop <= space.shape[0]:
-            raise InputError(
-                f"observed is [{first}, {stop}]; an observation has {space.shape[0]} numbers"
-            )
-        self._part = slice(first, stop)
-        self.observation_space = Box(
-            space.low[self._part], space.high[self._part], dtype=space.dtype.type  # type: ignore[arg-type]
-        )  # fmt: skip
-
-    def observation(self, observation: Any) -> Array:  # noqa: ANN401
-        return np.asarray(observation[self._part], dtype=np.float32)
+    return flat if observed is None else FirstNumbers(flat, observed)
 
 
 class _Standardised(gymnasium.Wrapper[Array, Any, Any, Any]):

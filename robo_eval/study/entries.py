@@ -52,7 +52,7 @@ class TaskTest:
             "content": self.content,
             "returns": list(self.task.returns),
             "wander": self.task.wander,
-            "observed": None if self.task.observed is None else list(self.task.observed),
+            "observed": self.task.observed,
             "expert": None if self.expert is None else loaded(self.expert).digest,
         }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.study.network import Network
 
 
-def network(path: str | Path, observed: Sequence[int] | None = None) -> Wrapped:
+def network(path: str | Path, observed: int | None = None) -> Wrapped:
     """A policy that does what a stored network scores highest.
 
     A plan names it by `factory: robo_eval.study.played:network` and `kwargs: {path: FILE.npz}`.
@@ -25,8 +24,8 @@ def network(path: str | Path, observed: Sequence[int] | None = None) -> Wrapped:
 
     Args:
         path: File of `Network.arrays`, as `numpy.savez` writes it.
-        observed: First number of the observation that the network sees, and the one after the last;
-            none shows it all. Observations must be arrays; actions are numbered from 0 on.
+        observed: How many of the first numbers of the observation the network sees; none shows it
+            all. Observations must be arrays; actions are numbered from 0 on.
 
     Raises:
         InputError: If the file cannot be read or is none of a network, or `observed` is not what it
@@ -37,19 +36,21 @@ def network(path: str | Path, observed: Sequence[int] | None = None) -> Wrapped:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = Path(folder) / "right.npz"
         ...     np.savez(file, weight_0=[[0.0, 1.0]], bias_0=[0.0, 0.0])
-        ...     network(file, observed=(2, 3)).act(np.array([9.0, 9.0, 0.5]))
+        ...     network(file, observed=1).act(np.array([0.5, -9.0, -9.0]))
         1
     """
     file = Path(path)
     found = read_network(file)
     inputs = found.architecture.inputs
-    part = slice(None) if observed is None else _part(file, observed, inputs)
+    if observed not in (None, inputs):
+        raise InputError(f"observed is {observed!r}; {file} takes {inputs} numbers")
 
     def act(observation: Any) -> int:  # noqa: ANN401 - any Gymnasium space is allowed
-        seen = np.asarray(observation, dtype=np.float32).ravel()[part]
+        seen = np.asarray(observation, dtype=np.float32).ravel()[:observed]
         if len(seen) != inputs:
             raise ShapeError(
-                f"{file}: takes {inputs} numbers and is shown {len(seen)}; name which by `observed`"
+                f"{file}: takes {inputs} numbers and is shown {len(seen)};"
+                f" `observed: {inputs}` shows it the first ones"
             )
         return int(found.choose(seen))
 
@@ -57,7 +58,7 @@ def network(path: str | Path, observed: Sequence[int] | None = None) -> Wrapped:
         act,
         digest_of={
             "network": file_digest(file),
-            "observed": None if observed is None else list(observed),
+            "observed": observed,
         },
         name=file.stem,
     )
@@ -83,17 +84,3 @@ def read_network(path: Path) -> Network:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as err:
         problem = getattr(err, "strerror", None) or "is damaged, or no .npz file of a network"
         raise InputError(f"{path}: cannot be read: {problem}") from err
-
-
-def _part(file: Path, observed: Sequence[int], inputs: int) -> slice:
-    if len(observed) != 2 or not 0 <= observed[0] < observed[1]:
-        raise InputError(
-            f"observed is {list(observed)}; it must be the first number that is seen and the one"
-            " after the last"
-        )
-    if observed[1] - observed[0] != inputs:
-        raise InputError(
-            f"observed is {list(observed)}, {observed[1] - observed[0]} numbers; {file} takes"
-            f" {inputs}"
-        )
-    return slice(*observed)

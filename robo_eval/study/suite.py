@@ -43,8 +43,8 @@ class SuiteTask(Section):
     labelled: Positive | None = None
     """So many examples of what the expert does become a set of labelled ones, and networks are
     judged by the share of others that they label as the expert does. None lets them play."""
-    observed: tuple[Count, Count] | None = None
-    """First number of the observation that networks see, and the one after the last."""
+    observed: Positive | None = None
+    """How many of the first numbers of the observation networks see; none shows all."""
 
     @field_validator("experts", mode="before")
     @classmethod

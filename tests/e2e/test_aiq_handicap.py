@@ -18,7 +18,7 @@ tasks:
     name: level {level}
     each: {level: [0, 9]}
     experts: [balancer]
-    observed: [0, 12]
+    observed: 12
 expert_episodes: 1
 entropy_episodes: 1
 pool: {policies: 10, examples: 200, steps: 20, episodes: 1}

@@ -35,7 +35,7 @@ tasks:
     kwargs: {profile: compat, difficulty: medium}
     each: {level: [0, 1, 9]}
     experts: [balancer]
-    observed: [0, 11]
+    observed: 11
 expert_episodes: 2
 entropy_episodes: 1
 pool: {policies: 8, examples: 300, steps: 40, episodes: 1}

@@ -100,7 +100,7 @@ def test_it_learns_from_what_it_is_to_see(exploration):
         steps=1_500,
         seed=0,
         exploration=exploration,
-        observed=(0, 3),
+        observed=3,
         learning=Learning(
             rate=5e-3, warm_up=200, every=2, target_every=200, discount=0.5, reward=10.0, checks=5
         ),
@@ -139,7 +139,7 @@ class Continuous(Lamp):
     [
         ({"architecture": Architecture(inputs=5, hidden=(), outputs=2)}, "takes 5 numbers and has"),
         ({"architecture": Architecture(inputs=4, hidden=(), outputs=3)}, "shows 4 and takes 2"),
-        ({"observed": (2, 5)}, r"observed is \[2, 5\]; an observation has 4 numbers"),
+        ({"observed": 5}, "n must be a whole number from 1 to 4, given 5"),
         ({"make_env": Continuous}, "deep Q-learning needs actions 0, 1"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_suite_learns_a_mixture_by_it(share, answers):
     for name, task in (("Lamp", Lamp), ("Swapped", Swapped)):
         gymnasium.register(f"Tests/{name}-v0", task, order_enforce=False, disable_env_checker=True)
     tasks = [
-        Task(name=name, env=f"Tests/{name}-v0", expert=Nobody(), highest=highest, observed=(0, 3))
+        Task(name=name, env=f"Tests/{name}-v0", expert=Nobody(), highest=highest, observed=3)
         for name, highest in (("Lamp", 1.0), ("Swapped", 10.0))
     ]
     plan = LearnerSection(trainer="dqn", steps=3_000, rate=5e-3, batch=32)

@@ -22,7 +22,7 @@ def tiny_suite() -> dict[str, Any]:
                 "kwargs": {"difficulty": "medium"},
                 "each": {"level": [0, 9]},
                 "experts": ["balancer", "adaptive"],
-                "observed": [0, 12],
+                "observed": 12,
             }
         ],
         "expert_episodes": 2,

@@ -41,7 +41,7 @@ def test_a_set_of_fewer_classes_has_outputs_that_are_never_right() -> None:
 
 
 def test_a_set_beside_a_task_that_shows_something_else_is_refused_by_name() -> None:
-    task = {"env": "CartPole-v1", "experts": ["random"], "observed": [0, 4], "returns": [0, 1]}
+    task = {"env": "CartPole-v1", "experts": ["random"], "observed": 4, "returns": [0, 1]}
     with pytest.raises(InputError, match="shows 4 numbers and takes 2 actions, few 64 and 2"):
         tests_of(suite_of(tasks=[task], sets=[FEW]))
 

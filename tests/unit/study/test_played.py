@@ -35,9 +35,9 @@ def test_it_does_what_the_network_scores_highest(stored):
 
 
 def test_it_sees_the_part_it_is_to_see(stored):
-    whole, part = network(stored), network(stored, observed=(2, 5))
+    whole, part = network(stored), network(stored, observed=3)
     for seen in np.random.default_rng(1).normal(size=(20, 9)):
-        assert part.act(seen) == whole.act(seen[2:5])
+        assert part.act(seen) == whole.act(seen[:3])
 
 
 def test_half_precision_is_played_in_single(stored):
@@ -49,35 +49,27 @@ def test_half_precision_is_played_in_single(stored):
 def test_a_digest_follows_the_file_and_what_is_seen(stored):
     first = network(stored).digest
     assert first == network(str(stored)).digest
-    assert len({first, network(stored, (0, 3)).digest, network(stored, (1, 4)).digest}) == 3
+    assert first != network(stored, 3).digest
     np.savez(stored, weight_0=np.ones((3, 2)), bias_0=np.zeros(2))
     assert network(stored).digest != first
 
 
 def test_a_plan_can_name_it(stored):
     policy = load_policy(
-        "three", "robo_eval.study.played:network", {"path": str(stored), "observed": [0, 3]}
+        "three", "robo_eval.study.played:network", {"path": str(stored), "observed": 3}
     )
     assert policy.act(np.zeros(320)) in range(4)
 
 
-@pytest.mark.parametrize(
-    ("observed", "message"),
-    [
-        ((0, 4), r"observed is \[0, 4\], 4 numbers; .*three\.npz takes 3"),
-        ((3, 3), "the first number that is seen and the one after the last"),
-        ((-1, 2), "the first number that is seen"),
-        ((1, 2, 3), "the first number that is seen"),
-    ],
-)
-def test_what_it_cannot_see_is_refused(stored, observed, message):
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("observed", [4, 0, -1, [0, 3]])
+def test_what_it_cannot_see_is_refused(stored, observed):
+    with pytest.raises(InputError, match=r"observed is .*; .*three\.npz takes 3 numbers"):
         network(stored, observed=observed)
 
 
 def test_another_observation_is_refused(stored):
     with pytest.raises(
-        ShapeError, match=r"three\.npz: takes 3 numbers and is shown 320; name which"
+        ShapeError, match=r"three\.npz: takes 3 numbers and is shown 320; `observed: 3` shows"
     ):
         network(stored).act(np.zeros(320))
 

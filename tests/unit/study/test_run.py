@@ -293,7 +293,7 @@ def test_tests_that_cannot_be_made_are_refused_before_anything_is(tiny, tmp_path
             "discrete",
         ),
         ({"experts": ["balancr"]}, "did you mean 'balancer'"),
-        ({"observed": [0, 999]}, "an observation of RoboEval/CartPole3D-v0 has 320 numbers"),
+        ({"observed": 999}, "an observation of RoboEval/CartPole3D-v0 has 320 numbers"),
     ):
         bad = {**tiny, "tasks": [{**tiny["tasks"][0], **changes}]}
         with pytest.raises(InputError, match=said):

@@ -26,7 +26,7 @@ def test_it_is_what_its_provenance_says(path):
     task = Task(
         name=path.stem,
         expert=network(path, observed=said["observed"]),
-        observed=tuple(said["observed"]),
+        observed=said["observed"],
         **said["task"],
     )
     reached, judged = said["performance"], task.performances
