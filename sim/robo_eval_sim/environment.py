@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -31,7 +31,8 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
         profile: Whose description of the level is followed: the paper's or the reference code's.
         novelty: Instead of a level, magnitude by axis, such as `{"cart_mass": 20.0}`. Levels name
             the axes; the magnitude is that of the first parameter that `robo-eval levels` shows.
-        onset: Ticks that pass before the novelty begins; none if it is there from the start.
+        onset: Ticks that pass before the novelty begins; none if it is there from the start. The
+            least and the greatest, such as `[20, 60]`, let each episode draw its own.
         reveal: Whether `info["novelty"]` says what was drawn. Otherwise `info` never does.
         render_mode: One of `metadata["render_modes"]`, or none.
         **own: Keywords of the subclass, for pickling.
@@ -44,6 +45,8 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
     task: ClassVar[TaskSpec]
     probes: ClassVar[tuple[int, ...]] = (0, 1, 2)
     """Seeds of the episodes by which `behaviour` is told."""
+    level_start: ClassVar[Mapping[str, Any]] = {}
+    """An example of what `Level.sample` takes of a start."""
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
         difficulty: str = Difficulty.EASY,
         profile: str = Profile.PAPER,
         novelty: Mapping[str, float] | None = None,
-        onset: int | None = None,
+        onset: int | Sequence[int] | None = None,
         reveal: bool = False,
         render_mode: str | None = None,
         **own: Any,  # noqa: ANN401 - of the subclass
@@ -80,7 +83,8 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
                     "novelty: stands for a level, and for one of the paper's; give no level and no"
                     " profile beside it"
                 )
-            self._level = mixed(levels(self.task.env).values(), novelty, self._level)
+            every = levels(self.task.env).values()
+            self._level = mixed(every, novelty, self._level, self.level_start)
             self._asked = tuple(novelty.items())
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
@@ -126,14 +130,23 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
         """What `reset` and `step` say beside the observation."""
         return {"novelty": self.novelty} if self._reveal else {}
 
-    def _novelty(self, parameters: Mapping[str, Any]) -> Novelty:
+    def _novelty(
+        self, parameters: Mapping[str, Any], rng: np.random.Generator | None = None
+    ) -> Novelty:
+        """What was drawn for an episode; `rng` draws the onset, after the parameters."""
+        onset = None if self._is_level_0 else self._onset
+        onsets = None
+        if isinstance(onset, tuple):
+            onsets = onset if rng is None else None
+            onset = None if rng is None else int(rng.integers(*onset, endpoint=True))
         return Novelty(
             name=self._level.name,
             level=self._level.number,
             difficulty=self._difficulty,
             profile=self._profile,
             parameters=parameters,
-            onset=None if self._is_level_0 else self._onset,
+            onset=onset,
+            onsets=onsets,
         )
 
     @staticmethod
@@ -161,15 +174,22 @@ def _known(kind: str, given: str, valid: type[_Word]) -> _Word:
         raise unknown_name(kind, given, list(valid)) from None
 
 
-def _checked_onset(onset: Any, ticks: int) -> int | None:  # noqa: ANN401 - anything may come in
+def _checked_onset(onset: Any, ticks: int) -> int | tuple[int, int] | None:  # noqa: ANN401 - anything may come in
     if onset is None:
         return None
-    is_integer = isinstance(onset, int | np.integer) and not isinstance(onset, bool)
-    if not is_integer or not 0 < onset < ticks:
-        raise InputError(
-            f"onset: a whole number of ticks from 1 to {ticks - 1} is needed, given {onset!r:.80}"
-        )
-    return int(onset)
+    given = onset if isinstance(onset, list | tuple) else [onset]
+    fits = all(
+        isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 < one < ticks
+        for one in given
+    )
+    if fits and given is not onset:
+        return int(onset)
+    if fits and len(given) == 2 and given[0] < given[1]:
+        return int(given[0]), int(given[1])
+    raise InputError(
+        f"onset: a whole number of ticks from 1 to {ticks - 1} is needed, or two, the smaller"
+        f" first; given {onset!r:.80}"
+    )
 
 
 @functools.cache
@@ -179,7 +199,7 @@ def _behaviour(
     difficulty: Difficulty,
     profile: Profile,
     asked: tuple[tuple[str, float], ...] | None,
-    onset: int | None,
+    onset: int | tuple[int, int] | None,
 ) -> str:
     env = kind(
         level=level.number,

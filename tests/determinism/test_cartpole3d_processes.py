@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 from robo_eval.agents import make_agent
+from robo_eval_sim import spare
 
 CARTPOLE = "RoboEval/CartPole3D-v0"
 PROFILES = ("paper", "compat")
@@ -51,6 +54,17 @@ def play_elsewhere(jobs: list[dict[str, Any]]) -> list[list[str]]:
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@contextmanager
+def no_spare() -> Iterator[None]:
+    """Within it, an environment gets no world that was used before."""
+    kept = dict(spare._spare)
+    spare._spare.clear()
+    try:
+        yield
+    finally:
+        spare._spare.update(kept)
 
 
 def play(env: gymnasium.Env, seed: int) -> tuple[list[int], list[str], list[dict[str, Any]]]:
@@ -146,11 +160,8 @@ def test_a_used_world_is_as_good_as_a_new_one(level: int, profile: str) -> None:
     for seed in range(4):
         env = gymnasium.make(CARTPOLE, **keywords)
         # No world that was used before.
-        from robo_eval_sim.tasks.cartpole3d import scene as world
-
-        kept, world._spare[:] = world._spare[:], []
-        first[seed] = play(env, seed)[:2]
-        world._spare[:] = kept
+        with no_spare():
+            first[seed] = play(env, seed)[:2]
         env.unwrapped._world.close()
         env.unwrapped._world = None
     env = gymnasium.make(CARTPOLE, **keywords)
@@ -161,8 +172,6 @@ def test_a_used_world_is_as_good_as_a_new_one(level: int, profile: str) -> None:
 
 def test_a_crowd_of_balls_does_not_remember_the_last_one() -> None:
     """Contacts that hang together are solved in an order that a snapshot does not bring back."""
-    from robo_eval_sim.tasks.cartpole3d import scene as world
-
     keywords = {
         "level": 4,
         "difficulty": "hard",
@@ -171,9 +180,9 @@ def test_a_crowd_of_balls_does_not_remember_the_last_one() -> None:
     }
     first = {}
     for seed in (3, 13, 14, 36, 41, 52):
-        world._spare.clear()
         env = gymnasium.make(CARTPOLE, **keywords)
-        first[seed] = play(env, seed)[:2]
+        with no_spare():
+            first[seed] = play(env, seed)[:2]
         env.unwrapped._world.close()
         env.unwrapped._world = None
     used = gymnasium.make(CARTPOLE, **keywords)

@@ -32,6 +32,12 @@ HOSTILE: tuple[dict[str, Any], ...] = (
     {"onset": 0},
     {"onset": 1.5},
     {"onset": True},
+    {"onset": [5]},
+    {"onset": [5, 5]},
+    {"onset": [0, 5]},
+    {"onset": [2, 5, 7]},
+    {"onset": [2, 100_000]},
+    {"onset": [1.5, 5]},
     {"novelty": {}},
     {"novelty": {"no such axis": 1.0}},
     {"novelty": 3.0},
@@ -134,7 +140,14 @@ def check_novelty(spec: TaskSpec) -> None:
         entry = next(iter(table.values()))
         asked = {level.name: getattr(entry, "value", None) or entry.high}
         check(spec, {"novelty": asked})
-        later = gymnasium.make(spec.env, novelty=asked, onset=STATE_AFTER // 2)
+        ends = [STATE_AFTER // 2, STATE_AFTER + 2]
+        check(spec, {"novelty": asked, "onset": ends})
+        later = gymnasium.make(spec.env, novelty=asked, onset=ends)
+        drawn = set()
+        for seed in range(60):
+            later.reset(seed=seed)
+            drawn.add(later.unwrapped.novelty["onset"])
+        assert (min(drawn), max(drawn)) == tuple(ends), "ticks between the ends are drawn, both in"
         plain = gymnasium.make(spec.env)
         actions = actions_of(plain, 7, STATE_AFTER // 2 - 1)  # what is seen at the onset may differ
         same = [played(env, actions, seed=11)[0] for env in (later, plain)]

@@ -70,7 +70,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         level: int = 0,
         difficulty: str = Difficulty.EASY,
         novelty: Mapping[str, float] | None = None,
-        onset: int | None = None,
+        onset: int | Sequence[int] | None = None,
         reveal: bool = False,
         render_mode: str | None = None,
         **own: Any,  # noqa: ANN401 - `profile`, and keywords of the task
@@ -176,7 +176,8 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             drawn = self._level.read(_mapping(state, "novelty"), self._no_novelty)
         elif not self._is_level_0:
             own = np.random.default_rng(level_seed)
-            drawn = self._novelty(self._level.sample(self._difficulty, self._profile, own))
+            sample = self._level.sample(self._difficulty, self._profile, own)
+            drawn = self._novelty(sample, own)
         self._begin(start, drawn)
         for action in actions:
             self._advance(action)

@@ -75,6 +75,7 @@ class Novelty:
         profile: Whose description is followed.
         parameters: Drawn numbers by name, plain data.
         onset: Ticks that pass before it begins; none if it is there from the start.
+        onsets: The least and the greatest, of a novelty whose onset is yet to be drawn.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Novelty:
     profile: Profile
     parameters: Mapping[str, Any]
     onset: int | None = None
+    onsets: tuple[int, int] | None = None
 
     @property
     def is_paper(self) -> bool:
@@ -228,19 +230,34 @@ class Level:
         Raises:
             InputError: If it is of something else or its parameters do not fit.
         """
-        for name in ("level", "difficulty", "profile", "onset"):
-            wanted = getattr(expected, name)
-            if record.get(name) != wanted:
-                raise InputError(
-                    f"state.novelty.{name}: this environment has {wanted!s}, given"
-                    f" {record.get(name)!r:.80}; remove `novelty` and `history` to start from the"
-                    " physical fields alone"
-                )
+        for name in ("level", "difficulty", "profile"):
+            if record.get(name) != getattr(expected, name):
+                raise _is_of_another(name, record, expected)
+        onset = self.onset_in(record, expected)
         given = record.get("parameters")
         if not isinstance(given, Mapping):
             raise InputError(f"state.novelty.parameters: a mapping is needed, given {given!r:.80}")
         self._check(given, expected, start)
-        return replace(expected, parameters=dict(given))
+        return replace(expected, parameters=dict(given), onset=onset, onsets=None)
+
+    @staticmethod
+    def onset_in(record: Mapping[str, Any], expected: Novelty) -> int | None:
+        """When the novelty of an earlier episode began, if it can have been then.
+
+        Args:
+            record: As `Novelty.as_dict` gives.
+            expected: The onset it must have, or between which ends.
+
+        Raises:
+            InputError: If it cannot.
+        """
+        onset, ends = record.get("onset"), expected.onsets
+        fits = onset == expected.onset
+        if ends is not None:
+            fits = type(onset) is int and ends[0] <= onset <= ends[1]
+        if not fits:
+            raise _is_of_another("onset", record, expected)
+        return onset
 
     def _check(self, given: Mapping[str, Any], expected: Novelty, start: Mapping[str, Any]) -> None:
         import numpy as np
@@ -284,6 +301,17 @@ class Level:
                 for difficulty in Difficulty
             },
         }
+
+
+def _is_of_another(name: str, record: Mapping[str, Any], expected: Novelty) -> InputError:
+    wanted = getattr(expected, name)
+    if name == "onset" and expected.onsets is not None:
+        wanted = "{} to {}".format(*expected.onsets)
+    return InputError(
+        f"state.novelty.{name}: this environment has {wanted!s}, given"
+        f" {record.get(name)!r:.80}; remove `novelty` and `history` to start from the physical"
+        " fields alone"
+    )
 
 
 def _may_be(value: object, entry: Fixed | Range | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -50,16 +50,22 @@ def _axis(level: Level) -> _Axis | None:
     return _Axis(name, first.unit, span, is_count)
 
 
-def mixed(levels: Iterable[Level], novelty: Any, nothing: Level) -> Level:  # noqa: ANN401
+def mixed(
+    levels: Iterable[Level],
+    novelty: Any,  # noqa: ANN401 - anything may come in
+    nothing: Level,
+    start: Mapping[str, Any],
+) -> Level:
     """A level that changes what is asked for, by as much as is asked for.
 
     Args:
         levels: Of the task.
         novelty: Magnitude by axis, which a level names, in the unit of its first parameter.
         nothing: The level that changes nothing.
+        start: What `Level.sample` takes of a start.
 
     Raises:
-        InputError: If it is no mapping, or a magnitude cannot be.
+        InputError: If it is no mapping, a magnitude cannot be, or two axes contradict each other.
         UnknownNameError: If the task has no such axis.
     """
     if not isinstance(novelty, Mapping) or not novelty:
@@ -72,7 +78,38 @@ def mixed(levels: Iterable[Level], novelty: Any, nothing: Level) -> Level:  # no
         if name not in known:
             raise unknown_name("axis of novelty", name, known)
         parts.append(_at(*known[name], magnitude))
+    _check_together(parts, start)
     return Mixed(parts, nothing)
+
+
+def _check_together(parts: Sequence[Level], start: Mapping[str, Any]) -> None:
+    """Refuse axes that make different things of one constant; seeds of noise may be shared."""
+    import numpy as np
+
+    set_by: dict[str, tuple[str, Any]] = {}
+    for part in parts if len(parts) > 1 else ():
+        where = Difficulty.EASY, Profile.PAPER
+        parameters = part.sample(*where, np.random.default_rng(0), **start)
+        made = part.physics(
+            Novelty(name=part.name, level=part.number, difficulty=where[0], profile=where[1],
+                    parameters=parameters)
+        )  # fmt: skip
+        for constant, value in () if made is None else _changed(made):
+            other, there = set_by.setdefault(constant, (part.name, value))
+            if there != value and not constant.endswith("_seed"):
+                raise InputError(
+                    f"novelty: {other} and {part.name} both change {constant}, and contradict each"
+                    " other; name one of them"
+                )
+
+
+def _changed(physics: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - of the task
+    """The constants that differ from level 0: of a dataclass whose defaults are those."""
+    usual = type(physics)()
+    for field in fields(usual):
+        value = getattr(physics, field.name)
+        if value != getattr(usual, field.name):
+            yield field.name, value
 
 
 def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:  # noqa: ANN401 - anything may come in
@@ -142,7 +179,7 @@ class Mixed(Level):
             part.arrange(start, _of(drawn, part), rng, **asked)
 
     def physics(self, drawn: Novelty) -> Any:  # noqa: ANN401
-        """The constants that the parts change; of two that change the same one the later counts.
+        """The constants that the parts change.
 
         Where several parts change constants, these are a dataclass whose defaults are level 0.
         """
@@ -151,14 +188,7 @@ class Mixed(Level):
         if len(made) < 2:
             return made[0] if made else None
         kind: Any = type(made[-1])
-        usual = kind()
-        changed = {
-            field.name: value
-            for one in made
-            for field in fields(usual)
-            if (value := getattr(one, field.name)) != getattr(usual, field.name)
-        }
-        return replace(usual, **changed)
+        return replace(kind(), **{name: value for one in made for name, value in _changed(one)})
 
     def read(self, record: Mapping[str, Any], expected: Novelty, **start: Any) -> Novelty:  # noqa: ANN401
         """What was drawn for an earlier episode, each part's from its axis."""
@@ -172,7 +202,8 @@ class Mixed(Level):
             ).parameters
             for part in self.parts
         }
-        return replace(expected, parameters=read)
+        onset = self.parts[0].onset_in(record, expected)
+        return replace(expected, parameters=read, onset=onset, onsets=None)
 
     def _effect(self, drawn: Novelty, world: Any) -> Effect[Any]:  # noqa: ANN401
         return _Together(

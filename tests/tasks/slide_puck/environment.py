@@ -48,7 +48,7 @@ class SlidePuckEnv(TaskEnv):
         state = self._state_in(options)
         at = self.np_random.uniform(-0.2, 0.2, 2)
         drawn = self._level.sample(self._difficulty, self._profile, self.np_random)
-        self._drawn = self._novelty(drawn)
+        self._drawn = self._novelty(drawn, self.np_random)
         self._tick, speed, actions = 0, np.zeros(2), []
         if state is not None and "history" in state:
             self._drawn = self._level.read(state["novelty"], self._no_novelty)

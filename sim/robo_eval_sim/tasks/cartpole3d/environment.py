@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -133,7 +133,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         difficulty: How strong the novelty is.
         profile: Whose description of the level is followed: the paper's or the reference code's.
         novelty: Instead of a level, magnitude by axis, such as `{"cart_mass": 20.0}`.
-        onset: Ticks that pass before the novelty begins.
+        onset: Ticks that pass before the novelty begins, or two between which they are drawn.
         reveal: Whether `info["novelty"]` says what was drawn.
         render_mode: `rgb_array` or none.
 
@@ -149,6 +149,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
     probes = (1137, 1100, 1593)
     """Of the first 2000 the seeds whose pole stays up longest under their pushes: 64 to 76 ticks at
     level 0, long enough for balls to meet walls, cart and each other."""
+    level_start: ClassVar = {"balls": 4}
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
         "render_modes": ["rgb_array"],
         "render_fps": round(1.0 / TICK_S),
@@ -162,7 +163,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         difficulty: str = Difficulty.EASY,
         profile: str = Profile.PAPER,
         novelty: Mapping[str, float] | None = None,
-        onset: int | None = None,
+        onset: int | Sequence[int] | None = None,
         reveal: bool = False,
         render_mode: str | None = None,
     ) -> None:
@@ -352,7 +353,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         rng = np.random.default_rng(level_seed)
         start = Start.from_row(*origin)
         novelty = self._novelty(
-            self._level.sample(self._difficulty, self._profile, rng, balls=len(start.balls))
+            self._level.sample(self._difficulty, self._profile, rng, balls=len(start.balls)), rng
         )
         if given is None and self._onset is None:
             self._level.arrange(start, novelty, rng, balls=self._balls)
