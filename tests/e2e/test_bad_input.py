@@ -16,6 +16,7 @@ from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval_sim.runner import run_simulated
 
+PLAN_TASK = "RoboEval/CartPole3D-v0"
 PLAN = """
 name: tiny
 tasks: [{levels: [0]}]
@@ -114,11 +115,49 @@ PLANS = {
 }
 
 
+ARMS = {
+    "unknown action mode": ("kwargs: {action_mode: joints}", "action_mode", "joint_position"),
+    "unknown observation mode": ("kwargs: {obs_mode: pixels}", "obs_mode", "rgbd"),
+    "unknown axis": ("kwargs: {novelty: {frction: 0.1}}", "did you mean 'friction'"),
+    "magnitude out of range": ("axes: {delay: [40]}", "tasks.0.axes: novelty.delay", "s is needed"),
+    "magnitude that is no number": ("axes: {delay: [fast]}", "tasks.0.axes.delay.0"),
+    "onset that ends before it begins": (
+        "kwargs: {novelty: {delay: 0.1, gain: 0.5}, onset: [9, 3]}",
+        "onset: a whole number of ticks from 1",
+    ),
+    "levels beside axes": ("levels: [1], axes: {delay: [0.1]}", "axes: stand for levels"),
+}
+TASKS = {
+    "RoboEval/CartPole3D-v0": "nothing",
+    "RoboEval/PickPlace-v0": "arm-still",
+    "RoboEval/Drawer-v0": "arm-still",
+}
+
+
+@pytest.mark.parametrize("env", [env for env in TASKS if "Pole" not in env])
+@pytest.mark.parametrize("name", ARMS)
+def test_bad_plan_of_an_arm(quick_cli, tmp_path, env, name):
+    change, *words = ARMS[name]
+    (tmp_path / "plan.yaml").write_text(
+        f"name: x\ntasks: [{{env: {env}, {change}}}]\npolicies: [arm-still]\n"
+    )
+    assert_refused(quick_cli("run", "plan.yaml", "--out", "trial"), *words)
+    assert not (tmp_path / "trial").exists()
+
+
+@pytest.mark.parametrize("env", TASKS)
 @pytest.mark.parametrize("name", PLANS)
-def test_bad_plan(quick_cli, tmp_path, name):
+def test_bad_plan(quick_cli, tmp_path, env, name):
     change, *words = PLANS[name]
+    if env != PLAN_TASK:
+        change = change.replace("[{levels", f"[{{env: {env}, levels")
+        change = change.replace("name: balancer,", "name: arm-random,")
+        words = [word.replace(PLAN_TASK, env) for word in words]
+        if "balls" in change:
+            words = [f"plan.yaml: tasks.0.kwargs: {env} has no keyword 'balls'"]
     key = change.partition(":")[0]
-    kept = [line for line in PLAN.strip().splitlines() if line.partition(":")[0] != key]
+    plan = PLAN.replace("[{levels", f"[{{env: {env}, levels").replace("nothing", TASKS[env])
+    kept = [line for line in plan.strip().splitlines() if line.partition(":")[0] != key]
     if "traces:" in change:
         kept = [line for line in kept if not line.startswith("traces")]
     (tmp_path / "plan.yaml").write_text("\n".join([*kept, change]) + "\n")
