@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import struct
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
+from robo_eval.core.names import unknown_name
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.environment import TaskEnv
-from robo_eval_sim.novelty import Effect, Later, Novelty
+from robo_eval_sim.novelty import Effect, Later, Level, Novelty
 from robo_eval_sim.spare import give_back, take
 from robo_eval_sim.tasks.cartpole3d.draws import Drawn, Starts
 from robo_eval_sim.tasks.cartpole3d.layout import (
@@ -47,6 +49,7 @@ _Origin = tuple[Row, tuple[float, float] | None, int]
 """Where an episode began: numbers, force in the hidden tick if there was one, ticks passed."""
 _Frame = tuple[Vector3, Vector3]
 
+_LINES: Final = ("correct", "reference")
 MAX_BALLS: Final = 20
 """Most balls the keyword `balls` asks for."""
 _REWARD: Final = 1.0 / EPISODE_TICKS
@@ -128,6 +131,8 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
 
     Args:
         balls: Number of balls; none lets each episode draw it (and its level change it).
+        lines: Where the lines of level 10 lie in profile `paper`: `correct`, or `reference`, as
+            the public reference program misplaces them: they come nearer to the cart.
         level: This and the following are keywords of every task, see
             `robo_eval_sim.environment.TaskEnv`.
         difficulty: How strong the novelty is.
@@ -139,7 +144,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
 
     Raises:
         UnknownNameError: If a name is not known; the message names the nearest.
-        InputError: If `balls` is out of range.
+        InputError: If `balls` is out of range, or `lines` are asked for in profile `compat`.
 
     Version history:
         v0: first version.
@@ -159,6 +164,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         self,
         *,
         balls: int | None = None,
+        lines: str = "correct",
         level: int = 0,
         difficulty: str = Difficulty.EASY,
         profile: str = Profile.PAPER,
@@ -169,6 +175,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
     ) -> None:
         super().__init__(
             balls=balls,
+            lines=lines,
             level=level,
             difficulty=difficulty,
             profile=profile,
@@ -178,6 +185,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
             render_mode=render_mode,
         )
         self._balls = _checked_balls(balls)
+        self._level = _with_lines(self._level, lines, self._profile)
         self.observation_space: spaces.Box = _observation_space(self._profile)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(len(PUSHES))
         self._blanks = _blank_observations(self._profile)
@@ -489,3 +497,19 @@ def _blank_observations(profile: str) -> list[Observation]:
     for count in range(slots + 1):
         blanks[count, first : first + count] = 1.0
     return list(blanks)
+
+
+def _with_lines(level: Level, lines: str, profile: Profile) -> Level:
+    """The level with its lines, if it has any, where they are asked for."""
+    if lines not in _LINES:
+        raise unknown_name("lines", lines, _LINES)
+    if lines == _LINES[0]:
+        return level
+    if profile is not Profile.PAPER:
+        raise InputError("lines: is a keyword of profile paper; leave it out of profile compat")
+    found: Any = copy.copy(level)
+    if hasattr(found, "parts"):
+        found.parts = [_with_lines(part, lines, profile) for part in found.parts]
+    elif hasattr(found, "lines"):
+        found.lines = lines
+    return found  # type: ignore[no-any-return]

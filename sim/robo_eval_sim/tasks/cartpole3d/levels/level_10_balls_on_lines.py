@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from robo_eval.core.errors import InputError
@@ -19,6 +20,12 @@ _ON_RAILS = Physics(ball_kind="rail")
 _REACH_M = NOMINAL.arena_half_width_m - NOMINAL.ball_radius_m
 _COMPAT_Z_M = (0.0, 2.0)
 _TRIES = 2000
+CORRECT, REFERENCE = "correct", "reference"
+
+
+def _as_the_reference(angle: float) -> float:
+    """Which way the quaternion (0, 0, angle, 1) turns once it is normalised."""
+    return 2.0 * math.atan(angle)
 
 
 @novelty("balls_on_lines", level=10)
@@ -26,8 +33,14 @@ class BallsOnLines(Level):
     """Each ball has its line; walls send it back along it.
 
     The reference misses the intended distances and its own room (a quaternion is not
-    normalised) and reports wrong positions and no velocity; that is not repeated.
+    normalised) and reports wrong positions and no velocity. Where its lines lie is repeated if
+    that is asked for.
+
+    Attributes:
+        lines: `correct`, or `reference`: turned to twice the arc tangent of the drawn angle.
     """
+
+    lines: str = CORRECT
 
     effects: ClassVar = {
         Profile.PAPER: "balls slide on horizontal lines at their radius above the floor's zero",
@@ -69,7 +82,8 @@ class BallsOnLines(Level):
             drawn.parameters["line_distance"], drawn.parameters["speed"], strict=True
         ):
             z = NOMINAL.ball_radius_m if drawn.is_paper else float(rng.uniform(*_COMPAT_Z_M))
-            placed.append(_on_a_line(start.cart_position, distance, speed, z, placed, rng))
+            turn = _as_the_reference if self.lines == REFERENCE else float
+            placed.append(_on_a_line(start.cart_position, distance, speed, z, placed, rng, turn))
         start.balls[:] = placed
 
     def physics(self, drawn: Novelty) -> Physics:
@@ -85,8 +99,12 @@ def _on_a_line(
     z: float,
     others: list[Ball],
     rng: np.random.Generator,
+    turn: Callable[[float], float],
 ) -> Ball:
-    """A ball on a line that passes the cart at this distance, within the room."""
+    """A ball on a line that passes the cart at this distance, within the room.
+
+    About the ball it is then turned, which leaves the distance to chance.
+    """
     for _ in range(_TRIES):
         angle, along = float(rng.uniform(-math.pi, math.pi)), float(rng.uniform(-1.0, 1.0))
         dx, dy = math.cos(angle), math.sin(angle)
@@ -98,5 +116,6 @@ def _on_a_line(
         at = (x + step * dx, y + step * dy, z)
         is_inside = max(abs(at[0]), abs(at[1])) <= _REACH_M
         if is_inside and is_clear(at, cart, others, 2.0 * NOMINAL.ball_radius_m):
+            dx, dy = math.cos(turn(angle)), math.sin(turn(angle))
             return Ball(position=at, velocity=(speed * dx, speed * dy, 0.0))
     raise InputError(f"balls: there is no room for {len(others) + 1} balls on lines")
