@@ -21,7 +21,7 @@ from robo_eval.stats.agreement import cohens_kappa, mmrv, pearson, ranking_agree
 from robo_eval.stats.clustered import two_stage_rate_interval
 from robo_eval.stats.estimate import Estimate
 from robo_eval.stats.joint import joint_intervals, sim_real_intervals
-from robo_eval.stats.paired import bonett_price_interval
+from robo_eval.stats.paired import PairedTable, bonett_price_interval, success_ratio_interval
 from robo_eval.stats.prediction_powered import prediction_powered_rate
 from robo_eval.stats.proportions import (
     clopper_pearson_interval,
@@ -147,6 +147,26 @@ def pairs() -> None:
             np.array(coverages),
             np.array(widths),
         )
+    n = 20
+    tables = [
+        PairedTable(both=a, only_first=b, only_second=c, neither=n - a - b - c)
+        for a in range(n + 1)
+        for b in range(n + 1 - a)
+        for c in range(n + 1 - a - b)
+    ]
+    ends = np.array([success_ratio_interval(table) or (0.0, np.inf) for table in tables])
+    counts = np.array([[t.both, t.only_first, t.only_second, t.neither] for t in tables])
+    coverages = []
+    for nominal, kept in itertools.product((0.6, 0.8, 0.95), (0.1, 0.25, 0.5, 0.75, 0.95)):
+        both, first = nominal * kept, 0.1 * (1.0 - nominal)
+        second = nominal - both
+        chance = stats.multinomial.pmf(counts, n, [both, first, second, 1.0 - nominal - first])
+        truth = (both + first) / nominal
+        inside = held_by(ends[:, 0], ends[:, 1], np.array([truth]))[:, 0]
+        coverages.append((chance * inside).sum())
+    data = f"{n} pairs, .6 to .95 succeed, .1 to .95 of it kept"
+    shown = np.array(coverages)
+    row("ratio of matched rates, score", data, f"{shown.min():.3f} / {shown.mean():.3f}, exact", "")
 
 
 def unpaired() -> None:

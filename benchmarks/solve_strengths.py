@@ -1,11 +1,13 @@
-"""Choose the presets of a task of the arm, so that its expert loses a tenth, a quarter, a half.
+"""Choose magnitudes of novelty so that an agent loses a tenth, a quarter and a half.
 
 For each axis a curve of success over magnitude is measured on a grid, and on a finer one where it
 falls, made monotone, and cut at the three losses; what comes out is measured again on other seeds,
-each episode beside its control: the same seed without the novelty. It writes `strengths.json` of
-the task's folder and the table of its page in docs/environments.
+each episode beside its control: the same seed without the novelty. It writes the table of the
+task's page in docs/environments and, of a task of the arm, `strengths.json` of its folder: these
+magnitudes are its presets. Presets of CartPole3D are fixed; its table says what to ask for.
 
     python benchmarks/solve_strengths.py RoboEval/PickPlace-v0 pick-place
+    python benchmarks/solve_strengths.py RoboEval/CartPole3D-v0 balancer --seeds 1000
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import importlib
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,19 +30,75 @@ from robo_eval.agents.registry import make_agent
 from robo_eval.core import spread
 from robo_eval.core.task import tasks
 from robo_eval.log.provenance import cores
+from robo_eval.stats.paired import paired_table, success_ratio_interval
 from robo_eval.stats.proportions import wilson_interval
 from robo_eval_sim.arm.levels import STRENGTHS
 from robo_eval_sim.arm.levels.axis import Axis
-from robo_eval_sim.novelty import levels_in
+from robo_eval_sim.novelty import levels, levels_in
 
 LOSSES: Final = (0.10, 0.25, 0.50)
 GRID: Final = 7
 FINER: Final = 5
-PILOT: Final = range(10_000, 10_030)
-SEEDS: Final = range(20_000, 20_100)
+FIRST_PILOT: Final = 10_000
+FIRST: Final = 20_000
+PILOT_SHARE: Final = 0.3
+"""Episodes of a magnitude on a grid, as a share of those of one that was chosen."""
 DOCS: Final = Path(__file__).parents[1] / "docs" / "environments"
-UNSEEN: Final = ("camera_shift", "camera_turn", "light")
+UNSEEN: Final = ("camera_shift", "camera_turn", "light", "texture")
 """Axes of pictures, which the experts do not look at."""
+USUAL: Final = {
+    "cart_mass": 1.0,
+    "ball_size": 0.5,
+    "gravity": 9.8,
+    "pole_length": 1.0,
+    "restitution": 1.0,
+}
+"""What CartPole3D has without novelty, where that is not nothing."""
+MOST: Final = 2.0
+"""Greatest restitution: beyond, balls fly at the greatest speed there is."""
+STRONGER: Final = 8.0
+"""Else so many times the hardest preset of CartPole3D is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What is varied: see `robo_eval_sim.arm.levels.axis.Axis`."""
+
+    name: str
+    unit: str
+    span: tuple[float, float]
+    usual: float
+    falls: bool
+    is_count: bool
+
+
+def scales(env: str, strengths: dict) -> list[Scale]:
+    """The axes of a task that its agent can notice."""
+    if strengths:
+        known = levels_in("robo_eval_sim.arm.levels", env).values()
+        return [
+            Scale(name=axis.name, unit=axis.unit, span=axis.span, usual=axis.usual,
+                  falls=axis.falls, is_count=axis.is_count)
+            for axis in known
+            if isinstance(axis, Axis) and axis.name in strengths and axis.name not in UNSEEN
+        ]  # fmt: skip
+    found = []
+    for level in levels(env).values():
+        tables = level.tables["paper"]
+        if not tables["hard"]:
+            continue
+        easy, hard = (next(iter(tables[one].values())) for one in ("easy", "hard"))
+        low, high = (getattr(one, "value", None) or one.high for one in (easy, hard))
+        is_count, falls = isinstance(high, int), bool(high < low)
+        usual = 2.0 * low if falls else USUAL.get(level.name, 0.0)
+        least = 1.0 if is_count else 0.05 * high if falls else 1.02 * usual or low / 10.0
+        most = usual if falls else MOST if level.name == "restitution" else STRONGER * high
+        least, most = level.span or (least, most)
+        found.append(
+            Scale(name=level.name, unit=level.unit, span=(least, most), usual=usual, falls=falls,
+                  is_count=is_count)
+        )  # fmt: skip
+    return found
 
 
 class Dose(NamedTuple):
@@ -70,12 +129,13 @@ def played(dose: Dose) -> list[bool]:
         while not is_over:
             observation, _, terminated, truncated, info = env.step(agent.act(observation))
             is_over = terminated or truncated
-        found.append(bool(info["is_success"]))
+        # A task that does not say so ends for good when it fails.
+        found.append(bool(info.get("is_success", truncated and not terminated)))
     env.close()
     return found
 
 
-def grid_of(axis: Axis) -> list[float]:
+def grid_of(axis: Scale) -> list[float]:
     """Magnitudes from hardly anything to the end of the range."""
     low, high = axis.span
     if axis.is_count:
@@ -85,14 +145,14 @@ def grid_of(axis: Axis) -> list[float]:
     return spaced(axis, max(low, 1.05 * axis.usual), high, GRID)
 
 
-def spaced(axis: Axis, first: float, last: float, count: int) -> list[float]:
+def spaced(axis: Scale, first: float, last: float, count: int) -> list[float]:
     """Magnitudes from one to another, each so many times the one before; of the axis's range."""
     low, high = axis.span
     found = (float(f"{one:.4g}") for one in np.geomspace(first, last, count))
     return [min(max(one, low), high) for one in found]
 
 
-def finer(axis: Axis, grid: Sequence[float], success: Sequence[float], nominal: float) -> list:
+def finer(axis: Scale, grid: Sequence[float], success: Sequence[float], nominal: float) -> list:
     """Further magnitudes between the last one that loses nothing and the first that loses half."""
     curve = isotonic_regression(np.array(success) / nominal, increasing=False).x
     whole = np.flatnonzero(curve >= 1.0 - LOSSES[0] / 2)
@@ -103,7 +163,7 @@ def finer(axis: Axis, grid: Sequence[float], success: Sequence[float], nominal: 
     return sorted({round(one) for one in found}) if axis.is_count else found
 
 
-def chosen(axis: Axis, grid: Sequence[float], success: Sequence[float], nominal: float) -> list:
+def chosen(axis: Scale, grid: Sequence[float], success: Sequence[float], nominal: float) -> list:
     """Magnitudes of the three losses on a monotone curve; the end of the range if it is short."""
     curve = isotonic_regression(np.array(success) / nominal, increasing=False).x
     places = np.log(grid)
@@ -125,7 +185,7 @@ def chosen(axis: Axis, grid: Sequence[float], success: Sequence[float], nominal:
     return [min(max(one, low), high) for one in found]
 
 
-def everything(env: str, agent: str, axes: Sequence[Axis], seeds: range, doses: dict) -> dict:
+def everything(env: str, agent: str, axes: Sequence[Scale], seeds: range, doses: dict) -> dict:
     """Successes by axis and magnitude, on all cores."""
     jobs = [Dose(env, agent, "", None, seeds)]
     jobs += [Dose(env, agent, axis.name, one, seeds) for axis in axes for one in doses[axis.name]]
@@ -136,15 +196,16 @@ def everything(env: str, agent: str, axes: Sequence[Axis], seeds: range, doses: 
     return found
 
 
-def table(agent: str, axes: Sequence[Axis], found: dict, strengths: dict) -> str:
+def table(agent: str, axes: Sequence[Scale], found: dict, strengths: dict) -> str:
     """The page's table: what is lost at each preset, with its interval."""
     control = found["", None]
     low, high = wilson_interval(sum(control), len(control))
     lines = [
         (
             f"Without novelty `{agent}` succeeds in {sum(control)} of {len(control)} episodes"
-            f" (95 % {low:.3f} to {high:.3f}). Of these so many are lost under novelty, with the"
-            " 95 % interval (Wilson):"
+            f" (95 % {low:.3f} to {high:.3f}). The share of its successes that is lost under"
+            " novelty, on the same seeds, with the 95 % interval (score interval of a ratio of"
+            " matched proportions):"
         ),
         "",
         "| axis | unit | easy | lost | medium | lost | hard | lost |",
@@ -153,16 +214,17 @@ def table(agent: str, axes: Sequence[Axis], found: dict, strengths: dict) -> str
     for axis in axes:
         cells = []
         for magnitude in strengths[axis.name]:
-            pairs = zip(control, found[axis.name, magnitude], strict=True)
-            kept = [after for before, after in pairs if before]
-            lost = len(kept) - sum(kept)
-            low, high = wilson_interval(lost, len(kept))
-            cells += [f"{magnitude:g}", f"{lost / len(kept):.2f} [{low:.2f}, {high:.2f}]"]
+            own = found[axis.name, magnitude]
+            ends = success_ratio_interval(paired_table(own, control))
+            assert ends is not None, "nothing succeeds without novelty"
+            lost = 1.0 - sum(own) / sum(control)
+            low, high = 1.0 - ends[1], 1.0 - ends[0]
+            cells += [f"{magnitude:g}", f"{lost:.2f} [{low:.2f}, {high:.2f}]"]
         lines.append(f"| `{axis.name}` | {axis.unit or '-'} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def means(found: dict, axis: Axis, grids: dict) -> list[float]:
+def means(found: dict, axis: Scale, grids: dict) -> list[float]:
     """Share of successes at each magnitude of a grid."""
     return [float(np.mean(found[axis.name, one])) for one in grids[axis.name]]
 
@@ -172,24 +234,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("env")
     parser.add_argument("agent")
+    parser.add_argument("--seeds", type=int, default=100)
     given = parser.parse_args()
+    pilots = range(FIRST_PILOT, FIRST_PILOT + round(PILOT_SHARE * given.seeds))
     module = importlib.import_module(tasks()[given.env].environment.partition(":")[0])
     folder = Path(str(module.__file__)).parent
-    strengths = json.loads((folder / STRENGTHS).read_text())
-    known = levels_in("robo_eval_sim.arm.levels", given.env).values()
-    axes = [
-        axis
-        for axis in known
-        if isinstance(axis, Axis) and axis.name in strengths and axis.name not in UNSEEN
-    ]
+    file = folder / STRENGTHS
+    strengths = json.loads(file.read_text()) if file.exists() else {}
+    axes = scales(given.env, strengths)
     grids = {axis.name: grid_of(axis) for axis in axes}
-    pilot = everything(given.env, given.agent, axes, PILOT, grids)
+    pilot = everything(given.env, given.agent, axes, pilots, grids)
     nominal = float(np.mean(pilot["", None]))
     more = {
         axis.name: finer(axis, grids[axis.name], means(pilot, axis, grids), nominal)
         for axis in axes
     }
-    pilot |= everything(given.env, given.agent, axes, PILOT, more)
+    pilot |= everything(given.env, given.agent, axes, pilots, more)
     for axis in axes:
         both = {*grids[axis.name], *more[axis.name]}
         grids[axis.name] = sorted(both, reverse=axis.falls)
@@ -198,8 +258,9 @@ def main() -> None:
         print(
             axis.name, [f"{a:.3g}:{b:.2f}" for a, b in zip(grids[axis.name], success, strict=True)]
         )
-    found = everything(given.env, given.agent, axes, SEEDS, strengths)
-    (folder / STRENGTHS).write_text(json.dumps(strengths, indent=1) + "\n")
+    found = everything(given.env, given.agent, axes, range(FIRST, FIRST + given.seeds), strengths)
+    if file.exists():
+        file.write_text(json.dumps(strengths, indent=1) + "\n")
     text = table(given.agent, axes, found, strengths)
     (DOCS / f"{folder.name}_strengths.md").write_text(text)
     print(text)

@@ -43,6 +43,7 @@ Vector3 = tuple[float, float, float]
 UPRIGHT: Final = (0.0, 0.0, 0.0, 1.0)
 STILL: Final = (0.0, 0.0, 0.0)
 WORLD: Final = bullet.WORLD_FRAME
+FOV_DEG: Final = 70.0
 _NEAR_M, _FAR_M = 0.1, 30.0
 """Between which distances things are seen."""
 BASE: Final = -1
@@ -375,7 +376,7 @@ class Engine:
         *,
         width: int = 480,
         height: int = 360,
-        fov_deg: float = 70.0,
+        fov_deg: float = FOV_DEG,
     ) -> NDArray[np.uint8]:
         """The world seen from a point in the direction of another as RGB, shape (H, W, 3)."""
         return self.depth_picture(eye, target, width=width, height=height, fov_deg=fov_deg)[0]
@@ -387,7 +388,7 @@ class Engine:
         *,
         width: int,
         height: int,
-        fov_deg: float = 70.0,
+        fov_deg: float = FOV_DEG,
         up: Vector3 = (0.0, 0.0, 1.0),
         **light: Any,  # noqa: ANN401 - of `getCameraImage`
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
@@ -411,3 +412,38 @@ class Engine:
         buffer = np.asarray(depth, dtype=np.float64).reshape(height, width, 1)
         metres = _FAR_M * _NEAR_M / (_FAR_M - (_FAR_M - _NEAR_M) * buffer)
         return np.ascontiguousarray(picture[:, :, :3]), metres.astype(np.float32)
+
+
+def places_seen(
+    depth_m: NDArray[np.floating[Any]],
+    eye: Vector3,
+    target: Vector3,
+    up: Vector3,
+    *,
+    fov_deg: float = FOV_DEG,
+) -> NDArray[np.float64]:
+    """Where in the world each pixel of `Engine.depth_picture` is.
+
+    Args:
+        depth_m: Distance along the line of sight, shape (H, W, 1).
+        eye: Where the camera was, metres.
+        target: At what it looked.
+        up: What was above.
+        fov_deg: Angle of its view, vertically.
+
+    Returns:
+        x, y, z of shape (H, W, 3), metres.
+    """
+    height, width = depth_m.shape[:2]
+    ahead = np.subtract(target, eye)
+    ahead = ahead / np.linalg.norm(ahead)
+    right = np.cross(ahead, up)
+    right = right / np.linalg.norm(right)
+    above = np.cross(right, ahead)
+    half = np.tan(np.radians(fov_deg) / 2.0)
+    # The renderer looks through the lower left corner of each pixel.
+    across = (np.arange(width) / width * 2.0 - 1.0) * half * width / height
+    down = (1.0 - (np.arange(height) + 1.0) / height * 2.0) * half
+    rays = ahead + across[None, :, None] * right + down[:, None, None] * above
+    places: NDArray[np.float64] = eye + depth_m * rays
+    return places

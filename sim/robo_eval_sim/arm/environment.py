@@ -20,7 +20,8 @@ from robo_eval_sim.arm import layout
 from robo_eval_sim.arm.chain import CHAIN
 from robo_eval_sim.arm.layout import JOINTS, SPEED_RAD_S, SUBSTEPS, TICK_S, WIDTH_M
 from robo_eval_sim.arm.setting import NOMINAL, Setting
-from robo_eval_sim.arm.world import TORQUE, Row, World
+from robo_eval_sim.arm.world import TORQUE, Row, World, is_on_table
+from robo_eval_sim.engine import places_seen
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Later, Novelty
 from robo_eval_sim.spare import give_back, take
@@ -31,6 +32,10 @@ OBS_MODES: Final = ("state", "state+wrench", "rgbd")
 IMAGE_PX: Final = 84
 _LOWER, _UPPER = np.array(layout.LOWER_RAD), np.array(layout.UPPER_RAD)
 _STEP_RAD: Final = np.array(SPEED_RAD_S) * TICK_S
+_SQUARE_M: Final = 0.05
+"""Edge of the squares of a textured table."""
+_FLAT_M: Final = 0.001
+"""What is seen so near to its top is the table, or lies flat on it."""
 _SLACK: Final = 1e-3
 """How far beyond its bounds an action may be: rounding, and what learners add."""
 _FAR: Final = 100.0
@@ -503,11 +508,16 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
     def _picture(self, setting: Setting) -> dict[str, Any]:
         assert self._world is not None
         shift, turn = setting.camera_shift_m, setting.camera_turn_rad
-        eye = (1.2, shift, 0.75)
-        up = (0.0, math.sin(turn), math.cos(turn))
+        view = (1.2, shift, 0.75), (0.4, shift, 0.05), (0.0, math.sin(turn), math.cos(turn))
+        eye, target, up = view
         image, depth = self._world.engine.depth_picture(
-            eye, (0.4, shift, 0.05), width=IMAGE_PX, height=IMAGE_PX, up=up, **_lights(setting)
+            eye, target, width=IMAGE_PX, height=IMAGE_PX, up=up, **_lights(setting)
         )
+        if setting.texture:
+            x, y, z = np.moveaxis(places_seen(depth, *view), -1, 0)
+            is_dark = (np.floor(x / _SQUARE_M) + np.floor(y / _SQUARE_M)) % 2 > 0
+            is_dark &= (abs(z) < _FLAT_M) & is_on_table(x, y)
+            image[is_dark] = image[is_dark] * (1.0 - setting.texture)
         return {"image": image, "depth": depth}
 
     # Bad input ---------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ class Setting:
         camera_shift_m: How far the camera has moved.
         camera_turn_rad: How far it has turned about its axis of sight.
         light: Brightness of the light as a share of the usual one.
+        texture: Contrast of squares on the table, 0 is none.
         distractors: Further things on the table.
         place_seed: Where they stand.
         fixture_shift_m: How far a fixture stands beside the place that is known of it.
@@ -70,6 +71,7 @@ class Setting:
     camera_shift_m: float = 0.0
     camera_turn_rad: float = 0.0
     light: float = 1.0
+    texture: float = 0.0
     distractors: int = 0
     place_seed: int = 0
     fixture_shift_m: float = 0.0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robo_eval_sim.arm.description import arm_urdf
 from robo_eval_sim.arm.layout import FINGERS, JOINTS, SUBSTEPS, TICK_S, TIP
@@ -254,3 +255,10 @@ def free_body(world: World, body: int, place: Sequence[float]) -> None:
     client = world.client
     put(body, place[:3], place[3:7], physicsClientId=client)
     throw(body, place[7:10], place[10:13], physicsClientId=client)
+
+
+def is_on_table(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which places lie above the table, of arrays of coordinates of one shape."""
+    half, centre = _TABLE
+    found: NDArray[np.bool_] = (abs(x - centre[0]) < half[0]) & (abs(y - centre[1]) < half[1])
+    return found

@@ -14,6 +14,7 @@ from robo_eval.stats.proportions import wilson_interval
 from robo_eval_sim.arm.layout import JOINT_POSITION, TIP_POSITION
 from robo_eval_sim.arm.levels.axis import Axis
 from robo_eval_sim.arm.setting import NOMINAL
+from robo_eval_sim.engine import places_seen
 from robo_eval_sim.novelty import levels_in
 
 PICK, DRAWER = "RoboEval/PickPlace-v0", "RoboEval/Drawer-v0"
@@ -139,6 +140,15 @@ def test_pictures_are_pictures_and_the_wrench_feels_the_hand():
     dark = made(obs_mode="rgbd", novelty={"light": 0.3})
     darker, _ = dark.reset(seed=1)
     assert darker["image"].mean() < observation["image"].mean() - 10
+    squares = made(obs_mode="rgbd", novelty={"texture": 0.5})
+    textured, _ = squares.reset(seed=1)
+    changed = (textured["image"] != observation["image"]).any(axis=2)
+    x, _, z = np.moveaxis(
+        places_seen(textured["depth"], (1.2, 0.0, 0.75), (0.4, 0.0, 0.05), (0.0, 0.0, 1.0)), -1, 0
+    )
+    is_top = (abs(z) < 1e-3) & (x > 0.01) & (x < 0.79)
+    assert (~changed[~is_top & (x < 0.7)]).all()
+    assert 0.4 < changed[is_top].mean() < 0.6
     felt = made(obs_mode="state+wrench")
     observation, _ = felt.reset(seed=1)
     still = make_agent("arm-still")

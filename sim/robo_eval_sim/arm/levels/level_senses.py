@@ -66,3 +66,11 @@ class Light(Axis, effect="the light is weaker or stronger"):
     parameter = "light"
     span = (0.05, 3.0)
     falls = True
+
+
+@novelty("texture", level=25)
+class Texture(Axis, effect="the table has squares of 5 cm"):
+    """Contrast of dark and light squares."""
+
+    parameter = "texture"
+    span = (0.02, 1.0)

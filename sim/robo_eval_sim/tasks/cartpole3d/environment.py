@@ -233,8 +233,9 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
             else:
                 row = self._begin(*self._adapt(drawn, given))
         x, y = row[4], row[5]
+        # A wind may fell the pole in the hidden tick: the episode then ends with its first step.
         self._is_running = self._tick < EPISODE_TICKS and (
-            x * x + y * y < _SURELY_UP or not has_fallen(x, y, row[6], row[7])
+            given is None or x * x + y * y < _SURELY_UP or not has_fallen(x, y, row[6], row[7])
         )
         self._rows = [row] if self.records_motion else None
         return self._observe(row), self._info()

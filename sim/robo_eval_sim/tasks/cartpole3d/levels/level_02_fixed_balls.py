@@ -25,6 +25,7 @@ class FixedBalls(Level):
         Profile.PAPER: "balls are immovable and stand on the floor in the cart's plane",
         Profile.COMPAT: "balls are immovable, anywhere in the room",
     }
+    span: ClassVar = (1, 20)  # so many surely find room
     tables: ClassVar = {
         Profile.PAPER: {
             Difficulty.EASY: {"balls": Fixed(2), "cart_distance": Fixed(2.0, "m")},

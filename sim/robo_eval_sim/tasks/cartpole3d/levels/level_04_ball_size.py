@@ -27,6 +27,7 @@ class BallSize(Level):
             "balls have twice the radius and may start inside each other, walls and cart"
         ),
     }
+    span: ClassVar = (0.05, 1.75)  # as large as four that surely find room
     tables: ClassVar = {
         Profile.PAPER: {
             Difficulty.EASY: {"ball_radius": Fixed(0.75, "m")},

@@ -46,6 +46,7 @@ class BallsOnLines(Level):
         Profile.PAPER: "balls slide on horizontal lines at their radius above the floor's zero",
         Profile.COMPAT: "balls slide on horizontal lines between 0 and 2 m high",
     }
+    span: ClassVar = (0.1, 4.0)  # farther away there may be no room for a line
     tables: ClassVar = both(
         {
             Difficulty.EASY: {

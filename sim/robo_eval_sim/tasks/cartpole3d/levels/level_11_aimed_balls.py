@@ -24,6 +24,7 @@ class AimedBalls(Level):
     effects: ClassVar = dict.fromkeys(
         Profile, "each ball with a probability starts toward a point 0.5 m above the cart"
     )
+    span: ClassVar = (0.01, 1.0)
     tables: ClassVar = both(
         {
             Difficulty.EASY: {"probability": Fixed(0.25), "speed": _SPEED},

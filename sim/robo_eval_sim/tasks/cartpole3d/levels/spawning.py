@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty.base import Effect, Level, Novelty
-from robo_eval_sim.tasks.cartpole3d.layout import EPISODE_TICKS
+from robo_eval_sim.tasks.cartpole3d.layout import BALL_SLOTS, EPISODE_TICKS
 from robo_eval_sim.tasks.cartpole3d.physics import Physics
 from robo_eval_sim.tasks.cartpole3d.start import BALL_COUNTS
 
@@ -47,5 +47,6 @@ class SpawningLevel(Level):
         return {**drawn, _SEED: int(rng.integers(2**32))}
 
     def physics(self, drawn: Novelty) -> Physics:
-        """Room for all balls that can appear."""
-        return Physics(pool=BALL_COUNTS[-1] + EPISODE_TICKS // drawn.parameters["every"])
+        """Room for all balls that can appear, as far as an observation shows them."""
+        most = BALL_COUNTS[-1] + EPISODE_TICKS // drawn.parameters["every"]
+        return Physics(pool=min(most, BALL_SLOTS[drawn.profile]))
