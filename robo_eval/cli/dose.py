@@ -58,6 +58,8 @@ def dose(
             raise InputError(f"--out: {source} is a trial directory, of which nothing is played")
         _print_trial(source, json=json)
         return
+    if not source.exists():
+        raise InputError(f"{source}: neither a plan file nor a trial directory is there")
     if out is None:
         raise InputError("--out: a directory for the episodes of the plan is needed")
     from robo_eval.cli.run import opened_whole, play, start
@@ -164,13 +166,12 @@ def _print_curves(task: str, label: str, curves: list[DoseCurve]) -> None:
             if dose.n_pairs < dose.n_expected:
                 pairs += f" of {dose.n_expected}"
             rows.append(("", in_short(dose.magnitude), pairs, *map(_cell, _estimates(dose))))
-    unit = f" ({curves[0].unit})" if curves[0].unit else ""
     level = percent(curves[0].level)
     print_table(
         f"{task}, {label} [simultaneous {level} intervals]",
         (
             "policy",
-            f"{curves[0].axis}{unit}",
+            curves[0].scale,
             "pairs",
             "success",
             "kept",
@@ -191,7 +192,7 @@ def _print_half(summary: TrialSummary) -> None:
         (
             curve.policy,
             curve.task,
-            f"{curve.label}{f' ({curve.unit})' if curve.unit else ''}",
+            curve.label,
             curve.half_loss.text,
             curve.half_loss.ends,
         )

@@ -131,11 +131,16 @@ class DoseCurve:
     SAID: ClassVar = ("label",)
 
     @property
+    def scale(self) -> str:
+        """The axis with its unit: `payload (kg)`."""
+        return f"{self.axis} ({self.unit})" if self.unit else self.axis
+
+    @property
     def label(self) -> str:
-        """What is varied, in words."""
+        """What is varied, and what stays: `payload (kg) at friction 0.1`."""
         if self.held is None:
-            return self.axis
-        return f"{self.axis} at {self.held[0]} {in_short(self.held[1])}"
+            return self.scale
+        return f"{self.scale} at {self.held[0]} {in_short(self.held[1])}"
 
 
 def dose_curves(main: Rows, plan: TrialPlan | None, config: MetricConfig) -> tuple[DoseCurve, ...]:

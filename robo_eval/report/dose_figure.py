@@ -45,7 +45,7 @@ def dose_curves(
         magnitudes = [dose.magnitude for dose in first.doses]
         figure.update_xaxes(
             panel,
-            title=f"{first.axis}{f' ({first.unit})' if first.unit else ''}",
+            title=first.scale,
             # Weakest on the left, whichever way the magnitudes go.
             autorange="reversed" if magnitudes[0] > magnitudes[-1] else None,
             tickvals=magnitudes,
@@ -56,7 +56,7 @@ def dose_curves(
             figure.update_yaxes(panel, title="success")
     figure.update_yaxes(range=[-0.03, 1.05], tickvals=[0, 0.5, 1])
     figure = finish(figure, height=panels.total, margin=panels.margins())
-    rows = -(-len(policies) // (2 if narrow else 4))
+    rows = len(policies) if narrow else -(-len(policies) // 4)
     figure = legend_on_top(figure, rows=rows)
     top = panels.top + 24 * rows
     figure.update_layout(

@@ -186,6 +186,35 @@ def wide(shown: Callable[..., Opened], page_file: Path) -> Opened:
     return shown(page_file, 1300, "light")
 
 
+ARM = """
+name: arm
+tasks:
+  - env: RoboEval/PickPlace-v0
+    family: picking
+    axes: {friction: [0.12, 0.09, 0.06], payload: [8, 12, 16]}
+    pairs: [[friction, payload]]
+policies:
+  - pick-place
+  - name: without-any-second-attempt
+    factory: robo_eval.agents.arm.pick_place:PickPlace
+    kwargs: {recovers: false}
+episodes: 4
+metrics: {resamples: 200}
+"""
+
+
+@pytest.fixture(scope="session")
+def arm_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a trial of an arm over magnitudes of novelty."""
+    pytest.importorskip("pybullet", reason="the simulator is not installed: pip install .[sim]")
+    folder = tmp_path_factory.mktemp("arm")
+    (folder / "plan.yaml").write_text(ARM, encoding="utf-8")
+    command = [sys.executable, "-m", "robo_eval", "dose", "plan.yaml", "--out", "trial"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=800)
+    assert done.returncode == 0, done.stderr
+    return folder / "trial" / "report" / "index.html"
+
+
 ROBOT_MAP = (
     "columns: {episode_id: trial, side: where, success: ok, pair_id: pair, policy: who, task: kind}"
 )

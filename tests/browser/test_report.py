@@ -420,6 +420,34 @@ def test_on_paper_the_charts_of_a_robot_are_whole(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1300])
+def test_curves_over_magnitudes_are_drawn_and_nothing_is_cut(
+    shown: Look, arm_page: Path, width: int
+) -> None:
+    opened = shown(arm_page, width, "light")
+    page = opened.page
+    assert opened.messages == []
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate(CUT) == []
+    drawn = page.locator(".chart[data-figure=doses]").evaluate(MARKS)
+    # Five panels, two policies, and marks at three magnitudes.
+    assert drawn["paths"] >= 5 * 2 * (1 + 3), drawn
+    assert drawn["cut"] == []
+    section = page.locator("#doses")
+    rows = section.locator("table").first.locator("tbody tr")
+    assert rows.count() == 5 * 2
+    assert "friction at payload 16" in section.inner_text()
+    # What this section tells, the others leave out; an arm does not tilt.
+    assert page.locator("#cells tbody tr").count() == 1
+    assert page.locator("#effects").count() == 0
+    assert page.locator("#stages tbody tr").count() == 2
+    assert page.locator(".legend-line").count() == 0
+    assert not page.locator("canvas.tilt").is_visible()
+    assert arm_page.stat().st_size < 6_000_000
+
+
+@pytest.mark.slow
 def test_a_member_of_the_panel_is_said_to_have_no_curve(shown: Look, odd: Path) -> None:
     page = shown(odd / "few" / "report" / "index.html", 390, "light").page
     text = page.locator("#acc").inner_text()

@@ -36,7 +36,7 @@ def test_curves_of_a_plan(cli, plan, tmp_path):
     trial = tmp_path / "trial"
     done = cli("dose", plan, "--out", trial)
     assert done.code == 0, done.err
-    assert "RoboEval/CartPole3D-v0, cart_mass at pole_length 1.1" in done.out
+    assert "RoboEval/CartPole3D-v0, cart_mass (kg) at pole_length 1.1" in done.out
     assert "magnitude at which half of the success is lost" in done.out
     page = (trial / "report" / "index.html").read_text()
     assert "How much novelty it takes" in page
@@ -57,8 +57,8 @@ def test_curves_of_a_plan(cli, plan, tmp_path):
     assert again.code == 0, again.err
     curves = json.loads(again.out)["doses"]
     assert [(c["policy"], c["label"]) for c in curves[:3]] == [
-        ("balancer", "cart_mass"),
-        ("nothing", "cart_mass"),
+        ("balancer", "cart_mass (kg)"),
+        ("nothing", "cart_mass (kg)"),
         ("balancer", "pole_length"),
     ]
     heavy = curves[0]

@@ -99,7 +99,7 @@ def test_of_a_pair_there_is_a_curve_at_each_magnitude_of_the_second(frame, episo
     found = curves(frame, episode, plan_of(pairs="[[friction, payload]]"), success)
     assert [curve.label for curve in found] == [
         "friction",
-        "payload",
+        "payload (kg)",
         "friction at payload 1",
         "friction at payload 2",
     ]
