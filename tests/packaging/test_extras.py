@@ -57,6 +57,7 @@ levels
 agents
 serve-policy balancer --port 0
 film --out film.gif
+dose magnitudes.yaml --out magnitudes
 export trial --out rows.parquet
 export trial --out rows.csv
 metrics rows.csv
@@ -177,6 +178,9 @@ def check_every_verb(bare: Callable[..., Ended], commands: Any, extra: str, fold
         extra: What is installed.
         folder: Where to.
     """
+    magnitudes = PLAN.replace("levels: [0]", "axes: {cart_mass: [2]}")
+    assert magnitudes != PLAN
+    (folder / "magnitudes.yaml").write_text(magnitudes)
     for name, text in (("plan", PLAN), ("suite", SUITE), ("remote", REMOTE), ("digits", DIGITS)):
         (folder / f"{name}.yaml").write_text(text)
     (folder / "bag").mkdir()
