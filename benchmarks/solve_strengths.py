@@ -44,7 +44,7 @@ FIRST: Final = 20_000
 PILOT_SHARE: Final = 0.3
 """Episodes of a magnitude on a grid, as a share of those of one that was chosen."""
 DOCS: Final = Path(__file__).parents[1] / "docs" / "environments"
-UNSEEN: Final = ("camera_shift", "camera_turn", "light", "texture")
+UNSEEN: Final = ("camera_shift", "camera_turn", "light", "light_turn", "texture")
 """Axes of pictures, which the experts do not look at."""
 USUAL: Final = {
     "cart_mass": 1.0,
@@ -235,13 +235,14 @@ def main() -> None:
     parser.add_argument("env")
     parser.add_argument("agent")
     parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--only", help="the axis that is solved anew; the others stay")
     given = parser.parse_args()
     pilots = range(FIRST_PILOT, FIRST_PILOT + round(PILOT_SHARE * given.seeds))
     module = importlib.import_module(tasks()[given.env].environment.partition(":")[0])
     folder = Path(str(module.__file__)).parent
     file = folder / STRENGTHS
     strengths = json.loads(file.read_text()) if file.exists() else {}
-    axes = scales(given.env, strengths)
+    axes = [one for one in scales(given.env, strengths) if given.only in (None, one.name)]
     grids = {axis.name: grid_of(axis) for axis in axes}
     pilot = everything(given.env, given.agent, axes, pilots, grids)
     nominal = float(np.mean(pilot["", None]))
@@ -262,7 +263,12 @@ def main() -> None:
     if file.exists():
         file.write_text(json.dumps(strengths, indent=1) + "\n")
     text = table(given.agent, axes, found, strengths)
-    (DOCS / f"{folder.name}_strengths.md").write_text(text)
+    page = DOCS / f"{folder.name}_strengths.md"
+    if given.only:
+        own = text.splitlines()[-1]
+        lines = [line for line in page.read_text().splitlines() if f"`{given.only}`" not in line]
+        text = "\n".join([*lines, own]) + "\n"
+    page.write_text(text)
     print(text)
 
 

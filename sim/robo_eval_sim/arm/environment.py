@@ -36,6 +36,8 @@ _SQUARE_M: Final = 0.05
 """Edge of the squares of a textured table."""
 _FLAT_M: Final = 0.001
 """What is seen so near to its top is the table, or lies flat on it."""
+_LIGHT: Final = (-50.0, 30.0, 100.0)
+"""Where the light comes from, which is the engine's own choice."""
 _SLACK: Final = 1e-3
 """How far beyond its bounds an action may be: rounding, and what learners add."""
 _FAR: Final = 100.0
@@ -179,6 +181,8 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         drawn = self._no_novelty
         if state is not None and "novelty" in state:
             drawn = self._level.read(_mapping(state, "novelty"), self._no_novelty)
+            if "history" not in state:
+                start = self._before_its_shift(start, drawn)
         elif not self._is_level_0:
             own = np.random.default_rng(level_seed)
             sample = self._level.sample(self._difficulty, self._profile, own)
@@ -377,6 +381,21 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         x, y = self._goal
         return x + by * math.cos(towards), y + by * math.sin(towards)
 
+    def _goal_before(
+        self, fields: Mapping[str, Any], by: float, towards: float
+    ) -> dict[str, list[float]]:
+        """The field of the goal as it was before it was moved so far."""
+        x, y = numbers(fields, "goal_position", 2)
+        return {"goal_position": [x - by * math.cos(towards), y - by * math.sin(towards)]}
+
+    def _before_its_shift(self, measured: Mapping[str, Any], drawn: Novelty) -> Mapping[str, Any]:
+        """Measured fields with the goal where it was before the novelty moved it."""
+        setting = self._level.physics(drawn) or NOMINAL
+        if not setting.goal_shift_m or self._arm_of(measured)[2] < (drawn.onset or 0):
+            return measured
+        shift = setting.goal_shift_m, setting.goal_direction_rad
+        return {**measured, **self._goal_before(measured, *shift)}
+
     def _advance(self, action: Sequence[float]) -> None:
         """Carry out a checked action."""
         self._actions.append(list(action))
@@ -491,6 +510,9 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
     def _noisy(self, arm: list[float], own: list[float]) -> NDArray[np.float32]:
         setting = self._setting
         seen = np.array([*arm, *own], dtype=np.float64)
+        if setting.joint_bias_rad:
+            sides = np.random.default_rng(setting.bias_seed).integers(0, 2, 7) * 2 - 1
+            seen[:7] += setting.joint_bias_rad * sides
         if setting.joint_noise_rad or setting.object_noise_m:
             # Of the tick, so that a restored episode goes on with the same noise.
             rng = np.random.default_rng((setting.noise_seed, self._tick))
@@ -646,9 +668,12 @@ def _bounds(
     )
 
 
-def _lights(setting: Setting) -> dict[str, float]:
-    """How bright it is, as the engine takes it."""
+def _lights(setting: Setting) -> dict[str, Any]:
+    """How bright it is and where the light comes from, as the engine takes it."""
+    x, y, z = _LIGHT
+    cosine, sine = math.cos(setting.light_turn_rad), math.sin(setting.light_turn_rad)
     return {
+        "lightDirection": (cosine * x - sine * y, sine * x + cosine * y, z),
         "lightAmbientCoeff": 0.6 * setting.light,
         "lightDiffuseCoeff": 0.35 * setting.light,
     }

@@ -30,6 +30,8 @@ class Setting:
         backlash_rad: Play of every joint of the arm.
         grip: Force of the gripper as a share of the usual one.
         joint_noise_rad: Standard deviation of what is read of each joint.
+        joint_bias_rad: How far beside its position each joint is read.
+        bias_seed: Decides to which side.
         object_noise_m: Standard deviation of each coordinate read of objects and goals.
         object_bias_m: How far beside their place objects are seen.
         bias_direction_rad: In which direction.
@@ -37,6 +39,7 @@ class Setting:
         camera_shift_m: How far the camera has moved.
         camera_turn_rad: How far it has turned about its axis of sight.
         light: Brightness of the light as a share of the usual one.
+        light_turn_rad: How far its direction has turned about the vertical.
         texture: Contrast of squares on the table, 0 is none.
         distractors: Further things on the table.
         place_seed: Where they stand.
@@ -64,6 +67,8 @@ class Setting:
     backlash_rad: float = 0.0
     grip: float = 1.0
     joint_noise_rad: float = 0.0
+    joint_bias_rad: float = 0.0
+    bias_seed: int = 0
     object_noise_m: float = 0.0
     object_bias_m: float = 0.0
     bias_direction_rad: float = 0.0
@@ -71,6 +76,7 @@ class Setting:
     camera_shift_m: float = 0.0
     camera_turn_rad: float = 0.0
     light: float = 1.0
+    light_turn_rad: float = 0.0
     texture: float = 0.0
     distractors: int = 0
     place_seed: int = 0

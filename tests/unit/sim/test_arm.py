@@ -368,3 +368,43 @@ def test_a_missing_description_is_named(monkeypatch):
     monkeypatch.setattr(description, "find_spec", lambda _name: None)
     with pytest.raises(ImportError, match=r"panda.urdf: is missing in the package pybullet_data"):
         description.file_of_wheel()
+
+
+@pytest.mark.parametrize(
+    ("env", "field"),
+    [("RoboEval/PickPlace-v0", "goal_position"), ("RoboEval/Drawer-v0", "goal_opening")],
+)
+@pytest.mark.parametrize("onset", [None, 3])
+def test_a_measured_goal_that_was_moved_is_not_moved_again(env, field, onset):
+    keywords = {"novelty": {"goal_shift": 0.02}, "onset": onset}
+    here = gymnasium.make(env, **keywords).unwrapped
+    here.reset(seed=5)
+    for ticks in (1, 4):
+        here.step(here.action_space.sample())
+        while here.get_state()["tick"] < ticks:
+            here.step(here.action_space.sample())
+        state = here.get_state()
+        measured = {name: one for name, one in state.items() if name != "history"}
+        there = gymnasium.make(env, **keywords).unwrapped
+        there.reset(options={"state": measured})
+        assert there.get_state()[field] == pytest.approx(state[field])
+        again = there.get_state()
+        there.reset(options={"state": again})
+        assert there.get_state()[field] == again[field]
+
+
+def test_a_joint_that_is_read_beside_its_place_stays_so():
+    plain, biased = made(), made(novelty={"joint_bias": 0.03})
+    seen, shown = plain.reset(seed=4)[0], biased.reset(seed=4)[0]
+    assert abs(shown[:7] - seen[:7]) == pytest.approx(0.03, abs=1e-6)
+    assert shown[7:] == pytest.approx(seen[7:])
+    action = np.array([*seen[:7], 0.08], np.float32)
+    later = biased.step(action)[0][:7] - plain.step(action)[0][:7]
+    assert later == pytest.approx(shown[:7] - seen[:7], abs=1e-6)
+
+
+def test_light_from_elsewhere_changes_the_picture_alone():
+    plain, turned = made(obs_mode="rgbd"), made(obs_mode="rgbd", novelty={"light_turn": 1.5})
+    seen, shown = plain.reset(seed=1)[0], turned.reset(seed=1)[0]
+    assert (seen["image"] != shown["image"]).mean() > 0.01
+    np.testing.assert_array_equal(seen["depth"], shown["depth"])

@@ -74,3 +74,22 @@ class Texture(Axis, effect="the table has squares of 5 cm"):
 
     parameter = "texture"
     span = (0.02, 1.0)
+
+
+@novelty("light_turn", level=26)
+class LightTurn(Axis, effect="the light comes from elsewhere"):
+    """How far the direction of the light has turned about the vertical."""
+
+    parameter = "light_turn_rad"
+    unit = "rad"
+    span = (0.05, math.pi)
+
+
+@novelty("joint_bias", level=27)
+class JointBias(Axis, effect="joints are read beside their position"):
+    """How far beside its position each joint is read, to a side that is drawn."""
+
+    parameter = "joint_bias_rad"
+    unit = "rad"
+    span = (0.0005, 0.5)
+    seeds = ("bias_seed",)

@@ -236,6 +236,14 @@ class DrawerEnv(ArmEnv):
         (goal,) = self._goal
         return (goal - by if goal > layout.RANGE_M / 2 else goal + by,)
 
+    def _goal_before(
+        self, fields: Mapping[str, Any], by: float, towards: float
+    ) -> dict[str, list[float]]:
+        del towards
+        (goal,) = numbers(fields, "goal_opening", 1)
+        is_far = goal + by > layout.RANGE_M / 2
+        return {"goal_opening": [goal + by if is_far else goal - by]}
+
     def _progress(self) -> tuple[int, float]:
         world: Any = self._world
         *place, opening, speed = self._row[_FIRST:]
