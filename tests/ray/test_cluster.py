@@ -28,7 +28,7 @@ tasks:
     name: level {level}
     each: {level: [0, 9]}
     experts: [balancer]
-    observed: [0, 12]
+    observed: 12
 expert_episodes: 2
 entropy_episodes: 2
 pool: {policies: 30, examples: 500, steps: 100, episodes: 4}

@@ -17,7 +17,7 @@ tasks:
     kwargs: {balls: 0}
     each: {level: [0, 9]}
     experts: [balancer]
-    observed: [0, 8]
+    observed: 8
 expert_episodes: 2
 entropy_episodes: 1
 pool: {policies: 8, examples: 300, steps: 40, episodes: 1}
