@@ -164,6 +164,8 @@ def test_a_trial_has_the_rows_of_one_machine_even_if_workers_are_killed(address,
 
 
 def test_a_trial_whose_driver_is_stopped_or_killed_goes_on(address, tmp_path):
+    while workers("play_portion"):  # of the test before
+        time.sleep(0.05)
     first = trial(tmp_path, "run", "plan.yaml", "--out", "shared", "--ray", address)
     while not workers("play_portion"):
         assert first.poll() is None, first.communicate()
