@@ -155,7 +155,7 @@ def _print_pairs(side: SideComparison, title: str) -> None:
             f" {side.alpha:g} or less"
         )
     if any(pair.unit == "seeds" for pair in side.pairs):
-        say("where conditions share their seeds, a seed in all of them is one observation")
+        say("where seeds repeat, all episodes of a seed are one observation")
     left_out = max(pair.left_out for pair in side.pairs)
     if left_out:
         say(f"left out: up to {counted(left_out, 'episode')} a comparison, without a counterpart")

@@ -96,7 +96,7 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     say_missing_intervals(e for row in shown for e in (row.performance, row.success_exact))
     say(
         "performance: mean quality over conditions; success: share of strict successes, exact"
-        " interval; where conditions share their seeds, each seed counts once"
+        " interval; where seeds repeat, each counts once"
     )
     say()
     if by_level:

@@ -185,12 +185,15 @@ def _side(
 
 def _contrast(first: Attempts, second: Attempts, config: MetricConfig) -> Contrast:
     """Compare in pairs where condition and seed match for at least half of the smaller policy."""
-    mine, others = first.keys, second.keys
-    if mine is not None and others is not None:
-        shared, at, there = np.intersect1d(mine, others, assume_unique=True, return_indices=True)
-        if len(shared) >= _LEAST_MATCHED * min(len(mine), len(others)):
-            left_out = len(mine) + len(others) - 2 * len(shared)
-            return contrast_of_pairs(first.take(at), second.take(there), left_out, config)
+    if first.has_seeds and second.has_seeds:
+        # What repeats in a condition under one seed is one observation of it.
+        one, other = first.put_together(), second.put_together()
+        shared, at, there = np.intersect1d(
+            one.keys, other.keys, assume_unique=True, return_indices=True
+        )
+        if len(shared) >= _LEAST_MATCHED * min(len(one.seed), len(other.seed)):
+            left_out = len(one.seed) + len(other.seed) - 2 * len(shared)
+            return contrast_of_pairs(one.take(at), other.take(there), left_out, config)
     return contrast_of_episodes(first, second, config)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
@@ -15,7 +15,6 @@ from robo_eval.metrics.performance import CONDITION
 from robo_eval.metrics.tables import Rows
 from robo_eval.stats.paired import least_deciding_pairs
 from robo_eval.stats.planning import episodes_per_arm, minimum_detectable_difference
-from robo_eval.stats.quantiles import stdtrit
 
 if TYPE_CHECKING:
     from robo_eval.metrics.config import MetricConfig
@@ -31,20 +30,35 @@ class Attempts:
     """The episodes of one policy on one side, whatever number of attempts each took.
 
     Attributes:
-        success: 1 or 0; NaN where there is no verdict, shape (n,).
+        success: 1 or 0, or their mean where episodes were put together; NaN where there is no
+            verdict, shape (n,).
         condition: Number of the condition, shape (n,).
         seed: Number of the seed, -1 where there is none, shape (n,).
+        repeats: Episodes with a verdict behind each value, shape (n,).
     """
 
     success: NDArray[np.float64]
     condition: NDArray[np.int64]
     seed: NDArray[np.int64]
+    repeats: NDArray[np.int64]
 
     def take(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Attempts:
         """Some of the episodes."""
         return Attempts(
-            success=self.success[chosen], condition=self.condition[chosen], seed=self.seed[chosen]
+            success=self.success[chosen],
+            condition=self.condition[chosen],
+            seed=self.seed[chosen],
+            repeats=self.repeats[chosen],
         )
+
+    def put_together(self) -> Attempts:
+        """One value for each condition and seed, the mean of its episodes; all need a seed."""
+        keys, first, group = np.unique(self.keys, return_index=True, return_inverse=True)
+        known = ~np.isnan(self.success)
+        repeats = np.bincount(group[known], minlength=len(keys))
+        sums = np.bincount(group[known], weights=self.success[known], minlength=len(keys))
+        means = np.divide(sums, repeats, out=np.full(len(keys), np.nan), where=repeats > 0)
+        return replace(self.take(first), success=means, repeats=repeats)
 
     @property
     def scored(self) -> Attempts:
@@ -52,12 +66,14 @@ class Attempts:
         return self.take(~np.isnan(self.success))
 
     @property
-    def keys(self) -> NDArray[np.int64] | None:
-        """What tells the episodes apart by condition and seed; None where nothing does."""
-        if not len(self.seed) or self.seed.min() < 0:
-            return None
-        keys = (self.condition << 40) + self.seed
-        return keys if len(np.unique(keys)) == len(keys) else None
+    def has_seeds(self) -> bool:
+        """Whether there are episodes, each with a seed."""
+        return bool(len(self.seed)) and bool(self.seed.min() >= 0)
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """Condition and seed of each episode as a number, shape (n,)."""
+        return (self.condition << 40) + self.seed
 
 
 def attempts_of(members: Mapping[str, Rows]) -> dict[str, Attempts]:
@@ -80,6 +96,7 @@ def attempts_of(members: Mapping[str, Rows]) -> dict[str, Attempts]:
             success=np.where(rows.scored, rows.succeeded.astype(np.float64), np.nan),
             condition=own.astype(np.int64),
             seed=rows.codes("seed").code - 1,
+            repeats=np.ones(len(rows), dtype=np.int64),
         )
         for (policy, rows), own in zip(single.items(), np.split(condition, ends), strict=True)
     }
@@ -118,7 +135,6 @@ class Contrast:
         test: Which one.
         spread: Mean size of the difference in a discordant unit, by which what can be detected is
             scaled.
-        error: Standard error over seeds, where Student's t is the test.
         rates: Success of both, without pairs.
     """
 
@@ -133,7 +149,6 @@ class Contrast:
     p_value: float | None
     test: str
     spread: float = 1.0
-    error: float | None = None
     rates: tuple[float, float] | None = None
 
     def detectable(self, alpha: float, power: float) -> float | None:
@@ -153,16 +168,9 @@ class Contrast:
             return None
         if self.n_discordant is None:
             return self._detectable_of_episodes(alpha, power)
-        if self.error is not None:
-            of_seeds = self._quantiles(alpha, power) * self.error
-            return of_seeds if of_seeds <= 1.0 else None
         share = (self.n_discordant + 2.0) / (self.n_units + 2.0)
         found = minimum_detectable_difference(self.n_units, share, power=power, alpha=alpha)
         return None if found is None else found * self.spread
-
-    def _quantiles(self, alpha: float, power: float) -> float:
-        degrees = self.n_units - 1
-        return float(stdtrit(degrees, 1.0 - alpha / 2.0) + stdtrit(degrees, power))
 
     def _detectable_of_episodes(self, alpha: float, power: float) -> float | None:
         if self.rates is None:
@@ -186,7 +194,7 @@ class Contrast:
 
     def least_deciding(self, alpha: float) -> int | None:
         """The least number of discordant units that can reach `alpha`; None if not of a kind."""
-        if self.n_discordant is None or self.error is not None:
+        if self.n_discordant is None:
             return None
         return least_deciding_pairs(alpha)
 

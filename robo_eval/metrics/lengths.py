@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import NOT_RECORDED
-from robo_eval.metrics.performance import CONDITION
 from robo_eval.stats.proportions import clopper_pearson_interval, clustered_interval
 
 _MAX_STEPS: Final = 400
@@ -76,7 +75,7 @@ def lengths_of(
     is_known = ~np.isnan(length)
     known = rows[is_known]
     length = length[is_known]
-    sample = _Sample(seeds=_shared_seeds(known), level=level)
+    sample = _Sample(seeds=_repeated_seeds(known), level=level)
     failed = ~known["success"].to_numpy(dtype=bool)
     steps = _steps(length, failed, sample, end_s) if len(length) else []
     return Lengths(
@@ -97,7 +96,7 @@ class _Sample:
     """How the shares of some episodes vary.
 
     Attributes:
-        seeds: Number of each episode's seed where conditions share their seeds, so that
+        seeds: Number of each episode's seed where seeds repeat, so that
             episodes of one seed start alike; None where all episodes are independent.
         level: Coverage intervals aim at.
     """
@@ -118,12 +117,9 @@ class _Sample:
         return clustered_interval(rates, len(is_so), level=self.level)
 
 
-def _shared_seeds(rows: pd.DataFrame) -> NDArray[np.intp] | None:
-    """Number of each row's seed if a seed appears in several conditions, as in `metrics`."""
-    if rows.empty or rows["seed"].isna().any():
-        return None
-    pairs = rows[["seed", *CONDITION]].drop_duplicates()
-    if pairs.groupby("seed").size().max() < 2:
+def _repeated_seeds(rows: pd.DataFrame) -> NDArray[np.intp] | None:
+    """Number of each row's seed if seeds repeat."""
+    if rows.empty or rows["seed"].isna().any() or not rows["seed"].duplicated().any():
         return None
     return np.unique(rows["seed"].to_numpy(dtype=np.int64), return_inverse=True)[1]
 

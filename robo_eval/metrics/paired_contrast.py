@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +10,11 @@ from numpy.typing import NDArray
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.contrast import Attempts, Contrast, difference_of, no_difference
 from robo_eval.stats.paired import bonett_price_interval, mcnemar_p, paired_table
-from robo_eval.stats.quantiles import stdtr
 from robo_eval.stats.resampling import mean_interval
 from robo_eval.stats.sign_flip import sign_flip_p
 
 if TYPE_CHECKING:
     from robo_eval.metrics.config import MetricConfig
-
-_T_FROM: Final = 3
-"""Seeds from which Student's t tests their mean; two know too little of their spread."""
-_FLIP_FROM: Final = 10
-"""Seeds from which signs are flipped. Fewer have too few signs to decide anything: the chance that
-five agree is 1 in 16, however large the difference."""
 
 
 def contrast_of_pairs(
@@ -31,10 +23,10 @@ def contrast_of_pairs(
     """Compare row i of one policy with row i of another.
 
     With a seed of its own for each pair: exact McNemar test, Bonett-Price interval. Where pairs
-    share their seeds, the seeds are what is independent: Student's t of their mean differences
-    from 3 to 9 seeds, else the exact test that flips the signs of whole seeds. The interval is
-    Student's t throughout: resampling some dozen seeds with few distinct values covers too little,
-    see `benchmarks/comparison_level.py`.
+    share their seeds, or a seed repeats, the seeds are what is independent: the exact test flips
+    the signs of whole seeds. So five seeds decide nothing, however far apart they are. The
+    interval is Student's t: resampling some dozen seeds with few distinct values covers too
+    little, see `benchmarks/comparison_level.py`.
 
     Args:
         first: Episodes of one policy.
@@ -46,8 +38,8 @@ def contrast_of_pairs(
     one, other = first.take(both), second.take(both)
     n = len(one.success)
     seeds, cluster = np.unique(one.seed, return_inverse=True)
-    if n and len(seeds) < n:
-        return _by_seed(one.success - other.success, cluster, left_out, config)
+    if n and (len(seeds) < n or max(one.repeats.max(), other.repeats.max()) > 1):
+        return _by_seed(one, other, cluster, left_out, config)
     table = paired_table(one.success, other.success)
     b, c = table.only_first, table.only_second
     if n:
@@ -70,12 +62,14 @@ def contrast_of_pairs(
 
 
 def _by_seed(
-    difference: NDArray[np.float64],
+    one: Attempts,
+    other: Attempts,
     cluster: NDArray[np.intp],
     left_out: int,
     config: MetricConfig,
 ) -> Contrast:
     """Pairs that share their seeds: what a seed does in all conditions is one observation."""
+    difference = one.success - other.success
     n = len(difference)
     sums = np.bincount(cluster, weights=difference)
     sizes = np.bincount(cluster).astype(np.float64)
@@ -83,29 +77,21 @@ def _by_seed(
     value = float(sums.sum()) / n
     # What each seed adds to a ratio of sums: with equal sizes, its own mean.
     parts = np.sort(np.round(value + (sums - value * sizes) / sizes.mean(), 12))
-    error: float | None = None
-    p_value, test = sign_flip_p(sums), "sign_flip_by_seed"
-    if _T_FROM <= n_seeds < _FLIP_FROM and parts[0] < parts[-1]:
-        error = float(parts.std(ddof=1)) / math.sqrt(n_seeds)
-        p_value, test = _student_p(value / error, n_seeds - 1), "student_t_by_seed"
+    # Means of some episodes are whole numbers of a part that all of them have.
+    whole = int(np.lcm.reduce(np.unique([*one.repeats, *other.repeats])))
     return Contrast(
         unit="seeds",
         n_units=n_seeds,
         n_discordant=int(leaning.sum()),
         n_pairs=n,
-        n_first=n,
-        n_second=n,
+        n_first=int(one.repeats.sum()),
+        n_second=int(other.repeats.sum()),
         left_out=left_out,
         difference=_mean_of_seeds(value, parts, difference, config),
-        p_value=p_value,
-        test=test,
+        p_value=sign_flip_p(np.round(sums * whole)),
+        test="sign_flip_by_seed",
         spread=float(np.abs(sums / sizes)[leaning].mean()) if leaning.any() else 1.0,
-        error=error,
     )
-
-
-def _student_p(t: float, degrees: int) -> float:
-    return float(2.0 * stdtr(degrees, -abs(t)))
 
 
 def _mean_of_seeds(

@@ -312,17 +312,16 @@ def _cell(
     coverage = _cover(table, config, planned)
     n_success, n = _successes(table), coverage.scored
     names = dict(zip((*CONDITION, "policy"), key, strict=True))
+    seeds = _repeated_seeds(table)
+    if seeds is not None:
+        quality = _mean_by_seed(quality.value, n, seeds.quality, config)
     return Cell(
         **names,
         coverage=coverage,
         n_success=n_success,
         performance=_with_coverage(quality, coverage),
-        success=_with_coverage(
-            success_estimate(n_success, n, exact=False, level=config.level), coverage
-        ),
-        success_exact=_with_coverage(
-            success_estimate(n_success, n, exact=True, level=config.level), coverage
-        ),
+        success=_with_coverage(_success(n_success, n, seeds, config, exact=False), coverage),
+        success_exact=_with_coverage(_success(n_success, n, seeds, config, exact=True), coverage),
         performance_bounds=coverage.bounds(float(_qualities(table).sum())),
         success_bounds=coverage.bounds(float(n_success)),
     )
@@ -337,7 +336,7 @@ def _policy(
     samples = [_qualities(own) for own in by_condition.values()]
     samples = [sample for sample in samples if sample.size]
 
-    seeds = _shared_seeds(table)
+    seeds = _repeated_seeds(table)
 
     def success(*, exact: bool, voids: int = 0) -> Estimate:
         return _with_coverage(_success(n_success, n, seeds, config, exact, voids), coverage)
@@ -363,9 +362,9 @@ def _policy(
 def success_of_rows(table: Rows, config: MetricConfig, *, exact: bool) -> Estimate:
     """Share of strict successes of some rows of `main_rows`.
 
-    Where conditions share their seeds, each seed counts once in the interval.
+    Where seeds repeat, each counts once in the interval.
     """
-    seeds, coverage = _shared_seeds(table), _cover(table, config)
+    seeds, coverage = _repeated_seeds(table), _cover(table, config)
     found = _success(_successes(table), coverage.scored, seeds, config, exact)
     return _with_coverage(found, coverage)
 
@@ -399,17 +398,17 @@ class _Seeds:
     success_with_voids: NDArray[np.float64]
 
 
-def _shared_seeds(table: Rows) -> _Seeds | None:
-    """What each seed came to, where conditions share their seeds; else None.
+def _repeated_seeds(table: Rows) -> _Seeds | None:
+    """What each seed came to, where seeds repeat; None where each has one episode.
 
-    Episodes of one seed start alike in every condition, so they are not independent: what a
-    seed does in all conditions together is one observation.
+    Episodes of one seed start alike, in one condition as in several, so they are not independent:
+    what a seed does in all of them together is one observation.
     """
     scored = table.take(table.scored)
     if not len(scored) or scored.missing("seed").any():
         return None
     group, first = numbered(scored, ("seed",))
-    if len(numbered(scored, ("seed", *CONDITION))[1]) == len(first):
+    if len(first) == len(scored):
         return None
     # In order of the seeds, so that sums do not depend on that of the rows.
     order = order_of(scored["seed"][first])
@@ -492,7 +491,7 @@ def _condition_means(
 
     Args:
         samples: Qualities of each condition.
-        seed_means: Mean quality of each seed, where conditions share their seeds.
+        seed_means: Mean quality of each seed, where seeds repeat.
         config: Settings of the intervals.
     """
     if not samples:
@@ -500,6 +499,8 @@ def _condition_means(
     if len(samples) == 1:
         reason = "one condition says nothing about conditions like it"
         single = quality_estimates(samples, config)[0]
+        if seed_means is not None:
+            single = _mean_by_seed(single.value, len(samples[0]), seed_means, config)
         elsewhere = replace(single, low=None, high=None, method="none", reason=reason)
         return {"these": single, "like_these": elsewhere}
     values = np.concatenate(samples)

@@ -56,8 +56,8 @@ def actuation_reliability(
         side: `real` for AR, `twin` for AR_twin, `sim` for AR_sim.
         interval: `"exact"` (Clopper-Pearson, for gates), `"wilson"` (for display), `"two_stage"`
             (resamples tasks, then episodes: it speaks about tasks like these), or `"auto"`: exact
-            for one task, two-stage for several. Where conditions share their seeds, the first two
-            count each seed once (Korn and Graubard).
+            for one task, two-stage for several. Where seeds repeat, the first two count
+            each seed once (Korn and Graubard).
         config: Settings of the interval.
 
     Returns:

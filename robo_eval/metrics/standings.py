@@ -55,8 +55,7 @@ class PolicyPair:
         n_pairs: Pairs with both episodes scored; 0 without pairs.
         left_out: Episodes of either without a counterpart in the other.
         p_value: Two-sided, by itself; None if there is no test.
-        test: Which one: `mcnemar_exact`, `sign_flip_by_seed`, `student_t_by_seed`, `barnard`,
-            `score` or `none`.
+        test: Which one: `mcnemar_exact`, `sign_flip_by_seed`, `barnard`, `score` or `none`.
         p_holm: Adjusted for all pairs of the side that are decided on; None if this is not.
         verdict: `first`, `second` or `undecided`; None below the least coverage, or untested.
         detectable: Difference that would have been shown with 80 % power; None where a verdict

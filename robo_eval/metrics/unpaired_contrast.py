@@ -75,7 +75,7 @@ def _problem(one: Attempts, other: Attempts) -> str | None:
     for side in (one, other):
         seeds = side.seed[side.seed >= 0]
         if len(np.unique(seeds)) < len(seeds):
-            return "seeds repeat within a policy but do not pair it with the other"
+            return "seeds repeat, and too few of them are those of the other policy"
     return None
 
 

@@ -40,7 +40,7 @@ MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         "Length of an episode",
         (
             "Time from reset to end. The interval of its median holds the lengths that sign "
-            "tests do not exclude; where conditions share their seeds, each seed counts as one "
+            "tests do not exclude; where seeds repeat, each counts as one "
             "observation. What the log does not hold is shown as not recorded, never as 0."
         ),
     ),

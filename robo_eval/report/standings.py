@@ -159,9 +159,7 @@ def _notes(side: SideComparison) -> list[str]:
             f" difference is shown at {number(side.alpha)} or less."
         )
     if any(pair.unit == "seeds" for pair in side.pairs):
-        notes.append(
-            "Where conditions share their seeds, a seed in all of them is one observation."
-        )
+        notes.append("Where seeds repeat, all episodes of a seed are one observation.")
     agreement = side.agreement
     if agreement is not None:
         for name, found in (

@@ -124,8 +124,8 @@ def clustered_interval(
     """Interval of a proportion whose trials come in clusters that are alike.
 
     Clopper-Pearson at the effective sample size: the number of independent trials that would vary
-    as much as the rates of the clusters do, corrected for how few clusters say so. Where every
-    trial ended alike nothing shows how alike a cluster is, and each counts as one trial.
+    as much as the rates of the clusters do, corrected for how few clusters say so. Where the
+    trials of each cluster ended alike, a cluster is one trial, and the interval is that of these.
 
     Args:
         cluster_rates: Share of successes in each cluster, shape (S,), S >= 2, equal sizes.
@@ -143,6 +143,9 @@ def clustered_interval(
         >>> low, high = clustered_interval([1.0, 0.8, 0.4, 0.9, 0.6], 50)
         >>> print(f"{low:.2f}-{high:.2f}")
         0.36-0.96
+        >>> low, high = clustered_interval([1.0] * 5 + [0.0] * 5, 200)  # as 5 of 10
+        >>> print(f"{low:.2f}-{high:.2f}")
+        0.19-0.81
     """
     rates = finite("cluster_rates", cluster_rates)
     clusters = len(rates)
@@ -150,8 +153,8 @@ def clustered_interval(
         raise ValueError(f"2 clusters and as many trials are needed, given {clusters} and {n}")
     rate = float(rates.mean())
     tail = (1.0 - level) / 2.0
-    if rate in (0.0, 1.0):
-        return clopper_pearson_interval(round(rate * clusters), clusters, level=level)
+    if ((rates == 0.0) | (rates == 1.0)).all():
+        return clopper_pearson_interval(int(rates.sum()), clusters, level=level)
     variance = float(rates.var(ddof=1)) / clusters
     effective = min(float(n), rate * (1.0 - rate) / variance) if variance > 0.0 else float(n)
     effective *= float((stdtrit(n - 1, tail) / stdtrit(clusters - 1, tail)) ** 2)

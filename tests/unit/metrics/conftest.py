@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 import pandas as pd
 import pytest
@@ -33,7 +34,7 @@ def make_episode(name: str, quality: float | None = 1.0, **fields: Any) -> Episo
         "level": 0,
         "difficulty": "easy",
         "profile": "paper",
-        "seed": 1,
+        "seed": crc32(name.encode()),
         "policy": "balancer",
         "policy_digest": "p",
         "start_ns": 0,

@@ -144,19 +144,43 @@ def test_a_seed_counts_once_where_conditions_share_it():
     assert stats.binomtest(12, 12).pvalue < 0.001
 
 
-def test_few_seeds_are_tested_by_students_t():
+def test_five_seeds_decide_nothing_however_many_conditions_share_them():
     a = [[1, 1, 1, 1, 1], [1, 1, 1, 0, 1], [1, 1, 1, 1, 1]]
     b = [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
     pair = pair_of(levels("a", a), levels("b", b))
     means = (np.array(a) - np.array(b)).mean(axis=0)
-    found = stats.ttest_1samp(means, 0.0)
-    assert pair.test == "student_t_by_seed"
-    assert pair.p_value == pytest.approx(found.pvalue)
-    interval = found.confidence_interval(0.95)
+    assert (pair.test, pair.p_value) == ("sign_flip_by_seed", 2 / 2**5)
+    interval = stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
     assert pair.difference.value == pytest.approx(means.mean())
     assert pair.difference.low == pytest.approx(interval.low)
     assert pair.difference.high == pytest.approx(min(interval.high, 1.0))
+    assert pair.winner is None
+    assert pair.text == "no difference shown (5 seeds are too few to show any)"
+
+
+def repeated(policy, table):
+    """Each seed played as often as its row is long."""
+    rows = [row for own in zip(*table, strict=True) for row in episodes(policy, own)]
+    return [{**row, "episode_id": f"{policy}-{i}"} for i, row in enumerate(rows)]
+
+
+def test_a_seed_that_repeats_in_a_condition_pairs_by_its_mean():
+    # Eight seeds, three times each: the first wins 2 of 3 on all of them, the second 1 of 3.
+    a, b = [[1, 1, 0]] * 8, [[0, 1, 0]] * 8
+    pair = pair_of(repeated("a", a), repeated("b", b))
+    assert (pair.unit, pair.n_units, pair.n_pairs) == ("seeds", 8, 8)
+    assert pair.difference.value == pytest.approx(1 / 3)
+    assert pair.p_value == pytest.approx(2 / 2**8)
     assert pair.winner == "a"
+    alike = pair_of(repeated("a", [[1] * 20] * 5 + [[0] * 20] * 5), repeated("b", [[1] * 20] * 10))
+    assert (alike.n_units, alike.n_discordant) == (10, 5)
+    assert alike.p_value == pytest.approx(2 / 2**5)
+
+
+def test_another_number_of_repeats_changes_nothing_but_the_weights():
+    one = pair_of(repeated("a", [[1, 0, 1]] * 7), repeated("b", [[0, 0]] * 7))
+    assert (one.n_units, one.difference.value) == (7, pytest.approx(2 / 3))
+    assert one.p_value == pytest.approx(2 / 2**7)
 
 
 def test_many_seeds_are_tested_by_flipping_signs():
@@ -195,7 +219,12 @@ def test_equally_good_policies_are_rarely_told_apart(seeds, conditions):
         own = rng.normal(0.0, 1.0, (2, seeds)) + rng.normal(0.0, 0.7, seeds)
         drawn = rng.normal(0.0, 1.0, (2, conditions, seeds)) < own[:, None, :]
         first, second = (
-            Attempts(success=side.ravel().astype(float), condition=condition, seed=seed)
+            Attempts(
+                success=side.ravel().astype(float),
+                condition=condition,
+                seed=seed,
+                repeats=np.ones(len(seed), dtype=np.int64),
+            )
             for side in drawn
         )
         wrong += contrast_of_pairs(first, second, 0, config).p_value <= 0.05
