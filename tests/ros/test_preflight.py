@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,9 @@ def play(cli: Callable[..., Any], folder: Path, text: str) -> tuple[Any, dict[st
     [
         pytest.param(
             "has_command_timeout: false",
-            "the driver does not stop by itself",
+            # On a busy computer the last request of a phase may be a push, which goes on for ever:
+            # then it is found at the end of that phase.
+            "the driver does not stop by itself|cart_[xy] does not stand again",
             marks=pytest.mark.slow,
         ),
         pytest.param(
@@ -56,8 +59,8 @@ def test_a_robot_that_is_not_safe_plays_no_episode(
     text = twin.replace("  perturbation: {seed: 0}", f"  {fault}")
     done, found, rows = play(cli, tmp_path, text)
     assert (done.code, found["passed"], rows) == (1, False, 0), done.err
-    assert problem in found["problem"]
-    assert f"preflight failed, motors stay disabled: {problem}" in done.err.splitlines()[-1]
+    assert re.match(problem, found["problem"])
+    assert f"preflight failed, motors stay disabled: {found['problem']}" in done.err
 
 
 @pytest.mark.parametrize(
