@@ -62,11 +62,10 @@ def dose(
         raise InputError(f"{source}: neither a plan file nor a trial directory is there")
     if out is None:
         raise InputError("--out: a directory for the episodes of the plan is needed")
-    from robo_eval.cli.run import opened_whole, play, start
+    from robo_eval.cli.run import opened_whole, plan_to_play, play, start
     from robo_eval.core.errors import PlanError
-    from robo_eval.core.plan import read_plan
 
-    plan = read_plan(source)
+    plan = plan_to_play(source)
     _check(plan, source)
 
     def tell(trial: TrialDirectory, summary: TrialSummary) -> None:
@@ -136,10 +135,9 @@ def _tell(trial: TrialDirectory, summary: TrialSummary, *, json: bool) -> None:
             }
         )
         return
-    by_task: dict[tuple[str, str], list[DoseCurve]] = {}
-    for curve in summary.doses:
-        by_task.setdefault((curve.task, curve.label), []).append(curve)
-    for (task, label), curves in by_task.items():
+    from robo_eval.metrics.dose import by_novelty
+
+    for (task, label), curves in by_novelty(summary.doses).items():
         _print_curves(task, label, curves)
     points = [dose for curve in summary.doses for dose in curve.doses]
     say_missing_intervals(e for dose in points for e in _estimates(dose))

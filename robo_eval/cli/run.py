@@ -76,15 +76,7 @@ def run(
     if not plan.exists():
         raise PlanError(f"{plan}: no such plan file; the repository has some in examples/plans")
     chosen_sides = _sides_of(sides)
-    from robo_eval.core.plan import read_plan
-
-    checked = read_plan(plan)
-    if checked.imported is not None:
-        raise PlanError(
-            f"{plan}: imported: nothing is played of an imported trial; remove the section, or"
-            " import its file by `robo-eval import csv`"
-        )
-    chosen = _with_sides(checked, chosen_sides)
+    chosen = _with_sides(plan_to_play(plan), chosen_sides)
     try:
         start(
             chosen,
@@ -184,6 +176,20 @@ def _recover(trial: TrialDirectory, *, quiet: bool) -> None:
         typer.echo(f"not recovered: {problem}", err=True)
     if not quiet and (found.bags or found.rows):
         print_recovered(found)
+
+
+def plan_to_play(path: Path) -> TrialPlan:
+    """The plan of a file, which must not be that of an imported trial."""
+    from robo_eval.core.errors import PlanError
+    from robo_eval.core.plan import read_plan
+
+    plan = read_plan(path)
+    if plan.imported is not None:
+        raise PlanError(
+            f"{path}: imported: nothing is played of an imported trial; remove the section, or"
+            " import its file by `robo-eval import csv`"
+        )
+    return plan
 
 
 def opened_whole(trial: Path) -> TrialDirectory:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from robo_eval.core.kinds import Arm, Side
+from robo_eval.core.kinds import Side
 from robo_eval.metrics.calibrated import name_of, snapshots_of
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.contrast import (
@@ -61,8 +61,7 @@ def compare_policies(
 
 def rows_to_compare(table: pd.DataFrame) -> Rows:
     """`main_rows` of a table, which also say how the simulator was calibrated."""
-    calibration = table.loc[table["arm"] == Arm.MAIN.value, CALIBRATION]
-    return main_rows(table).having(**{CALIBRATION: calibration.to_numpy(dtype=object)})
+    return main_rows(table, CALIBRATION)
 
 
 def joined(tables: Sequence[Rows]) -> Rows:

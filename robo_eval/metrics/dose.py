@@ -13,8 +13,9 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.task import unit_of
 from robo_eval.core.wording import in_short
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.effects import differences
 from robo_eval.metrics.performance import quality_estimates, success_estimate
-from robo_eval.metrics.tables import Rows, groups, numbered
+from robo_eval.metrics.tables import Rows, groups, numbered, places_of
 from robo_eval.metrics.tasks import VARIANT, task_label, task_variants, with_novelty
 from robo_eval.stats.estimate import without_interval
 from robo_eval.stats.paired import (
@@ -173,9 +174,10 @@ def dose_curves(main: Rows, plan: TrialPlan | None, config: MetricConfig) -> tup
             (size, played(**{axis: size}, **dict([held] if held else [])))
             for size in task.axes[axis]
         ]
-        level = 1.0 - (1.0 - config.level) / (len(along) + 1)
+        # Of each point, so that all of them and the one without novelty hold together.
+        point = replace(config, level=1.0 - (1.0 - config.level) / (len(along) + 1))
         nominal = played()
-        doses = [_dose(size, own, nominal, plan.episodes, level, config) for size, own in along]
+        doses = [_dose(size, own, nominal, plan.episodes, point) for size, own in along]
         return DoseCurve(
             side=side,
             policy=policy,
@@ -183,8 +185,8 @@ def dose_curves(main: Rows, plan: TrialPlan | None, config: MetricConfig) -> tup
             axis=axis,
             unit=unit_of(task.env, axis),
             held=held,
-            nominal_success=_success(nominal, level),
-            nominal_quality=_quality(nominal, level, config),
+            nominal_success=_success(nominal, point),
+            nominal_quality=_quality(nominal, point),
             doses=tuple(dose for dose, _ in doses),
             half_loss=_half_loss(doses, config),
             level=config.level,
@@ -199,6 +201,14 @@ def dose_curves(main: Rows, plan: TrialPlan | None, config: MetricConfig) -> tup
     )
 
 
+def by_novelty(curves: Sequence[DoseCurve]) -> dict[tuple[str, str], list[DoseCurve]]:
+    """Curves that differ in the policy alone, by what their task and their novelty are called."""
+    found: dict[tuple[str, str], list[DoseCurve]] = {}
+    for curve in curves:
+        found.setdefault((curve.task, curve.label), []).append(curve)
+    return found
+
+
 def _lines(task: TaskPlan) -> Iterator[tuple[str, _Held]]:
     """Axis of every curve of a task, and what stays along it."""
     for axis in task.axes:
@@ -209,47 +219,38 @@ def _lines(task: TaskPlan) -> Iterator[tuple[str, _Held]]:
 
 
 def _dose(
-    magnitude: float,
-    rows: Rows,
-    nominal: Rows,
-    planned: int,
-    level: float,
-    config: MetricConfig,
+    magnitude: float, rows: Rows, nominal: Rows, planned: int, point: MetricConfig
 ) -> tuple[Dose, PairedTable]:
-    """A magnitude against its controls, at the level of one point of a curve."""
-    places = {name: index for index, name in enumerate(nominal["base_id"].tolist())}
-    matches = [places.get(name, -1) for name in rows["control_id"].tolist()]
-    is_matched = np.array([match >= 0 for match in matches], dtype=bool)
-    own = rows.take(is_matched)
-    match = nominal.take(np.array(matches, dtype=np.intp)[is_matched])
+    """A magnitude against its controls, with the settings of one point of a curve."""
+    places = places_of(nominal, rows["control_id"])
+    own, match = rows.take(places >= 0), nominal.take(places[places >= 0])
     pairs = paired_table(own.succeeded.astype(int), match.succeeded.astype(int))
     found = Dose(
         magnitude=magnitude,
         n_pairs=pairs.n,
         n_expected=max(planned, pairs.n),
-        success=_success(own, level),
-        kept=_kept(pairs, level),
-        quality=_quality(own, level, config),
-        success_difference=_difference(pairs, level),
-        quality_difference=_mean_difference(own, match, level, config),
+        success=_success(own, point),
+        kept=_kept(pairs, point.level),
+        quality=_quality(own, point),
+        success_difference=_difference(pairs, point.level),
+        quality_difference=_mean_difference(own, match, point),
     )
     return found, pairs
 
 
-def _success(rows: Rows, level: float) -> Estimate:
-    return success_estimate(int(rows.succeeded.sum()), len(rows), exact=False, level=level)
+def _success(rows: Rows, point: MetricConfig) -> Estimate:
+    return success_estimate(int(rows.succeeded.sum()), len(rows), exact=False, level=point.level)
 
 
-def _quality(rows: Rows, level: float, config: MetricConfig) -> Estimate:
-    return quality_estimates([rows["quality"]], replace(config, level=level))[0]
+def _quality(rows: Rows, point: MetricConfig) -> Estimate:
+    return quality_estimates([rows["quality"]], point)[0]
 
 
-def _mean_difference(own: Rows, match: Rows, level: float, config: MetricConfig) -> Estimate:
+def _mean_difference(own: Rows, match: Rows, point: MetricConfig) -> Estimate:
     if not len(own):
         return Estimate.missing(reason=_NO_PAIR, unit="ratio")
-    # Rounded, because 0.9 - 1.0 and 0.8 - 0.9 are the same difference.
-    values = np.round(own["quality"] - match["quality"], 12)
-    return mean_interval(values, level=level, resamples=config.resamples, seed=config.seed)
+    values = differences(own["quality"], match["quality"])
+    return mean_interval(values, level=point.level, resamples=point.resamples, seed=point.seed)
 
 
 def _kept(pairs: PairedTable, level: float) -> Estimate:

@@ -13,7 +13,15 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import CONDITION, DEFAULT, planned_episodes
-from robo_eval.metrics.tables import Rows, groups, main_rows, means_by, numbered, sort_key
+from robo_eval.metrics.tables import (
+    Rows,
+    groups,
+    main_rows,
+    means_by,
+    numbered,
+    places_of,
+    sort_key,
+)
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.resampling import mean_interval
 
@@ -128,7 +136,7 @@ def effects_of(
     rows = rows.take(~rows.missing("control_id"))
     rows = rows.take(numbered(rows, ("base_id",))[1])
     rows = rows.having(
-        difference=_differences(*_looked_up(every, rows["base_id"], rows["control_id"]))
+        difference=differences(*_looked_up(every, rows["base_id"], rows["control_id"]))
     )
     planned = planned_episodes(plan, of_novelty=True) if plan is not None else {}
     planned = {key: count for key, count in planned.items() if of in (None, (key[0], key[-1]))}
@@ -152,14 +160,11 @@ def _draw_of(rows: Rows, scope: tuple[str, ...]) -> str:
 
 def _looked_up(scored: Rows, *columns: NDArray[Any]) -> tuple[NDArray[np.float64], ...]:
     """Quality of the episodes that each column names, shape (n,); NaN where there is none."""
-    import pandas as pd
-
-    known = pd.Index(scored["base_id"], dtype=object)
     quality = np.append(scored["quality"], np.nan)  # what is not found has place -1
-    return tuple(quality[known.get_indexer(pd.Index(names, dtype=object))] for names in columns)
+    return tuple(quality[places_of(scored, names)] for names in columns)
 
 
-def _differences(own: NDArray[np.float64], match: NDArray[np.float64]) -> NDArray[np.float64]:
+def differences(own: NDArray[np.float64], match: NDArray[np.float64]) -> NDArray[np.float64]:
     """Episode less match, NaN where one is missing, shape (n,)."""
     values, place = np.unique(own - match, return_inverse=True)
     # Rounded, because 0.9 - 1.0 and 0.8 - 0.9 are the same difference.
@@ -202,7 +207,7 @@ def policy_differences(
     matches = np.full(len(conditions), np.nan)
     matches[condition[is_match]] = means[is_match]
     own = firsts.take(is_own).having(
-        difference=_differences(means[is_own], matches[condition[is_own]])
+        difference=differences(means[is_own], matches[condition[is_own]])
     )
     return _effects(own, "seed", tuple(by), {}, config)
 

@@ -184,9 +184,16 @@ def is_true(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(values == True, dtype=np.bool_)  # noqa: E712 - by element
 
 
-def main_rows(table: pd.DataFrame) -> Rows:
-    """The rows of the main arm, each with a family, of a table from `episodes_frame`."""
-    rows = Rows.of(table).take((table["arm"] == Arm.MAIN.value).to_numpy(dtype=bool))
+def main_rows(table: pd.DataFrame, *more: str) -> Rows:
+    """The rows of the main arm, each with a family, of a table from `episodes_frame`.
+
+    Args:
+        table: The table.
+        more: Columns beside those that metrics read.
+    """
+    rows = Rows.of(table, (*_NEEDED, *more)).take(
+        (table["arm"] == Arm.MAIN.value).to_numpy(dtype=bool)
+    )
     has_family = ~(rows.missing("family") | (rows["family"] == ""))
     return rows.having(family=np.where(has_family, rows["family"], rows["task"]))
 
@@ -251,6 +258,15 @@ def means_by(
         own = np.flatnonzero(counts == count)
         means[own] = ascending[start[own][:, None] + np.arange(count)].mean(axis=1)
     return means
+
+
+def places_of(rows: Rows, names: NDArray[Any]) -> NDArray[np.intp]:
+    """Row of `rows` that has each name as its `base_id`, -1 where none has, shape (n,)."""
+    import pandas as pd
+
+    known = pd.Index(rows["base_id"], dtype=object)
+    places: NDArray[np.intp] = known.get_indexer(pd.Index(names, dtype=object))
+    return places
 
 
 def matched_pairs(one: Rows, other: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from robo_eval.core.wording import in_short
-from robo_eval.metrics.dose import HALF, DoseCurve
+from robo_eval.metrics.dose import HALF, DoseCurve, by_novelty
 from robo_eval.page.figure import Figure, Trace, scatter
 from robo_eval.page.figures import error_bars, finish, legend_on_top, styles
 from robo_eval.page.panels import Panels, name_panel, name_room, panel_figure, side_by_side
@@ -23,9 +23,7 @@ def dose_curves(
         policies: Order of the styles.
         narrow: Whether it is for a phone.
     """
-    by_panel: dict[tuple[str, str], list[DoseCurve]] = {}
-    for curve in curves:
-        by_panel.setdefault((curve.task, curve.label), []).append(curve)
+    by_panel = by_novelty(curves)
     has_tasks = len({task for task, _ in by_panel}) > 1
     panels = Panels(
         count=len(by_panel),
@@ -58,11 +56,12 @@ def dose_curves(
     figure = finish(figure, height=panels.total, margin=panels.margins())
     rows = len(policies) if narrow else -(-len(policies) // 4)
     figure = legend_on_top(figure, rows=rows)
-    top = panels.top + 24 * rows
+    # Above the names of the panels.
     figure.update_layout(
-        height=panels.total + 24 * rows, margin={"t": top}, legend={"y": 1, "yref": "container"}
+        height=panels.total + 24 * rows,
+        margin={"t": panels.top + 24 * rows},
+        legend={"yref": "container", "yanchor": "top"},
     )
-    figure.layout["legend"]["yanchor"] = "top"
     return figure
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Arm
 from robo_eval.core.task import task_of
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.performance import success_of_rows
@@ -44,9 +43,8 @@ def stages_of(
         policies: What each policy on a side is called, in the order shown.
         config: Settings of the intervals.
     """
-    is_main = (frame["arm"] == Arm.MAIN.value).to_numpy(dtype=bool)
-    rows = main_rows(frame).having(depth=frame["plan_depth"].to_numpy(dtype=object)[is_main])
-    rows = rows.take(rows.scored & ~rows.missing("depth"))
+    rows = main_rows(frame, "plan_depth")
+    rows = rows.take(rows.scored & ~rows.missing("plan_depth"))
     found = []
     for (env,), own in groups(rows, ("task",)).items():
         spec = task_of(env)
@@ -58,7 +56,7 @@ def stages_of(
             if key not in by_policy:
                 continue
             episodes = by_policy[key]
-            depth = episodes["depth"].astype(np.int64)
+            depth = episodes["plan_depth"].astype(np.int64)
             done = [
                 success_of_rows(
                     episodes.having(success=(depth >= stage).astype(object)), config, exact=False

@@ -57,15 +57,21 @@ control: true
 """
 
 
+def played(folder: Path, plan: str, verb: str, name: str) -> Path:
+    """A trial that a verb of the command line plays in a folder."""
+    (folder / "plan.yaml").write_text(plan, encoding="utf-8")
+    command = [sys.executable, "-m", "robo_eval", verb, "plan.yaml", "--out", name]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=800)
+    assert done.returncode == 0, done.stderr
+    return folder / name
+
+
 @pytest.fixture(scope="session")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one trial that was played to its end, and its report."""
     pytest.importorskip("pybullet", reason="the simulator is not installed: pip install .[sim]")
     folder = tmp_path_factory.mktemp("trials")
-    (folder / "plan.yaml").write_text(PLAN, encoding="utf-8")
-    command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "small"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=800)
-    assert done.returncode == 0, done.stderr
+    played(folder, PLAN, "run", "small")
     return folder
 
 
@@ -84,10 +90,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from robo_eval.report.index import build_index
 
     folder = tmp_path_factory.mktemp("odd")
-    (folder / "plan.yaml").write_text(FEW, encoding="utf-8")
-    command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "--out", "few"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=800)
-    assert done.returncode == 0, done.stderr
+    played(folder, FEW, "run", "few")
     shutil.copytree(folder / "few", folder / "changed")
     with closing(sqlite3.connect(folder / "changed" / "episodes.db")) as database, database:
         database.execute("UPDATE episodes SET duration_s = 3.5 WHERE sequence = 7")
@@ -208,11 +211,7 @@ def arm_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a trial of an arm over magnitudes of novelty."""
     pytest.importorskip("pybullet", reason="the simulator is not installed: pip install .[sim]")
     folder = tmp_path_factory.mktemp("arm")
-    (folder / "plan.yaml").write_text(ARM, encoding="utf-8")
-    command = [sys.executable, "-m", "robo_eval", "dose", "plan.yaml", "--out", "trial"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=800)
-    assert done.returncode == 0, done.stderr
-    return folder / "trial" / "report" / "index.html"
+    return played(folder, ARM, "dose", "trial") / "report" / "index.html"
 
 
 ROBOT_MAP = (

@@ -94,6 +94,10 @@ def test_it_goes_on_where_it_was_left(quick_cli, plan, tmp_path):
         ),
         (("[2, 60]", "[2, 1e9]"), "tasks.0.axes: novelty.cart_mass: a number above 0 and up to"),
         (("axes: {cart_mass: [2, 60], pole_length: [1.1]}", "levels: [0]"), "pairs: unknown axis"),
+        (
+            ("traces: first", f"imported: {{file: a.csv, sha256: '{'0' * 64}', rows: 1}}"),
+            "imported: nothing is played of an imported trial",
+        ),
         (("{balls: 0}", "{balls: 0, novelty: {wind: 1}}"), "novelty has a key of its own"),
         (
             (

@@ -25,13 +25,11 @@ class _Axis(NamedTuple):
 
     Attributes:
         parameter: Its name.
-        unit: Its unit, empty if there is none.
         span: Least and greatest magnitude.
         is_count: Whether it counts things.
     """
 
     parameter: str
-    unit: str
     span: tuple[float, float]
     is_count: bool
 
@@ -43,11 +41,11 @@ def _axis(level: Level) -> _Axis | None:
     entries = [entry for entry in found if entry is not None]
     if not entries:
         return None
-    name, first = entries[0]
+    name = entries[0][0]
     values = [e.value if isinstance(e, Fixed) else e.high for _, e in entries]
     is_count = all(isinstance(value, int) for value in values)
     span = level.span or (0.0, _MOST * float(max(values)))
-    return _Axis(name, first.unit, span, is_count)
+    return _Axis(name, span, is_count)
 
 
 def mixed(
@@ -114,7 +112,7 @@ def _changed(physics: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - of th
 
 def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:  # noqa: ANN401 - anything may come in
     """The level whose first parameter has this value."""
-    name, unit, (low, high), is_count = axis
+    (name, (low, high), is_count), unit = axis, level.unit
     if not _may_be(magnitude, low, high, is_count=is_count):
         kind = "a whole number" if is_count else "a number"
         least = f"from {low:g}" if low else "above 0 and"

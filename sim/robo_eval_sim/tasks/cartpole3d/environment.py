@@ -24,7 +24,9 @@ from robo_eval_sim.tasks.cartpole3d.draws import Drawn, Starts
 from robo_eval_sim.tasks.cartpole3d.layout import (
     BALL_COUNT,
     BALL_SLOTS,
+    CORRECT,
     EPISODE_TICKS,
+    LINES,
     POLE_LIMIT_RAD,
     PUSHES,
     TICK_S,
@@ -49,7 +51,6 @@ _Origin = tuple[Row, tuple[float, float] | None, int]
 """Where an episode began: numbers, force in the hidden tick if there was one, ticks passed."""
 _Frame = tuple[Vector3, Vector3]
 
-_LINES: Final = ("correct", "reference")
 MAX_BALLS: Final = 20
 """Most balls the keyword `balls` asks for."""
 _REWARD: Final = 1.0 / EPISODE_TICKS
@@ -164,7 +165,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         self,
         *,
         balls: int | None = None,
-        lines: str = "correct",
+        lines: str = CORRECT,
         level: int = 0,
         difficulty: str = Difficulty.EASY,
         profile: str = Profile.PAPER,
@@ -502,9 +503,9 @@ def _blank_observations(profile: str) -> list[Observation]:
 
 def _with_lines(level: Level, lines: str, profile: Profile) -> Level:
     """The level with its lines, if it has any, where they are asked for."""
-    if lines not in _LINES:
-        raise unknown_name("lines", lines, _LINES)
-    if lines == _LINES[0]:
+    if lines not in LINES:
+        raise unknown_name("lines", lines, LINES)
+    if lines == CORRECT:
         return level
     if profile is not Profile.PAPER:
         raise InputError("lines: is a keyword of profile paper; leave it out of profile compat")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty.base import Level, Novelty, Range, both, novelty
-from robo_eval_sim.tasks.cartpole3d.layout import NOMINAL
+from robo_eval_sim.tasks.cartpole3d.layout import CORRECT, NOMINAL, REFERENCE
 from robo_eval_sim.tasks.cartpole3d.physics import Physics
 from robo_eval_sim.tasks.cartpole3d.start import Ball, Start, is_clear
 
@@ -20,7 +20,6 @@ _ON_RAILS = Physics(ball_kind="rail")
 _REACH_M = NOMINAL.arena_half_width_m - NOMINAL.ball_radius_m
 _COMPAT_Z_M = (0.0, 2.0)
 _TRIES = 2000
-CORRECT, REFERENCE = "correct", "reference"
 
 
 def _as_the_reference(angle: float) -> float:
@@ -79,11 +78,11 @@ class BallsOnLines(Level):
         """Put each ball on a line of its own."""
         del balls
         placed: list[Ball] = []
+        turn = _as_the_reference if self.lines == REFERENCE else float
         for distance, speed in zip(
             drawn.parameters["line_distance"], drawn.parameters["speed"], strict=True
         ):
             z = NOMINAL.ball_radius_m if drawn.is_paper else float(rng.uniform(*_COMPAT_Z_M))
-            turn = _as_the_reference if self.lines == REFERENCE else float
             placed.append(_on_a_line(start.cart_position, distance, speed, z, placed, rng, turn))
         start.balls[:] = placed
 
