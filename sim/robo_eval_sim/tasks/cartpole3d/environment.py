@@ -24,9 +24,7 @@ from robo_eval_sim.tasks.cartpole3d.draws import Drawn, Starts
 from robo_eval_sim.tasks.cartpole3d.layout import (
     BALL_COUNT,
     BALL_SLOTS,
-    CORRECT,
     EPISODE_TICKS,
-    LINES,
     POLE_LIMIT_RAD,
     PUSHES,
     TICK_S,
@@ -35,7 +33,7 @@ from robo_eval_sim.tasks.cartpole3d.layout import (
     has_fallen,
     observation_size,
 )
-from robo_eval_sim.tasks.cartpole3d.physics import LEVEL_0, Physics
+from robo_eval_sim.tasks.cartpole3d.physics import CORRECT, LEVEL_0, LINES, Physics
 from robo_eval_sim.tasks.cartpole3d.scene import World
 from robo_eval_sim.tasks.cartpole3d.spec import SPEC
 from robo_eval_sim.tasks.cartpole3d.start import Row, Start, Vector3

@@ -53,8 +53,6 @@ POLE_ANGULAR_VELOCITY: Final = slice(8, 11)
 BALL_COUNT: Final = 11
 FIRST_BALL: Final = 12
 BALL_WIDTH: Final = 6
-CORRECT, REFERENCE = LINES = ("correct", "reference")
-"""Where the lines of level 10 lie: as drawn, or as the public reference program has them."""
 BALL_SLOTS: Final[dict[str, int]] = {"paper": 44, "compat": 204}
 """Most balls there can be, and so the number of ball slots of the observation, by profile."""
 

@@ -56,6 +56,8 @@ POLE_FOOT_M = 0.05
 CART_HEIGHT_M = 0.2
 CART_SHAPE_Z_M = 0.2
 """Centre of the cart's shape above the cart's frame, whose origin is the centre of mass."""
+CORRECT, REFERENCE = LINES = ("correct", "reference")
+"""Where the lines of level 10 lie: as drawn, or as the public reference program has them."""
 LEVEL_0 = Physics()
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty.base import Level, Novelty, Range, both, novelty
-from robo_eval_sim.tasks.cartpole3d.layout import CORRECT, NOMINAL, REFERENCE
-from robo_eval_sim.tasks.cartpole3d.physics import Physics
+from robo_eval_sim.tasks.cartpole3d.layout import NOMINAL
+from robo_eval_sim.tasks.cartpole3d.physics import CORRECT, REFERENCE, Physics
 from robo_eval_sim.tasks.cartpole3d.start import Ball, Start, is_clear
 
 if TYPE_CHECKING:
