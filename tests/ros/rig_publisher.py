@@ -74,7 +74,8 @@ class Rig:
 
     def offer(self, names: list[str], best_effort: bool = False) -> None:
         for name in names:
-            qos = topics.latched(1) if name.startswith("safety/") else QoSProfile(depth=10)
+            # Deep enough that a busy machine makes no reliable message go lost.
+            qos = topics.latched(1) if name.startswith("safety/") else QoSProfile(depth=5000)
             if best_effort:
                 qos.reliability = ReliabilityPolicy.BEST_EFFORT
             full = f"{self.namespace}/{name}"
