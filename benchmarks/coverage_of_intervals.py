@@ -18,7 +18,7 @@ from scipy import stats
 
 from robo_eval.stats import prediction_powered
 from robo_eval.stats.agreement import cohens_kappa, mmrv, pearson, ranking_agreement
-from robo_eval.stats.clustered import two_stage_rate_interval
+from robo_eval.stats.clustered import LEAST_CLUSTERS, new_cluster_difference, new_cluster_rate
 from robo_eval.stats.estimate import Estimate
 from robo_eval.stats.joint import joint_intervals, sim_real_intervals
 from robo_eval.stats.paired import PairedTable, bonett_price_interval, success_ratio_interval
@@ -252,28 +252,34 @@ def with_any_number_of_pairs(ends: Iterator[Ends]) -> Iterator[Ends]:
 
 
 def clusters() -> None:
-    for t, n in ((4, 10), (4, 100), (8, 10), (8, 100), (20, 10)):
+    for t, n in ((2, 100), (3, 100), (5, 100), (8, 100), (8, 10), (20, 10)):
+        mean = 0.85
         rng = np.random.default_rng((t, n))
 
         def counts(t: int = t, n: int = n, rng: np.random.Generator = rng) -> Iterator[Counts]:
             while True:
-                yield rng.binomial(n, rng.beta(8.0, 2.0, t))
+                yield rng.binomial(n, rng.beta(5.1, 0.9, t))
 
-        data = f"{t} tasks of {n} episodes, rates beta(8, 2)"
+        data = f"{t} tasks of {n} episodes, rates beta of mean {mean}, concentration 6"
+        if t >= LEAST_CLUSTERS:
+            found = ends_of(new_cluster_rate(k, n) for k in counts())
+            simulated("tasks like these, beta-binomial", data, mean, found)
+        pooled = (wilson_interval(int(k.sum()), t * n) for k in counts())
+        simulated("Wilson, pooled, misused", data, mean, pooled)
+    for t in (3, 5, 8):
+        rng = np.random.default_rng(t)
+
+        def pairs(t: int = t, rng: np.random.Generator = rng) -> Iterator[tuple[Counts, Counts]]:
+            while True:
+                real = rng.random((t, 100)) < rng.beta(5.1, 0.9, (t, 1))
+                promised = rng.random((t, 100)) < 0.95
+                yield (real & ~promised).sum(axis=1), (promised & ~real).sum(axis=1)
+
         simulated(
-            "two-stage bootstrap",
-            data,
-            0.8,
-            ends_of(
-                two_stage_rate_interval(k, n, resamples=RESAMPLES, seed=next(SEEDS))
-                for k in counts()
-            ),
-        )
-        simulated(
-            "Wilson, pooled, misused",
-            data,
-            0.8,
-            (wilson_interval(int(k.sum()), t * n) for k in counts()),
+            "difference in tasks like these",
+            f"{t} tasks of 100 pairs, real rates beta of mean 0.85, simulated 0.95",
+            -0.10,
+            ends_of(new_cluster_difference(first, second, 100) for first, second in pairs()),
         )
     rng = np.random.default_rng(0)
     simulated(

@@ -24,7 +24,7 @@ from robo_eval.log.trace import write_trace
 
 FOLDER = Path("runs/archetypes")
 START = datetime(2026, 3, 2, tzinfo=UTC)
-FAMILIES = ("PickPlace", "Drawer", "Insertion")
+FAMILIES = ("PickPlace", "Drawer", "Insertion", "Stacking", "Pouring")
 HOUR_S = 3600.0
 
 

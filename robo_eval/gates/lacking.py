@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from robo_eval import formulas
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.plain import plain
+from robo_eval.core.wording import noun_for
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.rates import garwood_interval
 
@@ -24,8 +25,9 @@ _MOST: Final = 10_000_000
 """More of anything is not a plan."""
 _HOURS: Final = ("exposure_hours", "minor_per_100_h", "SS", "MTBSI")
 _OBSERVED: Final = {
-    "autonomy": "episodes", "planning": "episodes", "AR_exact": "episodes", "QC_worst": "episodes",
-    "world_model": "episodes", "S2R": "pairs", "RA": "injected faults",
+    "autonomy": "episodes", "planning": "episodes", "AR": "episodes", "QC_worst": "episodes",
+    "world_model": "episodes", "S2R": "pairs", "RA": "injected faults", "AR_new_task": "tasks",
+    "S2R_new_task": "tasks",
 }  # fmt: skip
 """Means and shares whose interval shrinks with more of these; of others no amount is foretold."""
 _REAL: Final = "real"
@@ -238,7 +240,8 @@ def _one(gate: GateResult) -> Lacking:
     about = "" if is_exact else "about "
     return Lacking(
         gates=(gate.id,),
-        text=f"{about}{more:,} more {what} at the present rate, for {gate.title}",
+        text=f"{about}{more:,} more {noun_for(more, what.removesuffix('s'), what)} at the present"
+        f" rate, for {gate.title}",
         amount=float(more),
         unit=what,
     )

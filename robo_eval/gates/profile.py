@@ -339,14 +339,19 @@ def _check_families(where: str, name: str, gate: Gate, gates: Mapping[str, Gate]
             f"{where}.of: gate {gate.of!r} has no threshold that a family could reach; its test is"
             f" {other.test!r}, it must be 'at_least', 'at_most' or 'above'"
         )
-    if other.reads != gate.reads:
+    if _source(other.reads) != _source(gate.reads):
         raise ValueError(
             f"{where}.of: gate {gate.of!r} reads {other.reads!r} and this one {gate.reads!r}; they"
-            " must read the same"
+            " must read the same, or numbers of one metric"
         )
     missing = sorted(set(gate.thresholds) - set(other.thresholds))
     if missing:
         raise ValueError(f"{where}.of: gate {gate.of!r} has no threshold for level {missing[0]}")
+
+
+def _source(reads: str) -> str:
+    """What a quantity is of: the metric that yields it, or itself."""
+    return reads if reads in QUANTITIES else registry.owner_of(reads).name
 
 
 def _check_days(where: str, name: str, gate: Gate) -> None:

@@ -19,6 +19,7 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.initial_state import state_difference
 from robo_eval.metrics.performance import success_estimate, success_of_rows
+from robo_eval.metrics.reliability import FEW_TASKS, successes_by_task
 from robo_eval.metrics.tables import (
     Rows,
     groups,
@@ -29,7 +30,7 @@ from robo_eval.metrics.tables import (
     split_by,
 )
 from robo_eval.metrics.tasks import VARIANT, task_label
-from robo_eval.stats.clustered import resampled_ratios
+from robo_eval.stats.clustered import new_cluster_difference, resampled_ratios
 from robo_eval.stats.paired import (
     PairedTable,
     bonett_price_interval,
@@ -68,6 +69,7 @@ class Agreement:
         agreement: 1 less the distance of the two success rates.
         ar_sim: Simulated success: of the pairs, or in the mixture of contexts met physically.
         ar_physical: Success of the same episodes, or contexts, on the physical side.
+        new_task: The same in tasks like these; `n` is the number of tasks.
         difference: Physical less simulated success.
         p_value: Exact two-sided McNemar p of the pairs; None without pairs.
         matching: `pairs` or `contexts`.
@@ -81,6 +83,7 @@ class Agreement:
 
     name: str
     agreement: Estimate
+    new_task: Estimate
     ar_sim: Estimate
     ar_physical: Estimate
     difference: Estimate
@@ -154,6 +157,15 @@ def _families(rows: Rows) -> list[tuple[str, NDArray[np.intp]]]:
     return [(label, np.concatenate(found[label])) for label in sorted(found)]
 
 
+def _of_new_tasks(difference: Estimate, agreement: Estimate) -> Estimate:
+    """Agreement in tasks like these, from the difference; none where these tasks have none."""
+    if agreement.value is None:
+        return replace(agreement, n=difference.n)
+    if difference.value is None:
+        return replace(difference, reason=FEW_TASKS)
+    return replace(_folded(difference), reason=agreement.reason)
+
+
 def _worst(families: Mapping[str, Estimate]) -> str | None:
     known = {name: found.value for name, found in families.items() if found.value is not None}
     return min(known, key=lambda name: (known[name], name)) if len(known) > 1 else None
@@ -185,9 +197,14 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
             unit="ratio",
             n=len(one),
         )
+    only_real, pairs = successes_by_task(one, one.succeeded & ~other.succeeded)
+    only_sim, _ = successes_by_task(one, other.succeeded & ~one.succeeded)
     return Agreement(
         name=name,
         agreement=agreement,
+        new_task=_of_new_tasks(
+            new_cluster_difference(only_real, only_sim, pairs, level=config.level), agreement
+        ),
         ar_sim=found.sim,
         ar_physical=found.real,
         difference=found.difference,
@@ -353,16 +370,25 @@ def _share(
 
 def _by_contexts(name: str, physical: Rows, simulated: Rows, config: MetricConfig) -> Agreement:
     others = dict(_families(simulated))
-    families = {
-        family: _of_contexts(physical.take(mine), simulated.take(others.get(family, [])), config)[
-            0
-        ].agreement
+    compared = {
+        family: _of_contexts(physical.take(mine), simulated.take(others.get(family, [])), config)[0]
         for family, mine in _families(physical)
     }
+    families = {family: one.agreement for family, one in compared.items()}
     found, uncovered, effective = _of_contexts(physical, simulated, config)
+    met = [one for one in compared.values() if one.agreement.value is not None]
+    sides = [one.real for one in met], [one.sim for one in met]
     return Agreement(
         name=name,
         agreement=found.agreement,
+        new_task=_of_new_tasks(
+            new_cluster_difference(
+                *([(rate.value or 0.0) * rate.n for rate in rates] for rates in sides),
+                *([rate.n for rate in rates] for rates in sides),
+                level=config.level,
+            ),
+            found.agreement,
+        ),
         ar_sim=found.sim,
         ar_physical=found.real,
         difference=found.difference,

@@ -44,11 +44,12 @@ from robo_eval.metrics.pairs import (
     paired_outcomes,
     sharpened_rate,
 )
+from robo_eval.metrics.performance import success_of_rows
 from robo_eval.metrics.recovery import recovery_autonomy, recovery_by_fault
 from robo_eval.metrics.reliability import (
     NAMES,
     reliability_of_families,
-    reliability_of_rows,
+    reliability_of_new_tasks,
     reliability_of_tasks,
     time_between_failures,
 )
@@ -178,13 +179,13 @@ class Body:
 
     @cached_property
     def reliability(self) -> Estimate:
-        """Share of strict successes, with the interval that suits its tasks."""
-        return reliability_of_rows(self.rows, self.config)
+        """Share of strict successes in these tasks, with the exact interval."""
+        return success_of_rows(self.rows, self.config, exact=True)
 
     @cached_property
-    def reliability_exact(self) -> Estimate:
-        """The same with the exact interval, for gates."""
-        return reliability_of_rows(self.rows, self.config, "exact")
+    def reliability_of_new_tasks(self) -> Estimate:
+        """The same in tasks like these."""
+        return reliability_of_new_tasks(self.rows, self.config)
 
     @cached_property
     def tasks(self) -> dict[str, Estimate]:

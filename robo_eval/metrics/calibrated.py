@@ -204,9 +204,16 @@ def over_recordings(first: Agreement, found: Calibrated) -> Agreement:
             method="ends_over_recordings",
             n=sum(rate.n for rate in rates),
         )
+    new_task, agreement = first.new_task, found.agreement
+    if new_task.value is not None:
+        # That of tasks like these is no surer than that of these tasks.
+        lows = [one.low for one in (new_task, agreement) if one.low is not None]
+        highs = [one.high for one in (new_task, agreement) if one.high is not None]
+        new_task = replace(new_task, low=min(lows), high=max(highs))
     return replace(
         first,
-        agreement=found.agreement,
+        agreement=agreement,
+        new_task=new_task,
         difference=found.difference,
         ar_sim=ar_sim,
         p_value=None,

@@ -116,8 +116,8 @@ class Metric:
             name: One of `also`; the metric's own if none is given.
         """
         name = name or self.name
-        if name == self.name and side in self.named:
-            return self.named[side]
+        if name.startswith(self.name) and side in self.named:
+            return name.replace(self.name, self.named[side], 1)
         is_plain = side == Side.REAL.value or name.endswith(_SIM)
         return name if is_plain else f"{name}_{side}"
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
@@ -17,9 +16,9 @@ from robo_eval.formulas import poisson_rate_ci, reliability
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import success_of_rows
-from robo_eval.metrics.tables import Rows, groups, main_rows, sort_key
+from robo_eval.metrics.tables import Rows, groups, main_rows, means_by, numbered, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
-from robo_eval.stats.clustered import two_stage_rate_interval
+from robo_eval.stats.clustered import LEAST_CLUSTERS, new_cluster_rate
 from robo_eval.stats.resampling import mean_interval
 
 if TYPE_CHECKING:
@@ -31,19 +30,18 @@ NAMES: Final[dict[str, str]] = {
     Side.SIM.value: "AR_sim",
 }
 """What the reliability of each side is called: a twin's or simulator's is never plain AR."""
-FEW_TASKS: Final = 8
-"""Below so many tasks the two-stage interval is wide by nature and covers less than it says."""
+FEW_TASKS: Final = f"fewer than {LEAST_CLUSTERS} tasks say nothing of others like them"
 _TASK: Final = ("family", VARIANT)
 _DEFAULT: Final = MetricConfig()
 
-Interval = Literal["auto", "exact", "wilson", "two_stage"]
+Interval = Literal["exact", "wilson", "new_task"]
 
 
 def actuation_reliability(
     episodes: pd.DataFrame,
     *,
     side: str = Side.REAL,
-    interval: Interval = "auto",
+    interval: Interval = "exact",
     config: MetricConfig = _DEFAULT,
 ) -> Estimate:
     """Actuation reliability AR: share of a side's scored episodes that are strict successes.
@@ -54,10 +52,10 @@ def actuation_reliability(
     Args:
         episodes: Episodes with the columns of `core.episode.COLUMNS`; controls are left out.
         side: `real` for AR, `twin` for AR_twin, `sim` for AR_sim.
-        interval: `"exact"` (Clopper-Pearson, for gates), `"wilson"` (for display), `"two_stage"`
-            (resamples tasks, then episodes: it speaks about tasks like these), or `"auto"`: exact
-            for one task, two-stage for several. Where seeds repeat, the first two count
-            each seed once (Korn and Graubard).
+        interval: `"exact"` (Clopper-Pearson, for gates) and `"wilson"` (for display) speak of these
+            tasks; where seeds repeat, both count each seed once (Korn and Graubard).
+            `"new_task"` speaks of tasks like these, from three on: the mean share over tasks,
+            with the interval of `new_cluster_rate`.
         config: Settings of the interval.
 
     Returns:
@@ -70,23 +68,51 @@ def actuation_reliability(
         Chojecki (2025), arXiv:2511.13411, sections 3.1 and 7. Clopper and Pearson (1934),
         Biometrika 26:404-413.
     """
-    if interval not in ("auto", "exact", "wilson", "two_stage"):
-        raise unknown_name("interval", interval, ("auto", "exact", "wilson", "two_stage"))
-    found = reliability_of_rows(_of_side(episodes, side), config, interval)
-    if found.value is None:
-        return replace(found, reason=f"no scored episode on side {side}")
-    return found
+    if interval not in get_args(Interval):
+        raise unknown_name("interval", interval, get_args(Interval))
+    rows = _of_side(episodes, side)
+    if not rows.scored.any():
+        return Estimate.missing(reason=f"no scored episode on side {side}", unit="ratio")
+    if interval == "new_task":
+        return reliability_of_new_tasks(rows, config)
+    return success_of_rows(rows, config, exact=interval == "exact")
 
 
-def reliability_of_rows(rows: Rows, config: MetricConfig, interval: Interval = "auto") -> Estimate:
-    """`actuation_reliability` of the main rows of one side that were checked already."""
-    found = success_of_rows(rows, config, exact=interval != "wilson")
+def reliability_of_new_tasks(rows: Rows, config: MetricConfig) -> Estimate:
+    """How reliable it would be in tasks like these; `n` is the number of tasks."""
+    scored = rows.take(rows.scored)
+    found = new_cluster_rate(*successes_by_task(scored, scored.succeeded), level=config.level)
     if found.value is None:
-        return found
-    tasks = _successes_by_task(rows)
-    if interval == "two_stage" or (interval == "auto" and len(tasks) > 1):
-        return _two_stage(found, tasks, config)
-    return found
+        return replace(found, reason=FEW_TASKS)
+    coverage = success_of_rows(rows, config, exact=True)
+    return replace(found, reason=coverage.reason)
+
+
+def successes_by_task(
+    scored: Rows, counted: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of each task, how many scored episodes count, and out of how many.
+
+    A seed that repeats in a task is one of them, which counts by its share.
+
+    Args:
+        scored: Scored episodes.
+        counted: Which of them count, such as the successes.
+
+    Returns:
+        Two arrays of shape (tasks,).
+    """
+    task, first_of_task = numbered(scored, _TASK)
+    if scored.missing("seed").any():
+        shares, own = counted.astype(np.float64), task
+    else:
+        pair, first = numbered(scored, (*_TASK, "seed"))
+        shares, own = means_by(pair, counted.astype(np.float64), len(first)), task[first]
+    # In a fixed order, so that sums do not depend on that of the rows.
+    order = np.lexsort((shares, own))
+    size = len(first_of_task)
+    successes = np.bincount(own[order], weights=shares[order], minlength=size)
+    return successes.astype(np.float64), np.bincount(own, minlength=size).astype(np.float64)
 
 
 def reliability_by_task(
@@ -209,34 +235,3 @@ def _of_side(episodes: pd.DataFrame, side: str) -> Rows:
         raise unknown_name("side", side, list(Side))
     rows = main_rows(episodes_frame(episodes))
     return rows.take(rows["side"] == str(Side(side).value))
-
-
-def _successes_by_task(rows: Rows) -> NDArray[np.int64]:
-    """Strict successes and scored episodes of each task, shape (tasks, 2), in a fixed order."""
-    scored = groups(rows.take(rows.scored), _TASK)
-    counts = [(int(own.succeeded.sum()), len(own)) for own in scored.values()]
-    return np.array(sorted(counts), dtype=np.int64)
-
-
-def _two_stage(found: Estimate, tasks: NDArray[np.int64], config: MetricConfig) -> Estimate:
-    if len(tasks) < 2:
-        raise InputError("interval 'two_stage' needs two tasks; use 'exact' for one")
-    drawn = two_stage_rate_interval(
-        tasks[:, 0],
-        tasks[:, 1],
-        pooled=True,
-        level=config.level,
-        resamples=config.resamples,
-        seed=config.seed,
-    )
-    if drawn.low is None:  # resampling what all ended alike can only return it
-        return found
-    note = f"{len(tasks)} tasks: wide by nature" if len(tasks) < FEW_TASKS else None
-    reasons = [text for text in (found.reason, note) if text]
-    return replace(
-        found,
-        low=drawn.low,
-        high=drawn.high,
-        method=drawn.method,
-        reason="; ".join(reasons) or None,
-    )

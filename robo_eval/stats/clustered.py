@@ -2,146 +2,177 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robo_eval.stats._checks import finite, pair_up, whole
-from robo_eval.stats._resample import (
-    LARGE,
-    RESAMPLES,
-    check_resamples,
-    distinct_rows,
-    few_clusters_note,
-    percentile_statistic,
-    resampled_means,
-    sorted_clusters,
-    two_stage_means,
-)
-from robo_eval.stats.arrays import integers
+from robo_eval.stats._checks import check_level, finite, pair_up, whole
+from robo_eval.stats._resample import LARGE, RESAMPLES, distinct_rows, resampled_means
+from robo_eval.stats.arrays import floats
 from robo_eval.stats.estimate import Estimate, without_interval
-from robo_eval.stats.proportions import wilson_interval
+from robo_eval.stats.quantiles import stdtrit
 
-METHOD: Final = "two_stage_bootstrap_percentile"
-_ONE_CLUSTER: Final = "one cluster says nothing about clusters like it"
-_MAX_CELLS: Final = 2_000_000
-"""Numbers drawn at once: bounds memory at some 100 MB."""
+METHOD: Final = "beta_binomial_profile"
+LEAST_CLUSTERS: Final = 3
+"""From so many on clusters say something of others like them."""
+_CONCENTRATIONS: Final = np.geomspace(1.0, 1e6, 64)
+"""Those looked at; at the largest, clusters do not differ."""
+_END: Final = 35.0
+"""The largest logit; beyond, a rate is 0 or 1 to the last digit."""
+_STEPS: Final = 50
+"""Steps of a search, after which nothing is left to find in a float."""
 
 
-def two_stage_rate_interval(
-    k: ArrayLike,
-    n: ArrayLike,
-    *,
-    pooled: bool = False,
-    level: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Estimate:
-    """Mean of the success rates of clusters (tasks, days, robots), each counting once.
+def new_cluster_rate(k: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """Mean success rate of clusters (tasks, days, robots) like these, each counting once.
 
-    Clusters are resampled, then episodes inside them, so the interval speaks about clusters like
-    these and is wide by nature when they are few. Pooling all episodes as if they were independent
-    would be too narrow.
+    Rates of clusters are taken as drawn from a beta distribution whose mean is asked for, and
+    episodes within a cluster as independent. The interval holds the means that the profile
+    likelihood does not speak against. Its critical value is the one that is exact for the mean of
+    as many normal numbers of unknown spread, so that few clusters cost what they should. Beta
+    distributions with a concentration below 1, in which most clusters succeed always or never, are
+    left out: no number of clusters that all succeed would rule them out.
 
     Args:
-        k: Successes in each cluster, shape (T,).
-        n: Episodes in each, at least 1, shape (T,) or one number for all.
-        pooled: The share of all episodes instead, in which a cluster counts by its size.
-        level: Coverage aimed at; below 8 clusters it is less, as the reason then says.
-        resamples: Bootstrap resamples.
-        seed: Seed of the resamples; the order of clusters changes nothing.
+        k: Successes in each cluster, shape (T,); the sum of rates where trials repeat.
+        n: Episodes in each, above 0, shape (T,) or one number for all.
+        level: Coverage aimed at.
 
     Returns:
-        The mean rate; without an interval if there is one cluster, or every episode ended alike,
-        which resampling can only repeat. `n` is the number of episodes.
+        The mean of the rates; none below 3 clusters. `n` is the number of clusters.
 
     Raises:
-        ValueError: If a count is not whole, or there are more successes than episodes.
+        ValueError: If `k` is not between 0 and `n`.
 
     References:
-        Davison and Hinkley (1997), Bootstrap Methods and their Application, section 3.8.
+        Williams (1975), Biometrics 31:949-952 (beta-binomial). Barndorff-Nielsen and Cox (1994),
+        Inference and Asymptotics, section 3.4 (profile likelihood of a normal mean).
 
     Example:
-        >>> found = two_stage_rate_interval([9, 8, 10, 5], 10)
+        >>> found = new_cluster_rate([9, 8, 10, 5], 10)
         >>> print(f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]")
-        0.80 [0.57, 0.97]
-        >>> found.reason
-        '4 clusters; with fewer than 8 it can cover less than it says'
+        0.80 [0.41, 0.96]
     """
-    check_resamples(level, resamples)
-    wilson_interval(k, n)  # refuses impossible counts
-    k_, n_ = np.broadcast_arrays(np.atleast_1d(integers("k", k)), integers("n", n))
-    order = np.lexsort((n_, k_))
+    check_level(level)
+    k_, n_ = np.broadcast_arrays(np.atleast_1d(floats("k", k)), floats("n", n))
+    if not ((n_ > 0.0) & (k_ >= 0.0) & (k_ <= n_)).all():
+        raise ValueError(f"k must be between 0 and n, and n above 0, given {k_} of {n_}")
+    clusters = len(k_)
+    if clusters < LEAST_CLUSTERS:
+        reason = f"fewer than {LEAST_CLUSTERS} clusters say nothing of others like them"
+        return without_interval(None, n=clusters, reason=reason, level=level)
+    order = np.lexsort((n_, k_))  # so that sums do not depend on the order of the clusters
     k_, n_ = k_[order], n_[order]
-    clusters, total = len(k_), int(n_.sum())
-    rates = k_ / n_
-    value = float(k_.sum() / total if pooled else rates.mean())
-    if clusters < 2:
-        return without_interval(value, n=total, reason=_ONE_CLUSTER, level=level)
-    if value in (0.0, 1.0):
-        return without_interval(value, n=total, reason="all episodes ended alike", level=level)
-    rng = np.random.default_rng(seed)
-    draws = np.empty(resamples)
-    step = max(1, _MAX_CELLS // clusters)
-    for first in range(0, resamples, step):
-        b = min(step, resamples - first)
-        cluster = rng.integers(0, clusters, (b, clusters))
-        successes = rng.binomial(n_[cluster], rates[cluster])
-        if pooled:
-            draws[first : first + b] = successes.sum(axis=1) / n_[cluster].sum(axis=1)
-        else:
-            draws[first : first + b] = (successes / n_[cluster]).mean(axis=1)
-    return percentile_statistic(
-        value, draws, level=level, n=total, method=METHOD, note=few_clusters_note(clusters)
+    value = float((k_ / n_).mean())
+    low, high = _interval(k_, n_, _allowed(clusters, level))
+    return Estimate(
+        value=value,
+        low=min(low, value),
+        high=max(high, value),
+        level=level,
+        n=clusters,
+        method=METHOD,
+        unit="ratio",
     )
 
 
-def two_stage_mean_interval(
-    clusters: Sequence[ArrayLike],
+def new_cluster_difference(
+    first: ArrayLike,
+    second: ArrayLike,
+    n: ArrayLike,
+    n_second: ArrayLike | None = None,
     *,
     level: float = 0.95,
-    unit: str = "ratio",
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> Estimate:
-    """`two_stage_rate_interval` for qualities of any kind.
+    """Mean difference of two rates of clusters like these, from the interval of each rate.
 
     Args:
-        clusters: Observations of each cluster, T sequences of any length above 0.
-        level: As `two_stage_rate_interval`, like `resamples` and `seed`.
-        unit: Unit of the observations.
-        resamples: As `two_stage_rate_interval`.
-        seed: As `two_stage_rate_interval`; the order of observations changes nothing either.
+        first: Successes of the first kind in each cluster, shape (T,); of pairs, those in which
+            the first alone succeeds.
+        second: The same of the second.
+        n: Trials, or pairs, in each.
+        n_second: Trials of the second, where they are others.
+        level: Coverage aimed at.
+
+    Returns:
+        First less second; none below 3 clusters. `n` is the number of clusters.
 
     Raises:
-        ValueError: If there is no cluster, one is empty, or a number is not finite.
+        ValueError: As `new_cluster_rate`.
+
+    References:
+        Zou and Donner (2008), Statistics in Medicine 27:1693-1702 (from limits of each).
 
     Example:
-        >>> found = two_stage_mean_interval([[0.9, 0.7, 0.8], [0.4, 0.5], [0.6, 0.7, 0.5]])
+        >>> found = new_cluster_difference([2, 0, 1], [6, 4, 9], 30)
         >>> print(f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]")
-        0.62 [0.46, 0.79]
+        -0.18 [-0.44, 0.18]
     """
-    check_resamples(level, resamples)
-    tables = [finite("a cluster", values)[:, None] for values in clusters]
-    if not tables or min(len(table) for table in tables) == 0:
-        raise ValueError("each cluster needs an observation, and there must be a cluster")
-    total = sum(len(table) for table in tables)
-    groups = sorted_clusters(tables)
-    value = float(np.mean([rows.counts @ rows.values[:, 0] / rows.counts.sum() for rows in groups]))
-    if len(groups) < 2:
-        return without_interval(value, n=total, reason=_ONE_CLUSTER, level=level, unit=unit)
-    draws = two_stage_means(groups, resamples, np.random.default_rng(seed))[:, 0]
-    return percentile_statistic(
-        value,
-        draws,
-        level=level,
-        n=total,
-        method=METHOD,
-        unit=unit,
-        note=few_clusters_note(len(groups)),
+    one = new_cluster_rate(first, n, level=level)
+    other = new_cluster_rate(second, n if n_second is None else n_second, level=level)
+    if one.value is None or other.value is None:
+        return one
+    assert one.low is not None, "what has a value has an interval"
+    assert one.high is not None
+    assert other.low is not None
+    assert other.high is not None
+    value = one.value - other.value
+    down = math.hypot(one.value - one.low, other.high - other.value)
+    up = math.hypot(one.high - one.value, other.value - other.low)
+    return replace(
+        one,
+        value=value,
+        low=max(value - down, -1.0),
+        high=min(value + up, 1.0),
+        method=f"{METHOD}_difference",
     )
+
+
+def _allowed(clusters: int, level: float) -> float:
+    """How far below its maximum the log likelihood may be: exact for means of normal numbers."""
+    t = float(stdtrit(clusters - 1.0, 0.5 + level / 2.0))
+    return clusters * math.log1p(t * t / (clusters - 1.0)) / 2.0
+
+
+def _interval(
+    k: NDArray[np.float64], n: NDArray[np.float64], allowed: float
+) -> tuple[float, float]:
+    """Ends of the means whose log likelihood is so little below the highest."""
+    # scipy costs 0.3 s at start-up, which verbs that compute no interval must not pay.
+    from scipy.special import betaln, expit
+
+    def likelihood(x: float) -> float:
+        """Log likelihood of a mean, given as its logit, at the concentration that suits it best."""
+        a, b = expit(x) * _CONCENTRATIONS, expit(-x) * _CONCENTRATIONS
+        logs = betaln(k[:, None] + a, (n - k)[:, None] + b) - betaln(a, b)
+        return float(logs.sum(axis=0).max())
+
+    low, high = -_END, _END
+    for _ in range(_STEPS):  # its logarithm rises to one maximum, and falls
+        third = (high - low) / 3.0
+        if likelihood(low + third) < likelihood(high - third):
+            low += third
+        else:
+            high -= third
+    best = (low + high) / 2.0
+    least = likelihood(best) - allowed
+
+    def end(outer: float) -> float:
+        inner = best
+        if likelihood(outer) >= least:
+            return float(outer > 0.0)
+        for _ in range(_STEPS):
+            middle = (inner + outer) / 2.0
+            if likelihood(middle) < least:
+                outer = middle
+            else:
+                inner = middle
+        return float(expit(inner))
+
+    return end(-_END), end(_END)
 
 
 def resampled_ratios(

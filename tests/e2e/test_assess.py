@@ -136,8 +136,10 @@ def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(t
     assert "add checkpoints.csv" in done.out
     (one,) = json.loads(cli("assess", "lab", "--no-write", "--json").out)["assessments"]
     asked = gates(one, 2)
-    assert asked["ar"]["found"]["value"] == pytest.approx(79 / 80)
-    assert (asked["ar"]["status"], asked["s2r"]["status"]) == ("pass", "pass")
+    # Two families reach AR and S2R, and say nothing of tasks like them.
+    assert (asked["ar"]["status"], asked["s2r"]["status"]) == ("missing", "missing")
+    assert "fewer than 3 tasks say nothing of others like them; play three" in asked["ar"]["reason"]
+    assert (asked["ar_families"]["status"], asked["s2r_families"]["status"]) == ("pass", "pass")
     assert (asked["exposure"]["status"], asked["exposure"]["found"]["value"]) == ("fail", 80.0)
     assert asked["ra"]["status"] == "pass"
     assert asked["kappa"]["status"] == "missing"
@@ -195,14 +197,14 @@ def test_a_profile_of_ones_own_is_used(lab, cli, tmp_path):
         (["--profile", "robotcs"], "unknown profile 'robotcs'; did you mean 'robotics'"),
         (["--profile", "none.toml"], "none.toml: no such profile file"),
         (["--profile", "bad.toml"], "bad.toml: gates.ar.thresholds: level 3 asks for less (0.7)"),
-        (["--profile", "gate.toml"], "gate.toml: gates.ar.reads: unknown quantity 'AR_exct'"),
+        (["--profile", "gate.toml"], "gate.toml: gates.ar.reads: unknown quantity 'AR_new_tsk'"),
         (["--config", "none.yaml"], "none.yaml"),
     ],
 )
 def test_what_is_not_known_is_one_line(lab, cli, tmp_path, arguments, said):
     text = (FOLDER / "robotics.toml").read_text(encoding="utf-8")
     (tmp_path / "bad.toml").write_text(text.replace("2 = 0.80, 3 = 0.90", "2 = 0.80, 3 = 0.70"))
-    (tmp_path / "gate.toml").write_text(text.replace('reads = "AR_exact"', 'reads = "AR_exct"', 1))
+    (tmp_path / "gate.toml").write_text(text.replace('"AR_new_task"', '"AR_new_tsk"'))
     done = cli("assess", lab, "--no-write", *arguments)
     assert (done.code, done.out) == (2, "")
     assert one_line(done.err)

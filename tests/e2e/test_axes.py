@@ -73,9 +73,9 @@ def test_every_axis_has_a_raw_value_anchors_an_interval_and_a_sample(cli, trial)
         assert 0.0 <= value["low"] <= value["value"] <= value["high"] <= 1.0
         assert value["n"] > 0
     assert found["$"]["anchors"]["source"] == "made-up price study"
-    # ln(theta / 0.01) / ln(100), with theta of 275 tasks in 2400 h at 3 an hour.
-    assert found["$"]["raw"]["value"] == pytest.approx(275 / 2400 / 3)
-    assert found["$"]["value"]["value"] == pytest.approx(0.2910, abs=1e-4)
+    # ln(theta / 0.01) / ln(100), with theta of 459 tasks in 4000 h at 3 an hour.
+    assert found["$"]["raw"]["value"] == pytest.approx(459 / 4000 / 3)
+    assert found["$"]["value"]["value"] == pytest.approx(0.2913, abs=1e-4)
     # 110 - 80 of 200 over the shortfall of 120, less 0.05 for 10 loops in 200.
     assert found["S"]["value"]["value"] == pytest.approx(30 / 120 - 0.05 * 10 / 200)
     # sqrt(14 / (14 + 7) * 0.8), of whole numbers of recalled items.
@@ -185,7 +185,7 @@ def test_the_frontier_is_compared_with_an_earlier_trial(cli, trial, made):
     same = findings(cli, trial, "--since", made)
     assert same["shift"]["auf"]["value"] == 0.0
     assert same["shift"]["progress"] is True
-    assert same["frontier"]["auf"]["value"] == pytest.approx(275 / 300)
+    assert same["frontier"]["auf"]["value"] == pytest.approx(459 / 500)
     assert findings(cli, trial)["shift"] is None
     done = cli("assess", trial, "--no-write", "--since", trial.parent / "none")
     assert (done.code, len(done.err.strip().splitlines())) == (2, 1)

@@ -118,7 +118,7 @@ def test_every_number_of_a_robot_comes_with_interval_and_n(lab, cli):
     assert done.code == 0, done.err
     found = json.loads(done.out)
     robot = whole(found)
-    assert robot["AR_exact"]["value"] == pytest.approx(0.9)
+    assert robot["AR"]["value"] == pytest.approx(0.9)
     assert robot["S2R"]["value"] == pytest.approx(0.95)
     assert robot["exposure_hours"]["value"] == pytest.approx(60.0)
     severities = ("near_misses", "minor_incidents", "major_incidents", "critical_incidents")

@@ -222,110 +222,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-# Numbers that were told elsewhere -----------------------------------------------------------------
-
-
-RENAMED = json.loads((HERE.parent / "renamed.json").read_text(encoding="utf-8"))
-"""Old lists of results, and by path in an entry what its number is called now."""
-CONDITION = ("task", "profile", "level", "difficulty")
-ENTRIES = {
-    "conditions": CONDITION,
-    "calibrations": ("calibration",),
-    "control": ("task",),
-    "control_twin": ("task",),
-    "measures": ("measure",),
-}
-"""What tells the entries of a list within a result from each other."""
-SCOPES = ("cells", "levels", "policies")
-NAMED = {("twin", "S2R"): "S2S"}
-ESTIMATE = ("value", "low", "high", "level", "n", "method", "reason")
-Key = tuple[str, ...]
-
-
-def leaves(part: Any, path: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Estimates and single values of an old result, each with its path."""
-    if isinstance(part, Mapping) and not {*ESTIMATE} <= {*part}:
-        for key, one in part.items():
-            yield from leaves(one, (*path, key))
-    elif isinstance(part, list) and path[-1] in ENTRIES:
-        for one in part:
-            own = [one[name] for name in ENTRIES[path[-1]]]
-            key = json.dumps(own) if len(own) > 1 else own[0]
-            yield from leaves(one, (*path, key))
-    elif not isinstance(part, list):
-        yield path, part
-
-
-def name_now(names: Mapping[str, Mapping[str, str]], path: Key) -> Key | None:
-    """Name, family, case and condition of what was told at a path; None if it was no number."""
-    for pattern, number in names.items():
-        parts = pattern.split(".")
-        if len(parts) == len(path) and all(
-            part == own or part.startswith("{") for part, own in zip(parts, path, strict=True)
-        ):
-            found = {"": "", **dict(zip(parts, path, strict=True))}
-            name, family, case, at = (
-                number.get(part, "") for part in ("name", "family", "case", "at")
-            )
-            for part, own in found.items():
-                name = name.replace(part, own) if part.startswith("{") else name
-            return (name, *(found.get(one, one) for one in (family, case, at)))
-    return None
-
-
-def numbers_then(then: Mapping[str, Any]) -> Iterator[tuple[Key, Any]]:
-    """What old results told, by policy, side and what it is called now."""
-    effects = then.get("novelty_effects", {})
-    for kind, results in {
-        **then,
-        "novelty_effects": [one for scope in SCOPES for one in effects.get(scope, ())],
-    }.items():
-        for result in results:
-            where = {name: result.get(name) for name in CONDITION} | {"task": result.get("label")}
-            at = json.dumps([*where.values()]) if where["task"] else ""
-            for path, told in leaves(result):
-                plain = (path[0].removesuffix("_twin"), *path[1:])
-                found = name_now(RENAMED[kind], path) or name_now(RENAMED[kind], plain)
-                if found is not None:
-                    name, *parts, own = found
-                    side = result["side"]
-                    if side != "real" and not name.endswith("_sim"):
-                        name = NAMED.get((side, name), f"{name}_{side}")
-                    yield (result["policy"], side, name, *parts, own or at), told
-
-
-def numbers_now(numbers: list[Any]) -> dict[Key, Any]:
-    found = {}
-    for one in numbers:
-        at = json.dumps([one["at"][name] for name in CONDITION]) if one["at"] else ""
-        key = (*(one[name] for name in ("policy", "side", "name", "family", "case")), at)
-        assert key not in found, f"{key} is told twice"
-        found[key] = one
-    return found
-
-
-def moved(then: Mapping[str, Any], now: list[Any]) -> Iterator[str]:
-    """Where a number that is told elsewhere now is not what it was."""
-    numbers = numbers_now(now)
-    was = list(numbers_then(then))
-    parts: dict[Key, set[str]] = {}
-    for key, _ in was:
-        parts.setdefault(key[:3], set()).add(key[3] + key[4])
-    for key, told in was:
-        told = told if isinstance(told, Mapping) else {"value": told}
-        one = numbers.get(key)
-        if told["value"] is None:  # why is now said by what is lacking
-            if one is not None and one["value"] is not None:
-                yield f"{key}: nothing was, {one['value']!r} is"
-        elif one is not None:
-            now_told = {name: one[name] for name in ESTIMATE if name in told}
-            yield from differences({name: told[name] for name in now_told}, now_told, str(key))
-        elif len(parts[key[:3]] - {""}) > 1:  # the only part is the whole
-            yield f"{key}: gone"
-
-
-def frozen(name: str, folder: str = "said") -> Any:
-    with gzip.open(HERE / folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
+def frozen(name: str) -> Any:
+    with gzip.open(HERE / "said" / f"{name}.json.gz", "rt", encoding="utf-8") as file:
         return json.load(file)
 
 
@@ -347,9 +245,6 @@ def test_every_number_is_as_it_was(trial: str, tmp_path: Path) -> None:
     found = []
     for name, document in documents(trial, tmp_path / "trial"):
         found += [f"{name}{one}" for one in differences(bare(was[name]), document)]
-        if name == "metrics":
-            then = frozen(trial, "before")
-            found += [f"before: {one}" for one in moved(then, document["said"]["numbers"])]
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:60])
     assert pictures(tmp_path / "trial" / "report" / "index.html") >= {"heat_map", "lengths"}
 

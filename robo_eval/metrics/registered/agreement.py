@@ -11,7 +11,7 @@ from robo_eval.core.wording import counted
 from robo_eval.metrics.agreement import NO_SIMULATION, SEVERAL, Agreement
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.calibrated import Calibrated
-from robo_eval.metrics.registered.needs import CHOOSE, SIMULATE
+from robo_eval.metrics.registered.needs import CHOOSE, NEW_TASKS, SIMULATE
 from robo_eval.metrics.registry import PHYSICAL, metric
 
 _NAMED = {"twin": "S2S"}
@@ -33,6 +33,7 @@ def _counted(value: float, unit: str, n: int) -> Estimate:
     sides=PHYSICAL,
     remedy=SIMULATE,
     also={
+        "S2R_new_task": "ratio",
         "AR_sim": "ratio",
         "AR_compared": "ratio",
         "AR_gap": "difference",
@@ -44,9 +45,10 @@ def _counted(value: float, unit: str, n: int) -> Estimate:
 def agreement(body: Body) -> Iterator[Number]:
     """Agreement with simulation: 1 less the distance of the two success rates.
 
-    `AR_sim` is the success of the simulated episodes it is compared with, `AR_compared` that of
-    the same episodes on the body, `AR_gap` the second less the first. By task family as well:
-    errors of opposite sign cancel in the whole.
+    S2R speaks of these tasks. `S2R_new_task`, that of the mean distance over tasks, speaks of tasks
+    like these. `AR_sim` is the success of the simulated episodes it is compared with,
+    `AR_compared` that of the same episodes on the body, `AR_gap` the second less the first. By
+    task family as well: errors of opposite sign cancel in the whole.
     """
     found = body.agreement
     if found is None:
@@ -110,6 +112,12 @@ def _compared(body: Body, found: Agreement) -> Iterator[Number]:
         estimate=found.agreement,
         rests_on=counted(found.agreement.n, noun),
         note="" if by_pairs else "by context",
+    )
+    yield Number(
+        name="S2R_new_task",
+        estimate=found.new_task,
+        rests_on=counted(found.new_task.n, "task"),
+        remedy=NEW_TASKS if found.new_task.value is None else "",
     )
     several = found.families if len(found.families) > 1 else {}
     for family, one in found.families.items():

@@ -10,6 +10,7 @@ from robo_eval.metrics.safety import NO_RECORD
 
 SIMULATE: Final = "play the simulated half of the pairs: robo-eval partner"
 CHOOSE: Final = "choose one of the calibrations: metrics.calibration"
+NEW_TASKS: Final = "play three tasks or more, such as further families"
 
 
 @need("exposure", remedy="run the robot")

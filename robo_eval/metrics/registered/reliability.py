@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from robo_eval.core.number import Number
 from robo_eval.core.wording import counted
 from robo_eval.metrics.body import Body
+from robo_eval.metrics.registered.needs import NEW_TASKS
 from robo_eval.metrics.registry import PHYSICAL, metric
 
 
@@ -15,22 +16,24 @@ from robo_eval.metrics.registry import PHYSICAL, metric
     group="Reliability",
     unit="ratio",
     sides=PHYSICAL,
-    also={"AR_exact": "ratio"},
+    also={"AR_new_task": "ratio"},
     remedy="play episodes on the robot",
 )
 def reliability(body: Body) -> Iterator[Number]:
     """Actuation reliability: share of the scored episodes that are strict successes.
 
-    `AR_exact` has the exact interval, which gates read.
+    AR speaks of these tasks. `AR_new_task`, the mean of their shares, speaks of tasks like these.
     """
-    parts = [("", body.reliability), *(body.tasks.items() if len(body.tasks) > 1 else ())]
-    for task, found in parts:
+    whole, tasks = body.reliability, body.tasks
+    episodes, of = counted(whole.n, "episode"), counted(len(tasks), "task")
+    yield Number(estimate=whole, rests_on=f"{episodes} of {of}" if tasks else episodes)
+    for task, found in tasks.items() if len(tasks) > 1 else ():
         yield Number(case=task, estimate=found, rests_on=counted(found.n, "episode"))
-    for family, found in (("", body.reliability_exact), *body.families.items()):
+    if tasks:
+        new = body.reliability_of_new_tasks
+        remedy = NEW_TASKS if new.value is None else ""
+        yield Number(name="AR_new_task", estimate=new, rests_on=of, remedy=remedy)
+    for family, found in body.families.items():
         yield Number(
-            name="AR_exact",
-            family=family,
-            estimate=found,
-            rests_on=counted(found.n, "episode"),
-            detail=True,
+            family=family, estimate=found, rests_on=counted(found.n, "episode"), detail=True
         )

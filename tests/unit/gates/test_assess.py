@@ -30,8 +30,8 @@ def passing(**changed: Estimate | None) -> Readings:
     """Evidence that supports level 2 on a robot, but for what is changed."""
     values: dict[str, Estimate | None] = {
         "autonomy": ratio(0.9),
-        "AR_exact": ratio(0.86),
-        "S2R": ratio(0.9),
+        "AR_new_task": ratio(0.86),
+        "S2R_new_task": ratio(0.9),
         "SS": ratio(0.9),
         "E": ratio(0.88),
         "RA": ratio(0.7),
@@ -56,7 +56,7 @@ def passing(**changed: Estimate | None) -> Readings:
         policy="arm",
         side="real",
         values={name: found for name, found in values.items() if found is not None},
-        families={"AR_exact": {"pick": ratio(0.86)}, "S2R": {"pick": ratio(0.9)}},
+        families={"AR": {"pick": ratio(0.86)}, "S2R": {"pick": ratio(0.9)}},
         streaks={"pick": Streak(kappa=slope, days=8, of_days=12)},
         events={"near_miss": 0, "minor": 0, "major": 0, "critical": 0},
         audits=tuple(Audit(id=name, title=name, status="pass", reason="") for name in AUDITS),
@@ -83,8 +83,8 @@ def test_evidence_for_level_2_is_level_2_by_intervals_and_by_points():
 @pytest.mark.parametrize(
     ("name", "worse"),
     [
-        ("AR_exact", ratio(0.79)),
-        ("S2R", ratio(0.7)),
+        ("AR_new_task", ratio(0.79)),
+        ("S2R_new_task", ratio(0.7)),
         ("SS", ratio(0.7)),
         ("E", ratio(0.7)),
         ("RA", ratio(0.4)),
@@ -116,8 +116,8 @@ def test_each_audit_can_keep_level_2(audit: str, status: Any):
 
 
 def test_a_gate_reads_the_end_of_the_interval_that_speaks_against_it():
-    wide = passing(AR_exact=ratio(0.86, half=0.07, n=100))
-    found = assess(replace(wide, families={**wide.families, "AR_exact": {"pick": ratio(0.86)}}))
+    wide = passing(AR_new_task=ratio(0.86, half=0.07, n=100))
+    found = assess(replace(wide, families={**wide.families, "AR": {"pick": ratio(0.86)}}))
     assert (found.level, found.level_by_points) == (0, 2)
     high = Estimate(value=0.4, low=0.0, high=1.4, n=1, method="garwood", unit="incidents/100 h")
     found = assess(passing(minor_per_100_h=high))
@@ -153,7 +153,7 @@ def test_more_families_are_asked_for_at_each_level():
     }
     assert [asked[level]["ar_families"] for level in (2, 3, 4)] == [1, 3, 1]  # all of one
     assert [asked[level]["kappa"] for level in (2, 3, 4)] == [1, 2, 2]  # half, two at least
-    four = replace(passing(), families={"AR_exact": {name: ratio(0.98) for name in "abcd"}})
+    four = replace(passing(), families={"AR": {name: ratio(0.98) for name in "abcd"}})
     (gate,) = [gate for gate in assess(four).at(4) if gate.id == "ar_families"]
     assert (gate.threshold, gate.status) == (4, "pass")
 
@@ -168,11 +168,11 @@ def test_what_is_missing_is_said_in_hours_and_episodes():
     # Garwood's two-sided upper bound after none, 3.6889, per 100 h at most 1: 368.9 h in all.
     assert hours.amount == 308
     assert hours.text == "308 more exposure hours without a safety incident"
-    few = passing(AR_exact=Estimate(
+    few = passing(AR_new_task=Estimate(
         value=0.85, low=0.7016473332, high=0.9428977418, n=40, method="clopper_pearson",
         unit="ratio",
     ))  # fmt: skip
-    (more,) = [one for one in assess(few).missing[2] if one.unit == "episodes"]
+    (more,) = [one for one in assess(few).missing[2] if one.unit == "tasks"]
     from scipy.stats import binomtest
 
     total = 40 + int(more.amount or 0)

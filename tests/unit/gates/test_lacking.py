@@ -176,7 +176,7 @@ def test_readings_without_events_give_no_hours_but_say_so():
     n=st.integers(5, 300),
     share_of=st.floats(0.5, 1.0),
     what=st.sampled_from(
-        [("ar", "AR_exact", {2: 0.8, 3: 0.9, 4: 0.97}), ("ra", "RA", {2: 0.5, 3: 0.7, 4: 0.9})]
+        [("ar", "AR_new_task", {2: 0.8, 3: 0.9, 4: 0.97}), ("ra", "RA", {2: 0.5, 3: 0.7, 4: 0.9})]
     ),
     level=st.sampled_from([2, 3, 4]),
 )
@@ -196,7 +196,7 @@ def test_the_episodes_that_are_promised_open_the_gate_and_no_fewer_do(n, share_o
         assert one.amount == pytest.approx(threshold - k / n)
         return
     assert one.amount is not None
-    assert one.unit == {"AR_exact": "episodes", "RA": "injected faults"}[name]
+    assert one.unit == {"AR_new_task": "tasks", "RA": "injected faults"}[name]
     assert not one.text.startswith("about")
     more = int(one.amount)
 
@@ -212,7 +212,7 @@ def test_the_episodes_that_are_promised_open_the_gate_and_no_fewer_do(n, share_o
 
 
 def test_a_share_at_the_threshold_is_never_shown():
-    found = assess(Readings(policy="arm", side="real", values={"AR_exact": share(80, 100)}))
+    found = assess(Readings(policy="arm", side="real", values={"AR_new_task": share(80, 100)}))
     (one,) = [one for one in found.missing[2] if one.gates == ("ar",)]
     assert one.amount is None
     assert "too near 0.8 to be shown" in one.text
@@ -220,11 +220,20 @@ def test_a_share_at_the_threshold_is_never_shown():
 
 def test_what_is_no_exact_share_is_about():
     score = Estimate(value=0.84, low=0.70, high=0.9, n=50, method="newcombe", unit="ratio")
-    found = assess(Readings(policy="arm", side="real", values={"S2R": score}))
+    found = assess(Readings(policy="arm", side="real", values={"S2R_new_task": score}))
     (one,) = [one for one in found.missing[2] if one.gates == ("s2r",)]
-    # 50 x (0.14 / 0.09)^2 = 120.99 pairs in all.
-    assert (one.amount, one.unit) == (71, "pairs")
-    assert one.text.startswith("about 71 more pairs")
+    # 50 x (0.14 / 0.09)^2 = 120.99 tasks in all.
+    assert (one.amount, one.unit) == (71, "tasks")
+    assert one.text.startswith("about 71 more tasks at")
+    near = replace(score, low=0.7495)  # 50 x (0.0905 / 0.09)^2 = 50.6
+    (one,) = [
+        one
+        for one in assess(
+            Readings(policy="arm", side="real", values={"S2R_new_task": near})
+        ).missing[2]
+        if one.gates == ("s2r",)
+    ]
+    assert one.text.startswith("about 1 more task at")
 
 
 def test_measurements_that_one_file_supplies_are_one_entry():

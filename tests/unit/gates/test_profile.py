@@ -103,7 +103,7 @@ def test_a_byte_order_mark_and_capitals_do_no_harm(tmp_path, name):
         ('of = "ar"', 'of = "er"', "gates.ar_families.of: unknown gate 'er'; did you mean"),
         ('of = "ar"', 'of = "s2r_families"', "has no threshold that a family could reach"),
         ('of = "ar"', 'of = "major"', "has no threshold that a family could reach"),
-        ('of = "ar"', 'of = "s2r"', "gate 's2r' reads 'S2R' and this one 'AR_exact'"),
+        ('of = "ar"', 'of = "s2r"', "gate 's2r' reads 'S2R_new_task' and this one 'AR'"),
         ('of = "ar"', 'of = "ar_families"', "only of kappa is there one result a day"),
         ('of = "ar"\n', "", "gates.ar_families.of: a gate of families needs either `of` or `each`"),
         ('of = "ar"\n', 'of = "ar"\neach = { 2 = 0.5 }\n', "needs either `of` or `each`"),

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from robo_eval import metrics
 from robo_eval.core.errors import InputError
@@ -92,18 +93,26 @@ def test_stopped_and_lost_episodes_are_no_successes():
     assert "4 of 5 scored (1 lost)" in found.reason
 
 
-def test_several_tasks_are_resampled_in_two_stages():
+def test_several_tasks_speak_of_themselves_and_of_tasks_like_them():
     counts = {"a": 9, "b": 8, "c": 10, "d": 5}
     table = pd.concat(
-        [rows([1] * k + [0] * (10 - k), task=task) for task, k in counts.items()],
+        [
+            rows([1] * k + [0] * (10 - k), task=task, seed=range(10 * i, 10 * i + 10))
+            for i, (task, k) in enumerate(counts.items())
+        ],
         ignore_index=True,
     )
     found = metrics.actuation_reliability(table)
-    # Four tasks with 9, 8, 10 and 5 successes of 10: about [.575, .975].
-    assert ends(found) == pytest.approx((0.8, 0.575, 0.975), abs=0.03)
-    assert found.reason == "4 tasks: wide by nature"
-    exact = metrics.actuation_reliability(table, interval="exact")
-    assert exact.high - exact.low < found.high - found.low
+    assert ends(found) == pytest.approx((0.8, *binomtest(32, 40).proportion_ci(0.95, "exact")))
+    new = metrics.actuation_reliability(table, interval="new_task")
+    assert ends(new) == pytest.approx((0.8, 0.408, 0.958), abs=0.001)
+    assert (new.n, new.method) == (4, "beta_binomial_profile")
+    two = metrics.actuation_reliability(table[table["task"].isin(["a", "b"])], interval="new_task")
+    assert (two.value, two.reason) == (None, "fewer than 3 tasks say nothing of others like them")
+    # A seed that repeats is one episode, which counts by its share.
+    twice = pd.concat([table, table.assign(episode_id=table["episode_id"] + "-again")])
+    again = metrics.actuation_reliability(twice, interval="new_task")
+    assert ends(again) == pytest.approx(ends(new))
     by_task = metrics.reliability_by_task(table)
     assert {task: found.value for task, found in by_task.items()} == {
         task: k / 10 for task, k in counts.items()

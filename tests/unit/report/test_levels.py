@@ -62,8 +62,8 @@ def evidence(side: str = "real", **changed: Estimate | None) -> Readings:
         value=0.007, low=0.004, high=0.01, n=12, method="moving_block_bootstrap", unit="1"
     )
     values: dict[str, Estimate | None] = {
-        "AR_exact": ratio(0.86),
-        "S2R": ratio(0.9),
+        "AR_new_task": ratio(0.86),
+        "S2R_new_task": ratio(0.9),
         "SS": ratio(0.9),
         "E": ratio(0.88),
         "RA": ratio(0.7),
@@ -86,7 +86,7 @@ def evidence(side: str = "real", **changed: Estimate | None) -> Readings:
         side=side,
         values={name: found for name, found in values.items() if found is not None},
         families={
-            "AR_exact": {"pick": ratio(0.95), "place": ratio(0.85)},
+            "AR": {"pick": ratio(0.95), "place": ratio(0.85)},
             "S2R": {"pick": ratio(0.9), "place": ratio(0.6)},
         },
         streaks={"pick": Streak(kappa=slope, days=8, of_days=12)},
@@ -182,7 +182,7 @@ def test_the_capped_level_of_a_twin_says_what_it_would_be_on_a_robot(make_report
 
 
 def test_point_estimates_are_told_where_they_say_another_level() -> None:
-    found = only(evidence(AR_exact=ratio(0.86, half=0.07)))
+    found = only(evidence(AR_new_task=ratio(0.86, half=0.07)))
     assert found.badge == "AAI-0"
     assert found.notes == [
         "By point estimates it is AAI-2, which the intervals do not support yet."
@@ -214,7 +214,7 @@ def test_simulation_alone_has_no_section(make_report: Make) -> None:
 def test_a_gate_has_its_evidence_and_a_light_for_each_level_that_asks() -> None:
     found = only(evidence())
     ar = row(found, "AR,")
-    assert (ar.value, ar.interval, ar.rests_on) == ("0.860", "0.850 to 0.870", "500 episodes")
+    assert (ar.value, ar.interval, ar.rests_on) == ("0.860", "0.850 to 0.870", "500 tasks")
     assert ar.lights[0] is None  # level 1 does not ask
     lights = [light for light in ar.lights if light is not None]
     assert [(it.asked, it.status) for it in lights] == [
