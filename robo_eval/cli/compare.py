@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,41 +87,23 @@ def _print(found: Comparison) -> None:
 
 def _print_policies(side: SideComparison, title: str) -> None:
     has_bounds = any(own.bounds for own in side.policies)
-    columns = ["policy", "rank", "could be", "success", "episodes"]
+    columns = ["policy", "rank", "letters", "success", "episodes"]
     rows = [
         (
             own.policy,
-            *_ranks(own, side.policies),
+            own.ranks,
+            own.letters or "-",
             interval(own.success),
             own.coverage.text,
             *([_bounds(own)] if has_bounds else []),
         )
-        for own in sorted(side.policies, key=_place)
+        for own in side.by_success
     ]
     print_table(title, [*columns, "if missing failed, or succeeded"][: 5 + has_bounds], rows)
     say_missing_intervals(own.success for own in side.policies)
-    if any(own.rank is not None for own in side.policies):
-        say(
-            "rank: = is shared by policies that were not told apart, also by way of a third; could"
-            " be: what is left open"
-        )
+    if any(own.letters for own in side.policies):
+        say("rank: what is left open; policies that share a letter were not told apart")
     say()
-
-
-def _place(own: Standing) -> tuple[float, tuple[int, int]]:
-    """The better the earlier; without a rank last."""
-    return own.rank or math.inf, own.rank_range or (0, 0)
-
-
-def _ranks(own: Standing, others: tuple[Standing, ...]) -> tuple[str, str]:
-    if own.rank is None or own.rank_range is None:
-        return "-", "-"
-    is_shared = sum(other.rank == own.rank for other in others) > 1
-    best, worst = own.rank_range
-    return (
-        f"{own.rank}{'=' if is_shared else ''}",
-        f"{best}" if best == worst else f"{best} to {worst}",
-    )
 
 
 def _bounds(own: Standing) -> str:
@@ -151,8 +132,8 @@ def _print_pairs(side: SideComparison, title: str) -> None:
     if side.n_compared:
         compared = counted(side.n_compared, "comparison")
         say(
-            f"p: adjusted for {compared} by Holm's method; a difference is shown at"
-            f" {side.alpha:g} or less"
+            f"p: {'; '.join(side.tests)}; adjusted for {compared} by Holm's method; a difference is"
+            f" shown at {side.alpha:g} or less"
         )
     if any(pair.unit == "seeds" for pair in side.pairs):
         say("where seeds repeat, all episodes of a seed are one observation")

@@ -26,7 +26,7 @@ from robo_eval.metrics.rank_agreement import rank_agreement
 from robo_eval.metrics.standings import POWER, PolicyPair, SideComparison, Standing
 from robo_eval.metrics.tables import Rows, groups, main_rows
 from robo_eval.metrics.unpaired_contrast import contrast_of_episodes
-from robo_eval.stats.multiple import holm, rank_ranges, tied_ranks
+from robo_eval.stats.multiple import holm, letters, rank_ranges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,9 +157,8 @@ def _side(
     attempts = attempts_of(members)
     alpha = round(1.0 - config.level, 12)
     sufficient = {name for name, own in by_name.items() if own.coverage.is_sufficient}
-    contrasts = {
-        (a, b): _contrast(attempts[a], attempts[b], config) for a, b in combinations(by_name, 2)
-    }
+    best_first = sorted(by_name, key=lambda name: -(by_name[name].success.value or 0.0))
+    contrasts = dict(_best_first(a, b, attempts, config) for a, b in combinations(best_first, 2))
     tested = [
         names
         for names, found in contrasts.items()
@@ -180,6 +179,16 @@ def _side(
         n_compared=len(tested),
         alpha=alpha,
     )
+
+
+def _best_first(
+    a: str, b: str, attempts: Mapping[str, Attempts], config: MetricConfig
+) -> tuple[tuple[str, str], Contrast]:
+    """Two policies and how they differ, the one that did better in what is compared first."""
+    found = _contrast(attempts[a], attempts[b], config)
+    if (found.difference.value or 0.0) < 0.0:
+        return (b, a), _contrast(attempts[b], attempts[a], config)
+    return (a, b), found
 
 
 def _contrast(first: Attempts, second: Attempts, config: MetricConfig) -> Contrast:
@@ -237,7 +246,11 @@ def _pair(
 
 def _ranked(standings: tuple[Standing, ...], pairs: tuple[PolicyPair, ...]) -> tuple[Standing, ...]:
     """The policies with their ranks; those with too few scored episodes have none."""
-    names = [own.policy for own in standings if own.coverage.is_sufficient]
+    names = [
+        own.policy
+        for own in sorted(standings, key=lambda own: -(own.success.value or 0.0))
+        if own.coverage.is_sufficient
+    ]
     if len(names) < 2:
         return standings  # without a rival a rank says nothing
     at = {name: index for index, name in enumerate(names)}
@@ -246,14 +259,15 @@ def _ranked(standings: tuple[Standing, ...], pairs: tuple[PolicyPair, ...]) -> t
         if pair.winner is not None:
             loser = pair.second if pair.verdict == "first" else pair.first
             better[at[pair.winner], at[loser]] = True
-    ranks, (best, worst) = tied_ranks(better), rank_ranges(better)
+    best, worst = rank_ranges(better)
+    shared = dict(zip(names, letters(better), strict=True))
     return tuple(
         own
         if own.policy not in at
         else replace(
             own,
-            rank=int(ranks[at[own.policy]]),
             rank_range=(int(best[at[own.policy]]), int(worst[at[own.policy]])),
+            letters=shared[own.policy],
         )
         for own in standings
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -11,6 +12,13 @@ from robo_eval.metrics.contrast import Unit
 from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.rank_agreement import RankAgreement
 
+TESTS: Final = {
+    "mcnemar_exact": "McNemar's exact test of the pairs that ended differently",
+    "sign_flip_by_seed": "the signs of all differences of seeds, flipped in every way",
+    "barnard": "Barnard's exact test of the two shares",
+    "score": "the score test of the two shares",
+}
+"""What each test looks at."""
 POWER: Final = 0.8
 """Chance of finding it that a detectable difference is stated for; the usual choice."""
 
@@ -26,9 +34,8 @@ class Standing:
         success: Share of strict successes, exact interval.
         bounds: That share if all missing episodes count as failures, and as successes; None if
             none is missing.
-        rank: 1 is the best; policies that were not told apart share one. None below the least
-            coverage.
-        rank_range: Best and worst rank that the decisions allow; None like `rank`.
+        rank_range: Best and worst rank that the decisions allow; None below the least coverage.
+        letters: Policies share a letter where they were not told apart; None like the range.
     """
 
     policy: str
@@ -36,8 +43,21 @@ class Standing:
     n_success: int
     success: Estimate
     bounds: tuple[float, float] | None = field(metadata={"json": "success_bounds"})
-    rank: int | None = None
     rank_range: tuple[int, int] | None = None
+    letters: str | None = None
+
+    @property
+    def place(self) -> float:
+        """Sorts policies by what they achieved; without a rank last."""
+        return math.inf if self.rank_range is None else -(self.success.value or 0.0)
+
+    @property
+    def ranks(self) -> str:
+        """The ranks that are left open, for people."""
+        if self.rank_range is None:
+            return "-"
+        best, worst = self.rank_range
+        return f"{best}" if best == worst else f"{best} to {worst}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +65,7 @@ class PolicyPair:
     """Two policies on one side.
 
     Attributes:
-        first: Name of the policy the difference is positive for if it is better.
+        first: Name of the policy that did better, or of the earlier one if they did alike.
         second: Name of the other.
         difference: Success of the first less that of the second.
         unit: What is independent: `pairs`, `seeds` (shared by several pairs) or `episodes`.
@@ -126,7 +146,17 @@ class SideComparison:
     alpha: float
     agreement: RankAgreement | None = None
 
-    SAID: ClassVar = ("power",)
+    SAID: ClassVar = ("power", "tests")
+
+    @property
+    def by_success(self) -> list[Standing]:
+        """The policies, the best first, and those without a rank last."""
+        return sorted(self.policies, key=lambda own: own.place)
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """What the p values come from, for people."""
+        return tuple(TESTS[name] for name in TESTS if any(p.test == name for p in self.pairs))
 
     @property
     def power(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,8 +25,8 @@ class Rank:
 
     Attributes:
         policy: Name.
-        rank: `1`, or `2=` where it is shared; `-` below the least coverage.
-        range: Ranks the decisions leave open: `1 to 3`.
+        rank: What the decisions leave open: `1`, `1 to 3`; `-` below the least coverage.
+        letters: It shares one with each policy it was not told apart from.
         success: Share of strict successes.
         episodes: Scored episodes out of those there should be, and why others are missing.
         bounds: That share if every missing episode failed, and succeeded; empty if none is missing.
@@ -35,7 +34,7 @@ class Rank:
 
     policy: str
     rank: str
-    range: str
+    letters: str
     success: Estimate
     episodes: str
     bounds: str
@@ -93,34 +92,22 @@ def standings_of(table: pd.DataFrame, plan: TrialPlan, config: MetricConfig) -> 
 
 
 def _standings(side: SideComparison, *, has_title: bool) -> Standings:
-    ordered = sorted(side.policies, key=_place)
     return Standings(
         title=side.side if has_title else "",
-        ranks=[_rank(own, side.policies) for own in ordered],
+        ranks=[_rank(own) for own in side.by_success],
         duels=[_duel(pair) for pair in side.pairs],
         notes=_notes(side),
     )
 
 
-def _place(own: Standing) -> tuple[float, tuple[int, int]]:
-    """The better the earlier; without a rank last."""
-    return own.rank or math.inf, own.rank_range or (0, 0)
-
-
-def _rank(own: Standing, others: Sequence[Standing]) -> Rank:
-    rank = range_ = "-"
-    if own.rank is not None and own.rank_range is not None:
-        is_shared = sum(other.rank == own.rank for other in others) > 1
-        best, worst = own.rank_range
-        rank = f"{own.rank}{'=' if is_shared else ''}"
-        range_ = str(best) if best == worst else f"{best} to {worst}"
+def _rank(own: Standing) -> Rank:
     bounds = ""
     if own.bounds is not None:
         bounds = f"{number(own.bounds[0])} to {number(own.bounds[1])}"
     return Rank(
         policy=own.policy,
-        rank=rank,
-        range=range_,
+        rank=own.ranks,
+        letters=own.letters or "-",
         success=own.success,
         episodes=own.coverage.text,
         bounds=bounds,
@@ -149,14 +136,15 @@ def _duel(pair: PolicyPair) -> Duel:
 
 def _notes(side: SideComparison) -> list[str]:
     notes = []
-    if any(own.rank is not None for own in side.policies):
+    if any(own.letters for own in side.policies):
         notes.append(
-            "Policies that were not told apart share a rank (=); beside it the ranks left open."
+            "The rank is what is left open; policies that share a letter were not told apart."
         )
     if side.n_compared:
         notes.append(
-            f"p is adjusted for {count(side.n_compared, 'comparison')} by Holm's method; a"
-            f" difference is shown at {number(side.alpha)} or less."
+            f"p is that of {'; '.join(side.tests)}; adjusted for"
+            f" {count(side.n_compared, 'comparison')} by Holm's method. A difference is shown at"
+            f" {number(side.alpha)} or less."
         )
     if any(pair.unit == "seeds" for pair in side.pairs):
         notes.append("Where seeds repeat, all episodes of a seed are one observation.")

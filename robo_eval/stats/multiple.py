@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from string import ascii_lowercase
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -39,48 +42,61 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     return adjusted
 
 
-def tied_ranks(better: ArrayLike) -> NDArray[np.int64]:
-    """Ranks in which policies that were not told apart share one.
-
-    Sharing passes on: if A and B were not told apart, nor B and C, all three share a rank even
-    where A was shown to be better than C. `rank_ranges` keeps that difference.
+def letters(better: ArrayLike) -> list[str]:
+    """Letters that policies share exactly where they were not told apart.
 
     Args:
-        better: Whether policy i was shown to be better than policy j, shape (P, P).
+        better: Whether policy i was shown to be better than policy j, shape (P, P); letters are
+            given in the order of its rows.
 
     Returns:
-        Rank of each policy, 1 the best, shape (P,): one more than the number of policies in
-        better groups.
+        The letters of each policy: `a`, `ab`, ...
 
     Raises:
         ValueError: If the table is not square, or two policies are each better than the other.
 
+    References:
+        Piepho (2004), Journal of Computational and Graphical Statistics 13:456-466.
+
     Example:
-        >>> tied_ranks([[0, 0, 1], [0, 0, 1], [0, 0, 0]]).tolist()
-        [1, 1, 3]
+        >>> letters([[0, 0, 1], [0, 0, 0], [0, 0, 0]])
+        ['a', 'ab', 'b']
     """
     shown = _decisions(better)
-    # Who is not shown to be worse is at least as good, as far as anyone knows; chains of that
-    # order all policies into groups, because of any two at least one is not shown to be worse.
-    reaches = ~shown.T
-    for via in range(len(shown)):
-        reaches |= reaches[:, [via]] & reaches[[via], :]
-    above = reaches & ~reaches.T
-    return np.asarray(1 + above.sum(axis=0), dtype=np.int64)
+    groups = [frozenset(range(len(shown)))]
+    for i, j in np.argwhere(shown | shown.T):
+        if i < j:
+            groups = _without_the_covered(
+                part
+                for group in groups
+                for part in ((group - {i}, group - {j}) if {i, j} <= group else (group,))
+            )
+    groups.sort(key=sorted)
+    names = [ascii_lowercase[n % 26] * (1 + n // 26) for n in range(len(groups))]
+    return [
+        "".join(name for name, group in zip(names, groups, strict=True) if policy in group)
+        for policy in range(len(shown))
+    ]
+
+
+def _without_the_covered(groups: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Each group once, and none that lies in another."""
+    distinct = set(groups)
+    return [one for one in distinct if not any(one < other for other in distinct)]
 
 
 def rank_ranges(better: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The best and the worst rank of each policy that the decisions allow.
 
     Args:
-        better: As `tied_ranks`.
+        better: As `letters`.
 
     Returns:
         Best and worst rank, both of shape (P,): one more than the number of policies shown to be
         better, and P less the number of policies shown to be worse.
 
     Raises:
-        ValueError: As `tied_ranks`.
+        ValueError: As `letters`.
 
     Example:
         >>> best, worst = rank_ranges([[0, 0, 1], [0, 0, 0], [0, 0, 0]])

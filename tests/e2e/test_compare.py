@@ -71,8 +71,8 @@ def test_policies_of_one_trial(cli, trials):
     assert "two, sim: share of strict successes [95 % interval]" in result.out
     assert re.search(r"balancer - random\s+1\.00 \[0\.\d\d, 1\.00\]\s+8 pairs\s+0\.008", result.out)
     assert "balancer better" in result.out
-    assert re.search(r"balancer\s+1\s+1\s+1\.00", result.out)
-    assert re.search(r"random\s+2\s+2\s+0\.00", result.out)
+    assert re.search(r"balancer\s+1\s+a\s+1\.00", result.out)
+    assert re.search(r"random\s+2\s+b\s+0\.00", result.out)
 
 
 def test_help_has_an_example(quick_cli):
@@ -88,7 +88,7 @@ def test_policies_of_several_trials(quick_cli, trials):
     assert found["verified"] is True
     (side,) = found["sides"]
     assert [own["policy"] for own in side["policies"]] == ["balancer", "random", "nothing"]
-    assert [own["rank"] for own in side["policies"]] == [1, 2, 2]
+    assert [own["letters"] for own in side["policies"]] == ["a", "b", "b"]
     tie = side["pairs"][-1]
     assert (tie["first"], tie["second"]) == ("random", "nothing")
     assert (tie["verdict"], tie["winner"], tie["p_holm"]) == ("undecided", None, 1.0)

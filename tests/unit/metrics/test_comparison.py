@@ -314,15 +314,20 @@ def test_holm_adjusts_for_all_pairs_of_the_side():
     assert by_names["b", "c"].least_deciding == 7
 
 
-def test_policies_that_are_not_told_apart_share_a_rank():
+def test_policies_that_are_not_told_apart_share_a_letter():
     """a beats c; b is told apart from neither, so point order would say too much."""
     a, b, c = [1] * 20, [1] * 15 + [0] * 5, [1] * 11 + [0] * 9
     (side,) = compared(episodes("a", a), episodes("b", b), episodes("c", c))
     assert [pair.winner for pair in side.pairs] == [None, "a", None]
-    assert [own.rank for own in side.policies] == [1, 1, 1]
+    assert [own.letters for own in side.policies] == ["a", "ab", "b"]
     assert [own.rank_range for own in side.policies] == [(1, 2), (1, 3), (2, 3)]
     (side,) = compared(episodes("a", a), episodes("b", a), episodes("c", [0] * 20))
-    assert [own.rank for own in side.policies] == [1, 1, 3]
+    assert [own.letters for own in side.policies] == ["a", "a", "b"]
+    # An agent that never succeeds is not first, whatever was told apart.
+    (side,) = compared(episodes("none", [0] * 4), episodes("all", [1] * 4))
+    assert [(own.policy, own.ranks) for own in side.by_success] == [
+        ("all", "1 to 2"), ("none", "1 to 2"),
+    ]  # fmt: skip
 
 
 def test_the_plan_sets_the_order_of_the_policies():
@@ -332,7 +337,8 @@ def test_the_plan_sets_the_order_of_the_policies():
     )  # fmt: skip
     (side,) = compared(episodes("balancer", [1] * 3), episodes("random", [0] * 3), plan=plan)
     assert [own.policy for own in side.policies] == ["random", "balancer"]
-    assert side.pairs[0].difference.value == -1.0
+    # What did better stands first in a difference.
+    assert (side.pairs[0].first, side.pairs[0].difference.value) == ("balancer", 1.0)
 
 
 # Coverage ----------------------------------------------------------------------------------------
@@ -344,8 +350,8 @@ def test_no_winner_is_named_where_too_few_are_scored():
     a, b, c = side.policies
     assert a.coverage.text == "7 of 20 scored (13 fault)"
     assert a.bounds == (0.35, 1.0)
-    assert (a.rank, a.rank_range) == (None, None)
-    assert (b.rank, c.rank) == (2, 1)
+    assert (a.letters, a.rank_range) == (None, None)
+    assert (b.letters, c.letters) == ("b", "a")
     by_names = {(pair.first, pair.second): pair for pair in side.pairs}
     against = by_names["a", "b"]
     assert against.p_value < 0.05  # named nowhere
@@ -353,7 +359,7 @@ def test_no_winner_is_named_where_too_few_are_scored():
     assert against.reason == "a: 7 of 20 scored (13 fault)"
     assert against.difference.value == 1.0
     assert side.n_compared == 1
-    assert by_names["b", "c"].winner == "c"
+    assert by_names["c", "b"].winner == "c"
     assert [own.policy for own in side.uncovered] == ["a"]
 
 
@@ -372,7 +378,7 @@ def test_a_plan_without_any_episode_names_nobody():
     plan = TrialPlan(name="x", tasks=[{"env": "pick"}], policies=["random", "balancer"])
     frame = episodes_frame(pd.DataFrame(episodes("random", [1]))).iloc[:0]
     (side,) = compare_policies(frame, plan, FAST)
-    assert [own.rank for own in side.policies] == [None, None]
+    assert [own.letters for own in side.policies] == [None, None]
     assert side.pairs[0].difference.value is None
 
 

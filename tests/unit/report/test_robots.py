@@ -61,16 +61,18 @@ def test_each_policy_has_its_reliability_and_how_simulation_agrees(tmp_path: Pat
     assert (ours.policy, theirs.policy) == ("ours (real)", "theirs (real)")
     shown = compared(ours)
     assert [it.label for it in shown] == [
-        "AR", "AR, pick", "AR, place", "AR_sim", "AR_gap", "McNemar_p",
-        "S2R", "S2R, pick", "S2R, place",
+        "AR", "AR, pick", "AR, place", "AR_new_task", "AR_sim", "AR_gap", "McNemar_p",
+        "S2R", "S2R_new_task", "S2R, pick", "S2R, place",
     ]  # fmt: skip
     assert [it.estimate.value for it in shown] == pytest.approx(
-        [0.6, 0.7, 0.5, 0.8, -0.2, 0.0078125, 0.8, 0.9, 0.7]
+        [0.6, 0.7, 0.5, None, 0.8, -0.2, 0.0078125, 0.8, None, 0.9, 0.7]
     )
-    assert [it.label for it in shown if it.estimate.low is None] == ["McNemar_p"]
+    assert [it.label for it in shown if it.estimate.low is None] == [
+        "AR_new_task", "McNemar_p", "S2R_new_task",
+    ]  # fmt: skip
     assert [it.rests_on for it in shown] == [
-        "40 episodes", "20 episodes", "20 episodes", "40 episodes",
-        "40 pairs", "40 pairs", "40 pairs", "20 pairs", "20 pairs",
+        "40 episodes of 2 tasks", "20 episodes", "20 episodes", "2 tasks", "40 episodes",
+        "40 pairs", "40 pairs", "40 pairs", "2 tasks", "20 pairs", "20 pairs",
     ]  # fmt: skip
     assert [it.label for it in shown if it.note == "agrees least"] == ["S2R, place"]
     assert ours.worst.startswith("Simulation and robot agree least in place: S2R 0.70, 95")
@@ -78,14 +80,15 @@ def test_each_policy_has_its_reliability_and_how_simulation_agrees(tmp_path: Pat
     assert '<h2 id="h-robots">On the robot</h2>' in page
     assert '<a href="#robots">On the robot</a>' in page
     assert "agrees least" in page
-    assert "2 tasks: wide by nature" in page
+    assert "fewer than 3 tasks say nothing of others like them" in page
     assert TWIN not in page
 
 
 def test_a_twin_is_never_called_a_robot(tmp_path: Path) -> None:
     report = report_of(tmp_path, side="twin")
     assert {it.name for it in compared(report.robots[0])} == {
-        "AR_twin", "AR_sim", "AR_gap_twin", "McNemar_p_twin", "S2S",
+        "AR_twin", "AR_new_task_twin", "AR_sim", "AR_gap_twin", "McNemar_p_twin", "S2S",
+        "S2S_new_task",
     }  # fmt: skip
     page = render(report, [])
     assert TWIN in page
@@ -106,7 +109,7 @@ def test_without_simulation_there_is_nothing_to_compare_and_without_robot_no_sec
 ) -> None:
     report = report_of(tmp_path, unpaired=20)
     shown = compared(report.robots[0])
-    assert [it.label for it in shown] == ["AR", "AR, pick", "AR, place", "S2R"]
+    assert [it.label for it in shown] == ["AR", "AR, pick", "AR, place", "AR_new_task", "S2R"]
     assert shown[-1].text == ""
     assert shown[-1].estimate.reason == "no simulated episode"
     assert "no simulated episode" in report.robots[0].why_no_agreement
@@ -187,7 +190,7 @@ def test_every_name_of_a_twin_says_so(lab: Any) -> None:
     assert ours.title == "ours (twin)"
     names = [it.name for group in ours.table for it in group.rows]
     assert len(names) > 20
-    own = ("AR_sim", "S2S")
+    own = ("AR_sim", "S2S", "S2S_new_task")
     assert [name for name in names if not (name.endswith(("_twin", " twin")) or name in own)] == []
 
 

@@ -42,18 +42,18 @@ def standings(**kwargs):
     return standings_of(frame, plan, MetricConfig(resamples=200))
 
 
-def test_policies_that_were_not_told_apart_share_a_rank():
+def test_policies_that_were_not_told_apart_share_a_letter():
     (side,) = standings()
     assert side.title == ""
-    assert [(own.policy, own.rank) for own in side.ranks] == [
-        ("fair", "1="),
-        ("good", "1="),
-        ("poor", "3"),
+    assert [(own.policy, own.rank, own.letters) for own in side.ranks] == [
+        ("good", "1 to 2", "a"),
+        ("fair", "1 to 2", "a"),
+        ("poor", "3", "b"),
     ]
     verdicts = {duel.label: duel for duel in side.duels}
-    assert verdicts["poor − good"].is_decided
-    assert verdicts["poor − good"].verdict == "good better"
-    undecided = verdicts["fair − good"]
+    assert verdicts["good − poor"].is_decided
+    assert verdicts["good − poor"].verdict == "good better"
+    undecided = verdicts["good − fair"]
     assert not undecided.is_decided
     assert "at least 7 must end differently" in undecided.verdict
     assert undecided.rests_on == "40 pairs"
@@ -63,10 +63,10 @@ def test_policies_that_were_not_told_apart_share_a_rank():
 def test_too_few_scored_episodes_name_no_winner_and_give_the_bounds():
     (side,) = standings(lost=5)
     poor = next(own for own in side.ranks if own.policy == "poor")
-    assert (poor.rank, poor.range) == ("-", "-")
+    assert (poor.rank, poor.letters) == ("-", "-")
     assert poor.episodes == "35 of 40 scored (5 lost)"
     assert poor.bounds
-    duel = next(duel for duel in side.duels if duel.label == "poor − good")
+    duel = next(duel for duel in side.duels if duel.label == "good − poor")
     assert not duel.is_decided
     assert "35 of 40 scored" in duel.verdict
 

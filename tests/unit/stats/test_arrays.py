@@ -35,7 +35,7 @@ CALLS = {
     "stats.joint.joint_intervals": (TABLE, {"statistics": [lambda means: means[0]]}),
     "stats.joint.sim_real_intervals": (WINS, WINS),
     "stats.multiple.holm": (RATES,),
-    "stats.multiple.tied_ranks": (BETTER,),
+    "stats.multiple.letters": (BETTER,),
     "stats.multiple.rank_ranges": (BETTER,),
     "stats.paired.paired_table": (WINS, WINS),
     "stats.paired.mcnemar_p": (COUNTS, TRIALS),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from robo_eval.stats.multiple import holm, rank_ranges, tied_ranks
+from robo_eval.stats.multiple import holm, letters, rank_ranges
 
 
 def test_adjusted_p_steps_down():
@@ -32,50 +32,49 @@ def better(policies, *pairs):
     return table
 
 
-def test_ranks_of_policies_told_apart():
-    assert tied_ranks(better(3, (2, 0), (0, 1), (2, 1))).tolist() == [2, 3, 1]
-    assert tied_ranks(better(4)).tolist() == [1, 1, 1, 1]
-    assert tied_ranks(better(4, (0, 2), (0, 3), (1, 2), (1, 3))).tolist() == [1, 1, 3, 3]
-    assert tied_ranks(better(1)).tolist() == [1]
-    assert tied_ranks(np.zeros((0, 0))).tolist() == []
+def test_letters_of_policies_told_apart():
+    assert letters(better(3, (2, 0), (0, 1), (2, 1))) == ["a", "b", "c"]
+    assert letters(better(4)) == ["a"] * 4
+    assert letters(better(4, (0, 2), (0, 3), (1, 2), (1, 3))) == ["a", "a", "b", "b"]
+    assert letters(better(1)) == ["a"]
+    assert letters(np.zeros((0, 0))) == []
 
 
-def test_sharing_passes_on_and_ranges_keep_the_difference():
+def test_letters_and_ranges_of_a_chain():
     chain = better(3, (0, 2))  # 0 ~ 1, 1 ~ 2, but 0 is better than 2
-    assert tied_ranks(chain).tolist() == [1, 1, 1]
+    assert letters(chain) == ["a", "ab", "b"]
     best, worst = rank_ranges(chain)
     assert best.tolist() == [1, 1, 2]
     assert worst.tolist() == [2, 3, 3]
 
 
-def test_circles_share_a_rank():
-    assert tied_ranks(better(3, (0, 1), (1, 2), (2, 0))).tolist() == [1, 1, 1]
+def test_more_groups_than_letters_have_double_ones():
+    names = letters(np.triu(np.ones((28, 28)), 1))
+    assert names[25:] == ["z", "aa", "bb"]
 
 
-def test_policies_not_told_apart_share_a_rank_always():
+def test_policies_share_a_letter_exactly_where_they_were_not_told_apart():
     rng = np.random.default_rng(1)
     for _ in range(200):
         table = rng.random((6, 6)) < 0.4
         table &= ~table.T
         np.fill_diagonal(table, val=False)
-        ranks = tied_ranks(table)
+        names = [set(name) for name in letters(table)]
         best, worst = rank_ranges(table)
         for i in range(6):
             for j in range(6):
-                if i != j and not table[i, j] and not table[j, i]:
-                    assert ranks[i] == ranks[j]
+                if i != j:
+                    assert bool(names[i] & names[j]) == (not table[i, j] and not table[j, i])
         assert (best <= worst).all()
-        assert np.sort(ranks)[0] == 1
-        assert (np.sort(ranks) <= np.arange(1, 7)).all()
 
 
 def test_impossible_tables_are_refused():
     with pytest.raises(ValueError, match=r"better must have shape \(P, P\), given \(2, 3\)"):
-        tied_ranks(np.zeros((2, 3)))
+        letters(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="policies 0 and 1 are each better than the other"):
         rank_ranges(better(2, (0, 1), (1, 0)))
     with pytest.raises(ValueError, match="policies 0 and 0 are each better"):
-        tied_ranks(np.eye(2))
+        letters(np.eye(2))
     with pytest.raises(ValueError, match=r"p_values must be between 0 and 1, given 1\.5"):
         holm([0.1, 1.5])
     with pytest.raises(ValueError, match="p_values holds nan"):
