@@ -77,8 +77,8 @@ def series_side(plan: TrialPlan) -> Side:
 def series_of(plan: TrialPlan, attempts: Attempts) -> Series | None:
     """Apply the stopping rule of a plan; None without one.
 
-    The episodes of a seed, in all conditions together, are one look: the policy with more
-    successes wins it. Looks are taken in the order of the seeds, and only as far as every episode
+    The episodes of a seed, in all conditions together, are one look: each policy's share of
+    successes. Looks are taken in the order of the seeds, and only as far as every episode
     of a seed has ended, so the answer does not depend on which worker was faster.
 
     Args:
@@ -147,7 +147,8 @@ def _nothing_yet(plan: TrialPlan, rule: StoppingPlan, ended: int) -> Series:
     )
 
 
-Look = tuple[int, ...]
+Look = tuple[float, ...]
+"""The share of successes of each policy under one seed."""
 
 
 def _looks(plan: TrialPlan, rule: StoppingPlan, attempts: Attempts) -> list[Look | None]:
@@ -168,15 +169,9 @@ def _looks(plan: TrialPlan, rule: StoppingPlan, attempts: Attempts) -> list[Look
                 return looks
             is_known &= verdict is not None
             wins[policies.index(planned.policy)] += verdict is True
-        looks.append(_look(wins) if is_known else None)
+        conditions = len(by_seed[index]) // len(policies)
+        looks.append(tuple(won / conditions for won in wins) if is_known else None)
     return looks
-
-
-def _look(wins: Sequence[int]) -> Look:
-    if len(wins) == 1:
-        return (wins[0],)
-    first, second = wins
-    return int(first > second), int(second > first)
 
 
 _OPEN: Final = "open"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from robo_eval.stats.sequential import log_rate_e
 Compared = Literal["pairs", "rate"]
 """Two sides in pairs, or one rate with a number."""
 Verdict = Literal["greater", "less", "undecided"]
+_MOST_BETS: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class StoppingRule:
     """When a series of episodes ends. State it before the first one.
 
     Attributes:
-        what: `"pairs"`: whether the first side succeeds more often than the second;
+        what: `"pairs"`: whether the first side does better on average than the second;
             `"rate"`: whether a success rate is above `rate`.
         max_n: Pairs, or episodes, at most.
         side: `"two"` decides either way, `"greater"` only that the first side, or the rate, is
@@ -79,11 +81,15 @@ def stop_decision(rule: StoppingRule, outcomes: ArrayLike) -> StopDecision:
 
     Args:
         rule: The rule, stated before the series began.
-        outcomes: 0 or 1 in the order in which they came: shape (n, 2), first and second side, for
-            pairs; shape (n,) for a rate. May be empty. Leave out pairs without both verdicts.
+        outcomes: In the order in which they came. For pairs shape (n, 2), from 0 to 1, first and
+            second side: successes, or the mean of what belongs together, such as all episodes of
+            a seed. For a rate shape (n,), 0 or 1. May be empty. Leave out pairs without both.
 
     Raises:
-        ValueError: If an outcome is not 0 or 1, or the shape is not that of the rule.
+        ValueError: If an outcome is not as described, or the shape is not that of the rule.
+
+    References:
+        Waudby-Smith and Ramdas (2024), JRSS B 86:1-27 (betting on a bounded mean).
 
     Example:
         >>> rule = StoppingRule(what="pairs", max_n=100)
@@ -92,74 +98,120 @@ def stop_decision(rule: StoppingRule, outcomes: ArrayLike) -> StopDecision:
         >>> print(stop_decision(rule, [(1, 0)] * 9).reason)
         decided after 8 pairs: evidence 28.4 of 20 needed
     """
-    k, n, used = _counts(rule, outcomes)
+    seen = _Bets(rule, outcomes) if rule.what == "pairs" else _Counts(rule, outcomes)
+    used = np.arange(len(seen.log_e), dtype=np.float64)
     unit = "pairs" if rule.what == "pairs" else "episodes"
     needed = 1.0 / rule.alpha
-    log_e = log_rate_e(k, n, rule.rate, rule.side)
+    log_e = seen.log_e
     reached = log_e >= -math.log(rule.alpha)
     ended = reached | (used >= rule.max_n)
     if rule.hopeless:
-        ended |= _is_hopeless(rule, k, n, rule.max_n - used)
+        left = np.maximum(rule.max_n - used, 0.0)
+        ended |= seen.most(left) < -math.log(rule.alpha)
     at = int(np.argmax(ended)) if ended.any() else len(used) - 1
     with np.errstate(over="ignore"):
         e = float(np.exp(log_e[at]))
     p = min(1.0, math.exp(-float(log_e[: at + 1].max())))
     looked = int(used[at])
-    seen = f"evidence {e:.3g} of {needed:.3g} needed"
+    had = f"evidence {e:.3g} of {needed:.3g} needed"
     verdict: Verdict | None = None
     if reached[at]:
-        above = rule.side == "greater" or (rule.side == "two" and k[at] > rule.rate * n[at])
+        above = rule.side == "greater" or (rule.side == "two" and seen.lead[at] > 0.0)
         verdict = "greater" if above else "less"
-        reason = f"decided after {looked} {unit}: {seen}"
+        reason = f"decided after {looked} {unit}: {had}"
     elif looked >= rule.max_n:
         verdict = "undecided"
-        reason = f"undecided after all {looked} {unit}: {seen}"
+        reason = f"undecided after all {looked} {unit}: {had}"
     elif ended[at]:
         verdict = "undecided"
         reason = f"undecided after {looked} {unit}: the other {rule.max_n - looked} cannot decide"
     else:
-        reason = f"{looked} of at most {rule.max_n} {unit}: {seen}"
+        reason = f"{looked} of at most {rule.max_n} {unit}: {had}"
     return StopDecision(
         stop=verdict is not None, verdict=verdict, reason=reason, n=looked, e=e, p=p
     )
 
 
-def _is_hopeless(
-    rule: StoppingRule,
-    k: NDArray[np.float64],
-    n: NDArray[np.float64],
-    left: NDArray[np.float64],
-) -> NDArray[np.bool_]:
-    """Whether no outcome of what is left could decide, given k wins of n that count.
+class _Counts:
+    """Evidence on one rate: before the first outcome and after each, shape (n + 1,).
 
-    The log of the evidence is convex in the two counts. Where it falls short at the three corners
-    of what may come (all one way, all the other, nothing that counts), it falls short everywhere.
+    Attributes:
+        log_e: Log of the evidence.
+        lead: Successes beyond those of the rate compared with.
     """
-    left = np.maximum(left, 0.0)
-    corners = ((k, n), (k + left, n + left), (k, n + left))
-    best = np.max([log_rate_e(*corner, rule.rate, rule.side) for corner in corners], axis=0)
-    return np.asarray(best < -math.log(rule.alpha))
+
+    def __init__(self, rule: StoppingRule, outcomes: ArrayLike) -> None:
+        x = floats("outcomes", outcomes)
+        wins = verdicts("outcomes", x.reshape(0) if x.size == 0 else x)
+        self._rule = rule
+        self._k = np.concatenate([[0.0], np.cumsum(wins)])
+        self._n = np.arange(len(wins) + 1.0)
+        self.log_e = log_rate_e(self._k, self._n, rule.rate, rule.side)
+        self.lead = self._k - rule.rate * self._n
+
+    def most(self, left: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The most that so many outcomes more could bring.
+
+        The log of the evidence is convex in the two counts. Where it falls short at the three
+        corners of what may come (all one way, all the other, nothing), it does so everywhere.
+        """
+        k, n, rule = self._k, self._n, self._rule
+        corners = ((k, n), (k + left, n + left), (k, n + left))
+        found = [log_rate_e(wins, played, rule.rate, rule.side) for wins, played in corners]
+        return np.asarray(np.max(found, axis=0))
 
 
-def _counts(
-    rule: StoppingRule, outcomes: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Wins, what counts, and what was played, before the first outcome and after each."""
-    x = floats("outcomes", outcomes)
-    if x.size == 0:
-        x = x.reshape((0, 2) if rule.what == "pairs" else (0,))
-    if rule.what == "rate":
-        wins = verdicts("outcomes", x)
-        counts = np.ones(len(wins))
-    else:
+class _Bets:
+    """Evidence on the mean difference of pairs, in the form of `_Counts`.
+
+    Whoever bets a share of what they have on each difference has, if the mean is 0, no more on
+    average than at the start, whatever the share and whenever they stop. The evidence is what all
+    shares alike come to: of outcomes of 0 and 1 that of `paired_e_value`.
+    """
+
+    def __init__(self, rule: StoppingRule, outcomes: ArrayLike) -> None:
+        x = floats("outcomes", outcomes)
+        x = x.reshape((0, 2)) if x.size == 0 else x
         if x.ndim != 2 or x.shape[1] != 2:
             raise ValueError(f"outcomes of pairs must have shape (n, 2), given {x.shape}")
-        first, second = verdicts("outcomes", x[:, 0]), verdicts("outcomes", x[:, 1])
-        wins, counts = first * (1.0 - second), np.abs(first - second)
-    k, n, used = (
-        np.concatenate([[0.0], np.cumsum(values)]) for values in (wins, counts, np.ones(len(wins)))
-    )
-    return k, n, used
+        bad = ~((x >= 0.0) & (x <= 1.0))
+        if bad.any():
+            raise ValueError(
+                f"outcomes must be from 0 to 1, given {x[bad][0]}; leave missing ones out"
+            )
+        difference = x[:, 0] - x[:, 1]
+        self._bets, self._log_weights = _bets(min(rule.max_n // 2 + 1, _MOST_BETS), rule.side)
+        gains = np.cumsum(np.log1p(difference[:, None] * self._bets), axis=0)
+        self._gains = np.concatenate([np.zeros((1, len(self._bets))), gains])
+        self.log_e = self._total(self._gains)
+        self.lead = np.concatenate([[0.0], np.cumsum(difference)])
+
+    def most(self, left: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The most that so many pairs more could bring; convex as that of counts."""
+        ways = (0.0, 1.0, -1.0)
+        found = [
+            self._total(self._gains + left[:, None] * np.log1p(way * self._bets)) for way in ways
+        ]
+        return np.asarray(np.max(found, axis=0))
+
+    def _total(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
+        logs = gains + self._log_weights
+        highest = logs.max(axis=1)
+        return np.asarray(highest + np.log(np.exp(logs - highest[:, None]).sum(axis=1)))
+
+
+@cache
+def _bets(number: int, side: Alternative) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Shares that are bet and the logs of their weights, which integrate over all shares alike.
+
+    So many points integrate exactly what twice as many pairs can come to.
+    """
+    points, weights = np.polynomial.legendre.leggauss(number)
+    if side == "greater":
+        points = (1.0 + points) / 2.0
+    elif side == "less":
+        points = -(1.0 + points) / 2.0
+    return points, np.log(weights / 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

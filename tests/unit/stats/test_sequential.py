@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy import integrate
+from scipy.integrate import quad
 
 from robo_eval.stats.sequential import (
     anytime_p,
@@ -104,6 +105,37 @@ def test_power_equals_playing_every_series(side, hopeless):
     assert (power.greater, power.less, power.mean_n) == pytest.approx((greater, less, mean_n))
 
 
+@pytest.mark.parametrize("side", SIDES)
+def test_evidence_of_a_mean_is_the_wealth_of_all_bets_alike(side):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 6, (30, 2)) / 5
+    first, last = {"two": (-1.0, 1.0), "greater": (0.0, 1.0), "less": (-1.0, 0.0)}[side]
+
+    def wealth(bet):
+        return float(np.prod(1.0 + bet * (x[:, 0] - x[:, 1])))
+
+    expected = quad(wealth, first, last, epsabs=1e-13)[0] / (last - first)
+    rule = StoppingRule(what="pairs", max_n=30, side=side, alpha=1e-9, hopeless=False)
+    assert stop_decision(rule, x).e == pytest.approx(expected)
+    # Of outcomes of 0 and 1 it is that of discordant pairs.
+    pairs = rng.integers(0, 2, (30, 2))
+    b, c = (pairs[:, 0] > pairs[:, 1]).sum(), (pairs[:, 1] > pairs[:, 0]).sum()
+    found = stop_decision(rule, pairs)
+    assert found.e == pytest.approx(paired_e_value(int(b), int(c), alternative=side))
+
+
+def test_equal_means_are_rarely_told_apart_however_skewed():
+    """One policy fails a fifth of every seed, the other all of a fifth of the seeds."""
+    rng = np.random.default_rng(0)
+    rule = StoppingRule(what="pairs", max_n=100)
+    series = [np.column_stack([np.full(100, 0.8), rng.random(100) > 0.2]) for _ in range(200)]
+    decided = [stop_decision(rule, one).verdict != "undecided" for one in series]
+    assert np.mean(decided) <= 0.05
+    # Who won each seed would decide every time.
+    wins = [np.column_stack([x[:, 0] > x[:, 1], x[:, 1] > x[:, 0]]) for x in series]
+    assert all(stop_decision(rule, one).verdict == "less" for one in wins)
+
+
 def test_power_for_a_rate_equals_playing_every_series():
     rule = StoppingRule(what="rate", max_n=9, side="two", alpha=0.2, rate=0.4)
     greater = less = mean_n = 0.0
@@ -177,7 +209,7 @@ def test_impossible_outcomes_are_refused():
     pairs = StoppingRule(what="pairs", max_n=10)
     with pytest.raises(ValueError, match=r"must have shape \(n, 2\), given \(3,\)"):
         stop_decision(pairs, [1, 0, 1])
-    with pytest.raises(ValueError, match="0 and 1 only, given nan; leave missing ones out"):
+    with pytest.raises(ValueError, match="from 0 to 1, given nan; leave missing ones out"):
         stop_decision(pairs, [(1, float("nan"))])
     with pytest.raises(ValueError, match=r"0 and 1 only, given 0\.5"):
         confidence_sequence([0.5])
