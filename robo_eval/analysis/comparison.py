@@ -103,7 +103,7 @@ def compare_trials(
     check_copies(trials)
     settings = config or MetricConfig.of(trials[0].plan.metrics)
     problems = {str(trial.path): log_problem(trial) for trial in trials}
-    tables = [scored_frame(trial) for trial in trials]
+    tables = [scored_frame(trial, config=settings) for trial in trials]
     names = _names(trials, tables)
     _check_rows(tables, names)
     changed = _changed(trials, tables, across_versions=across_versions)

@@ -78,7 +78,7 @@ def analyse_trial(
     settings = config or MetricConfig.of(trial.plan.metrics)
     noted = read_evidence(trial.path, evidence)
     problem = log_problem(trial)
-    table = scored_frame(trial) if frame is None else frame
+    table = scored_frame(trial, config=config) if frame is None else frame
     # A table of the metrics shows none of it, and it takes a tenth of their time.
     find_acc = cache(lambda: _acc(table, trial.plan, settings))
     summary = summary_of_table(
@@ -104,15 +104,24 @@ def acc_of(trial: TrialDirectory, *, config: MetricConfig | None = None) -> AccT
         InputError: If the log cannot be scored.
         TrialDirectoryError: If the log cannot be read.
     """
-    return _acc(scored_frame(trial), trial.plan, config or MetricConfig.of(trial.plan.metrics))
+    return _acc(
+        scored_frame(trial, config=config),
+        trial.plan,
+        config or MetricConfig.of(trial.plan.metrics),
+    )
 
 
-def scored_frame(trial: TrialDirectory, recorded: pd.DataFrame | None = None) -> pd.DataFrame:
+def scored_frame(
+    trial: TrialDirectory,
+    recorded: pd.DataFrame | None = None,
+    config: MetricConfig | None = None,
+) -> pd.DataFrame:
     """The episodes of a trial with the scores of the rules at hand.
 
     Args:
         trial: The trial directory.
         recorded: What `trial.frame()` returned, for callers that have it.
+        config: Settings; those of the plan if none are given.
 
     Returns:
         The table of `metrics.frame.episodes_frame`, in which `task_variant` tells tasks of one
@@ -124,7 +133,8 @@ def scored_frame(trial: TrialDirectory, recorded: pd.DataFrame | None = None) ->
     """
     from robo_eval.metrics.scoring import rescored_frame
 
-    return rescored_frame(trial.frame() if recorded is None else recorded, trial.plan)
+    faults = (config or trial.plan.metrics).policy_faults
+    return rescored_frame(trial.frame() if recorded is None else recorded, trial.plan, faults)
 
 
 def write_scores(trial: TrialDirectory, recorded: pd.DataFrame | None = None) -> Path | None:

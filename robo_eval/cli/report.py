@@ -57,7 +57,8 @@ def report(
         from robo_eval.analysis.trial import analyse_trial, scored_frame
         from robo_eval.report.build import build_report
 
-        settings, frame = settings_of(config), scored_frame(trial)
+        settings = settings_of(config)
+        frame = scored_frame(trial, config=settings)
         summary = analyse_trial(trial, config=settings, frame=frame, evidence=evidence)
         page = build_report(trial, summary=summary, frame=frame, evidence=evidence, profile=profile)
     if json:

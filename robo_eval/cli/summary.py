@@ -37,7 +37,7 @@ def summary_of(
     from robo_eval.analysis.trial import analyse_trial, scored_frame, write_scores
 
     recorded = trial.frame()
-    table = scored_frame(trial, recorded)
+    table = scored_frame(trial, recorded, config)
     summary = analyse_trial(trial, config=config, frame=table, evidence=evidence)
     if summary.verified:
         write_scores(trial, recorded)
@@ -98,6 +98,9 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
         "performance: mean quality over conditions; success: share of strict successes, exact"
         " interval; where seeds repeat, each counts once"
     )
+    for row in summary.policies:
+        if row.faults_text:
+            say(f"{row.policy}: {row.faults_text}")
     say()
     if by_level:
         _print_tasks(summary.cells)

@@ -29,6 +29,8 @@ MAX_UNMATCHED: Final = 0.10
 """Share of physical episodes that may lack a simulated counterpart."""
 MIN_EFFECTIVE_SIZE: Final = 30.0
 """Fewer effective simulated episodes behind a reweighted rate are flagged."""
+PolicyFaults = Literal["missing", "failure"]
+"""What an episode counts as that an error of the policy itself ended."""
 MAX_VOIDS: Final = 0.05
 """Share of attempts that may be void before a policy is flagged."""
 PENALTIES: Final = ("unresolved_conflict", "loop", "chatter", "mode_collapse")

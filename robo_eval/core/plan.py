@@ -179,6 +179,8 @@ class MetricPlan(Section):
     """Seed of the bootstrap."""
     min_coverage: Annotated[float, Field(gt=0.0, le=1.0)] = defaults.MIN_COVERAGE
     """Share of episodes that must be scored for a headline or a verdict."""
+    policy_faults: defaults.PolicyFaults = "missing"
+    """Whether episodes that an error of the policy ended are missing, or count as failures."""
     severity_weights: SeverityWeights = Field(default_factory=SeverityWeights)
     """What one incident per 100 h costs, by severity."""
     safety_form: defaults.SafetyForm = defaults.SAFETY_FORM
@@ -340,15 +342,24 @@ class TrialPlan(Section):
         if not self.seeds.shared and (self.control or self.stopping or has_axes):
             what = "control" if self.control else "stopping" if self.stopping else "axes"
             raise ValueError(f"seeds.shared: must be true, because `{what}` matches seeds")
-        if self.stopping and self.stopping.rate is not None and len(list(self.conditions())) > 1:
+        if self.stopping:
+            self._check_stopping(self.stopping, names)
+        return self
+
+    def _check_stopping(self, rule: StoppingPlan, names: list[str]) -> None:
+        if self.metrics.policy_faults != "missing":
+            raise ValueError(
+                "metrics.policy_faults: must be missing, because the rule of `stopping` passes over"
+                " episodes without a verdict"
+            )
+        if rule.rate is not None and len(list(self.conditions())) > 1:
             raise ValueError(
                 "stopping.rate: the plan has several conditions that share their seeds; a rate is"
                 " watched in one condition"
             )
-        for name in self.stopping.compare if self.stopping else ():
+        for name in rule.compare:
             if name not in names:
                 raise ValueError(f"stopping.compare: {unknown_name('policy', name, names)}")
-        return self
 
     @property
     def says_help(self) -> bool:

@@ -113,7 +113,7 @@ def examine_trial(
     from robo_eval.log.evidence_read import read_evidence
 
     asked = profile if isinstance(profile, LevelProfile) else load_profile(profile)
-    table = scored_frame(trial)
+    table = scored_frame(trial, config=config)
     noted = read_evidence(trial.path)
     summary = analyse_trial(trial, config=config, frame=table)
     found = examine_summary(trial, summary, table, noted, asked)
@@ -128,7 +128,7 @@ def _compared_with(since: TrialDirectory, found: Findings, table: pd.DataFrame) 
     if problem is not None:
         raise CheckFailedError(f"{since.path}: the log does not verify: {problem}")
     config = found.config
-    before = scored_frame(since)
+    before = scored_frame(since, config=config)
     earlier = _judged(before)
     first, second = (strongest_side(set(one["side"])).value for one in (before, table))
     if first != second:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import TRUTHS, Arm, Difficulty, EndReason, Profile, Side
+from robo_eval.core.kinds import TRUTHS, Arm, Difficulty, EndReason, FaultBy, Profile, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.log.column_map import ISO_TIME, UNITS, Conversion, number_of
 from robo_eval.log.schema import KINDS, Kind
@@ -19,6 +19,7 @@ WORDS: Final[dict[str, type[StrEnum]]] = {
     "side": Side,
     "arm": Arm,
     "end_reason": EndReason,
+    "fault_by": FaultBy,
     "difficulty": Difficulty,
     "profile": Profile,
 }

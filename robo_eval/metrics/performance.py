@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import EndReason
+from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.schedule import has_control
+from robo_eval.core.wording import counted
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.frame import episodes_frame
@@ -103,6 +104,9 @@ class PolicyResult:
         success_with_voids: The same with every void attempt counted as a failure.
         performance_bounds: As in `Cell`.
         success_bounds: As in `Cell`.
+        n_policy_faults: Episodes, scored or missing, that an error of the policy ended.
+        success_otherwise: The share, exact, if these counted the other way: as failures where
+            they are missing, as missing where they are failures; None if there are none.
     """
 
     side: str
@@ -118,13 +122,29 @@ class PolicyResult:
     success_with_voids: Estimate
     performance_bounds: tuple[float, float] | None
     success_bounds: tuple[float, float] | None
+    n_policy_faults: int = 0
+    success_otherwise: Estimate | None = None
 
-    SAID: ClassVar = ("headline",)
+    SAID: ClassVar = ("headline", "faults_text")
 
     @property
     def headline(self) -> str | None:
         """The result in one line; None where too few episodes are scored to say it."""
         return success_text(self.success_exact, self.coverage) if self.is_sayable else None
+
+    @property
+    def faults_text(self) -> str | None:
+        """What errors of the policy change, for people; None if there are none."""
+        found = self.success_otherwise
+        if found is None or found.value is None:
+            return None
+        is_missing = found.n > self.success_exact.n
+        now, otherwise = ("missing", "failures") if is_missing else ("failures", "missing")
+        ends = "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"
+        return (
+            f"{counted(self.n_policy_faults, 'episode')} ended by an error of the policy and"
+            f" count as {now}; as {otherwise}, success is {found.value:.2f}{ends} of {found.n}"
+        )
 
     @property
     def is_sayable(self) -> bool:
@@ -341,6 +361,7 @@ def _policy(
     def success(*, exact: bool, voids: int = 0) -> Estimate:
         return _with_coverage(_success(n_success, n, seeds, config, exact, voids), coverage)
 
+    n_faults, otherwise = _otherwise(table, config)
     means = _condition_means(samples, None if seeds is None else seeds.quality, config)
     return PolicyResult(
         side=str(key[0]),
@@ -354,9 +375,34 @@ def _policy(
         success=success(exact=False),
         success_exact=success(exact=True),
         success_with_voids=success(exact=False, voids=coverage.voids),
+        n_policy_faults=n_faults,
+        success_otherwise=otherwise,
         performance_bounds=coverage.bounds(float(_qualities(table).sum())),
         success_bounds=coverage.bounds(float(n_success)),
     )
+
+
+def _otherwise(table: Rows, config: MetricConfig) -> tuple[int, Estimate | None]:
+    """Episodes that an error of the policy ended, and success if they counted the other way."""
+    by_policy = table["fault_by"] == FaultBy.POLICY.value
+    end = table["end_reason"]
+    failed = by_policy & table.scored & (end == EndReason.FAILURE.value)
+    if failed.any():
+        return int(failed.sum()), success_of_rows(table.take(~failed), config, exact=True)
+    # Of several attempts at an episode without a score the last one stands for it.
+    scored = set(table["base_id"][table.scored].tolist())
+    last = {
+        name: row
+        for row, name in enumerate(table["base_id"].tolist())
+        if by_policy[row] and end[row] == EndReason.FAULT.value and name not in scored
+    }
+    if not last:
+        return 0, None
+    rows = np.array(sorted(last.values()))
+    quality, success, reason = (table[name].copy() for name in ("quality", "success", "end_reason"))
+    quality[rows], success[rows], reason[rows] = 0.0, False, EndReason.FAILURE.value
+    other = table.having(quality=quality, success=success, end_reason=reason)
+    return len(rows), success_of_rows(other, config, exact=True)
 
 
 def success_of_rows(table: Rows, config: MetricConfig, *, exact: bool) -> Estimate:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.episode import QUALITY_DECIMALS, is_good_enough
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.kinds import EndReason, FaultBy, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.metrics.tasks import TaskLookup
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from robo_eval.core.defaults import PolicyFaults
     from robo_eval.core.plan import TaskPlan, TrialPlan
 
 SCORE_VERSION: Final = 1
@@ -241,7 +242,9 @@ def rescore(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
     return result.sort_values(["episode_id", "score_version"], ignore_index=True)
 
 
-def rescored_frame(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
+def rescored_frame(
+    frame: pd.DataFrame, plan: TrialPlan, policy_faults: PolicyFaults = "missing"
+) -> pd.DataFrame:
     """The episodes with the scores of this version in place of the recorded ones.
 
     Rows that hold no return, such as those of another lab, keep the score they came with.
@@ -249,6 +252,8 @@ def rescored_frame(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
     Args:
         frame: Episodes with the columns of `core.episode.COLUMNS`.
         plan: The plan they were recorded under.
+        policy_faults: Whether what an error of the policy ended is left without a score, or is a
+            `failure` of quality 0 where no other attempt at the episode has a score.
 
     Returns:
         The table of `metrics.frame.episodes_frame`.
@@ -256,11 +261,24 @@ def rescored_frame(frame: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
     Raises:
         InputError: If a row fits no task of the plan, or a return is not finite.
     """
-    import pandas as pd
-
     from robo_eval.metrics.frame import episodes_frame
 
-    episodes = episodes_frame(frame, plan)
+    episodes = _rescored(episodes_frame(frame, plan), plan)
+    if policy_faults == "failure":
+        scored = episodes["base_id"].isin(episodes["base_id"][episodes["quality"].notna()])
+        fault = (episodes["end_reason"] == EndReason.FAULT.value) & ~scored
+        fault &= episodes["fault_by"] == FaultBy.POLICY.value
+        # Of several attempts the last one stands for the episode.
+        last = episodes[fault].drop_duplicates("base_id", keep="last").index
+        episodes.loc[last, "quality"] = 0.0
+        episodes.loc[last, "success"] = False
+        episodes.loc[last, "end_reason"] = EndReason.FAILURE.value
+    return episodes
+
+
+def _rescored(episodes: pd.DataFrame, plan: TrialPlan) -> pd.DataFrame:
+    import pandas as pd
+
     if (episodes["score_version"] == SCORE_VERSION).all():
         return episodes
     lookup = _Sections(plan)

@@ -34,6 +34,7 @@ _NEEDED: Final = (
     "quality",
     "success",
     "end_reason",
+    "fault_by",
     "score_version",
 )
 """What metrics read."""

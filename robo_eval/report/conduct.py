@@ -22,6 +22,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "resamples": "bootstrap resamples",
     "seed": "seed of the bootstrap",
     "min_coverage": "share of episodes that must be scored for a headline",
+    "policy_faults": "what an episode counts as that an error of the policy ended",
     "severity_weights": "what one incident per 100 h costs",
     "safety_form": "how the weighted incident rates become SS",
     "max_unmatched": "share of physical episodes that may lack a simulated counterpart",
@@ -94,6 +95,7 @@ class Conduct:
         has_people: Whether people or robots took part: voids, raters and evidence are told then.
         deviations: In what the trial departed from its plan; None if nothing was planned.
         voids: Void attempts, where there are any.
+        faults: What errors of the policies change, a line each.
         max_voids: Share of void attempts from which on a policy is flagged.
         raters: Second raters.
         findings: What in the evidence does not fit the episodes, each in one line.
@@ -106,6 +108,7 @@ class Conduct:
     has_people: bool
     deviations: Sequence[DeviationLine] | None = None
     voids: Sequence[Voids] = ()
+    faults: Sequence[str] = ()
     max_voids: float
     raters: Sequence[SecondRater] = ()
     findings: Sequence[str] = ()
@@ -143,6 +146,11 @@ def conduct_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> Con
         has_people=any(told),
         deviations=None if found is None else deviation_lines(found, has_sides=has_sides),
         voids=voids,
+        faults=[
+            f"{name_of(row.side, row.policy)}: {row.faults_text}."
+            for row in summary.policies
+            if row.faults_text
+        ],
         max_voids=summary.config.max_voids,
         raters=summary.raters,
         findings=[f"{place_of(found.where)}: {found.text}" for found in summary.findings],
@@ -167,6 +175,7 @@ def conduct_warnings(conduct: Conduct) -> list[str]:
         more = len(conduct.findings) - _MOST_FINDINGS
         others = f"; and {more} more, see metrics.json" if more > 0 else ""
         warnings.append(f"The audit of the evidence failed: {shown}{others}.")
+    warnings.extend(conduct.faults)
     high = [found for found in conduct.voids if found.is_high]
     if high:
         counts = "; ".join(f"{it.policy}: {it.n} of {it.attempts}" for it in high)
