@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.plain import plain
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.standings import SideComparison
 
+LOOKS: Final = "looks.json"
+"""File of a trial: how many episodes had a score each time its policies were compared."""
 COMPARISON_VERSION = 1
 """Version of the form of `Comparison.as_dict`."""
 
@@ -123,7 +127,7 @@ def compare_trials(
         sides=compare_rows(rows, planned, settings),
         config=settings,
         log_problems={path: problem for path, problem in problems.items() if problem},
-        warnings=(*changed, *_warnings(trials, tables)),
+        warnings=(*changed, *_warnings(trials, tables), *_looks(trials, tables, settings)),
     )
 
 
@@ -231,6 +235,43 @@ def _changed(
         table.assign(trial=str(trial.path)) for trial, table in zip(trials, tables, strict=True)
     ]
     return check_levels(pd.concat(placed, ignore_index=True), across_versions=across_versions)
+
+
+def _looks(
+    trials: Sequence[TrialDirectory], tables: Sequence[pd.DataFrame], config: MetricConfig
+) -> list[str]:
+    """What it costs to have compared while episodes came in; each trial keeps its looks."""
+    from robo_eval.stats.sequential import error_of_looks
+
+    alpha, found = 1.0 - config.level, []
+    for trial, table in zip(trials, tables, strict=True):
+        if trial.plan.stopping:  # a rule allows for looks
+            continue
+        sizes = _look_at(trial.path / LOOKS, int(table["quality"].notna().sum()))
+        if len(sizes) > 1:
+            found.append(
+                f"{trial.path}: compared after {', '.join(map(str, sizes))} scored episodes; with"
+                f" so many looks a test at {alpha:.2g} names a winner in about"
+                f" {error_of_looks(sizes, alpha=alpha):.0%} of trials where nothing differs, and a"
+                " rule in the plan, `stopping`, in no more than it says"
+            )
+    return found
+
+
+def _look_at(path: Path, scored: int) -> list[int]:
+    """The numbers of scored episodes at which a trial was compared, this one among them."""
+    from robo_eval.core.errors import RoboEvalError
+    from robo_eval.log.files import write_atomically
+
+    try:
+        known = [int(size) for size in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        known = []
+    sizes = sorted({size for size in known if 0 < size < scored} | ({scored} if scored else set()))
+    if sizes != known:
+        with suppress(RoboEvalError):  # a trial that cannot be written to is compared all the same
+            write_atomically(path, json.dumps(sizes).encode(), durable=False)
+    return sizes
 
 
 def _warnings(trials: Sequence[TrialDirectory], tables: Sequence[pd.DataFrame]) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Final, overload
 
 import numpy as np
@@ -21,6 +23,7 @@ from robo_eval.stats._checks import (
 from robo_eval.stats.arrays import floats
 from robo_eval.stats.proportions import wilson_interval
 
+_LOOK_DRAWS: Final = 20_000
 _HALVINGS: Final = 80
 """Enough to find an end to the last bit, however small it is."""
 
@@ -269,3 +272,30 @@ def _log_bet(
 
     p = floats("rate", rate)
     return np.asarray(betaln(k + 1.0, n - k + 1.0) - xlogy(k, p) - xlog1py(n - k, -p))
+
+
+def error_of_looks(sizes: Sequence[int], *, alpha: float = 0.05, seed: int = 0) -> float:
+    """Chance that one of several tests of a growing sample decides where nothing differs.
+
+    Each test is made for a fixed number of observations and decides at `alpha`; their sums are
+    taken to be normal, and drawn.
+
+    Args:
+        sizes: Observations at each look, rising, at least one.
+        alpha: Error of each test.
+        seed: Seed of the draws.
+
+    References:
+        Armitage, McPherson and Rowe (1969), JRSS A 132:235-244.
+
+    Example:
+        >>> print(f"{error_of_looks([100]):.2f} {error_of_looks([20, 40, 60, 80, 100]):.2f}")
+        0.05 0.14
+    """
+    steps = np.diff(np.asarray(sizes, dtype=np.float64), prepend=0.0)
+    if not len(steps) or (steps <= 0.0).any():
+        raise ValueError(f"sizes must rise from above 0, given {list(sizes)}")
+    check_share("alpha", alpha)
+    drawn = np.random.default_rng(seed).standard_normal((_LOOK_DRAWS, len(steps)))
+    z = np.cumsum(drawn * np.sqrt(steps), axis=1) / np.sqrt(np.cumsum(steps))
+    return float((np.abs(z) > NormalDist().inv_cdf(1.0 - alpha / 2.0)).any(axis=1).mean())
