@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -18,6 +19,15 @@ app = typer.Typer(
 
 LevelOption = Annotated[float, typer.Option("--level", help="Coverage of the interval.")]
 PowerOption = Annotated[float, typer.Option("--power", help="Chance wanted to find it.")]
+RepeatsOption = Annotated[
+    int, typer.Option("--repeats", min=1, help="Episodes of a policy that share a seed.")
+]
+AlikeOption = Annotated[
+    float,
+    typer.Option(
+        "--alike", min=0.0, max=1.0, help="Correlation of their outcomes; 1 if they end alike."
+    ),
+]
 AlphaOption = Annotated[float, typer.Option("--alpha", help="Largest p value that decides.")]
 
 
@@ -32,11 +42,14 @@ def width(
     rate: Annotated[float, typer.Option(help="Success rate expected; 0.5 is the worst.")] = 0.5,
     to: Annotated[float, typer.Option("--to", help="Width wanted, upper less lower end.")],
     level: LevelOption = 0.95,
+    repeats: RepeatsOption = 1,
+    alike: AlikeOption = 1.0,
     json: JsonOption = False,
 ) -> None:
     """Episodes after which the interval of a success rate is at most so wide.
 
-    Example: robo-eval plan-size width --rate 0.9 --to 0.2
+    Examples: robo-eval plan-size width --rate 0.9 --to 0.2; robo-eval plan-size width --to 0.2
+    --repeats 5 --alike 0.5
     """
     from robo_eval.stats.planning import episodes_for_width
 
@@ -44,10 +57,13 @@ def width(
         n = episodes_for_width(rate, to, level=level)
     _answer(
         json,
-        {"episodes": n, "rate": rate, "width": to, "level": level, "method": "clopper_pearson"},
-        f"{n} episodes: then the Clopper-Pearson interval ({level:.0%}) of a success rate near"
-        f" {rate:g} is at most {to:g} wide",
-    )
+        {
+            "episodes": n, "rate": rate, "width": to, "level": level, "method": "clopper_pearson",
+            **_seeds(n, repeats, alike),
+        },
+        f"{counted(n, 'episode')}: then the Clopper-Pearson interval ({level:.0%}) of a success"
+        f" rate near {rate:g} is at most {to:g} wide{_seeds_text(n, repeats, alike)}",
+    )  # fmt: skip
 
 
 @app.command("at-least", short_help="Episodes without a failure for a rate.")
@@ -55,6 +71,8 @@ def at_least(
     *,
     rate: Annotated[float, typer.Option(help="Success rate to be shown.")],
     level: LevelOption = 0.95,
+    repeats: RepeatsOption = 1,
+    alike: AlikeOption = 1.0,
     json: JsonOption = False,
 ) -> None:
     """Episodes without a failure that show that a success rate is at least so high.
@@ -67,10 +85,14 @@ def at_least(
         n = failure_free_episodes(rate, level=level)
     _answer(
         json,
-        {"episodes": n, "failures": 0, "rate": rate, "level": level},
+        {
+            "episodes": n, "failures": 0, "rate": rate, "level": level,
+            **_seeds(n, repeats, alike),
+        },
         f"{'1 episode' if n == 1 else f'{n} episodes in a row'} without a failure"
-        f" show{'s' * (n == 1)} a success rate of at least {rate:g} (one-sided, {level:.0%})",
-    )
+        f" show{'s' * (n == 1)} a success rate of at least {rate:g} (one-sided, {level:.0%})"
+        f"{_seeds_text(n, repeats, alike)}",
+    )  # fmt: skip
 
 
 @app.command("difference", short_help="Pairs or episodes to find a difference.")
@@ -84,6 +106,8 @@ def difference(
     ] = None,
     power: PowerOption = 0.8,
     alpha: AlphaOption = 0.05,
+    repeats: RepeatsOption = 1,
+    alike: AlikeOption = 1.0,
     json: JsonOption = False,
 ) -> None:
     """Pairs, or episodes of each arm, with which a difference of two success rates is found.
@@ -115,10 +139,37 @@ def difference(
             "both": together,
             "power": power,
             "alpha": alpha,
+            **_seeds(pairs, repeats, alike, _least_seeds(alpha)),
         },
         f"{pairs} pairs (exact McNemar test), or {arm} episodes of each without pairs, find a"
         f" difference of {first:g} and {second:g} with chance {power:g} at p <= {alpha:g}; both"
-        f" succeed in {together:.2f} of the pairs",
+        f" succeed in {together:.2f} of the pairs"
+        f"{_seeds_text(pairs, repeats, alike, _least_seeds(alpha))}",
+    )
+
+
+def _least_seeds(alpha: float) -> int:
+    """Below so many seeds no way of flipping their signs decides at `alpha`."""
+    return 1 + math.ceil(-math.log2(alpha) - 1e-9)
+
+
+def _seeds(independent: int, repeats: int, alike: float, least: int = 1) -> dict[str, float]:
+    """What is played where episodes share seeds; nothing where each has its own."""
+    from robo_eval.stats.planning import seeds_needed
+
+    if repeats == 1:
+        return {}
+    seeds = max(least, seeds_needed(independent, repeats, alike=alike))
+    return {"seeds": seeds, "repeats": repeats, "alike": alike, "episodes_played": seeds * repeats}
+
+
+def _seeds_text(independent: int, repeats: int, alike: float, least: int = 1) -> str:
+    found = _seeds(independent, repeats, alike, least)
+    if not found:
+        return ""
+    return (
+        f"; where {repeats} share a seed and their outcomes correlate by {alike:g}, about"
+        f" {counted(int(found['seeds']), 'seed')} in their place"
     )
 
 

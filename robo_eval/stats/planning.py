@@ -52,6 +52,32 @@ def episodes_for_width(rate: float, width: float, *, level: float = 0.95) -> int
     raise ValueError(f"width {width} needs more than {MOST} episodes")
 
 
+def seeds_needed(independent: int, repeats: int, *, alike: float = 1.0) -> int:
+    """Seeds to play where several episodes share each, in place of so many independent episodes.
+
+    Args:
+        independent: Independent episodes, or pairs, that are needed.
+        repeats: Episodes, or pairs, that share a seed.
+        alike: Correlation of outcomes under one seed, in [0, 1]: 1 where they all end alike and a
+            seed is worth one episode, 0 where each is worth its own.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    References:
+        Kish (1965), Survey Sampling, section 5.4 (design effect).
+
+    Example:
+        >>> seeds_needed(104, 5), seeds_needed(104, 5, alike=0.5), seeds_needed(104, 5, alike=0.0)
+        (104, 63, 21)
+    """
+    whole("independent", independent, least=1)
+    whole("repeats", repeats, least=1)
+    if not 0.0 <= alike <= 1.0:
+        raise ValueError(f"alike must be between 0 and 1, given {alike}")
+    return math.ceil(independent * (1.0 + (repeats - 1) * alike) / repeats - 1e-9)
+
+
 def failure_free_episodes(rate: float, *, level: float = 0.95) -> int:
     """Episodes without a failure that show that the success rate is at least `rate`.
 

@@ -183,6 +183,14 @@ def test_any_gymnasium_task_can_be_run(quick_cli, tmp_path):
             "difference --first 0.9 --second 0.7 --both 0.65",
             {"pairs": 61, "episodes_per_arm": 60},
         ),
+        ("width --to 0.2 --repeats 20", {"episodes": 104, "seeds": 104, "episodes_played": 2080}),
+        ("width --to 0.2 --repeats 5 --alike 0.5", {"episodes": 104, "seeds": 63}),
+        ("at-least --rate 0.95 --repeats 4 --alike 0", {"episodes": 59, "seeds": 15}),
+        # Flipping the signs of five seeds decides nothing, however many episodes each has.
+        (
+            "difference --first 0.9 --second 0.7 --both 0.65 --repeats 51 --alike 0",
+            {"pairs": 61, "seeds": 6},
+        ),
         ("hours --per-100-h 10", {"hours": pytest.approx(29.957, abs=1e-3)}),
     ],
 )
@@ -206,6 +214,8 @@ def test_plan_size_finds_its_imports(cli):
         ("at-least --rate 1.5", "rate"),
         ("difference --first 0.9 --second 0.7 --both 0.1", "between 0.6 and 0.7"),
         ("hours --per-100-h 0", "rate"),
+        ("width --to 0.2 --repeats 0", "--repeats"),
+        ("width --to 0.2 --alike 1.5", "--alike"),
     ],
 )
 def test_plan_size_refuses_what_cannot_be(quick_cli, question, message):

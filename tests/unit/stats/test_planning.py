@@ -11,6 +11,7 @@ from robo_eval.stats.planning import (
     mcnemar_power,
     minimum_detectable_difference,
     pairs_for_power,
+    seeds_needed,
 )
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.rates import garwood_interval
@@ -125,3 +126,26 @@ def test_episodes_per_arm_have_about_the_power():
 def test_impossible_plans_are_refused(call, match):
     with pytest.raises(ValueError, match=match):
         call()
+
+
+def test_seeds_stand_for_what_their_episodes_are_worth():
+    """The variance of a mean over seeds is that of so many independent episodes."""
+    rng = np.random.default_rng(0)
+    independent, repeats, alike = 60, 8, 0.4
+    seeds = seeds_needed(independent, repeats, alike=alike)
+    # Outcomes that correlate by `alike`: a share of them copies the seed's own.
+    copies = rng.random((4000, seeds, repeats)) < np.sqrt(alike)
+    shared = rng.random((4000, seeds, 1)) < 0.5
+    outcomes = np.where(copies, shared, rng.random((4000, seeds, repeats)) < 0.5)
+    variance = outcomes.mean(axis=(1, 2)).var()
+    assert variance == pytest.approx(0.25 / independent, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [((0, 2, 1.0), "independent"), ((5, 0, 1.0), "repeats"), ((5, 2, 1.1), "alike")],
+)
+def test_impossible_seeds_are_refused(arguments, match):
+    independent, repeats, alike = arguments
+    with pytest.raises(ValueError, match=match):
+        seeds_needed(independent, repeats, alike=alike)
