@@ -28,7 +28,7 @@ from robo_eval.stats.proportions import (
     clustered_interval,
     wilson_interval,
 )
-from robo_eval.stats.rates import garwood_interval, rate_ratio_interval
+from robo_eval.stats.rates import burst_interval, garwood_interval, rate_ratio_interval
 from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
 from robo_eval.stats.sequential import robbins_interval
 from robo_eval.stats.unpaired import newcombe_interval
@@ -126,6 +126,23 @@ def rates() -> None:
             f"{min(coverages):.3f} / {np.mean(coverages):.3f}, exact",
             "",
         )
+
+
+def bursts() -> None:
+    for expected in (3, 8, 20):
+        rng = np.random.default_rng(expected)
+
+        def sizes(
+            expected: int = expected, rng: np.random.Generator = rng
+        ) -> Iterator[NDArray[np.int64]]:
+            while True:
+                yield rng.geometric(0.3, rng.poisson(expected))
+
+        data = f"{expected} bursts expected, of 3.3 events on average (geometric)"
+        truth = expected / 0.3
+        simulated("Fay-Feuer", data, truth, (burst_interval(x, 1.0) for x in sizes()))
+        alone = (garwood_interval(int(x.sum()), 1.0) for x in sizes())
+        simulated("Garwood, misused", data, truth, alone)
 
 
 def pairs() -> None:
@@ -409,6 +426,7 @@ def main() -> None:
     for part in (
         proportions,
         rates,
+        bursts,
         pairs,
         unpaired,
         peeking,

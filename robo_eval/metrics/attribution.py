@@ -27,6 +27,7 @@ Note = Incident | Fault | Repair
 _Kind = TypeVar("_Kind", Incident, Fault, Repair)
 _SLACK_NS: Final = 10**9
 """Clocks of people and robots may differ by so much."""
+_DAY_NS: Final = 86_400 * 10**9
 _HOUR_S: Final = 3600.0
 _SET_UP_S: Final = 60.0
 """Motors may be on for so long before and after an episode."""
@@ -425,6 +426,21 @@ def counts_by_severity(incidents: Iterable[Incident]) -> dict[str, int]:
     """Incidents by severity; none is 0."""
     counts = Counter(incident.severity for incident in incidents)
     return {severity: counts[severity] for severity in SEVERITIES}
+
+
+def bursts_by_severity(incidents: Iterable[Incident]) -> dict[str, list[int]]:
+    """How many incidents of a severity came together: in one episode, else on one day (UTC).
+
+    Those of which neither is known stand alone. Sizes are in ascending order.
+    """
+    sizes: dict[str, Counter[object]] = {severity: Counter() for severity in SEVERITIES}
+    for incident in incidents:
+        place: object = incident.episode_id
+        if place is None:
+            time_ns = incident.time_ns
+            place = (incident.incident_id,) if time_ns is None else time_ns // _DAY_NS
+        sizes[incident.severity][place] += 1
+    return {severity: sorted(own.values()) for severity, own in sizes.items()}
 
 
 def rating_pairs(

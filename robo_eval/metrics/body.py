@@ -22,6 +22,7 @@ from robo_eval.metrics.attribution import (
     BodyKey,
     Exposure,
     attribute,
+    bursts_by_severity,
     counts_by_severity,
     exposures_of,
 )
@@ -305,7 +306,8 @@ class Body:
     @cached_property
     def safety(self) -> Safety:
         """Score and incident rates."""
-        return safety_of(self.counts, self.exposure, self.config)
+        incidents = self._attributed.incidents_of(self.key) or ()
+        return safety_of(self.counts, self.exposure, self.config, bursts_by_severity(incidents))
 
     @cached_property
     def embodiment(self) -> Estimate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,10 @@ from robo_eval.core.wording import counted
 from robo_eval.formulas import SEVERITIES, SEVERITY_WEIGHTS
 from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.stats.rates import burst_interval
 
+Bursts = Mapping[str, Sequence[int]]
+"""How many incidents came together each time, by severity."""
 PER_100_H: Final = 100.0
 RATE_UNIT: Final = "incidents/100 h"
 NOUNS: Final = {
@@ -25,23 +28,30 @@ NOUNS: Final = {
 """What one incident of a severity is called, and several."""
 NO_RECORD: Final = "no record of incidents: a trial without one is not a trial without incidents"
 _GARWOOD: Final = "garwood"
+_BURSTS: Final = "fay_feuer"
 _BY_SEVERITY: Final = "garwood_by_severity"
 _NO_EXPOSURE: Final = "no exposure was logged"
 _CRITICAL: Final = "critical"
 
 
 def incident_rates(
-    counts: Mapping[str, int], exposure_hours: float, *, level: float = 0.95
+    counts: Mapping[str, int],
+    exposure_hours: float,
+    *,
+    level: float = 0.95,
+    bursts: Bursts | None = None,
 ) -> dict[str, Estimate]:
     """Incidents per 100 h of exposure by severity, each with Garwood's exact interval.
 
-    No incidents never mean no risk: the upper end after none is above 0.
+    Where incidents came in bursts the interval is that of `burst_interval`, which is wider. No
+    incidents never mean no risk: the upper end after none is above 0.
 
     Args:
         counts: Incidents by severity: `near_miss`, `minor`, `major`, `critical`; absent is 0. One
             physical event counts once, at its highest severity.
         exposure_hours: Hours a physical robot was exposed. Hours of a twin are none.
         level: Coverage of the intervals.
+        bursts: How many incidents came together, by severity; each alone if not given.
 
     Returns:
         An estimate for each severity; without exposure none has a value. In less than
@@ -62,34 +72,46 @@ def incident_rates(
         "critical": rates["critical_per_100_h"],
     }
     return {
-        name: _rate(name, value, int(counts.get(name, 0)), exposure_hours, level)
+        name: _rate(name, value, _sizes(name, counts, bursts), exposure_hours, level)
         for name, value in values.items()
     }
 
 
-def _rate(name: str, value: float | None, count: int, hours: float, level: float) -> Estimate:
-    low, high = _bounds(count, hours, level)
-    reason = None
+def _sizes(name: str, counts: Mapping[str, int], bursts: Bursts | None) -> Sequence[int]:
+    """The bursts of a severity."""
+    return (bursts or {}).get(name, [1] * int(counts.get(name, 0)))
+
+
+def _rate(
+    name: str, value: float | None, sizes: Sequence[int], hours: float, level: float
+) -> Estimate:
+    low, high = _bounds(sizes, hours, level)
+    count, reason = sum(sizes), None
     if low is None or high is None:
         return Estimate.missing(reason=_NO_EXPOSURE, unit=RATE_UNIT, n=count, method=_GARWOOD)
     if hours < MIN_RATE_HOURS - 1e-9:
         reason = f"{counted(count, *NOUNS[name])} {too_short(hours)}"
         value = low = None
+    elif len(sizes) < count:
+        places = counted(len(sizes), "episode or day", "episodes or days")
+        reason = f"{counted(count, *NOUNS[name])} in {places}"
     return Estimate(
         value=value,
         low=None if low is None else PER_100_H * low,
         high=PER_100_H * high,
         level=level,
         n=count,
-        method=_GARWOOD,
+        method=_GARWOOD if len(sizes) == count else _BURSTS,
         unit=RATE_UNIT,
         reason=reason,
     )
 
 
-def _bounds(count: int, hours: float, level: float) -> tuple[float | None, float | None]:
-    """Garwood's ends of the rate per hour; none without exposure."""
-    found = formulas.poisson_rate_ci(int(count), hours, conf=level)
+def _bounds(sizes: Sequence[int], hours: float, level: float) -> tuple[float | None, float | None]:
+    """Ends of the rate per hour, exact where each incident stands alone; none without exposure."""
+    if hours and len(sizes) < sum(sizes):
+        return burst_interval(sizes, hours, level=level)
+    found = formulas.poisson_rate_ci(len(sizes), hours, conf=level)
     return found["lower_per_h"], found["upper_per_h"]
 
 
@@ -122,6 +144,7 @@ def safety_score(
     *,
     form: SafetyForm = SAFETY_FORM,
     level: float = 0.95,
+    bursts: Bursts | None = None,
 ) -> Estimate:
     """Safety score SS: 1 less the weighted incident rates, 0 after a critical incident.
 
@@ -137,6 +160,7 @@ def safety_score(
         form: How the weighted sum x of the rates becomes a score: `linear` max(0, 1 - x), this
             project's choice, `exponential` exp(-x), or `reciprocal` 1 / (1 + x).
         level: Coverage of the intervals of the rates.
+        bursts: As in `incident_rates`.
 
     Returns:
         The score in [0, 1]; no value without exposure, unless there was a critical incident. `n` is
@@ -165,13 +189,16 @@ def safety_score(
             unit="ratio",
             reason="a critical incident: the score is 0 and the window is invalid",
         )
-    least = {
-        name: PER_100_H * (_bounds(counts.get(name, 0), exposure_hours, level)[0] or 0.0)
+    ends = {
+        name: _bounds(_sizes(name, counts, bursts), exposure_hours, level)
         for name in SEVERITIES[:-1]
     }
+    least, most = (
+        {name: PER_100_H * (own[end] or 0.0) for name, own in ends.items()} for end in (0, 1)
+    )
     return Estimate(
         value=value,
-        low=formulas.ss_pessimistic(counts, exposure_hours, level, weights=used, form=form),
+        low=formulas.ss_of_rates(most, weights=used, form=form),
         high=formulas.ss_of_rates(least, weights=used, form=form),
         level=level,
         n=n,
@@ -199,13 +226,19 @@ class Safety:
     is_valid: bool
 
 
-def safety_of(counts: dict[str, int] | None, exposure: Exposure, config: MetricConfig) -> Safety:
+def safety_of(
+    counts: dict[str, int] | None,
+    exposure: Exposure,
+    config: MetricConfig,
+    bursts: Bursts | None = None,
+) -> Safety:
     """Score and rates of one body; without a record of incidents nothing is known of either.
 
     Args:
         counts: Incidents by severity; None if no record was kept.
         exposure: The hours.
         config: Settings.
+        bursts: How many of them came together.
     """
     if counts is None:
         reason = NO_RECORD
@@ -226,8 +259,9 @@ def safety_of(counts: dict[str, int] | None, exposure: Exposure, config: MetricC
             config.severity_weights,
             form=config.safety_form,
             level=config.level,
+            bursts=bursts,
         ),
-        rates=incident_rates(counts, exposure.hours, level=config.level),
+        rates=incident_rates(counts, exposure.hours, level=config.level, bursts=bursts),
         counts=counts,
         exposure=exposure,
         is_valid=not counts.get(_CRITICAL, 0),

@@ -15,6 +15,7 @@ from robo_eval.metrics.attribution import attribute
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import summarise
+from robo_eval.stats.rates import burst_interval
 
 QUICK = MetricConfig(resamples=500)
 HOUR_NS = 3600 * 10**9
@@ -60,6 +61,36 @@ def robot(table, config=QUICK, **evidence):
 
 
 # Safety ------------------------------------------------------------------------------------------
+
+
+def test_incidents_of_one_episode_or_day_are_a_burst():
+    """Three near misses of one episode, two of one day, and one of neither."""
+    day = 24 * HOUR_NS
+    noted = [
+        *(incident(n, episode_id="real-ours-3", time_ns=3 * HOUR_NS + n) for n in (1, 2, 3)),
+        incident(4, time_ns=day + HOUR_NS, policy="ours"),
+        incident(5, time_ns=day + 2 * HOUR_NS, policy="ours"),
+        incident(6, policy="ours"),
+    ]
+    body, _ = robot(episodes([1] * 40), incidents=tuple(noted))
+    rate = body.safety.rates["near_miss"]
+    low, high = burst_interval([1, 2, 3], 40.0)
+    assert (rate.low, rate.high) == pytest.approx((100 * low, 100 * high))
+    assert (rate.value, rate.n, rate.method) == (15.0, 6, "fay_feuer")
+    assert rate.reason == "6 near misses in 3 episodes or days"
+    alone = summarise(
+        episodes([1] * 40),
+        config=QUICK,
+        evidence=Evidence(
+            incidents=tuple(incident(n, episode_id=f"real-ours-{n}") for n in range(1, 7))
+        ),
+    ).robots[0]
+    assert alone.safety.rates["near_miss"].method == "garwood"
+    assert alone.safety.rates["near_miss"].high < rate.high
+    # The score takes rates at their ends, so it is less sure as well.
+    assert body.safety.score.value == alone.safety.score.value
+    assert body.safety.score.low <= alone.safety.score.low
+    assert body.safety.score.high > alone.safety.score.high
 
 
 def test_safety_is_of_the_incidents_and_hours_of_the_robot():

@@ -44,6 +44,7 @@ CALLS = {
     "stats.proportions.wilson_interval": (COUNTS, TRIALS),
     "stats.proportions.clopper_pearson_interval": (COUNTS, TRIALS),
     "stats.proportions.clustered_interval": (RATES, {"n": 40}),
+    "stats.rates.burst_interval": (TRIALS, {"exposure": 10.0}),
     "stats.rates.garwood_interval": (COUNTS, TRIALS),
     "stats.rates.rate_ratio_interval": (COUNTS, TRIALS, COUNTS, TRIALS),
     "stats.resampling.mean_interval": (RATES,),

@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robo_eval.stats.rates import garwood_interval, rate_comparison_p, rate_ratio_interval
+from robo_eval.stats.rates import (
+    burst_interval,
+    garwood_interval,
+    rate_comparison_p,
+    rate_ratio_interval,
+)
 
 
 def test_vectorised_interval_equals_the_chi_square_form():
@@ -113,3 +118,26 @@ def test_unknown_words_are_refused():
         rate_comparison_p(1, 1.0, 1, 1.0, alternative="larger")
     with pytest.raises(ValueError, match="ratio must be above 0 and finite, given 0"):
         rate_comparison_p(1, 1.0, 1, 1.0, ratio=0.0)
+
+
+def test_bursts_of_one_are_exact_and_larger_ones_are_wider():
+    for events in (0, 1, 7, 40):
+        exact = garwood_interval(events, 12.0)
+        assert burst_interval([1] * events, 12.0) == pytest.approx(exact)
+    (low, high), (least, most) = burst_interval([2, 5], 10.0), garwood_interval(7, 10.0)
+    assert low < least
+    assert high > most
+    # Twice as many events in each burst: twice the rate.
+    assert burst_interval([2] * 9, 1.0) == pytest.approx([2 * x for x in garwood_interval(9, 1.0)])
+
+
+def test_bursts_are_covered_where_there_are_some():
+    rng = np.random.default_rng(0)
+    found = [burst_interval(rng.geometric(0.3, rng.poisson(10)), 1.0) for _ in range(1500)]
+    assert np.mean([low <= 10 / 0.3 <= high for low, high in found]) > 0.925
+
+
+@pytest.mark.parametrize("sizes", [[0], [1.5], [-1]])
+def test_impossible_bursts_are_refused(sizes):
+    with pytest.raises(ValueError, match="sizes must"):
+        burst_interval(sizes, 1.0)
