@@ -404,7 +404,7 @@ def _families(
         passed = {family: streak.days >= days for family, streak in evidence.streaks.items()}
         by_point = passed
         what = f"{days} days in a row"
-        reached = {family: f" ({streak.days})" for family, streak in evidence.streaks.items()}
+        reached = {family: f" ({streak.text})" for family, streak in evidence.streaks.items()}
     else:
         test, limit = _asked_of_each(gate, level, profile)
         shown = evidence.families_of(gate.reads)

@@ -18,6 +18,7 @@ from robo_eval import formulas
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas import checks
 from robo_eval.gates.axes.draws import percentile_ends
+from robo_eval.stats.sign_flip import sign_flip_p
 
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Checkpoint
@@ -30,6 +31,10 @@ _MOST_PAIRS: Final = 400
 """Pairs each resample is computed from; of more, so many at random, which widens the interval."""
 _CHUNK: Final = 2_000_000
 """Slopes held in memory at once."""
+_LEAST_GAINS_P: Final = 0.025
+"""What one end of a 95 % interval leaves."""
+_PARTS: Final = 10_000
+"""Parts of all gains together that signs are flipped of, a whole number of them each."""
 _UNIT: Final = "capability/resource"
 _LEVEL: Final = 0.95
 BLOCKS: Final = "moving_block_bootstrap"
@@ -41,13 +46,23 @@ class Streak:
 
     Attributes:
         kappa: Theil-Sen slope of capability over resources of the whole window.
-        days: Most days in a row on which the slope of the days before was high enough.
+        days: Most days in a row on which the slope of the days before was high enough; 0 where the
+            gains from day to day could as well be a random walk.
         of_days: Days from the first checkpoint to the last.
+        p_value: Of these gains, one-sided; None with less than two days.
     """
 
     kappa: Estimate
     days: int
     of_days: int
+    p_value: float | None = None
+
+    @property
+    def text(self) -> str:
+        """For people: the days, or why there are none."""
+        if self.days or self.p_value is None or self.p_value <= _LEAST_GAINS_P:
+            return f"{self.days}"
+        return f"gains of a random walk, p = {self.p_value:.2f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +258,8 @@ def streak_of(
     A day passes if the slope over the days before it, itself included, is at least `least` and the
     lower end of its interval above 0. A day without a checkpoint of its own does not pass. Nothing
     from before the last change that people made is looked back at: what they brought, the policy
-    did not.
+    did not. As a random walk rises for days as well, the gains from day to day of all days together
+    have to be shown to be gains, by flipping their signs.
 
     Args:
         points: Checkpoints of one family.
@@ -271,11 +287,37 @@ def streak_of(
         start = max([start, *patches[: bisect.bisect_left(patches, end)][-1:]])
         if _improves(c[start:end], r[start:end], least, resamples, seed):
             passed.append(day)
+    p_value = _gains_p(ordered)
+    is_shown = p_value is not None and p_value <= _LEAST_GAINS_P
     return Streak(
         kappa=whole,
-        days=len(_longest(passed)),
+        days=len(_longest(passed)) if is_shown else 0,
         of_days=int(days[-1] - days[0] + 1) if days else 0,
+        p_value=p_value,
     )
+
+
+def _gains_p(ordered: Sequence[Checkpoint]) -> float | None:
+    """How surprising the gains from day to day are if each could as well have been a loss.
+
+    What was gained while people changed something is left out.
+    """
+    last = {point.day: point for point in ordered}
+    patched = {point.day for point in ordered if point.human_patches}
+    gains = np.array(
+        [
+            now.capability - before.capability
+            for before, now in itertools.pairwise(last.values())
+            if now.day not in patched
+        ]
+    )
+    if not len(gains):
+        return None
+    size = float(np.abs(gains).sum())
+    if size == 0.0:
+        return 1.0
+    two_sided = sign_flip_p(np.round(gains / size * _PARTS))
+    return two_sided / 2.0 if gains.sum() > 0.0 else 1.0 - two_sided / 2.0
 
 
 def _improves(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,6 +38,45 @@ def streak(points: Sequence[Checkpoint], **more: Any) -> Streak:
 
 def upkeep(points: Sequence[Checkpoint], drifts: Sequence[str] = DRIFTS) -> Upkeep:
     return upkeep_of(points, share=0.95, drifts=drifts)
+
+
+# A random walk -----------------------------------------------------------------------------------
+
+
+def walk(seed: int, days: int = 20, a_day: int = 4) -> list[Checkpoint]:
+    """Capability that goes up or down at each of several checkpoints a day, as by chance."""
+    steps = np.random.default_rng(seed).normal(0.0, 0.03 / a_day**0.5, days * a_day)
+    capability = np.clip(0.5 + np.cumsum(steps), 0.0, 1.0)
+    return [at(i / a_day - 0.4, float(c), resources=i / a_day) for i, c in enumerate(capability)]
+
+
+def test_a_random_walk_is_no_streak():
+    found = [streak(walk(seed), resamples=100) for seed in range(40)]
+    assert sum(one.days >= 7 for one in found) <= 2
+    # Their slopes alone are steep enough for days, in more of them than a test may let pass.
+    shown = [one for one in found if one.p_value is not None and one.p_value <= 0.025]
+    assert len(shown) <= 4
+    text = next(one.text for one in found if one.p_value and one.p_value > 0.3)
+    assert text.startswith("gains of a random walk, p = 0.")
+
+
+def test_the_signs_of_the_gains_are_flipped():
+    gains = [0.02, 0.01, -0.005, 0.03, 0.01, 0.02, 0.015]
+    capability = [0.3, *(0.3 + np.cumsum(gains))]
+    found = streak([at(day, c, resources=day) for day, c in enumerate(capability)])
+    signs = np.array(list(itertools.product([1, -1], repeat=7)))
+    expected = np.mean((signs * np.abs(gains)).sum(axis=1) >= sum(gains) - 1e-12)
+    assert found.p_value == pytest.approx(expected, abs=1e-3)
+    # A fall is as surprising the other way round.
+    fallen = streak([at(day, 0.9 - c, resources=day) for day, c in enumerate(capability)])
+    assert fallen.p_value == pytest.approx(1.0 - expected, abs=1e-3)
+
+
+def test_what_people_brought_is_no_gain_of_the_policy():
+    points = [at(day, 0.3 + 0.3 * (day >= 5), resources=day) for day in range(10)]
+    points[5] = at(5, 0.6, resources=5, human_patches=1)
+    assert streak(points).p_value == 1.0
+    assert streak([at(0, 0.5)]).p_value is None
 
 
 # The slope ---------------------------------------------------------------------------------------
