@@ -56,7 +56,7 @@ def assess(
 
     A gate reads the end of the interval that speaks against it, and what was not measured does not
     pass. Without a physical robot no level above 1 is issued. Exit code 1 if there is no level: the
-    battery of tasks is not admissible, a critical incident ends the window, or the rows are not
+    tasks are not fit for a level, a critical incident ends the window, or the rows are not
     those that were logged.
 
     What was said is kept in DIR/assessment/ with the digest of every file it was made of, signed
@@ -127,7 +127,7 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
     name = "no level" if one.level is None else f"AAI-{one.level}"
     say(f"{one.policy}: {name}, evidence {one.evidence_tag}; {one.reason}")
     if one.would_be is not None:
-        condition = "with an admissible battery" if one.level is None else "on a robot"
+        condition = "with tasks fit for a level" if one.level is None else "on a robot"
         say(f"  would be AAI-{one.would_be} {condition}")
     if (
         one.level is not None

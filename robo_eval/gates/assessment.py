@@ -102,11 +102,11 @@ class Assessment:
         profile: Name of the profile.
         profile_digest: SHA-256 of it.
         level: Highest level that intervals, counts and audits support; None if the window does
-            not count or the battery is not admissible.
+            not count or the tasks are not fit for a level.
         level_by_points: The same by point estimates; a diagnostic, never above what intervals will
             show once there is enough evidence.
-        would_be: The level without the cap on evidence without a robot, or with a battery that is
-            admissible; None if neither stands in the way.
+        would_be: The level without the cap on evidence without a robot, or with tasks that are fit
+            for one; None if neither stands in the way.
         gates: Every gate of every level.
         audits: Every audit, with the level from which on it has to pass.
         steps: How the verdict was reached, from the highest level down.
@@ -251,8 +251,7 @@ def _reason(
     if evidence.invalid is not None:
         return evidence.invalid
     if unfit:
-        said = "; ".join(f"{audit.id}: {audit.reason}" for audit in unfit)
-        return f"the battery is not admissible: {said}"
+        return "; ".join(audit.reason for audit in unfit)
     if is_capped:
         return f"without a physical robot no level above {cap} is issued"
     if level == 0:

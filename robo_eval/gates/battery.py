@@ -72,7 +72,7 @@ def _proper_scoring(plan: TrialPlan, settings: Battery) -> Audit:
     return audit(
         "proper_scoring", "proper scoring rules", passes=not wrong,
         good=", ".join(rules),
-        bad=f"{_few(wrong)}; declare tasks.scoring in the plan",
+        bad=f"no proper scoring rule: {_few(wrong)}; declare tasks.scoring in the plan",
     )  # fmt: skip
 
 
@@ -83,13 +83,13 @@ def _family_size(plan: TrialPlan, scored: pd.DataFrame, settings: Battery) -> Au
         own = scored[scored["family"] == family]
         instances = len(own[list(_INSTANCE)].drop_duplicates())
         if len(own) < settings.episodes:
-            short.append(f"{family} has {len(own)} of {settings.episodes} scored episodes")
+            short.append(f"{family}: {len(own)} of the {settings.episodes} episodes required")
         elif instances < settings.instances:
-            short.append(f"{family} has {instances} of {settings.instances} instances")
+            short.append(f"{family}: {instances} of the {settings.instances} instances required")
     return audit(
         "family_size", "episodes and instances of each task family", passes=not short,
         good=f"at least {settings.episodes} episodes of {settings.instances} instances each",
-        bad=_few(short),
+        bad=f"too few for a level: {_few(short)}",
     )  # fmt: skip
 
 

@@ -152,7 +152,7 @@ class Growth(Section):
 
 
 class Battery(Section):
-    """When a battery of tasks is admissible; a level is issued of no other.
+    """When tasks are fit for a level; it is issued of no others.
 
     Attributes:
         scoring: Rules that count as proper.
@@ -200,7 +200,7 @@ class Profile(Section):
         highest_without_robot: Highest level that simulation supports. Evidence of a twin supports
             no more than 1.
         ask: Groups of gates that count; gates of other groups are reported.
-        battery: When the tasks are admissible.
+        battery: When the tasks are fit for a level.
         window: Which dates belong to the episodes.
         axes: How each axis is computed.
         index: How the axes become one number.

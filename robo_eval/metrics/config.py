@@ -23,7 +23,7 @@ class MetricConfig:
         resamples: Bootstrap resamples.
         seed: Seed of the bootstrap.
         min_coverage: Share of episodes that must be scored for a headline or a verdict.
-        policy_faults: Whether episodes ended by an error of the policy are `missing` or `failure`s.
+        policy_faults: What an episode ended by an error of the policy is: `missing` or `failure`.
         severity_weights: What one incident per 100 h costs, by severity.
         safety_form: How the weighted incident rates become the safety score.
         max_unmatched: Share of physical episodes that may lack a simulated counterpart.

@@ -94,7 +94,7 @@ def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small
     done = cli("assess", "trial", "--no-write", "--json")
     assert done.code == 1
     assert one_line(done.err)
-    assert "the battery is not admissible: family_size: RoboEval/CartPole3D-v0 has 6 of 30" in (
+    assert "too few for a level: RoboEval/CartPole3D-v0: 6 of the 30 episodes required" in (
         done.err
     )
     found = json.loads(done.out)["assessments"]
@@ -111,7 +111,7 @@ def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small
     only = cli("assess", "trial", "--no-write", "--policy", "balancer")
     assert only.code == 1
     assert only.out.startswith("balancer: no level, evidence sim_only")
-    assert "would be AAI-0 with an admissible battery" in only.out
+    assert "would be AAI-0 with tasks fit for a level" in only.out
     assert "random" not in only.out
 
 

@@ -68,9 +68,9 @@ def test_a_whole_battery_passes_every_check() -> None:
 def test_too_few_episodes_or_instances_of_a_family_are_counted() -> None:
     some = table(quality=[1.0] * 5 + [None] * 7, success=[True] * 5 + [None] * 7)
     said = failing(checks(some))["family_size"]
-    assert said == "RoboEval/CartPole3D-v0 has 5 of 6 scored episodes"
+    assert said == "too few for a level: RoboEval/CartPole3D-v0: 5 of the 6 episodes required"
     same = table(level=0, difficulty="easy", seed=1)
-    assert failing(checks(same))["family_size"].endswith("has 1 of 3 instances")
+    assert failing(checks(same))["family_size"].endswith("1 of the 3 instances required")
     # An instance at another step of the drift calendar is another one.
     drifted = table(level=0, difficulty="easy", seed=1, drift_step=[0, 1, 2] * 4)
     assert "family_size" not in failing(checks(drifted))
@@ -111,7 +111,7 @@ def test_a_rule_that_is_not_among_the_proper_ones_is_named() -> None:
     (task,) = plan().tasks
     other = plan(tasks=(task.model_copy(update={"scoring": "log"}),))
     assert failing(checks(table(), other))["proper_scoring"] == (
-        "RoboEval/CartPole3D-v0: log; declare tasks.scoring in the plan"
+        "no proper scoring rule: RoboEval/CartPole3D-v0: log; declare tasks.scoring in the plan"
     )
 
 
@@ -135,7 +135,7 @@ def test_no_level_is_issued_of_a_battery_that_is_not_admissible(status: Any) -> 
     readings = Readings(policy="arm", side="real", values={}, audits=audits, battery=(unfit,))
     found = assess(readings)
     assert (found.level, found.level_by_points, found.would_be) == (None, None, 0)
-    assert found.reason == "the battery is not admissible: family_size: pick has 3 of 30"
+    assert found.reason == "pick has 3 of 30"
     assert found.next_level == 1
     assert found.lacking[0].text == "battery, size: pick has 3 of 30"
     fit = replace(readings, battery=(replace(unfit, status="pass"),))
