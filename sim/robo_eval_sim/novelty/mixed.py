@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from numbers import Real
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
 
 _MOST: Final = 100.0
 """Where a level states no range, a magnitude may be so many times the largest one it has."""
+
+
+_TAKEN_FOR: Final = {
+    "m": ("millimetres", 1e-3),
+    "rad": ("degrees", math.pi / 180.0),
+    "kg": ("grams", 1e-3),
+    "s": ("milliseconds", 1e-3),
+}
+"""Units that numbers are given in by mistake, and what one of them is."""
+_FAR: Final = 5.0
+"""So many times the largest magnitude is no slip of a digit."""
 
 
 class _Axis(NamedTuple):
@@ -110,6 +122,13 @@ def _changed(physics: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - of th
             yield field.name, value
 
 
+def _hint(magnitude: Any, low: float, high: float, unit: str) -> str:  # noqa: ANN401
+    """Asks whether a number far out of range, which fits in another unit, is in that."""
+    name, factor = _TAKEN_FOR.get(unit, ("", 0.0))
+    is_far = _may_be(magnitude, _FAR * high, math.inf, is_count=False)
+    return f"; is it in {name}?" if name and is_far and low <= factor * magnitude <= high else ""
+
+
 def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:  # noqa: ANN401 - anything may come in
     """The level whose first parameter has this value."""
     (name, (low, high), is_count), unit = axis, level.unit
@@ -119,6 +138,7 @@ def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:  # noqa: ANN401 - a
         raise InputError(
             f"novelty.{level.name}: {kind} {least} {'up ' if not low else ''}to {high:g}"
             f"{' ' if unit else ''}{unit} is needed, given {magnitude!r:.80}"
+            f"{_hint(magnitude, low, high, unit)}"
         )
     one = copy.copy(level)
     value = int(magnitude) if is_count else float(magnitude)
