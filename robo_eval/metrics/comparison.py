@@ -157,7 +157,7 @@ def _side(
     attempts = attempts_of(members)
     alpha = round(1.0 - config.level, 12)
     sufficient = {name for name, own in by_name.items() if own.coverage.is_sufficient}
-    best_first = sorted(by_name, key=lambda name: -(by_name[name].success.value or 0.0))
+    best_first = sorted(by_name, key=lambda name: -by_name[name].share)
     contrasts = dict(_best_first(a, b, attempts, config) for a, b in combinations(best_first, 2))
     tested = [
         names
@@ -248,7 +248,7 @@ def _ranked(standings: tuple[Standing, ...], pairs: tuple[PolicyPair, ...]) -> t
     """The policies with their ranks; those with too few scored episodes have none."""
     names = [
         own.policy
-        for own in sorted(standings, key=lambda own: -(own.success.value or 0.0))
+        for own in sorted(standings, key=lambda own: -own.share)
         if own.coverage.is_sufficient
     ]
     if len(names) < 2:

@@ -16,7 +16,15 @@ from robo_eval.core.wording import counted
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.metrics.tables import Rows, main_rows, means_by, numbered, order_of, sort_key
+from robo_eval.metrics.tables import (
+    Rows,
+    main_rows,
+    means_by,
+    numbered,
+    order_of,
+    policy_faults,
+    sort_key,
+)
 from robo_eval.metrics.tables import groups as groups_of
 from robo_eval.metrics.tasks import VARIANT, task_label, task_variants, with_novelty
 from robo_eval.stats.proportions import (
@@ -275,6 +283,11 @@ def _cover(table: Rows, config: MetricConfig, planned: int | None = None) -> Cov
     return coverage_of(table, planned=planned, minimum=config.min_coverage)
 
 
+def with_coverage_of(estimate: Estimate, table: Rows, config: MetricConfig) -> Estimate:
+    """The estimate, which says itself if too few of these episodes are scored."""
+    return _with_coverage(estimate, _cover(table, config))
+
+
 def _with_coverage(estimate: Estimate, coverage: Coverage) -> Estimate:
     """Say in the estimate itself that too few episodes are scored."""
     if coverage.is_sufficient or not coverage.expected:
@@ -385,20 +398,12 @@ def _policy(
 def _otherwise(table: Rows, config: MetricConfig) -> tuple[int, Estimate | None]:
     """Episodes that an error of the policy ended, and success if they counted the other way."""
     by_policy = table["fault_by"] == FaultBy.POLICY.value
-    end = table["end_reason"]
-    failed = by_policy & table.scored & (end == EndReason.FAILURE.value)
+    failed = by_policy & table.scored & (table["end_reason"] == EndReason.FAILURE.value)
     if failed.any():
         return int(failed.sum()), success_of_rows(table.take(~failed), config, exact=True)
-    # Of several attempts at an episode without a score the last one stands for it.
-    scored = set(table["base_id"][table.scored].tolist())
-    last = {
-        name: row
-        for row, name in enumerate(table["base_id"].tolist())
-        if by_policy[row] and end[row] == EndReason.FAULT.value and name not in scored
-    }
-    if not last:
+    rows = policy_faults(table)
+    if not len(rows):
         return 0, None
-    rows = np.array(sorted(last.values()))
     quality, success, reason = (table[name].copy() for name in ("quality", "success", "end_reason"))
     quality[rows], success[rows], reason[rows] = 0.0, False, EndReason.FAILURE.value
     other = table.having(quality=quality, success=success, end_reason=reason)

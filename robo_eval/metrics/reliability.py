@@ -15,7 +15,7 @@ from robo_eval.core.names import unknown_name
 from robo_eval.formulas import poisson_rate_ci, reliability
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.metrics.performance import success_of_rows
+from robo_eval.metrics.performance import success_of_rows, with_coverage_of
 from robo_eval.metrics.tables import Rows, groups, main_rows, means_by, numbered, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.clustered import LEAST_CLUSTERS, new_cluster_rate
@@ -84,8 +84,7 @@ def reliability_of_new_tasks(rows: Rows, config: MetricConfig) -> Estimate:
     found = new_cluster_rate(*successes_by_task(scored, scored.succeeded), level=config.level)
     if found.value is None:
         return replace(found, reason=FEW_TASKS)
-    coverage = success_of_rows(rows, config, exact=True)
-    return replace(found, reason=coverage.reason)
+    return with_coverage_of(found, rows, config)
 
 
 def successes_by_task(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.episode import QUALITY_DECIMALS, is_good_enough
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import EndReason, FaultBy, Side
+from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.metrics.tasks import TaskLookup
 
@@ -262,17 +262,14 @@ def rescored_frame(
         InputError: If a row fits no task of the plan, or a return is not finite.
     """
     from robo_eval.metrics.frame import episodes_frame
+    from robo_eval.metrics.tables import policy_faults as policy_faults_of
 
     episodes = _rescored(episodes_frame(frame, plan), plan)
     if policy_faults == "failure":
-        scored = episodes["base_id"].isin(episodes["base_id"][episodes["quality"].notna()])
-        fault = (episodes["end_reason"] == EndReason.FAULT.value) & ~scored
-        fault &= episodes["fault_by"] == FaultBy.POLICY.value
-        # Of several attempts the last one stands for the episode.
-        last = episodes[fault].drop_duplicates("base_id", keep="last").index
-        episodes.loc[last, "quality"] = 0.0
-        episodes.loc[last, "success"] = False
-        episodes.loc[last, "end_reason"] = EndReason.FAILURE.value
+        failed = episodes.index[policy_faults_of(episodes)]
+        episodes.loc[failed, "quality"] = 0.0
+        episodes.loc[failed, "success"] = False
+        episodes.loc[failed, "end_reason"] = EndReason.FAILURE.value
     return episodes
 
 

@@ -47,9 +47,14 @@ class Standing:
     letters: str | None = None
 
     @property
+    def share(self) -> float:
+        """Share of strict successes; 0 without a scored episode."""
+        return self.success.value or 0.0
+
+    @property
     def place(self) -> float:
         """Sorts policies by what they achieved; without a rank last."""
-        return math.inf if self.rank_range is None else -(self.success.value or 0.0)
+        return math.inf if self.rank_range is None else -self.share
 
     @property
     def ranks(self) -> str:

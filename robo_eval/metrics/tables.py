@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robo_eval.core.kinds import Arm
+from robo_eval.core.kinds import Arm, EndReason, FaultBy
 from robo_eval.metrics.tasks import VARIANT
 
 if TYPE_CHECKING:
@@ -178,6 +178,25 @@ class Rows:
     def succeeded(self) -> NDArray[np.bool_]:
         """Which rows are strict successes, shape (n,)."""
         return is_true(self["success"])
+
+
+def policy_faults(columns: Rows | pd.DataFrame) -> NDArray[np.intp]:
+    """Which rows stand for episodes without a score that an error of the policy ended.
+
+    Of several attempts at an episode that is the last one.
+
+    Args:
+        columns: A table from `episodes_frame`, or rows of it.
+    """
+    names, end = np.asarray(columns["base_id"]), np.asarray(columns["end_reason"])
+    by_policy = np.asarray(columns["fault_by"]) == FaultBy.POLICY.value
+    faults = np.flatnonzero(by_policy & (end == EndReason.FAULT.value))
+    if not len(faults):
+        return faults
+    is_scored = ~np.isnan(np.asarray(columns["quality"], dtype=np.float64))
+    scored = set(names[is_scored].tolist())
+    last = {name: row for row in faults if (name := names[row]) not in scored}
+    return np.array(sorted(last.values()), dtype=np.intp)
 
 
 def is_true(values: NDArray[Any]) -> NDArray[np.bool_]:
