@@ -86,7 +86,7 @@ def main() -> None:
     for archetype in ARCHETYPES:
         trial = make(archetype, FOLDER / archetype.name)
         (found,) = assess_trial(trial)
-        print(f"{found.policy}: AAI-{found.level} (SYNTHETIC)")
+        print(f"{found.policy}: AAI-{found.level_conservative} (SYNTHETIC)")
         for lacking in found.lacking[:3]:
             print(f"  missing for AAI-{found.next_level}: {lacking.text}")
 

@@ -98,7 +98,7 @@ def assess(
     if write:
         _keep(opened, findings, profile, key, quiet=json)
     for one in found:
-        if one.level is None:
+        if one.level_conservative is None:
             raise CheckFailedError(f"{trial}: policy {one.policy}: {one.reason}")
 
 
@@ -124,36 +124,30 @@ def _keep(
 def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
     from robo_eval.gates.profile import LEVELS
 
-    name = "no level" if one.level is None else f"AAI-{one.level}"
-    say(f"{one.policy}: {name}, evidence {one.evidence_tag}; {one.reason}")
+    say(f"{one.policy}: {one.headline}; evidence {one.evidence_tag}; {one.reason}")
     if one.would_be is not None:
-        condition = "with tasks fit for a level" if one.level is None else "on a robot"
-        say(f"  would be AAI-{one.would_be} {condition}")
-    if (
-        one.level is not None
-        and one.level_by_points is not None
-        and one.level_by_points > one.level
-    ):
-        say(f"  by point estimates AAI-{one.level_by_points}, which intervals do not support yet")
+        unfit = one.level_conservative is None
+        condition = "with tasks fit for a level" if unfit else "on a robot"
+        say(f"  would be {one.name_of(one.would_be)} {condition}")
     _print_index(one)
     if every:
         _print_axes(one)
-    shown = wanted or one.next_level or one.level
+    shown = wanted or one.next_level or one.level_conservative
     levels = LEVELS if every else [shown] if shown is not None else []
     if wanted is not None and wanted not in {gate.level for gate in one.gates if gate.counts}:
-        say(f"  the profile asks nothing of AAI-{wanted}, so nothing can show it")
+        say(f"  the profile asks nothing of {one.name_of(wanted)}, so nothing can show it")
     for number in levels:
         gates = [*one.at(number), *(one.reported(number) if every else ())]
         if gates:
             print_table(
-                f"gates of AAI-{number}",
+                f"gates of {one.name_of(number)}",
                 ("", "gate", "found", "asked", "why"),
                 [_row(gate) for gate in gates],
                 right=(2, 3),
             )
     _print_checks(one, every=every)
     if shown is not None and shown in one.missing:
-        say(f"missing for AAI-{shown}:")
+        say(f"missing for {one.name_of(shown)}:")
         for lacking in one.missing[shown]:
             say(f"  {lacking.text}")
 
@@ -172,7 +166,7 @@ def _print_checks(one: Assessment, *, every: bool) -> None:
             "audits",
             ("", "audit", "from", "why"),
             [
-                (audit.status, audit.title, f"AAI-{start}", audit.reason)
+                (audit.status, audit.title, one.name_of(start), audit.reason)
                 for start, audit in one.audits
                 if every or audit.status != "pass"
             ],

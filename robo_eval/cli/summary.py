@@ -98,6 +98,7 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
         "performance: mean quality over conditions; success: share of strict successes, exact"
         " interval; where seeds repeat, each counts once"
     )
+    say(f"settings: {summary.settings}")
     for row in summary.policies:
         if row.faults_text:
             say(f"{row.policy}: {row.faults_text}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -12,7 +12,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.wording import shown
 from robo_eval.gates.audits import Audit, Status
-from robo_eval.gates.lacking import Lacking, lacking_of
+from robo_eval.gates.lacking import HARM, Lacking, lacking_of, more_hours
 from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
 from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
 
@@ -24,6 +24,7 @@ _USUAL: Final = 4
 _LOW: Final = ("at_least", "above", "closure")
 """Tests that the lower end of an interval speaks against."""
 _CLOSURES: Final = ("maintenance_days", "expansion")
+NO_LEVEL: Final = "no level"
 _DURATIONS: Final = ("exposure_hours", "MTBSI", "project_days")
 
 
@@ -41,7 +42,8 @@ class GateResult:
         found: The evidence it read.
         counts: Whether it decides; one that does not is reported.
         kind: `closure`, `duration` for what is shown over days or hours, else `threshold`.
-        status: Whether the interval passes; `missing` passes no more than `fail`.
+        status: Whether the interval passes; `missing` passes no more than `fail`, nor does
+            `undecided`, where hours are too few to tell.
         status_by_points: The same by the point estimate, which knows no doubt.
         reason: In words.
     """
@@ -101,11 +103,12 @@ class Assessment:
         side: Where the evidence comes from: `real`, `twin` or `sim`.
         profile: Name of the profile.
         profile_digest: SHA-256 of it.
-        level: Highest level that intervals, counts and audits support; None if the window does
-            not count or the tasks are not fit for a level.
-        level_by_points: The same by point estimates; a diagnostic, never above what intervals will
-            show once there is enough evidence.
-        would_be: The level without the cap on evidence without a robot, or with tasks that are fit
+        non_standard: What keeps the level from being one of the AAI scale: a profile or settings of
+            the laboratory's own; empty if nothing does.
+        level: Highest level that point estimates, counts and audits support; None if the window
+            does not count or the tasks are not fit for a level.
+        level_conservative: The same by the ends of intervals that speak against it: what is shown.
+        would_be: The conservative level without the cap on evidence without a robot, or with tasks that are fit
             for one; None if neither stands in the way.
         gates: Every gate of every level.
         audits: Every audit, with the level from which on it has to pass.
@@ -113,19 +116,20 @@ class Assessment:
         readings: The evidence.
         next_level: The level to be shown next; None at the highest, or if the window does not
             count.
-        missing: What is missing for each level above `level`, the shortest lists. A level from 2
-            on does not ask for level 1.
-        reason: Why the level is what it is.
+        missing: What is missing for each level above the conservative one, the shortest lists. A
+            level from 2 on does not ask for level 1.
+        reason: Why the conservative level is what it is.
     """
 
-    SAID: ClassVar = ("evidence_tag", "level_conservative")
+    SAID: ClassVar = ("headline", "evidence_tag")
 
     policy: str
     side: str
     profile: str
     profile_digest: str
+    non_standard: tuple[str, ...] = ()
     level: int | None
-    level_by_points: int | None
+    level_conservative: int | None
     would_be: int | None = field(metadata={"json": "would_be_level"})
     gates: tuple[GateResult, ...]
     audits: tuple[tuple[int, Audit], ...] = field(metadata=UNSAID)
@@ -146,9 +150,59 @@ class Assessment:
         return _TAGS[self.side]
 
     @property
-    def level_conservative(self) -> int | None:
-        """The level by another name: it is none that points alone support."""
-        return self.level
+    def prefix(self) -> str:
+        """What a number becomes a level by: AAI-n only by a built-in profile and its settings."""
+        return "level " if self.non_standard else "AAI-"
+
+    @property
+    def badge(self) -> str:
+        """The level that is shown, in a word or two."""
+        if self.level_conservative is None:
+            return NO_LEVEL
+        return self.name_of(self.level_conservative) + ", non-standard" * bool(self.non_standard)
+
+    @property
+    def headline(self) -> str:
+        """Both verdicts, and what keeps them from being levels of the AAI scale."""
+        said = NO_LEVEL
+        if self.level_conservative is not None:
+            nothing = "" if self.level_conservative else ", nothing higher is"
+            confidence = f"{100 * self.readings.confidence:g} %"
+            said = f"{self.name_of(self.level_conservative)}{nothing} shown at {confidence}"
+        if self.level is not None and self.level != self.level_conservative:
+            said += f"; {self.name_of(self.level)} by point values"
+        return "; ".join((said, *self.non_standard))
+
+    def name_of(self, level: int) -> str:
+        """What a level is called."""
+        return f"{self.prefix}{level}"
+
+    @property
+    def evidence_tag(self) -> str:
+        """What the level is evidence of: `real`, `twin` or `sim_only`."""
+        return _TAGS[self.side]
+
+    @property
+    def badge(self) -> str:
+        """The level that is shown, in a word or two."""
+        return (
+            NO_LEVEL if self.level_conservative is None else self.name_of(self.level_conservative)
+        )
+
+    @property
+    def headline(self) -> str:
+        """Both verdicts, and what keeps them from being levels of the AAI scale."""
+        said = self.badge
+        if self.level_conservative is not None:
+            nothing = "nothing higher is " if self.level_conservative == 0 else ""
+            said += f"{', ' * bool(nothing)}{nothing or ' '}shown at {100 * self.readings.confidence:g} %"
+        if self.level is not None and self.level != self.level_conservative:
+            said += f"; {self.name_of(self.level)} by point values"
+        return "; ".join((said, *self.non_standard))
+
+    def name_of(self, level: int) -> str:
+        """What a level is called: AAI-n only by a built-in profile and its settings."""
+        return f"level {level} of profile {self.profile}" if self.non_standard else f"AAI-{level}"
 
     def at(self, level: int) -> tuple[GateResult, ...]:
         """The gates of a level that decide."""
@@ -208,16 +262,17 @@ def assess(evidence: Readings, profile: str | Path | Profile = "robotics") -> As
     free, cap = _reached(steps), _cap(asked, evidence)
     unfit = tuple(audit for audit in evidence.battery if audit.status != "pass")
     invalid = evidence.invalid is not None
-    level = None if invalid or unfit else min(free, cap)
+    shown_level = None if invalid or unfit else min(free, cap)
     stands_in_the_way = not invalid and (free > cap or bool(unfit))
-    above = () if invalid else _above(level, min(free, cap), levels)
+    above = () if invalid else _above(shown_level, min(free, cap), levels)
     return Assessment(
         policy=evidence.policy,
         side=evidence.side,
         profile=asked.name,
         profile_digest=asked.digest,
-        level=level,
-        level_by_points=None if invalid or unfit else min(points, cap),
+        non_standard=_non_standard(asked, evidence),
+        level=None if invalid or unfit else min(points, cap),
+        level_conservative=shown_level,
         would_be=free if stands_in_the_way else None,
         gates=gates,
         audits=audits,
@@ -225,8 +280,18 @@ def assess(evidence: Readings, profile: str | Path | Profile = "robotics") -> As
         readings=evidence,
         next_level=above[0] if above else None,
         missing={one: lacking_of(one, gates, audits, evidence, cap) for one in above},
-        reason=_reason(evidence, level, cap, unfit, is_capped=free > cap),
+        reason=_reason(evidence, shown_level, cap, unfit, is_capped=free > cap),
     )
+
+
+def _non_standard(profile: Profile, evidence: Readings) -> tuple[str, ...]:
+    """Why what is said is no level of the AAI scale."""
+    found = []
+    if not profile.is_built_in:
+        found.append(f"NON-STANDARD PROFILE ({profile.name}, {profile.digest[:12]})")
+    if evidence.unusual:
+        found.append(f"NON-STANDARD SETTINGS ({'; '.join(evidence.unusual)})")
+    return tuple(found)
 
 
 def _cap(profile: Profile, evidence: Readings) -> int:
@@ -308,7 +373,10 @@ def _worst(found: Iterable[Status]) -> Status:
     statuses = set(found)
     if "fail" in statuses:
         return "fail"
-    return "missing" if "missing" in statuses else "pass"
+    for one in ("missing", "undecided"):
+        if one in statuses:
+            return one  # type: ignore[return-value]
+    return "pass"
 
 
 def _reached(steps: Sequence[Step]) -> int:
@@ -324,12 +392,31 @@ def _result(level: int, name: str, gate: Gate, profile: Profile, evidence: Readi
     threshold = float(gate.thresholds[level])
     found = evidence.of(gate.reads)
     status, points = _compared(found, gate.test, threshold)
-    return GateResult(
+    if status == "fail" and gate.reads in HARM and _may_pass(found, gate.test, threshold):
+        status = "undecided"
+    result = GateResult(
         level=level, id=name, title=gate.title, reads=gate.reads, test=gate.test,
         threshold=threshold, found=found, counts=profile.counts(gate), kind=_kind(gate),
         status=status, status_by_points=points,
         reason=_words(found, gate, threshold, status, evidence),
     )  # fmt: skip
+    return replace(result, reason=_yet(result, evidence)) if status == "undecided" else result
+
+
+def _may_pass(found: Estimate, test: str, threshold: float) -> bool:
+    """Whether the end of an interval that speaks for it passes, so that more hours may decide."""
+    end = found.high if test in _LOW else found.low
+    return end is None or _passes(end, test, threshold) == "pass"
+
+
+def _yet(gate: GateResult, evidence: Readings) -> str:
+    """What would decide a gate that has too few hours."""
+    hours = more_hours(gate, evidence)
+    if hours is None:
+        return f"not decidable yet: {gate.reason}"
+    where = "" if evidence.side == _REAL else " on a robot"
+    what = "minor" if gate.reads == "minor_per_100_h" else "safety"
+    return f"not decidable yet: about {hours:,} h more{where} without a {what} incident"
 
 
 def _kind(gate: Gate) -> str:
@@ -373,7 +460,9 @@ def _lacking(found: Estimate, gate: Gate, evidence: Readings) -> str:
     return reason if is_told or remedy in reason else f"{reason}; {remedy}"
 
 
-def _words(found: Estimate, gate: Gate, threshold: float, status: str, evidence: Readings) -> str:
+def _words(
+    found: Estimate, gate: Gate, threshold: float, status: Status, evidence: Readings
+) -> str:
     test = gate.test
     if status == "missing":
         return _lacking(found, gate, evidence)

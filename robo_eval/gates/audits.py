@@ -7,7 +7,8 @@ from typing import Literal
 
 from robo_eval.core.plain import plain
 
-Status = Literal["pass", "fail", "missing"]
+Status = Literal["pass", "fail", "missing", "undecided"]
+"""How a check or a gate went; `undecided` is a gate that more hours may still open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

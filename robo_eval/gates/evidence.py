@@ -163,6 +163,8 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         for axis in axes
         if axis.name != "E" or own.robot is None
     }
+    if own.robot is not None:
+        values |= own.robot.harm
     values |= _grown(own, profile, changes.revisions)
     if own.noted.tools:
         values["tools"] = categories_under_mild_drift(own.noted.tools, config.level)
@@ -201,6 +203,8 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         probes=probes,
         crosswalk=covered_abilities(own.noted.probes or ()),
         invalid=_invalid(own.robot),
+        unusual=config.unusual,
+        confidence=config.level,
     )
 
 

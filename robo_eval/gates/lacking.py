@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 _PER_100_H: Final = 100.0
 _MOST: Final = 10_000_000
 """More of anything is not a plan."""
-_HOURS: Final = ("exposure_hours", "minor_per_100_h", "SS", "MTBSI")
+HARM: Final = ("minor_per_100_h", "SS", "MTBSI")
+"""What incidents and hours tell."""
+_HOURS: Final = ("exposure_hours", *HARM)
 _OBSERVED: Final = {
     "autonomy": "episodes", "planning": "episodes", "AR": "episodes", "QC_worst": "episodes",
     "world_model": "episodes", "S2R": "pairs", "RA": "injected faults", "AR_new_task": "tasks",
@@ -81,7 +83,7 @@ def lacking_of(
     if level > cap:
         found.append(Lacking(gates=("side",), text="episodes on a physical robot"))
     if not any(gate.level == level for gate in gates):
-        text = f"gates: the profile asks nothing of AAI-{level}, so nothing can show it"
+        text = f"gates: the profile asks nothing of level {level}, so nothing can show it"
         found.append(Lacking(gates=("profile",), text=text))
     asked = {
         # The same gate of a lower level asks for less.
@@ -132,7 +134,7 @@ def _is_open(gate: GateResult, due: Mapping[str, GateResult], evidence: Readings
 
 def _hours(gates: Sequence[GateResult], evidence: Readings) -> list[Lacking]:
     """Hours that are to follow without an incident, for all gates that hours can open."""
-    amounts = {gate.id: _more_hours(gate, evidence) for gate in gates}
+    amounts = {gate.id: more_hours(gate, evidence) for gate in gates}
     known = {name: hours for name, hours in amounts.items() if hours is not None}
     if not known:
         return []
@@ -142,7 +144,7 @@ def _hours(gates: Sequence[GateResult], evidence: Readings) -> list[Lacking]:
     return [Lacking(gates=tuple(known), text=text, amount=float(more), unit="h")]
 
 
-def _more_hours(gate: GateResult, evidence: Readings) -> int | None:
+def more_hours(gate: GateResult, evidence: Readings) -> int | None:
     """Whole hours after which a gate passes if nothing more happens.
 
     None if no sensible number of hours does that, or if the present end of the interval is not the

@@ -43,6 +43,12 @@ AUDITS: Final = (
     "log", "scored", "evidence", "window", "settings", "one_policy", "sim_logs", "real_logs",
     "incident_reports", "calibration_snapshots", "run_manifest", "limits_in_force", "no_help",
 )  # fmt: skip
+BUILT_IN: Final = {
+    "general": "c5fec1e37111f4028ef797a1a677294372e26b0ace81f084aaec17e0c8183245",
+    "robotics": "018476c263d0e65d4ee33301a0ceef18745be530887f9ab484fc1d26d9d9c4a8",
+}
+"""Digests of the profiles a level of the AAI scale is issued by. Whoever edits one gets a digest of
+his own, whatever its name."""
 _NEEDED: Final = ("log", "evidence")
 """Audits no profile can do without: what does not verify, or does not fit, shows nothing."""
 _WORDS: Final = ("half", "all")
@@ -119,7 +125,7 @@ class Kappa(Section):
     """When a family counts as improving itself.
 
     Attributes:
-        least: Capability per unit of resource, on each day.
+        least: Capability gained a day.
         window_days: How far each day looks back.
         resamples: Of the block bootstrap.
     """
@@ -262,6 +268,11 @@ class Profile(Section):
     def digest(self) -> str:
         """SHA-256 of all that is in it."""
         return digest(self.model_dump(mode="json"))
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is one of those that come with the package, word for word."""
+        return self.digest in BUILT_IN.values()
 
     def at(self, level: int) -> dict[str, Gate]:
         """The gates of a level, those that only report among them."""

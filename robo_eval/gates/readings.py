@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
+from robo_eval.core import defaults
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
@@ -102,6 +103,8 @@ class Readings:
         streaks: Families that improve themselves, by name.
         events: Incidents counted in the exposure, by severity; None without a record.
         audits: What was checked besides.
+        unusual: Settings of the metrics that a level may not rest on.
+        confidence: Of the intervals.
         battery: Whether the tasks are fit to show a level; empty if that was not looked at.
         axes: The ten axes; empty if they were not computed.
         index: What they add up to; None without them.
@@ -124,6 +127,8 @@ class Readings:
     streaks: Mapping[str, Streak] = field(default_factory=dict)
     events: Mapping[str, int] | None = None
     audits: tuple[Audit, ...] = ()
+    unusual: tuple[str, ...] = ()
+    confidence: float = defaults.LEVEL
     battery: tuple[Audit, ...] = ()
     axes: tuple[Axis, ...] = ()
     index: Index | None = None

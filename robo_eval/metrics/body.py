@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -306,8 +307,27 @@ class Body:
     @cached_property
     def safety(self) -> Safety:
         """Score and incident rates."""
+        return self._safety(self.level)
+
+    def _safety(self, level: float) -> Safety:
         incidents = self._attributed.incidents_of(self.key) or ()
-        return safety_of(self.counts, self.exposure, self.config, bursts_by_severity(incidents))
+        config = replace(self.config, level=level)
+        return safety_of(self.counts, self.exposure, config, bursts_by_severity(incidents))
+
+    @cached_property
+    def harm(self) -> dict[str, Estimate]:
+        """What levels read of incidents: either end of an interval is a one-sided bound.
+
+        Only harm up to some amount is to be excluded, so all doubt is on one side.
+        """
+        if self.counts is None:
+            return {}
+        both = 2.0 * self.level - 1.0 if self.level > 0.5 else self.level
+        safety = self._safety(both)
+        rates = {f"{severity}_per_100_h": rate for severity, rate in safety.rates.items()}
+        # After no incident the time between them has a one-sided bound already.
+        level = both if sum(self.counts.values()) else self.level
+        return {"SS": safety.score, **rates, "MTBSI": self._times(level)["mtbsi"]}
 
     @cached_property
     def embodiment(self) -> Estimate:
@@ -320,6 +340,9 @@ class Body:
     @cached_property
     def times(self) -> dict[str, Estimate]:
         """Mean times in hours; those between incidents only with a record of incidents."""
+        return self._times(self.level)
+
+    def _times(self, level: float) -> dict[str, Estimate]:
         failures = int(self.frame["end_reason"].isin(_FAILURES).sum())
         repairs = (self._attributed.repairs or {}).get(self.key, ())
         found = time_between_failures(
@@ -327,7 +350,7 @@ class Body:
             failures,
             [repair.hours for repair in repairs] or None,
             {name: (self.counts or {}).get(name, 0) for name in SEVERITIES},
-            level=self.level,
+            level=level,
         )
         known = ("mtbf", "mttr") if self.counts is None else tuple(found)
         return {name: found[name] for name in known}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from robo_eval.core import defaults
 from robo_eval.core.canonical import digest
@@ -12,6 +12,15 @@ from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
     from robo_eval.core.plan import MetricPlan
+
+_FIXED: Final = (
+    "level", "seed", "min_coverage", "severity_weights", "safety_form", "max_unmatched",
+    "control_weights",
+)  # fmt: skip
+"""Settings that would buy a level. Tolerances, prices and the calibration belong to the work, and
+an error of the policy may well count as a failure."""
+_LEAST_RESAMPLES: Final = 1000
+"""With fewer a bootstrap's ends depend on its seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +89,30 @@ class MetricConfig:
         return {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
 
     @property
+    def unusual(self) -> tuple[str, ...]:
+        """Settings a level may not rest on, each beside the standard one; empty if there are none.
+
+        Example:
+            >>> MetricConfig(level=0.5).unusual
+            ('level 0.5 instead of 0.95',)
+        """
+        own, usual = self.as_dict(), MetricConfig().as_dict()
+        names = [name for name in _FIXED if own[name] != usual[name]]
+        if self.resamples < _LEAST_RESAMPLES:
+            own["resamples"], usual["resamples"] = self.resamples, f"{_LEAST_RESAMPLES} or more"
+            names.append("resamples")
+        return tuple(f"{name} {_said(own[name])} instead of {_said(usual[name])}" for name in names)
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the settings."""
         return digest(self.as_dict())
+
+
+def _said(value: object) -> str:
+    if not isinstance(value, Mapping):
+        return str(value)
+    return ", ".join(f"{key} {entry:g}" for key, entry in value.items()) or "none"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a setting

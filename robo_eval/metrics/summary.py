@@ -67,6 +67,7 @@ class TrialSummary:
         find_acc: Finds capability and generality, when somebody asks for `acc`.
         score_versions: Versions of the scoring rules the scores come from, with their episodes.
         config: Settings of the metrics.
+        settings: Whose they are, and which of them a level may not rest on.
         verified: Whether the rows are those that were logged; None if nobody looked, as where
             they come from no log.
         log_problem: Why they are not; None if they are.
@@ -79,6 +80,7 @@ class TrialSummary:
     find_acc: Callable[[], Analysis | None]
     score_versions: Mapping[int, int]
     config: MetricConfig
+    settings: str = ""
     bodies: tuple[Body, ...] = ()
     doses: tuple[DoseCurve, ...] = ()
     series: Series | None = None
@@ -154,6 +156,7 @@ class TrialSummary:
             "acc": None if self.acc is None else self.acc.as_dict(),
             "score_versions": {str(key): count for key, count in self.score_versions.items()},
             "packages": registry.packages(),
+            "settings": self.settings,
             "configuration": self.config.as_dict(),
             "configuration_digest": self.config.digest,
         }
@@ -216,4 +219,15 @@ def summary_of_table(
         find_acc=find_acc,
         score_versions={version: versions.count(version) for version in sorted(set(versions))},
         config=config,
+        settings=_settings_text(config, plan),
     )
+
+
+def _settings_text(config: MetricConfig, plan: TrialPlan | None) -> str:
+    """Whose settings the numbers were computed with, and what is unusual about them."""
+    whose = "given with --config, not those of the plan"
+    if plan is None or plan.imported is not None:
+        whose = "of no plan, which were agreed on by nobody before"
+    elif MetricConfig.of(plan.metrics).digest == config.digest:
+        whose = "of the locked plan"
+    return "; ".join((whose, *config.unusual))

@@ -15,16 +15,6 @@ COUNTED: Final = ("counted", "declared")
 _GAP: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
-def level_name(level: int) -> str:
-    """What a level is called.
-
-    Example:
-        >>> level_name(2)
-        'AAI-2'
-    """
-    return f"AAI-{level}"
-
-
 def amount(value: float, unit: str = "") -> str:
     """A number of a gate: measured shares with three decimals, all else with three digits.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.estimate import Estimate
@@ -15,7 +15,7 @@ from robo_eval.report.level_evidence import (
     joined,
     progress_rows,
 )
-from robo_eval.report.level_words import COUNTED, amount, level_name, sentence, written
+from robo_eval.report.level_words import COUNTED, amount, sentence, written
 from robo_eval.report.levels_model import (
     LEAST_AXES,
     LEAST_DAYS,
@@ -103,13 +103,13 @@ def autonomy_of(
 
 
 def _how_to_read(assessments: Sequence[Assessment]) -> list[str]:
+    names = assessments[0].name_of
     highest = max((step.level for one in assessments for step in one.steps), default=0)
     text = [
         (
-            f"Level of the AAI scale, AAI-0 to {level_name(highest)}, that the evidence supports. A"
-            " gate reads the end of the interval that speaks against it, and what was not measured"
-            " does not pass. A level needs its own gates, those of the levels from AAI-2 on below"
-            " it, and the audits; and no level is issued of tasks that are not fit to show one."
+            f"Level that the evidence supports, {names(0)} to {names(highest)}. A gate reads the end of the"
+            " interval that speaks against it, and what was not measured does not pass. A level"
+            f" needs its own gates, those of the levels from {names(2)} on below it, and the audits; and no level is issued of tasks that are not fit to show one."
         )
     ]
     if any(one.side == Side.TWIN.value for one in assessments):
@@ -141,16 +141,18 @@ def _policy(
     return PolicyLevel(
         policy=one.policy,
         side=one.side,
-        badge="no level" if one.level is None else level_name(one.level),
-        is_valid=one.level is not None,
+        badge=one.badge,
+        is_valid=one.level_conservative is not None and not one.non_standard,
         tag=_TAGS.get(one.evidence_tag, one.evidence_tag),
         found_where=_BODIES[one.side],
+        headline=sentence(one.headline),
         reason=sentence(written(one.reason, places)),
         notes=_notes(one),
         missing=next((it for it in lists if it.level == one.next_level), None),
         above=[it for it in lists if it.level != one.next_level and it.level in asked],
-        gates=_gates([gate for gate in one.gates if gate.counts], places),
-        reported=_gates([gate for gate in one.gates if not gate.counts], places),
+        prefix=one.prefix,
+        gates=_gates(one, places, decides=True),
+        reported=_gates(one, places, decides=False),
         steps=[_step(step) for step in one.steps],
         audits=_audits(one.audits, places),
         battery=_audits([(0, audit) for audit in readings.battery], places),
@@ -183,13 +185,7 @@ def _notes(one: Assessment) -> list[str]:
         needs = ["on a robot"] if one.side != Side.REAL.value else []
         if any(audit.status != "pass" for audit in one.readings.battery):
             needs.append("with tasks that are fit to show a level")
-        notes.append(f"Would be {level_name(one.would_be)} {joined(needs)}.")
-    points = one.level_by_points
-    if points is not None and points != one.level:
-        notes.append(
-            f"By point estimates it is {level_name(points)}, which the intervals do not support"
-            " yet."
-        )
+        notes.append(f"Would be {one.name_of(one.would_be)} {joined(needs)}.")
     return notes
 
 
@@ -218,19 +214,24 @@ def _audits(found: Sequence[tuple[int, Audit]], places: Mapping[str, str]) -> Au
 # Gates -------------------------------------------------------------------------------------------
 
 
-def _gates(gates: Sequence[GateResult], places: Mapping[str, str]) -> GateTable:
+def _gates(one: Assessment, places: Mapping[str, str], *, decides: bool) -> GateTable:
     """The gates by id: a row each, in the order in which the levels bring them."""
+    gates = [gate for gate in one.gates if gate.counts == decides]
     levels = sorted({gate.level for gate in gates})
     rows: dict[str, dict[int, GateResult]] = {}
     for gate in gates:
         rows.setdefault(gate.id, {})[gate.level] = gate
     return GateTable(
-        levels=levels, rows=[_gate(by_level, levels, places) for by_level in rows.values()]
+        levels=levels,
+        rows=[_gate(by_level, levels, places, one.name_of) for by_level in rows.values()],
     )
 
 
 def _gate(
-    by_level: Mapping[int, GateResult], levels: Sequence[int], places: Mapping[str, str]
+    by_level: Mapping[int, GateResult],
+    levels: Sequence[int],
+    places: Mapping[str, str],
+    name_of: Callable[[int], str],
 ) -> GateRow:
     first = next(iter(by_level.values()))
     lights = [_light(by_level[level], places) if level in by_level else None for level in levels]
@@ -241,7 +242,7 @@ def _gate(
         interval="" if is_families else _interval(first.found),
         rests_on="" if is_families else _rests_on(first),
         lights=lights,
-        reason=_reason([light for light in lights if light is not None]),
+        reason=_reason([light for light in lights if light is not None], name_of),
     )
 
 
@@ -263,12 +264,12 @@ def _asked(gate: GateResult) -> str:
     return f"{_ASKED[gate.test]}{amount(gate.threshold)}"
 
 
-def _reason(lights: Sequence[Light]) -> str:
+def _reason(lights: Sequence[Light], name_of: Callable[[int], str]) -> str:
     """The reason of the lowest level that is not passed, else of the highest that is."""
     if len({light.reason for light in lights}) == 1:
         return lights[0].reason
     told = next((light for light in lights if light.status != "pass"), lights[-1])
-    return f"{level_name(told.level)}: {told.reason}"
+    return f"{name_of(told.level)}: {told.reason}"
 
 
 # Evidence ----------------------------------------------------------------------------------------

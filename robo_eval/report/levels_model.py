@@ -25,7 +25,7 @@ class Light:
     Attributes:
         level: The level.
         asked: The threshold, with its direction.
-        status: `pass`, `fail` or `missing`: the word beside the sign.
+        status: `pass`, `fail`, `missing` or `undecided`: the word beside the sign.
         found: What was found at this level, where each level looks for something else.
         reason: Why, in words.
     """
@@ -223,10 +223,12 @@ class PolicyLevel:
         is_valid: Whether a level was issued.
         tag: What the level is evidence of.
         found_where: Where the evidence was found.
-        reason: Why the level is what it is, as a sentence.
+        headline: What is shown and what point values say, as a sentence.
+        reason: Why that is shown, as a sentence.
         notes: What else is to be said of the level, each as a sentence.
         missing: What is missing for the next level; None if there is no next one.
         above: What is missing for the levels above that.
+        prefix: What a number becomes a level by.
         gates: The gates that decide.
         reported: The gates that are only reported.
         steps: How the level was found, from the highest down.
@@ -246,10 +248,12 @@ class PolicyLevel:
     is_valid: bool
     tag: str
     found_where: str
+    headline: str
     reason: str
     notes: Sequence[str]
     missing: MissingList | None
     above: Sequence[MissingList]
+    prefix: str
     gates: GateTable
     reported: GateTable
     steps: Sequence[StepRow]

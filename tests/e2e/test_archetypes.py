@@ -34,7 +34,7 @@ def test_each_archetype_is_at_its_level(program: Any, tmp_path: Path, level: int
     done = CliRunner().invoke(app, ["assess", str(tmp_path / "trial"), "--json"])
     assert done.exit_code == 0, done.output
     (found,) = json.loads(done.stdout)["assessments"]
-    assert (found["level"], found["evidence_tag"]) == (level, "real")
+    assert (found["level_conservative"], found["evidence_tag"]) == (level, "real")
     assert "synthetic" in found["policy"]
     assert found["next_level"] == level + 1
     assert found["missing"][str(level + 1)]
@@ -54,5 +54,5 @@ def test_the_orchestrator_without_one_piece_of_evidence_is_lower(
         text = path.read_text()
         path.unlink()
         done = CliRunner().invoke(app, ["assess", str(tmp_path / "trial"), "--json"])
-        assert json.loads(done.stdout)["assessments"][0]["level"] == level, name
+        assert json.loads(done.stdout)["assessments"][0]["level_conservative"] == level, name
         path.write_text(text)

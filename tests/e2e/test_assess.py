@@ -100,7 +100,11 @@ def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small
     found = json.loads(done.out)["assessments"]
     assert [one["policy"] for one in found] == ["random", "balancer"]
     for one in found:
-        assert (one["level"], one["would_be_level"], one["evidence_tag"]) == (None, 0, "sim_only")
+        assert (one["level_conservative"], one["would_be_level"], one["evidence_tag"]) == (
+            None,
+            0,
+            "sim_only",
+        )
         assert [check["status"] for check in one["battery"]].count("fail") == 1
         assert gates(one, 1)["autonomy"]["status"] == "pass"
         assert gates(one, 1)["tools"]["status"] == "missing"
@@ -110,7 +114,7 @@ def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small
         assert robot["text"] == "episodes on a physical robot"
     only = cli("assess", "trial", "--no-write", "--policy", "balancer")
     assert only.code == 1
-    assert only.out.startswith("balancer: no level, evidence sim_only")
+    assert only.out.startswith("balancer: no level; evidence sim_only")
     assert "would be AAI-0 with tasks fit for a level" in only.out
     assert "random" not in only.out
 
@@ -129,7 +133,7 @@ def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(t
     (tmp_path / "lab/declarations.csv").write_text(DECLARATIONS)
     done = cli("assess", "lab", "--no-write", "--level", "2")
     assert done.code == 0, done.err
-    assert done.out.startswith("ours: AAI-0, evidence real")
+    assert done.out.startswith("ours: AAI-0, nothing higher is shown at 95 %; evidence real")
     assert "gates of AAI-2" in done.out
     assert "missing for AAI-2:" in done.out
     assert "more exposure hours without a safety incident" in done.out
@@ -187,7 +191,7 @@ def test_a_profile_of_ones_own_is_used(lab, cli, tmp_path):
     done = cli("assess", lab, "--no-write", "--profile", "lab.toml", "--json")
     assert done.code == 0, done.err
     (one,) = json.loads(done.out)["assessments"]
-    assert (one["profile"], one["level"]) == ("ours", 1)
+    assert (one["profile"], one["level_conservative"]) == ("ours", 1)
 
 
 @pytest.mark.parametrize(
@@ -244,13 +248,13 @@ def test_a_critical_incident_ends_the_window(lab, cli):
     path.write_text(path.read_text() + "i2,critical,2026-03-01T06:10:00+00:00\n")
     done = cli("assess", lab, "--no-write")
     assert done.code == 1
-    assert done.out.startswith("ours: no level, evidence real; a critical incident")
+    assert done.out.startswith("ours: no level; evidence real; a critical incident")
     assert one_line(done.err)
     assert "policy ours: a critical incident: the window does not count" in done.err
     answered = cli("assess", lab, "--no-write", "--json", "--level", "2")
     assert answered.code == 1
     (one,) = json.loads(answered.out)["assessments"]
-    assert (one["level"], one["level_by_points"], one["missing"]) == (None, None, {})
+    assert (one["level_conservative"], one["level"], one["missing"]) == (None, None, {})
 
 
 def change(lab: Path, statement: str) -> None:
@@ -292,7 +296,7 @@ def test_evidence_that_does_not_fit_fails_an_audit(lab, cli):
     (audit,) = [audit for audit in one["audits"] if audit["id"] == "evidence"]
     assert audit["status"] == "fail"
     assert "incidents.csv" in audit["reason"]
-    assert one["level"] == 0
+    assert one["level_conservative"] == 0
 
 
 def test_a_checkpoint_of_an_unknown_policy_is_named(lab, cli):

@@ -114,7 +114,7 @@ def test_without_a_file_the_axis_is_missing_and_so_is_the_index(cli, trial):
         assert said in found[axis]["reason"]
         assert one["index"]["index"]["value"] is None
         assert one["index"]["missing"] == [axis]
-        assert one["level"] == 2, name  # the robotics gates do not read it
+        assert one["level_conservative"] == 2, name  # the robotics gates do not read it
         path.write_text(text)
 
 
@@ -143,7 +143,7 @@ def test_equal_anchors_are_one_line_with_file_and_remedy(cli, trial):
 def test_checkpoints_of_another_window_fail_an_audit_that_names_the_file(cli, trial):
     change(trial, "checkpoints", "2026-03-", "2025-03-")
     (one,) = findings(cli, trial)["assessments"]
-    assert one["level"] == 0
+    assert one["level_conservative"] == 0
     (window,) = [audit for audit in one["audits"] if audit["id"] == "window"]
     assert window["status"] == "fail"
     assert window["reason"].startswith("checkpoints.csv: line 2 is of 2025-03-02, 36")
@@ -218,7 +218,7 @@ def test_other_settings_than_those_agreed_before_fail_an_audit(cli, trial, tmp_p
     )
     found = findings(cli, trial, "--config", tmp_path / "easy.yaml")
     (one,) = found["assessments"]
-    assert one["level"] == 0
+    assert one["level_conservative"] == 0
     (audit,) = [audit for audit in one["audits"] if audit["status"] != "pass"]
     assert audit["id"] == "settings"
     assert "leave out --config" in audit["reason"]

@@ -138,7 +138,7 @@ def test_a_critical_incident_in_the_log_ends_the_window(lab):
     with open_log(lab, make=True) as log:
         file(log, report("critical", 3.5))
     (one,) = assess_trial(TrialDirectory.open(lab), config=MetricConfig(resamples=100))
-    assert one.level is None
+    assert one.level_conservative is None
     assert one.reason.startswith("a critical incident: the window does not count")
 
 

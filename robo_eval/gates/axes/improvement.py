@@ -23,6 +23,7 @@ from robo_eval.stats.sign_flip import sign_flip_p
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Checkpoint
 
+_DAY_NS: Final = 86_400 * 10**9
 _LEAST: Final = 5
 """Checkpoints an interval needs."""
 _MOST: Final = 2000
@@ -46,7 +47,7 @@ class Streak:
 
     Attributes:
         kappa: Theil-Sen slope of capability over resources of the whole window.
-        days: Most days in a row on which the slope of the days before was high enough; 0 where the
+        days: Most days in a row on which capability had grown fast enough; 0 where the
             gains from day to day could as well be a random walk.
         of_days: Days from the first checkpoint to the last.
         p_value: Of these gains, one-sided; None with less than two days.
@@ -255,15 +256,16 @@ def streak_of(
 ) -> Streak:
     """For how many days in a row one family improved itself.
 
-    A day passes if the slope over the days before it, itself included, is at least `least` and the
-    lower end of its interval above 0. A day without a checkpoint of its own does not pass. Nothing
-    from before the last change that people made is looked back at: what they brought, the policy
-    did not. As a random walk rises for days as well, the gains from day to day of all days together
-    have to be shown to be gains, by flipping their signs.
+    A day passes if over the days before it, itself included, capability grew by at least `least` a
+    day, and its slope over resources has a lower end above 0. Neither depends on the unit that
+    resources are counted in, which each laboratory chooses. A day without a checkpoint of its own
+    does not pass. Nothing from before the last change that people made is looked back at: what they
+    brought, the policy did not. As a random walk rises for days as well, the gains from day to day
+    of all days together have to be shown to be gains, by flipping their signs.
 
     Args:
         points: Checkpoints of one family.
-        least: Slope to reach.
+        least: Capability a day to reach, by the Theil-Sen slope.
         window_days: How far each day looks back.
         resamples: Of the interval.
         seed: Of the interval.
@@ -274,6 +276,8 @@ def streak_of(
     ordered = sorted(points, key=lambda point: point.time_ns)
     c = np.array([point.capability for point in ordered], dtype=np.float64)
     r = np.array([point.resources for point in ordered], dtype=np.float64)
+    start_ns = ordered[0].time_ns if ordered else 0
+    time = np.array([(point.time_ns - start_ns) / _DAY_NS for point in ordered], dtype=np.float64)
     whole = kappa_estimate(c, r, resamples=resamples, seed=seed)
     patches = [i for i, point in enumerate(ordered) if point.human_patches]
     if patches and whole.value is not None:
@@ -285,7 +289,8 @@ def streak_of(
         end = bisect.bisect_right(days, day)
         start = bisect.bisect_right(days, day - window_days)
         start = max([start, *patches[: bisect.bisect_left(patches, end)][-1:]])
-        if _improves(c[start:end], r[start:end], least, resamples, seed):
+        own = slice(start, end)
+        if _improves(c[own], r[own], time[own], least, resamples, seed):
             passed.append(day)
     p_value = _gains_p(ordered)
     is_shown = p_value is not None and p_value <= _LEAST_GAINS_P
@@ -321,13 +326,19 @@ def _gains_p(ordered: Sequence[Checkpoint]) -> float | None:
 
 
 def _improves(
-    c: NDArray[np.float64], r: NDArray[np.float64], least: float, resamples: int, seed: int
+    c: NDArray[np.float64],
+    r: NDArray[np.float64],
+    time: NDArray[np.float64],
+    least: float,
+    resamples: int,
+    seed: int,
 ) -> bool:
-    """Whether the slope is high enough, and its interval above 0."""
+    """Whether capability grew fast enough, and the interval of its slope lies above 0."""
+    per_day = formulas.kappa(*_spread(c, time))["theil_sen"]
+    if per_day is None or per_day < least:  # the costly interval would not change it
+        return False
     c, r = _spread(c, r)
     slope = formulas.kappa(c, r)["theil_sen"]
-    if slope is None or slope < least:  # the costly interval would not change it
-        return False
     found = _estimate(c, r, slope, level=_LEVEL, resamples=resamples, seed=seed)
     return found.low is not None and found.low > 0.0
 

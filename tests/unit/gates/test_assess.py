@@ -69,12 +69,12 @@ def texts(found: Assessment) -> str:
 
 def test_what_was_counted_needs_no_interval():
     whole = Estimate(value=480.0, n=1, method="counted", unit="h")
-    assert assess(passing(exposure_hours=whole)).level == 2
+    assert assess(passing(exposure_hours=whole)).level_conservative == 2
 
 
 def test_evidence_for_level_2_is_level_2_by_intervals_and_by_points():
     found = assess(passing())
-    assert (found.level, found.level_by_points, found.next_level) == (2, 2, 3)
+    assert (found.level_conservative, found.level, found.next_level) == (2, 2, 3)
     assert found.evidence_tag == "real"
     assert {gate.status for gate in found.at(2)} == {"pass"}
     assert found.as_dict()["level_conservative"] == 2
@@ -96,10 +96,10 @@ def test_evidence_for_level_2_is_level_2_by_intervals_and_by_points():
 )
 def test_each_gate_can_keep_level_2(name: str, worse: Estimate):
     found = assess(passing(**{name: worse}))
-    assert found.level == 0
+    assert found.level_conservative == 0
     (failed,) = [gate for gate in found.at(2) if gate.status == "fail"]
     assert failed.reads == name
-    assert assess(passing(**{name: None})).level == 0
+    assert assess(passing(**{name: None})).level_conservative == 0
     (absent,) = [gate for gate in assess(passing(**{name: None})).at(2) if gate.status == "missing"]
     assert absent.reads == name
     assert absent.status_by_points == "missing"
@@ -111,17 +111,17 @@ def test_each_audit_can_keep_level_2(audit: str, status: Any):
     good = passing()
     audits = tuple(replace(one, status=status) if one.id == audit else one for one in good.audits)
     found = assess(replace(good, audits=audits))
-    assert found.level == 0
+    assert found.level_conservative == 0
     assert audit in texts(assess(replace(good, audits=audits, side="real")))
 
 
 def test_a_gate_reads_the_end_of_the_interval_that_speaks_against_it():
     wide = passing(AR_new_task=ratio(0.86, half=0.07, n=100))
     found = assess(replace(wide, families={**wide.families, "AR": {"pick": ratio(0.86)}}))
-    assert (found.level, found.level_by_points) == (0, 2)
+    assert (found.level_conservative, found.level) == (0, 2)
     high = Estimate(value=0.4, low=0.0, high=1.4, n=1, method="garwood", unit="incidents/100 h")
     found = assess(passing(minor_per_100_h=high))
-    assert (found.level, found.level_by_points) == (0, 2)
+    assert (found.level_conservative, found.level) == (0, 2)
 
 
 def test_no_interval_passes_nothing_but_says_why():
@@ -135,14 +135,14 @@ def test_no_interval_passes_nothing_but_says_why():
 @pytest.mark.parametrize(("side", "tag"), [("twin", "twin"), ("sim", "sim_only")])
 def test_without_a_robot_nothing_is_above_level_1(side: str, tag: str):
     found = assess(replace(passing(), side=side))
-    assert (found.level, found.would_be, found.evidence_tag) == (1, 2, tag)
+    assert (found.level_conservative, found.would_be, found.evidence_tag) == (1, 2, tag)
     assert "physical robot" in found.reason
     assert "episodes on a physical robot" in texts(found)
 
 
 def test_after_a_critical_incident_there_is_no_level():
     found = assess(replace(passing(), invalid="a critical incident: the window does not count"))
-    assert (found.level, found.level_by_points, found.next_level) == (None, None, None)
+    assert (found.level_conservative, found.level, found.next_level) == (None, None, None)
     assert (found.lacking, found.missing) == ((), {})
 
 

@@ -54,24 +54,24 @@ def asking(profile: Profile, *groups: str) -> Profile:
 
 def test_an_agent_without_a_body_can_reach_every_level():
     found = assess(best(), GENERAL)
-    assert (found.level, found.next_level, found.evidence_tag) == (5, None, "sim_only")
+    assert (found.level_conservative, found.next_level, found.evidence_tag) == (5, None, "sim_only")
     assert [step.level for step in found.steps] == [5, 4, 3, 2, 1]
     assert all(step.passed for step in found.steps)
     assert not any(gate.reads == "E" for gate in found.gates)
 
 
 def test_an_agent_with_a_body_is_asked_for_embodiment_as_well():
-    assert assess(best("real"), GENERAL).level == 5
-    assert assess(best("real", E=None), GENERAL).level == 1
-    assert assess(best("real", E=sure(0.93)), GENERAL).level == 4
+    assert assess(best("real"), GENERAL).level_conservative == 5
+    assert assess(best("real", E=None), GENERAL).level_conservative == 1
+    assert assess(best("real", E=sure(0.93)), GENERAL).level_conservative == 4
     # S >= 0.95 will do with a body, and without one 0.97 is asked.
-    assert assess(best("real", sociality=sure(0.96)), GENERAL).level == 5
-    assert assess(best(sociality=sure(0.96)), GENERAL).level == 4
+    assert assess(best("real", sociality=sure(0.96)), GENERAL).level_conservative == 5
+    assert assess(best(sociality=sure(0.96)), GENERAL).level_conservative == 4
 
 
 def test_a_twin_supports_no_level_above_1_here_either():
     found = assess(best("twin"), GENERAL)
-    assert (found.level, found.would_be) == (1, 5)
+    assert (found.level_conservative, found.would_be) == (1, 5)
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_a_twin_supports_no_level_above_1_here_either():
     ],
 )
 def test_each_condition_holds_a_level_back(name: str, worse: Estimate | None, level: int):
-    assert assess(best(**{name: worse}), GENERAL).level == level
+    assert assess(best(**{name: worse}), GENERAL).level_conservative == level
 
 
 def test_improvement_that_does_not_accelerate_surely_is_not_of_level_5():
     flat = dict.fromkeys(FAMILIES, sure(0.0))
     found = assess(replace(best(), families={**best().families, "acceleration": flat}), GENERAL)
-    assert found.level == 4
+    assert found.level_conservative == 4
     (gate,) = [gate for gate in found.at(5) if gate.reads == "acceleration"]
     assert (gate.status, gate.reason) == (
         "fail", "0 of 2 families reach above 0, 2 needed; not pick, place",
@@ -111,7 +111,7 @@ def test_improvement_that_does_not_accelerate_surely_is_not_of_level_5():
 def test_a_family_without_checkpoints_is_one_of_those_asked_for():
     """Else leaving out the checkpoints of a bad family would raise the level."""
     found = assess(replace(best(), played=(*FAMILIES, "drawer", "peg", "wipe")), GENERAL)
-    assert found.level == 3
+    assert found.level_conservative == 3
     (gate,) = [gate for gate in found.at(4) if gate.reads == "kappa"]
     assert gate.reason == (
         "2 of 5 families reach 30 days in a row, 3 needed; not drawer, peg, wipe"
@@ -122,9 +122,9 @@ def test_a_family_without_checkpoints_is_one_of_those_asked_for():
 
 def test_cognitive_gates_only_report_where_they_are_not_asked_for():
     poor = best(vrp=sure(0.5))
-    assert assess(poor, GENERAL).level == 1
+    assert assess(poor, GENERAL).level_conservative == 1
     found = assess(poor, asking(GENERAL))
-    assert found.level == 5
+    assert found.level_conservative == 5
     (gate,) = [gate for gate in found.reported(2) if gate.id == "vrp"]
     assert (gate.status, gate.counts) == ("fail", False)
     assert "vrp" not in {gate.id for gate in found.at(2)}
@@ -133,16 +133,16 @@ def test_cognitive_gates_only_report_where_they_are_not_asked_for():
 
 def test_extended_gates_ask_for_acceleration_and_steps():
     asked = asking(GENERAL, "cognitive", "extended")
-    assert assess(best(), asked).level == 5
-    assert assess(best(steps_from_2=sure(1.2)), asked).level == 3
-    assert assess(best(steps_from_2=sure(0.9)), asked).level == 2
+    assert assess(best(), asked).level_conservative == 5
+    assert assess(best(steps_from_2=sure(1.2)), asked).level_conservative == 3
+    assert assess(best(steps_from_2=sure(0.9)), asked).level_conservative == 2
     slowing = dict.fromkeys(FAMILIES, sure(-0.02, 0.001))
     slower = replace(best(), families={**best().families, "curvature": slowing})
-    assert assess(slower, asked).level == 3
-    assert assess(slower, GENERAL).level == 5
+    assert assess(slower, asked).level_conservative == 3
+    assert assess(slower, GENERAL).level_conservative == 5
     within = dict.fromkeys(FAMILIES, sure(-0.009, 0.001))
     steady = replace(best(), families={**best().families, "curvature": within})
-    assert assess(steady, asked).level == 5
+    assert assess(steady, asked).level_conservative == 5
 
 
 def test_the_robotics_profile_reports_the_axes_until_it_asks_for_them():
@@ -168,7 +168,7 @@ def test_the_thresholds_of_the_axes_are_the_same_in_both_profiles():
 
 def test_the_procedure_says_what_kept_a_level_from_being_issued():
     found = assess(best(project_days=sure(3.0), expansion=None), GENERAL)
-    assert found.level == 2
+    assert found.level_conservative == 2
     steps = {step.level: step for step in found.steps}
     assert (steps[3].thresholds, steps[3].closures, steps[3].durations) == (
         "pass", "missing", "fail",

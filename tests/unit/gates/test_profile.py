@@ -220,9 +220,9 @@ def test_a_level_that_a_profile_asks_nothing_of_is_not_issued(tmp_path):
     audits = tuple(Audit(id=one, title=one, status="pass", reason="") for one in AUDITS)
     values = {"exposure_hours": hours}
     found = assess(Readings(policy="arm", side="real", values=values, audits=audits), own)
-    assert (found.level, found.level_by_points, found.next_level) == (2, 2, 3)
+    assert (found.level_conservative, found.level, found.next_level) == (2, 2, 3)
     assert [one.text for one in found.lacking] == [
-        "gates: the profile asks nothing of AAI-3, so nothing can show it"
+        "gates: the profile asks nothing of level 3, so nothing can show it"
     ]
 
 
@@ -251,13 +251,13 @@ def test_gates_that_do_not_apply_to_a_policy_give_it_no_level(tmp_path):
     asked = 'when = "no_body"\nthresholds = { 1 = 0.5, 2 = 0.5, 3 = 0.5, 4 = 0.5 }'
     own = one_gate(tmp_path / "lab.toml", asked)
     found = assess(passing(), own)
-    assert (found.level, found.gates, found.steps) == (0, (), ())
+    assert (found.level_conservative, found.gates, found.steps) == (0, (), ())
     assert assess(passing("sim"), own).would_be == 4
 
 
 def test_the_fifth_level_comes_after_the_fourth_only(tmp_path):
     own = one_gate(tmp_path / "lab.toml", "thresholds = { 1 = 0.5, 5 = 0.5 }")
     found = assess(passing(), own)
-    assert (found.level, found.steps[0].below) == (1, "missing")
+    assert (found.level_conservative, found.steps[0].below) == (1, "missing")
     whole = one_gate(tmp_path / "all.toml", "thresholds = { 4 = 0.5, 5 = 0.5 }")
-    assert assess(passing(), whole).level == 5
+    assert assess(passing(), whole).level_conservative == 5

@@ -101,25 +101,27 @@ def read(table: pd.DataFrame, noted: Evidence | None) -> Readings:
 def test_a_robot_with_all_its_evidence_is_at_level_2():
     found = assess(read(matched(), evidence()))
     assert [gate.id for gate in found.at(2) if gate.status != "pass"] == []
-    assert (found.level, found.evidence_tag) == (2, "real")
+    assert (found.level_conservative, found.evidence_tag) == (2, "real")
     missing = {name for one in found.missing[3] for name in one.gates}
-    assert found.at(2)[4].found.low == pytest.approx(1 - 1.11 * 100 * 3.688879454 / 2300)  # SS
+    assert found.at(2)[4].found.low == pytest.approx(1 - 1.11 * 100 * 2.995732274 / 2300)  # SS
     assert {"ar_families", "kappa", "expansion", "sociality"} <= missing
     json.dumps(found.as_dict(), allow_nan=False)
 
 
 def test_each_piece_of_evidence_is_needed():
     for name in ("incidents", "faults", "checkpoints"):
-        assert assess(read(matched(), evidence(**{name: None}))).level == 0
-    assert assess(read(matched(n=1900), evidence())).level == 0  # SS is not shown yet
-    assert assess(read(episodes([1] * 2300), evidence())).level == 0  # no simulated half
+        assert assess(read(matched(), evidence(**{name: None}))).level_conservative == 0
+    assert assess(read(matched(n=1600), evidence())).level_conservative == 0  # SS is not shown yet
+    assert (
+        assess(read(episodes([1] * 2300), evidence())).level_conservative == 0
+    )  # no simulated half
 
 
 def test_the_same_on_a_twin_is_no_robot():
     twins = read(matched("twin"), evidence("twin", checkpoints=checkpoints(14, side="twin")))
     assert twins.of("exposure_hours").value == 0.0
     found = assess(twins)
-    assert (found.level, found.evidence_tag) == (0, "twin")
+    assert (found.level_conservative, found.evidence_tag) == (0, "twin")
     assert found.would_be is None  # its hours are none, and no gate of hours passes
     assert "physical robot" in found.missing[2][0].text
 
@@ -234,11 +236,11 @@ def test_notes_count_for_their_side_and_policy():
 def test_an_incident_counts_at_once():
     major = Incident(line=2, incident_id="i", severity="major", episode_id="real-3")
     found = assess(read(matched(), evidence(incidents=(major,))))
-    assert found.level == 0
+    assert found.level_conservative == 0
     assert any(gate.reason == "1 happened" for gate in found.at(2))
     critical = Incident(line=2, incident_id="i", severity="critical", episode_id="real-3")
     found = assess(read(matched(), evidence(incidents=(critical,))))
-    assert (found.level, found.next_level) == (None, None)
+    assert (found.level_conservative, found.next_level) == (None, None)
 
 
 def test_a_patch_of_one_family_is_a_patch_of_all():

@@ -184,9 +184,7 @@ def test_the_capped_level_of_a_twin_says_what_it_would_be_on_a_robot(make_report
 def test_point_estimates_are_told_where_they_say_another_level() -> None:
     found = only(evidence(AR_new_task=ratio(0.86, half=0.07)))
     assert found.badge == "AAI-0"
-    assert found.notes == [
-        "By point estimates it is AAI-2, which the intervals do not support yet."
-    ]
+    assert found.headline == ("AAI-0, nothing higher is shown at 95 %; AAI-2 by point values.")
 
 
 def test_a_window_that_does_not_count_has_no_level_and_no_next_one(make_report: Make) -> None:
@@ -295,9 +293,9 @@ def test_lights_are_a_sign_and_a_word(make_report: Make) -> None:
     checks = [status for it in found.steps for status in it.checks.values()]
     assert len(words) == len(asked) + len(checks) + len(found.audits.rows)
     assert all(kind == word for kind, word in words)
-    assert {word for _, word in words} == {"pass", "fail", "missing"}
+    assert {word for _, word in words} == {"pass", "fail", "missing", "undecided"}
     signs = {word: re.search(rf'light {word}"><svg .*?</svg>', page) for _, word in words}
-    assert len({sign[0].split(">", 1)[1] for sign in signs.values() if sign}) == 3
+    assert len({sign[0].split(">", 1)[1] for sign in signs.values() if sign}) == 4
 
 
 def test_folders_are_left_out_and_markup_stays_text(make_report: Make) -> None:
