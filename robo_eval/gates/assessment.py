@@ -108,8 +108,8 @@ class Assessment:
         level: Highest level that point estimates, counts and audits support; None if the window
             does not count or the tasks are not fit for a level.
         level_conservative: The same by the ends of intervals that speak against it: what is shown.
-        would_be: The conservative level without the cap on evidence without a robot, or with tasks that are fit
-            for one; None if neither stands in the way.
+        would_be: The conservative level without the cap on evidence without a robot, or with tasks
+            that are fit for one; None if neither stands in the way.
         gates: Every gate of every level.
         audits: Every audit, with the level from which on it has to pass.
         steps: How the verdict was reached, from the highest level down.
@@ -176,33 +176,6 @@ class Assessment:
     def name_of(self, level: int) -> str:
         """What a level is called."""
         return f"{self.prefix}{level}"
-
-    @property
-    def evidence_tag(self) -> str:
-        """What the level is evidence of: `real`, `twin` or `sim_only`."""
-        return _TAGS[self.side]
-
-    @property
-    def badge(self) -> str:
-        """The level that is shown, in a word or two."""
-        return (
-            NO_LEVEL if self.level_conservative is None else self.name_of(self.level_conservative)
-        )
-
-    @property
-    def headline(self) -> str:
-        """Both verdicts, and what keeps them from being levels of the AAI scale."""
-        said = self.badge
-        if self.level_conservative is not None:
-            nothing = "nothing higher is " if self.level_conservative == 0 else ""
-            said += f"{', ' * bool(nothing)}{nothing or ' '}shown at {100 * self.readings.confidence:g} %"
-        if self.level is not None and self.level != self.level_conservative:
-            said += f"; {self.name_of(self.level)} by point values"
-        return "; ".join((said, *self.non_standard))
-
-    def name_of(self, level: int) -> str:
-        """What a level is called: AAI-n only by a built-in profile and its settings."""
-        return f"level {level} of profile {self.profile}" if self.non_standard else f"AAI-{level}"
 
     def at(self, level: int) -> tuple[GateResult, ...]:
         """The gates of a level that decide."""
@@ -375,7 +348,7 @@ def _worst(found: Iterable[Status]) -> Status:
         return "fail"
     for one in ("missing", "undecided"):
         if one in statuses:
-            return one  # type: ignore[return-value]
+            return one
     return "pass"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _FIXED: Final = (
     "level", "seed", "min_coverage", "severity_weights", "safety_form", "max_unmatched",
-    "control_weights",
+    "max_voids", "control_weights",
 )  # fmt: skip
 """Settings that would buy a level. Tolerances, prices and the calibration belong to the work, and
 an error of the policy may well count as a failure."""

@@ -107,9 +107,10 @@ def _how_to_read(assessments: Sequence[Assessment]) -> list[str]:
     highest = max((step.level for one in assessments for step in one.steps), default=0)
     text = [
         (
-            f"Level that the evidence supports, {names(0)} to {names(highest)}. A gate reads the end of the"
-            " interval that speaks against it, and what was not measured does not pass. A level"
-            f" needs its own gates, those of the levels from {names(2)} on below it, and the audits; and no level is issued of tasks that are not fit to show one."
+            f"Level that the evidence supports, {names(0)} to {names(highest)}. A gate reads the"
+            " end of the interval that speaks against it, and what was not measured does not pass. A"
+            f" level needs its own gates, those of the levels from {names(2)} on below it, and the"
+            " audits; and no level is issued of tasks that are not fit to show one."
         )
     ]
     if any(one.side == Side.TWIN.value for one in assessments):

@@ -92,18 +92,19 @@ def test_settings_of_a_locked_plan_buy_no_level(
 @pytest.mark.parametrize(
     ("setting", "is_usual"),
     [
-        ("level: 0.9", False), ("level: 0.99", False), ("seed: 7", False), ("resamples: 999", False),
-        ("max_unmatched: 0.5", False), ("safety_form: reciprocal", False),
+        ("level: 0.9", False), ("level: 0.99", False), ("seed: 7", False),
+        ("resamples: 999", False), ("max_voids: 0.2", False), ("max_unmatched: 0.5", False), ("safety_form: reciprocal", False),
         ("control_weights: {jerk_rms: 0}", False), ("min_coverage: 0.5", False),
         ("resamples: 2000", True), ("policy_faults: failure", True),
-        ('tolerances: {"*": {jerk_rms: 2}}', True), ("max_voids: 0.2", True),
+        ('tolerances: {"*": {jerk_rms: 2}}', True),
     ],
 )  # fmt: skip
 def test_which_settings_a_level_may_rest_on(setting: str, is_usual: bool) -> None:
     from robo_eval.core.plan import parse_plan
     from robo_eval.metrics.config import MetricConfig
 
-    plan = parse_plan(f"name: x\npolicies: [{{name: nothing}}]\ntasks: [{{}}]\nmetrics: {{{setting}}}", source="plan")
+    text = f"name: x\npolicies: [{{name: nothing}}]\ntasks: [{{}}]\nmetrics: {{{setting}}}"
+    plan = parse_plan(text, source="plan")
     assert (MetricConfig.of(plan.metrics).unusual == ()) is is_usual
 
 
