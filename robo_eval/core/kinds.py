@@ -10,12 +10,26 @@ TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": Fal
 """The usual spellings of a truth in a table, in small letters."""
 
 
+SYNTHETIC: Final = "SYNTHETIC"
+"""The robot of rows that say of themselves that they are made up."""
+
+
 class Side(StrEnum):
     """Where an episode was played. A twin is a stand-in simulator behind ROS, never real."""
 
     SIM = "sim"
     TWIN = "twin"
     REAL = "real"
+
+
+def evidence_tag(side: str, origin: str = "") -> str:
+    """What numbers are evidence of: where they come from if that is no run of ours, or the side.
+
+    Args:
+        side: Strongest side they are of.
+        origin: `self-declared` of an import, `synthetic` where they are made up; else empty.
+    """
+    return origin or ("sim_only" if side == Side.SIM.value else side)
 
 
 def strongest_side(sides: Container[str]) -> Side:

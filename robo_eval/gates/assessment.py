@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import evidence_tag
 from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.wording import shown
 from robo_eval.gates.audits import Audit, Status
@@ -17,7 +18,6 @@ from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
 from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
 
 _REAL: Final = "real"
-_TAGS: Final = {"real": "real", "twin": "twin", "sim": "sim_only"}
 _FLOAT: Final = 1e-12
 _USUAL: Final = 4
 """The highest level of most profiles."""
@@ -146,8 +146,8 @@ class Assessment:
 
     @property
     def evidence_tag(self) -> str:
-        """What the level is evidence of: `real`, `twin` or `sim_only`."""
-        return _TAGS[self.side]
+        """What the level is evidence of; see `core.kinds.evidence_tag`."""
+        return evidence_tag(self.side, self.readings.origin)
 
     @property
     def prefix(self) -> str:

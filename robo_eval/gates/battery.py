@@ -144,10 +144,7 @@ def _seeds_escrow(plan: TrialPlan, own: pd.DataFrame, declarations: Sequence[Dec
     if plan.imported is not None and newest is not None and newest.value == 1.0:
         good = f"declared by {newest.by}: {newest.document}"
     elif plan.imported is not None:
-        problem = (
-            "the episodes were imported, so nothing shows that seeds were fixed before; if they"
-            " were, declare seeds_escrow in declarations.csv"
-        )
+        problem = "the episodes were imported, so nothing shows that seeds were fixed before"
     elif own["seed"].isna().any():
         problem = f"{int(own['seed'].isna().sum())} episodes have no seed"
     return audit(

@@ -115,7 +115,9 @@ def readings_of(
                 declarations=own.noted.declarations or (),
             )  # fmt: skip
             readings = replace(readings, battery=checks)
-        found.append(replace(readings, audits=tuple((audits or {}).get(policy, ()))))
+        found.append(
+            replace(readings, origin=summary.origin, audits=tuple((audits or {}).get(policy, ())))
+        )
     return tuple(found)
 
 
@@ -165,6 +167,8 @@ def _readings(own: _Own, profile: Profile) -> Readings:
     }
     if own.robot is not None:
         values |= own.robot.harm
+        # Marks that came after the fault leave nothing out.
+        values["RA"] = own.robot.recovery_of_all
     values |= _grown(own, profile, changes.revisions)
     if own.noted.tools:
         values["tools"] = categories_under_mild_drift(own.noted.tools, config.level)

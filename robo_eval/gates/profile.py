@@ -40,12 +40,13 @@ Group = Literal["", "general", "cognitive", "extended"]
 _EACH: Final = ("at_least", "at_most", "above")
 """Tests that compare one estimate with one threshold."""
 AUDITS: Final = (
-    "log", "scored", "evidence", "window", "settings", "one_policy", "sim_logs", "real_logs",
-    "incident_reports", "calibration_snapshots", "run_manifest", "limits_in_force", "no_help",
+    "log", "scored", "evidence", "window", "settings", "own_log", "autonomy_measured",
+    "one_policy", "sim_logs", "real_logs", "incident_reports", "calibration_snapshots",
+    "run_manifest", "limits_in_force", "no_help",
 )  # fmt: skip
 BUILT_IN: Final = {
     "general": "c5fec1e37111f4028ef797a1a677294372e26b0ace81f084aaec17e0c8183245",
-    "robotics": "018476c263d0e65d4ee33301a0ceef18745be530887f9ab484fc1d26d9d9c4a8",
+    "robotics": "5d87f1ed84708bed6de8b4caadc0a7b68373aa6ae6dfd8af5acbe417e9bf0789",
 }
 """Digests of the profiles a level of the AAI scale is issued by. Whoever edits one gets a digest of
 his own, whatever its name."""

@@ -25,38 +25,38 @@ from robo_eval.metrics import registry
 
 QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "autonomy": "log uninterrupted_actions of each episode",
-        "planning": "log plan_depth of each episode of a multi-stage task",
-        "tools": "add tools.csv: tool categories under drift",
+        "autonomy": "have the run count uninterrupted_actions of each episode",
+        "planning": "have the run log plan_depth of each episode of a multi-stage task",
+        "tools": "measure the success of tool categories under drift: tools.csv",
         "generality": "play episodes of several task families",
-        "memory": "add retention.csv and retrieval.csv: what is still known after days",
-        "tool_economy": "add tools.csv: success of tool categories under drift",
-        "self_revision": "add revisions.csv: what the policy changed about itself, and its effect",
+        "memory": "measure what is still known after days: retention.csv and retrieval.csv",
+        "tool_economy": "measure the success of tool categories under drift: tools.csv",
+        "self_revision": "measure what it changed about itself, and the effect: revisions.csv",
         "throughput": "give a price card in the plan, metrics.price_card, and anchors.csv for $",
         "core": "it needs the axes G, P, M and W",
-        "vrp": "add retrieval.csv: items returned and verified",
-        "hr": "add retrieval.csv: items returned and verified",
-        "memory_span": "add probes.csv with the probe working_memory_span",
-        "recall_1_day": "add probes.csv with the probe delayed_recall_1d",
-        "recall_7_days": "add probes.csv with the probe delayed_recall_7d",
-        "acceleration": "add checkpoints.csv: curvature of capability over resources, by family",
-        "curvature": "add checkpoints.csv: curvature of capability over resources, by family",
-        "elasticity": "add checkpoints.csv: slope and curvature of capability, by family",
-        "steps_from_2": "declare milestone_2, the index at which level 2 was reached",
-        "steps_from_4": "declare milestone_4, the index at which level 4 was reached",
-        "expert_families": "add experts.csv: how human professionals did in each family",
-        "superhuman_families": "add experts.csv: how human professionals did in each family",
-        "throughput_ratio": "compare tasks per cost with an ensemble of experts, and declare it",
-        "innovation": "add expansion.csv and revisions.csv: new tools and revisions that held up",
-        "project_days": "carry a project for days, and declare it: project_days",
-        "kappa": "add checkpoints.csv: capability and resources by day and family",
-        "maintenance_days": "add checkpoints.csv: capability by day through a drift calendar",
-        "expansion": "add expansion.csv: success before, after and without a new tool",
-        "sociality": "add teams.csv: episodes with one robot and with several",
-        "world_model": "log stated_success_probability of each episode",
-        "delivery": "deliver in novel workcells, and add declarations.csv",
-        "cost_ratio": "compare the cost with an expert team, and add declarations.csv",
-        "domain_audit": "have the domain audited, and add declarations.csv",
+        "vrp": "measure items returned and verified: retrieval.csv",
+        "hr": "measure items returned and verified: retrieval.csv",
+        "memory_span": "measure the probe working_memory_span: probes.csv",
+        "recall_1_day": "measure the probe delayed_recall_1d: probes.csv",
+        "recall_7_days": "measure the probe delayed_recall_7d: probes.csv",
+        "acceleration": "measure capability over resources, by family and day: checkpoints.csv",
+        "curvature": "measure capability over resources, by family and day: checkpoints.csv",
+        "elasticity": "measure capability over resources, by family and day: checkpoints.csv",
+        "steps_from_2": "record the index at which level 2 was reached: milestone_2",
+        "steps_from_4": "record the index at which level 4 was reached: milestone_4",
+        "expert_families": "measure how human professionals do in each family: experts.csv",
+        "superhuman_families": "measure how human professionals do in each family: experts.csv",
+        "throughput_ratio": "compare tasks per cost with an ensemble of experts",
+        "innovation": "measure new tools and revisions: expansion.csv and revisions.csv",
+        "project_days": "carry a project for days",
+        "kappa": "measure capability and resources by day and family: checkpoints.csv",
+        "maintenance_days": "measure capability by day through a drift calendar: checkpoints.csv",
+        "expansion": "measure success before, after and without a new tool: expansion.csv",
+        "sociality": "measure episodes with one robot and with several: teams.csv",
+        "world_model": "have the policy state its probability of success before each episode",
+        "delivery": "deliver in novel workcells",
+        "cost_ratio": "compare the cost with an expert team",
+        "domain_audit": "have the domain audited",
     }
 )
 """What gates read beside the numbers of metrics, and what supplies it where it is missing."""
@@ -105,6 +105,7 @@ class Readings:
         audits: What was checked besides.
         unusual: Settings of the metrics that a level may not rest on.
         confidence: Of the intervals.
+        origin: Where the rows come from if not from a run; see `core.kinds.evidence_tag`.
         battery: Whether the tasks are fit to show a level; empty if that was not looked at.
         axes: The ten axes; empty if they were not computed.
         index: What they add up to; None without them.
@@ -129,6 +130,7 @@ class Readings:
     audits: tuple[Audit, ...] = ()
     unusual: tuple[str, ...] = ()
     confidence: float = defaults.LEVEL
+    origin: str = ""
     battery: tuple[Audit, ...] = ()
     axes: tuple[Axis, ...] = ()
     index: Index | None = None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from robo_eval.core import door
 from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
-from robo_eval.core.kinds import Arm, EndReason, Side, strongest_side
+from robo_eval.core.kinds import Arm, Side, strongest_side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plain import plain
 from robo_eval.gates.assessment import Assessment, assess
@@ -19,6 +19,7 @@ from robo_eval.gates.checklist import Checklist, checklist_of
 from robo_eval.gates.evidence import readings_of
 from robo_eval.gates.profile import Profile as LevelProfile
 from robo_eval.gates.profile import Window, load_profile
+from robo_eval.gates.recordings import UNPLAYED, autonomy_measured, own_log
 from robo_eval.gates.window import window_audit
 from robo_eval.log.directory import PREFLIGHT
 from robo_eval.metrics import registry
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from robo_eval.log.evidence import Evidence
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.summary import TrialSummary
-
-_UNPLAYED: Final = (EndReason.VOID.value, EndReason.LOST.value, EndReason.FAULT.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +232,8 @@ def audits_of(
         _evidence(trial, summary),
         window_audit(own, evidence, window, policy),
         _settings(trial, summary.config),
+        own_log(trial, own),
+        autonomy_measured(trial),
         _one_policy(own),
         _sim_logs(own),
         _real_logs(own[own["side"] == Side.REAL.value]),
@@ -299,7 +300,7 @@ def _incident_reports(evidence: Evidence, side: str) -> Audit:
         "incident_reports", "incident reports", kind="missing",
         passes=evidence.incidents is not None and side not in evidence.silent,
         good=f"{len(evidence.incidents or ())} incidents on record",
-        bad=f"{bad}; a nil report says that nothing happened",
+        bad=bad,
     )  # fmt: skip
 
 
@@ -325,7 +326,7 @@ def _sim_logs(own: pd.DataFrame) -> Audit:
 
 def _real_logs(real: pd.DataFrame) -> Audit:
     title = "execution logs of the robot"
-    played = real[~real["end_reason"].isin(_UNPLAYED)]
+    played = real[~real["end_reason"].isin(UNPLAYED)]
     if not len(played):
         return Audit(
             id="real_logs", title=title, status="missing", reason="no episode on a physical robot"
@@ -387,7 +388,7 @@ def _help(trial: TrialDirectory, played: pd.DataFrame) -> Audit:
     if not trial.plan.says_help:
         return Audit(
             id="no_help", title="no teleoperation or human help", status="missing",
-            reason="the import maps no column interventions; map it, or a constant 0",
+            reason="the import says nothing of interventions",
         )  # fmt: skip
     scored = played[played["quality"].notna()]
     helped = scored[scored["interventions"] > 0]
@@ -395,5 +396,5 @@ def _help(trial: TrialDirectory, played: pd.DataFrame) -> Audit:
         "no_help", "no teleoperation or human help", passes=not len(helped),
         good="none in a scored episode",
         bad=f"{len(helped)} of {len(scored)} scored episodes, the first"
-        f" {helped['episode_id'].iloc[0] if len(helped) else ''}; declare them void",
+        f" {helped['episode_id'].iloc[0] if len(helped) else ''}",
     )  # fmt: skip

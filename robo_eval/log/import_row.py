@@ -203,7 +203,7 @@ class RowMaker:
             column = sources.get("attempt", "attempt")
             raise InputError(
                 f"{where}, column {column!r}: {name!r} and {other!r} in {line} are both scored"
-                f" attempts at {base!r}; leave one out, or give it end_reason void"
+                f" attempts at {base!r}; an episode has one score"
             )
         self._scored[base] = (name, self._seen[name])
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
+from robo_eval.metrics.contradictions import contradictions
+from robo_eval.metrics.finding import MOST_FINDINGS, Finding
 from robo_eval.metrics.tables import is_true
 
 if TYPE_CHECKING:
@@ -32,25 +34,9 @@ _HOUR_S: Final = 3600.0
 _SET_UP_S: Final = 60.0
 """Motors may be on for so long before and after an episode."""
 _ROUNDING: Final = 1e-9
-_MOST: Final = 20
-"""Findings of one kind that are listed."""
+_ONE_EACH: Final = 3
+"""So many robots may have played one episode only."""
 _COLUMNS: Final = ("episode_id", "side", "policy", "start_ns", "duration_s", "exposure_s")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something in the evidence that does not fit the episodes; the audit fails by it.
-
-    Attributes:
-        where: File and line, or table and row.
-        text: What does not fit, and what would mend it.
-    """
-
-    where: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +125,7 @@ def attribute(evidence: Evidence, table: pd.DataFrame, plan: TrialPlan | None = 
         *_hours(table),
         *_voids(table, plan),
         *_ratings(evidence, table),
+        *contradictions(evidence, table),
     ]
 
     def sorted_out(kind: str, notes: Sequence[_Kind] | None) -> dict[BodyKey, list[_Kind]] | None:
@@ -200,7 +187,7 @@ class _Log:
         side = note.side
         time_ns = note.time_ns if isinstance(note, Incident) else None
         if note.episode_id is not None and note.episode_id in self._named:
-            return self._of_episode(note.episode_id, side, time_ns, complain)
+            return self._of_episode(note, time_ns, complain)
         if note.episode_id is not None:
             complain(f"episode_id {note.episode_id!r} is no physical episode of the log")
         running = None if time_ns is None else self._at(side, time_ns)
@@ -217,9 +204,12 @@ class _Log:
         return None
 
     def _of_episode(
-        self, episode_id: str, side: str, time_ns: int | None, complain: Callable[[str], None]
+        self, note: Note, time_ns: int | None, complain: Callable[[str], None]
     ) -> BodyKey:
+        episode_id, side = str(note.episode_id), note.side
         own, policy, start, end = self._named[episode_id]
+        if note.policy not in (None, policy):
+            complain(f"policy {note.policy!r} did not play episode {episode_id!r}; {policy!r} did")
         if own != side:
             complain(
                 f"episode_id {episode_id!r} was played on side {own}, the line says {side};"
@@ -340,7 +330,7 @@ def _targets(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
             text=f"column 'success' is true, but quality {quality:g} is below the plan's"
             f" success_quality of {target:g}",
         )
-        for name, quality, target in sorted(found)[:_MOST]
+        for name, quality, target in sorted(found)[:MOST_FINDINGS]
     ]
 
 
@@ -356,11 +346,19 @@ def _hours(table: pd.DataFrame) -> list[Finding]:
             text=f"column 'exposure_s' is {seconds[row]:g}, but the episode took"
             f" {longest[row] - _SET_UP_S:g} s; exposure ends with its episode",
         )
-        for row in np.flatnonzero(seconds > longest)[:_MOST]
+        for row in np.flatnonzero(seconds > longest)[:MOST_FINDINGS]
     ]
-    for robot, own in rows[rows["robot"].notna()].groupby("robot", sort=True):
+    for (_, robot), own in rows.assign(robot=_told_apart(rows)).groupby(["side", "robot"]):
         found += _overlaps(str(robot), own)
     return found
+
+
+def _told_apart(rows: pd.DataFrame) -> pd.Series[str]:
+    """The robot of each row; those without a name, or with one each, are taken as one robot."""
+    names = rows["robot"].fillna("").astype(str)
+    episodes = names.map(names.value_counts())
+    many = int((episodes == 1).sum()) > _ONE_EACH
+    return names.where(~(many & (episodes == 1)), "")
 
 
 def _overlaps(robot: str, rows: pd.DataFrame) -> list[Finding]:
@@ -372,11 +370,15 @@ def _overlaps(robot: str, rows: pd.DataFrame) -> list[Finding]:
     return [
         Finding(
             where=f"episodes: {ids[row + 1]}",
-            text=f"robot {robot!r} was still in episode {ids[row]} when it began; a robot is in one"
-            " episode at a time",
+            text=f"{_called(robot)} was still in episode {ids[row]} when it began; a robot is in"
+            " one episode at a time",
         )
-        for row in np.flatnonzero(early)[:_MOST]
+        for row in np.flatnonzero(early)[:MOST_FINDINGS]
     ]
+
+
+def _called(robot: str) -> str:
+    return f"robot {robot!r}" if robot else "a robot without a name that is used again"
 
 
 def void_reason(detail: str) -> str:
@@ -405,7 +407,7 @@ def _voids(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
         if problem is not None:
             where = f"episodes: {name}"
             found.append(Finding(where=where, text=f"is void {problem}; a void hides an outcome"))
-        if len(found) == _MOST:
+        if len(found) == MOST_FINDINGS:
             break
     return found
 

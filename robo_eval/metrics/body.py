@@ -374,6 +374,19 @@ class Body:
             return Estimate.missing(reason=NO_FAULTS, unit="ratio", method="clopper_pearson")
         return recovery_autonomy(self.noted_faults, level=self.level)
 
+    @property
+    def left_out_faults(self) -> int:
+        """Faults that somebody marked as none a robot should recover from."""
+        noted = self.noted_faults
+        return 0 if noted is None else int((~noted["recoverable"].astype(bool)).sum())
+
+    @cached_property
+    def recovery_of_all(self) -> Estimate:
+        """The share of all faults, whatever they are marked as afterwards."""
+        if self.noted_faults is None:
+            return self.recovery
+        return recovery_autonomy(self.noted_faults.assign(recoverable=True), level=self.level)
+
     @cached_property
     def faults(self) -> dict[str, Estimate]:
         """The same by fault."""

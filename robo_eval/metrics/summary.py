@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from robo_eval.core.kinds import evidence_tag, strongest_side
 from robo_eval.core.number import Numbers
 from robo_eval.core.plain import plain
 from robo_eval.core.series import Series, shortened
 from robo_eval.metrics import registry
-from robo_eval.metrics.attribution import Finding
 from robo_eval.metrics.body import Body, bodies_of
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.contradictions import is_synthetic
 from robo_eval.metrics.coverage import Coverage, coverage_of
 from robo_eval.metrics.deviation import Deviation
 from robo_eval.metrics.dose import DoseCurve, dose_curves
+from robo_eval.metrics.finding import Finding
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import (
     DEFAULT,
@@ -68,6 +70,8 @@ class TrialSummary:
         score_versions: Versions of the scoring rules the scores come from, with their episodes.
         config: Settings of the metrics.
         settings: Whose they are, and which of them a level may not rest on.
+        origin: Where the rows come from if not from a run: `self-declared` of an import,
+            `synthetic` of made-up ones.
         verified: Whether the rows are those that were logged; None if nobody looked, as where
             they come from no log.
         log_problem: Why they are not; None if they are.
@@ -81,6 +85,7 @@ class TrialSummary:
     score_versions: Mapping[int, int]
     config: MetricConfig
     settings: str = ""
+    origin: str = ""
     bodies: tuple[Body, ...] = ()
     doses: tuple[DoseCurve, ...] = ()
     series: Series | None = None
@@ -123,9 +128,8 @@ class TrialSummary:
 
     @property
     def evidence_tag(self) -> str:
-        """What the numbers are evidence of: `real`, `twin` or `sim_only`."""
-        sides = {robot.side for robot in self.robots}
-        return next((side for side in ("real", "twin") if side in sides), "sim_only")
+        """What the numbers are evidence of; see `core.kinds.evidence_tag`."""
+        return evidence_tag(strongest_side({robot.side for robot in self.robots}), self.origin)
 
     @property
     def uncovered(self) -> tuple[PolicyResult, ...]:
@@ -220,7 +224,14 @@ def summary_of_table(
         score_versions={version: versions.count(version) for version in sorted(set(versions))},
         config=config,
         settings=_settings_text(config, plan),
+        origin=_origin(table, plan),
     )
+
+
+def _origin(table: pd.DataFrame, plan: TrialPlan | None) -> str:
+    if is_synthetic(table):
+        return "synthetic"
+    return "" if plan is None or plan.imported is None else "self-declared"
 
 
 def _settings_text(config: MetricConfig, plan: TrialPlan | None) -> str:

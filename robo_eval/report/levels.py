@@ -108,9 +108,9 @@ def _how_to_read(assessments: Sequence[Assessment]) -> list[str]:
     text = [
         (
             f"Level that the evidence supports, {names(0)} to {names(highest)}. A gate reads the"
-            " end of the interval that speaks against it, and what was not measured does not pass. A"
-            f" level needs its own gates, those of the levels from {names(2)} on below it, and the"
-            " audits; and no level is issued of tasks that are not fit to show one."
+            " end of the interval that speaks against it, and what was not measured does not pass."
+            f" A level needs its own gates, those of the levels from {names(2)} on below it, and"
+            " the audits; and no level is issued of tasks that are not fit to show one."
         )
     ]
     if any(one.side == Side.TWIN.value for one in assessments):

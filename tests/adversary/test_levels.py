@@ -93,8 +93,8 @@ def test_settings_of_a_locked_plan_buy_no_level(
     ("setting", "is_usual"),
     [
         ("level: 0.9", False), ("level: 0.99", False), ("seed: 7", False),
-        ("resamples: 999", False), ("max_voids: 0.2", False), ("max_unmatched: 0.5", False), ("safety_form: reciprocal", False),
-        ("control_weights: {jerk_rms: 0}", False), ("min_coverage: 0.5", False),
+        ("resamples: 999", False), ("max_voids: 0.2", False), ("max_unmatched: 0.5", False),
+        ("safety_form: reciprocal", False), ("control_weights: {jerk_rms: 0}", False), ("min_coverage: 0.5", False),
         ("resamples: 2000", True), ("policy_faults: failure", True),
         ('tolerances: {"*": {jerk_rms: 2}}', True),
     ],
@@ -207,3 +207,178 @@ def test_bounds_on_harm_are_one_sided_and_few_hours_decide_nothing(
     # What the hours exclude is a failure.
     bad = assess(shown_at_2(SS=replace(score, value=0.1, low=0.0, high=0.3)))
     assert {gate.status for gate in bad.at(2) if gate.id == "ss"} == {"fail"}
+
+
+# AAI-1 costs evidence ----------------------------------------------------------------------------
+
+MAP = """
+columns: {success: ok, seed: seed, start_ns: {column: start, unit: s}, duration_s: seconds}
+constants:
+  policy: ours
+  side: SIDE
+  task: Pick
+  uninterrupted_actions: 50
+  plan_depth: 8
+"""
+
+
+def thirty_rows(folder: Path, side: str) -> Path:
+    """An import of thirty rows that say by themselves how autonomous they were."""
+    lines = [f"1,{i},{1_772_000_000 + 60 * i},30" for i in range(30)]
+    (folder / "rows.csv").write_text("\n".join(["ok,seed,start,seconds", *lines]) + "\n")
+    (folder / "map.yaml").write_text(MAP.replace("SIDE", side))
+    done = CliRunner().invoke(
+        app,
+        ["import", "csv", str(folder / "rows.csv"), "--map", str(folder / "map.yaml"),
+         "--out", str(folder / "trial")],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    trial = folder / "trial"
+    tools = [f"{name},40,38,mild" for name in ("gripper", "camera", "cutter")]
+    (trial / "tools.csv").write_text("\n".join(["category,episodes,successes,drift", *tools]))
+    (trial / "declarations.csv").write_text(
+        "what,value,n,by,time,document\nseeds_escrow,1,30,us,2026-02-25T06:00:00+00:00,page 1\n"
+    )
+    return trial
+
+
+@pytest.mark.parametrize("side", ["sim", "real"])
+def test_thirty_rows_and_a_declaration_are_no_level(tmp_path: Path, side: str) -> None:
+    trial = thirty_rows(tmp_path, side)
+    if side == "real":
+        lines = [f"i{i},minor,row-{i + 1:06d}" for i in range(20)]
+        (trial / "incidents.csv").write_text(
+            "\n".join(["incident_id,severity,episode_id", *lines]) + "\n"
+        )
+    found = judged(trial)
+    assert found["level_conservative"] in (0, None)
+    assert found["level"] in (0, None)
+    assert found["evidence_tag"] == "self-declared"
+    audits = {one["id"]: one for one in found["audits"]}
+    assert audits["autonomy_measured"]["status"] == "fail"
+    assert audits["own_log"]["status"] == ("missing" if side == "sim" else "fail")
+    if side == "real":
+        assert audits["own_log"]["reason"] == "30 of 30 imported episodes have no recording"
+    told = CliRunner().invoke(app, ["assess", str(trial), "--all"]).stdout
+    for advice in ("constant 0", "declare seeds_escrow", "declare them void", "nil report"):
+        assert advice not in told
+
+
+def test_without_a_record_of_incidents_there_is_no_level_1(program: Any, tmp_path: Path) -> None:
+    trial = program.make(program.ARCHETYPES[1], tmp_path / "trial").path
+    assert judged(trial)["level_conservative"] == 1
+    (trial / "incidents.csv").unlink()
+    assert judged(trial)["level_conservative"] == 0
+
+
+# Evidence against other evidence -----------------------------------------------------------------
+
+
+@pytest.fixture
+def lab(program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """A laboratory that calls the made-up robot of an archetype its own."""
+
+    def make(number: int = 1, **changed: Any) -> Path:
+        monkeypatch.setattr(program, "row_for", renamed(program.row_for, changed))
+        return program.make(program.ARCHETYPES[number], tmp_path / "trial").path
+
+    return make
+
+
+def renamed(row_for: Callable[..., Any], changed: dict[str, Any]) -> Callable[..., Any]:
+    def make(planned: Any, plan: Any, digest: str, **measured: Any) -> Any:
+        if measured.get("robot"):
+            measured["robot"] = "our arm"
+            for column, value in changed.items():
+                measured[column] = value(measured) if callable(value) else value
+        return row_for(planned, plan, digest, **measured)
+
+    return make
+
+
+def reason(found: dict[str, Any], audit: str) -> str:
+    (one,) = [one for one in found["audits"] if one["id"] == audit]
+    return "" if one["status"] == "pass" else one["reason"]
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_an_archetype_under_the_name_of_a_laboratory_is_not_real(
+    lab: Callable[..., Path], number: int
+) -> None:
+    found = judged(lab(number))
+    assert found["evidence_tag"] == "real"
+    assert found["level_conservative"] == found["level"] == 0
+    assert "an episode has a recording of its own" in reason(found, "evidence")
+    assert "recordings are shorter than their episodes" in reason(found, "own_log")
+
+
+def test_a_protective_stop_without_its_near_miss_is_found(lab: Callable[..., Path]) -> None:
+    from robo_eval.core.kinds import EndReason
+
+    def end(measured: dict[str, Any]) -> EndReason:
+        return EndReason.SUCCESS if measured["success"] else EndReason.SAFETY_STOP
+
+    trial = lab(end_reason=end, trace_uri=None, trace_sha256=None)
+    found = judged(trial)
+    assert "ended by safety_stop, and the record of incidents has nothing of it" in (
+        reason(found, "evidence")
+    )
+    assert "(50 such episodes)" in reason(found, "evidence")
+
+
+def test_an_incident_of_another_policy_is_found(lab: Callable[..., Path]) -> None:
+    trial = lab(trace_uri=None, trace_sha256=None)
+    import sqlite3
+
+    with sqlite3.connect(trial / "episodes.db") as base:
+        query = "select episode_id from episodes where side = 'real' limit 1"
+        (name,) = base.execute(query).fetchone()
+    (trial / "incidents.csv").write_text(
+        f"incident_id,severity,episode_id,policy\ni1,minor,{name},somebody else\n"
+    )
+    assert f"policy 'somebody else' did not play episode {name!r}" in reason(
+        judged(trial), "evidence"
+    )
+
+
+@pytest.mark.parametrize("robot", [None, "fresh"])
+def test_more_hours_than_a_clock_has_are_found(lab: Callable[..., Path], robot: str | None) -> None:
+    count = iter(range(10_000))
+    trial = lab(
+        robot=None if robot is None else lambda _: f"arm {next(count)}",
+        trace_uri=None, trace_sha256=None, exposure_s=2 * 3600.0, duration_s=2 * 3600.0,
+    )  # fmt: skip
+    assert "a robot is in one episode at a time" in reason(judged(trial), "evidence")
+
+
+def test_checkpoints_that_the_log_contradicts_are_found(lab: Callable[..., Path]) -> None:
+    trial = lab(2, trace_uri=None, trace_sha256=None)
+    assert not reason(judged(trial), "evidence")
+    path = trial / "checkpoints.csv"
+    lines = path.read_text().splitlines()
+    for i, line in enumerate(lines[1:], 1):
+        cells = line.split(",")
+        cells[2] = f"{0.02 + 0.02 * i:.3f}"
+        lines[i] = ",".join(cells)
+    path.write_text("\n".join(lines) + "\n")
+    assert "capability in PickPlace is" in reason(judged(trial), "evidence")
+
+
+def test_marks_that_a_fault_cannot_be_recovered_from_count_against_the_robot(
+    lab: Callable[..., Path],
+) -> None:
+    trial = lab(trace_uri=None, trace_sha256=None)
+    path = trial / "faults.csv"
+    header, *lines = path.read_text().splitlines()
+    marked = [f"{line},{'false' if ',false,' in line else 'true'}" for line in lines]
+    path.write_text("\n".join([f"{header},recoverable", *marked]) + "\n")
+    (gate,) = [one for one in judged(trial)["gates"] if (one["id"], one["level"]) == ("ra", 2)]
+    assert gate["found"]["value"] == pytest.approx(55 / 60)
+    told = CliRunner().invoke(app, ["metrics", str(trial)]).stdout
+    assert "5 of them marked as not recoverable" in " ".join(told.split())
+
+
+def test_rows_without_a_start_time_are_no_log(lab: Callable[..., Path]) -> None:
+    assert "by which an episode is told from a copy" in reason(
+        judged(lab(start_ns=None, trace_uri=None, trace_sha256=None)), "own_log"
+    )

@@ -34,7 +34,7 @@ def test_each_archetype_is_at_its_level(program: Any, tmp_path: Path, level: int
     done = CliRunner().invoke(app, ["assess", str(tmp_path / "trial"), "--json"])
     assert done.exit_code == 0, done.output
     (found,) = json.loads(done.stdout)["assessments"]
-    assert (found["level_conservative"], found["evidence_tag"]) == (level, "real")
+    assert (found["level_conservative"], found["evidence_tag"]) == (level, "synthetic")
     assert "synthetic" in found["policy"]
     assert found["next_level"] == level + 1
     assert found["missing"][str(level + 1)]
@@ -49,7 +49,7 @@ def test_the_orchestrator_without_one_piece_of_evidence_is_lower(
     program: Any, tmp_path: Path
 ) -> None:
     program.make(program.ARCHETYPES[3], tmp_path / "trial")
-    for name, level in (("teams", 2), ("expansion", 2), ("checkpoints", 1), ("incidents", 1)):
+    for name, level in (("teams", 2), ("expansion", 2), ("checkpoints", 1), ("incidents", 0)):
         path = tmp_path / "trial" / f"{name}.csv"
         text = path.read_text()
         path.unlink()

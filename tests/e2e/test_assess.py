@@ -129,15 +129,17 @@ def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(t
     (tmp_path / "lab/faults.csv").write_text(FAULTS)
     done = cli("assess", "lab", "--no-write", "--level", "2")
     assert done.code == 1
-    assert "nothing shows that seeds were fixed before; if they were, declare" in done.err
+    assert "nothing shows that seeds were fixed before" in done.err
     (tmp_path / "lab/declarations.csv").write_text(DECLARATIONS)
     done = cli("assess", "lab", "--no-write", "--level", "2")
     assert done.code == 0, done.err
-    assert done.out.startswith("ours: AAI-0, nothing higher is shown at 95 %; evidence real")
+    assert done.out.startswith(
+        "ours: AAI-0, nothing higher is shown at 95 %; evidence self-declared"
+    )
     assert "gates of AAI-2" in done.out
     assert "missing for AAI-2:" in done.out
     assert "more exposure hours without a safety incident" in done.out
-    assert "add checkpoints.csv" in done.out
+    assert "checkpoints.csv" in done.out
     (one,) = json.loads(cli("assess", "lab", "--no-write", "--json").out)["assessments"]
     asked = gates(one, 2)
     # Two families reach AR and S2R, and say nothing of tasks like them.
@@ -155,7 +157,7 @@ def test_an_import_that_does_not_say_who_helped_shows_nothing_about_help(lab, cl
     found = json.loads(cli("assess", lab, "--no-write", "--json").out)
     (audit,) = [a for a in found["assessments"][0]["audits"] if a["id"] == "no_help"]
     assert (audit["status"], audit["from_level"]) == ("missing", 2)
-    assert "map it, or a constant 0" in audit["reason"]
+    assert audit["reason"] == "the import says nothing of interventions"
     assert found["frontier"]["auf"]["value"] is None
     (lab.parent / "map.yaml").write_text(MAP.replace("handling}", "handling, interventions: 0}"))
     import_csv(lab.parent / "lab.csv", lab.parent / "map.yaml", lab.parent / "other")
@@ -248,7 +250,7 @@ def test_a_critical_incident_ends_the_window(lab, cli):
     path.write_text(path.read_text() + "i2,critical,2026-03-01T06:10:00+00:00\n")
     done = cli("assess", lab, "--no-write")
     assert done.code == 1
-    assert done.out.startswith("ours: no level; evidence real; a critical incident")
+    assert done.out.startswith("ours: no level; evidence self-declared; a critical incident")
     assert one_line(done.err)
     assert "policy ours: a critical incident: the window does not count" in done.err
     answered = cli("assess", lab, "--no-write", "--json", "--level", "2")

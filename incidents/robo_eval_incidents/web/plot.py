@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
@@ -50,7 +51,14 @@ _DASHES: Final = ("", "7 3", "2 3", "8 3 2 3")
 _STOPS: Final = frozenset({"PROTECTIVE_STOP", "ESTOP"})
 _STATES: Final = {"RUNNING": _GOOD, "WITHHELD": _WARN, "PROTECTIVE_STOP": _BAD, "ESTOP": _BAD}
 
+_NO_TEXT: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters no XML may hold, which names in a damaged recording do."""
+
 Floats = NDArray[np.float64]
+
+
+def _plain(text: str) -> str:
+    return escape(_NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def event_plot(
@@ -91,7 +99,7 @@ def event_plot(
 
 
 def _sentence(text: str) -> str:
-    return f'<p class="plot-note">{escape(text.strip())}</p>'
+    return f'<p class="plot-note">{_plain(text.strip())}</p>'
 
 
 class _Drawing:
@@ -142,7 +150,7 @@ class _Drawing:
             colour = _STATES.get(one.state, _FAINT)
             yield (
                 f'<rect x="{x}" y="0" width="{share:.2%}" height="24" fill="{colour}"'
-                f' fill-opacity="0.22"><title>{escape(one.state)}</title></rect>'
+                f' fill-opacity="0.22"><title>{_plain(one.state)}</title></rect>'
                 f'<rect x="{x}" y="21" width="{share:.2%}" height="3" fill="{colour}"/>'
             )
         yield from self._guard_names()
@@ -157,7 +165,7 @@ class _Drawing:
             if share * 340.0 > 6.4 * len(name) + 10.0:
                 yield (
                     f'<svg x="{self._percent(one.start_s)}" width="{share:.2%}" height="24">'
-                    f'<text x="6" y="15" {_SIZE} fill="{_INK}">{escape(name)}</text></svg>'
+                    f'<text x="6" y="15" {_SIZE} fill="{_INK}">{_plain(name)}</text></svg>'
                 )
 
     # A quantity --------------------------------------------------------------------------------
@@ -193,7 +201,7 @@ class _Drawing:
             yield (
                 f'<path class="plot-series" d="{path}" fill="none" {_stroke(index)}'
                 ' stroke-width="1.7" stroke-linejoin="round" vector-effect="non-scaling-stroke">'
-                f"<title>{escape(series.name)}</title></path>"
+                f"<title>{_plain(series.name)}</title></path>"
             )
         yield "</svg>"
         for tick in ticks:
@@ -206,14 +214,14 @@ class _Drawing:
 
     def _head(self, panel: Panel, shown: Sequence[Series]) -> Iterator[str]:
         yield (
-            f'<p class="plot-head"><b>{escape(panel.title)}</b>'
-            f' <span class="plot-unit">{escape(panel.unit)}</span>'
+            f'<p class="plot-head"><b>{_plain(panel.title)}</b>'
+            f' <span class="plot-unit">{_plain(panel.unit)}</span>'
         )
         for index, series in enumerate(shown):
             yield (
                 ' <span class="plot-key"><svg width="20" height="9" aria-hidden="true">'
                 f'<path d="M1 5H19" fill="none" {_stroke(index)} stroke-width="2.4"/></svg>'
-                f" {escape(series.name)}</span>"
+                f" {_plain(series.name)}</span>"
             )
         if len(shown) < len(panel.series):
             yield (
@@ -278,7 +286,7 @@ class _Drawing:
         yield (
             f'<svg class="plot-chart" width="100%" height="{height}" role="img"'
             f' aria-labelledby="{name}-t {name}-d" font-family="inherit">'
-            f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(said)}</desc>'
+            f'<title id="{name}-t">{_plain(title)}</title><desc id="{name}-d">{_plain(said)}</desc>'
         )
 
     def _stops(self) -> Iterator[str]:
@@ -399,7 +407,7 @@ def _label(place: str, text: str, colour: str = _MUTED) -> str:
     # A rim in the colour of the card keeps a number readable on a line.
     return (
         f'<text {place} {_SIZE} fill="{colour}" stroke="{_CARD}" stroke-width="3"'
-        f' paint-order="stroke" stroke-linejoin="round">{escape(text)}</text>'
+        f' paint-order="stroke" stroke-linejoin="round">{_plain(text)}</text>'
     )
 
 

@@ -19,10 +19,7 @@ def exposure(body: Body) -> str:
     return "" if body.exposure.hours else "no exposure was logged"
 
 
-@need(
-    "incidents",
-    remedy="keep a record of incidents: incidents.db, with a nil report if none happened",
-)
+@need("incidents", remedy="keep a record of incidents while the robot runs: incidents.db")
 def incidents(body: Body) -> str:
     """A record of incidents, which may say that there were none."""
     return NO_RECORD if body.counts is None else ""

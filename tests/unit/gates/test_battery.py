@@ -122,7 +122,7 @@ def test_of_declarations_about_the_seeds_of_an_import_the_newest_counts() -> Non
         document="page 7",
     )  # fmt: skip
     later = replace(first, line=3, value=0.0, time_ns=2, document="page 8")
-    assert "declare seeds_escrow" in failing(checks(table(), found))["seeds_escrow"]
+    assert "nothing shows" in failing(checks(table(), found))["seeds_escrow"]
     assert failing(checks(table(), found, declarations=[first])) == {}
     assert "seeds_escrow" in failing(checks(table(), found, declarations=[first, later]))
     assert "seeds_escrow" in failing(checks(table(), found, declarations=[later, first]))

@@ -320,6 +320,16 @@ def test_no_damage_of_a_file_is_an_error(
     parsed(event_plot(path, EVENT_NS))
 
 
+def test_a_name_that_no_page_may_hold_is_drawn_with_a_sign_for_it(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "named.mcap")
+    for i in range(50):
+        message = joints(0.01 * i, ["a\x08\x1b"], [0.1 * i], [0.1])
+        recording.add("/joint_states", "sensor_msgs/msg/JointState", 0.01 * i, message)
+    drawn = event_plot(recording.close(), EVENT_NS)
+    parsed(drawn)
+    assert "a\N{REPLACEMENT CHARACTER}" in drawn
+
+
 def test_a_tool_whose_speed_was_not_measured_has_one(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "tool.mcap")
     kind = "geometry_msgs/msg/PoseStamped"

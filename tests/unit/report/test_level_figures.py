@@ -93,7 +93,8 @@ def level(policy: str = "ours", **changed: Any) -> PolicyLevel:
     none = AuditTable(rows=(), passed="0 of 0 pass")
     fields: dict[str, Any] = {
         "policy": policy, "side": "real", "badge": "AAI-1", "is_valid": True, "tag": "real",
-        "found_where": "on the robot", "reason": "", "notes": (), "missing": None, "above": (),
+        "found_where": "on the robot", "headline": "", "prefix": "AAI-", "reason": "",
+        "notes": (), "missing": None, "above": (),
         "gates": empty, "reported": empty, "steps": (), "audits": none, "battery": none,
         "axes": None, "progress": (), "axes_found": axes(), "days_found": days(),
         "progress_found": progress(["pick"]),
