@@ -57,7 +57,7 @@ def assess(
     A gate reads the end of the interval that speaks against it, and what was not measured does not
     pass. Without a physical robot no level above 1 is issued. Exit code 1 if there is no level: the
     tasks are not fit for a level, a critical incident ends the window, or the rows are not
-    those that were logged.
+    those that were logged; and if attempts were left out beyond what the plan allows.
 
     What was said is kept in DIR/assessment/ with the digest of every file it was made of, signed
     with your key (ROBO_EVAL_KEY, or a key of your own made the first time); verify checks it.
@@ -98,8 +98,9 @@ def assess(
     if write:
         _keep(opened, findings, profile, key, quiet=json)
     for one in found:
-        if one.level_conservative is None:
-            raise CheckFailedError(f"{trial}: policy {one.policy}: {one.reason}")
+        problem = one.reason if one.level_conservative is None else one.readings.left_out
+        if problem:
+            raise CheckFailedError(f"{trial}: policy {one.policy}: {problem}")
 
 
 def _keep(
@@ -129,6 +130,8 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
         unfit = one.level_conservative is None
         condition = "with tasks fit for a level" if unfit else "on a robot"
         say(f"  would be {one.name_of(one.would_be)} {condition}")
+    if one.readings.left_out:
+        say(f"  {one.readings.left_out}")
     _print_index(one)
     if every:
         _print_axes(one)
@@ -149,7 +152,7 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
     if shown is not None and shown in one.missing:
         say(f"missing for {one.name_of(shown)}:")
         for lacking in one.missing[shown]:
-            say(f"  {lacking.text}")
+            say(f"  {lacking.effort}: {lacking.text}")
 
 
 def _print_checks(one: Assessment, *, every: bool) -> None:

@@ -53,7 +53,8 @@ def metrics(
 
     The log is not touched: scores that differ from the recorded ones are kept beside it, in
     scores/, by version. Exit code 1 if the rows are not those that were logged, fewer than 95 %
-    of the episodes have a score, or the evidence (incidents and the like) does not fit them.
+    of the episodes have a score, the evidence (incidents and the like) does not fit them, or
+    attempts of a robot were left out beyond what the plan allows.
 
     A table is what `robo-eval export` wrote, as Parquet or CSV, or any CSV file with a column map;
     nothing is kept of it.
@@ -96,6 +97,7 @@ def metrics(
         verification_problem(trial, summary.log_problem)
         or audit_problem(summary)
         or coverage_problem(summary)
+        or summary.left_out_problem
     )
     if problem:
         raise CheckFailedError(problem)

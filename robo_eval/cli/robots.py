@@ -56,6 +56,11 @@ def print_raters(summary: TrialSummary) -> None:
             f"second rater {rater.rater}: kappa {interval(rater.kappa)}, agreed in"
             f" {interval(rater.agreed)} of {rater.agreed.n} episodes, {rater.blind} of"
             f" {rater.n} ratings blind"
+            + (
+                f", {rater.late} late: after the last episode, with names known"
+                if rater.late
+                else ""
+            )
         )
 
 

@@ -191,6 +191,7 @@ class Assessment:
         return {
             **plain(self),
             "audits": [{"from_level": level, **plain(audit)} for level, audit in self.audits],
+            "left_out": told.left_out,
             "battery": plain(told.battery),
             "axes": plain(told.axes),
             "index": plain(told.index),

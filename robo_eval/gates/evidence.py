@@ -92,7 +92,8 @@ def readings_of(
     _check_names(noted, policies)
     found = []
     for policy in policies:
-        bodies = {one.side: one for one in summary.bodies if one.policy == policy}
+        told = {one.side: one for one in summary.bodies if one.policy == policy}
+        bodies = {side: one.strict for side, one in told.items()}
         side = strongest_side(bodies).value
         own = _Own(
             policy=policy,
@@ -115,9 +116,9 @@ def readings_of(
                 declarations=own.noted.declarations or (),
             )  # fmt: skip
             readings = replace(readings, battery=checks)
-        found.append(
-            replace(readings, origin=summary.origin, audits=tuple((audits or {}).get(policy, ())))
-        )
+        own_audits = tuple((audits or {}).get(policy, ()))
+        left_out = told[side].left_out.problem if side in told else ""
+        found.append(replace(readings, origin=summary.origin, audits=own_audits, left_out=left_out))
     return tuple(found)
 
 

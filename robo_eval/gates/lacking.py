@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from robo_eval import formulas
 from robo_eval.core.defaults import SEVERITIES
@@ -32,6 +32,14 @@ _OBSERVED: Final = {
     "S2R_new_task": "tasks",
 }  # fmt: skip
 """Means and shares whose interval shrinks with more of these; of others no amount is foretold."""
+Effort = Literal["write down", "run", "fix"]
+_EFFORTS: Final = get_args(Effort)
+_WRITTEN: Final = (
+    "run_manifest", "calibration_snapshots", "incident_reports", "no_help", "delivery",
+    "cost_ratio", "domain_audit", "throughput_ratio", "project_days", "steps_from_2",
+    "steps_from_4",
+)  # fmt: skip
+"""Audits and quantities that people vouch for or a run writes down."""
 _REAL: Final = "real"
 _NOTHING: Final[Mapping[str, int]] = dict.fromkeys(SEVERITIES, 0)
 
@@ -43,12 +51,14 @@ class Lacking:
     Attributes:
         gates: Gates or audits it is missing for.
         text: What is missing.
+        effort: `write down` what was done, `run` more, or `fix` what was found; least first.
         amount: How much of it; None where that cannot be computed.
         unit: Of the amount.
     """
 
     gates: tuple[str, ...]
     text: str
+    effort: Effort = "run"
     amount: float | None = None
     unit: str = ""
 
@@ -75,7 +85,11 @@ def lacking_of(
         cap: Highest level this evidence supports.
     """
     found = [
-        Lacking(gates=(audit.id,), text=f"battery, {audit.title}: {audit.reason}")
+        Lacking(
+            gates=(audit.id,),
+            text=f"{audit.title}: {audit.reason}",
+            effort="run" if audit.id in ("family_size", "drift_support") else "fix",
+        )
         for audit in evidence.battery
         if audit.status != "pass"
     ]
@@ -84,7 +98,7 @@ def lacking_of(
         found.append(Lacking(gates=("side",), text="episodes on a physical robot"))
     if not any(gate.level == level for gate in gates):
         text = f"gates: the profile asks nothing of level {level}, so nothing can show it"
-        found.append(Lacking(gates=("profile",), text=text))
+        found.append(Lacking(gates=("profile",), text=text, effort="fix"))
     asked = {
         # The same gate of a lower level asks for less.
         gate.id: gate
@@ -96,21 +110,35 @@ def lacking_of(
     promised = _hours([gate for gate in hourly if _is_open(gate, due, evidence)], evidence)
     found += promised
     covered = {name for one in promised for name in one.gates}
-    remedies: dict[str, list[str]] = {}
+    remedies: dict[str, list[GateResult]] = {}
     for gate in due.values():
         if gate.id in covered:
             continue
         if gate.status == "missing":
-            remedies.setdefault(gate.reason, []).append(gate.id)
+            remedies.setdefault(gate.reason, []).append(gate)
         else:
             found.append(_one(gate))
-    found += [Lacking(gates=tuple(ids), text=text) for text, ids in remedies.items()]
     found += [
-        Lacking(gates=(audit.id,), text=f"{audit.title}: {audit.reason}")
+        Lacking(
+            gates=tuple(gate.id for gate in own),
+            text=text,
+            effort="write down" if own[0].reads in _WRITTEN else "run",
+        )
+        for text, own in remedies.items()
+    ]
+    found += [
+        Lacking(gates=(audit.id,), text=f"{audit.title}: {audit.reason}", effort=_effort(audit))
         for start, audit in audits
         if start <= level and audit.status != "pass"
     ]
-    return tuple(found)
+    # Sorted stably: what is of one effort stays in the order of the profile.
+    return tuple(sorted(found, key=lambda one: _EFFORTS.index(one.effort)))
+
+
+def _effort(audit: Audit) -> Effort:
+    if audit.status != "missing":
+        return "fix"
+    return "write down" if audit.id in _WRITTEN else "run"
 
 
 def _due(level: int, gates: Sequence[GateResult]) -> list[GateResult]:
@@ -219,15 +247,16 @@ def _one(gate: GateResult) -> Lacking:
         end += "; it follows from AR, SS and S2R"
     if gate.test == "at_most" and found.value is not None and found.value > gate.threshold:
         text = f"{gate.title}: {found.value:.4g} has to fall to {gate.threshold:g} and less"
-        return Lacking(gates=(gate.id,), text=text)
+        return Lacking(gates=(gate.id,), text=text, effort="fix")
     is_share = gate.reads in _OBSERVED and found.unit == "ratio"
     if gate.test != "at_least" or found.value is None or not is_share:
-        return Lacking(gates=(gate.id,), text=end)
+        return Lacking(gates=(gate.id,), text=end, effort="fix")
     if found.value < gate.threshold:
         return Lacking(
             gates=(gate.id,),
             text=f"{gate.title}: {_below(found.value, gate.threshold)} has to rise to"
             f" {gate.threshold:g} and more",
+            effort="fix",
             amount=gate.threshold - found.value,
             unit="ratio",
         )
@@ -237,6 +266,7 @@ def _one(gate: GateResult) -> Lacking:
         return Lacking(
             gates=(gate.id,),
             text=f"{gate.title}: {found.value:.4g} is too near {gate.threshold:g} to be shown",
+            effort="fix",
         )
     what = _OBSERVED[gate.reads]
     about = "" if is_exact else "about "

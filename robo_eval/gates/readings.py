@@ -105,6 +105,7 @@ class Readings:
         audits: What was checked besides.
         unusual: Settings of the metrics that a level may not rest on.
         confidence: Of the intervals.
+        left_out: What was left out of the log beyond what the plan allows; it counts as failures.
         origin: Where the rows come from if not from a run; see `core.kinds.evidence_tag`.
         battery: Whether the tasks are fit to show a level; empty if that was not looked at.
         axes: The ten axes; empty if they were not computed.
@@ -130,6 +131,7 @@ class Readings:
     audits: tuple[Audit, ...] = ()
     unusual: tuple[str, ...] = ()
     confidence: float = defaults.LEVEL
+    left_out: str = ""
     origin: str = ""
     battery: tuple[Audit, ...] = ()
     axes: tuple[Axis, ...] = ()

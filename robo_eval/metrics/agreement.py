@@ -197,13 +197,22 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
             unit="ratio",
             n=len(one),
         )
+    unpaired_rows = np.ones(len(physical), dtype=np.bool_)
+    unpaired_rows[mine] = False
+    for family, own in _families(physical):
+        if family in families:
+            share = float(unpaired_rows[own].mean())
+            families[family] = less_unpaired(families[family], share)
     only_real, pairs = successes_by_task(one, one.succeeded & ~other.succeeded)
     only_sim, _ = successes_by_task(one, other.succeeded & ~one.succeeded)
     return Agreement(
         name=name,
-        agreement=agreement,
-        new_task=_of_new_tasks(
-            new_cluster_difference(only_real, only_sim, pairs, level=config.level), agreement
+        agreement=less_unpaired(agreement, uncovered or 0.0),
+        new_task=less_unpaired(
+            _of_new_tasks(
+                new_cluster_difference(only_real, only_sim, pairs, level=config.level), agreement
+            ),
+            uncovered or 0.0,
         ),
         ar_sim=found.sim,
         ar_physical=found.real,
@@ -216,6 +225,29 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
         worst_family=_worst(families),
         uncovered_mass=uncovered,
         effective_sample_size=None,
+    )
+
+
+def less_unpaired(found: Estimate, share: float) -> Estimate:
+    """Agreement when physical episodes without a partner count as disagreement.
+
+    Args:
+        found: Agreement of the pairs.
+        share: Share of the physical episodes without a scored partner.
+    """
+    if not share or found.value is None:
+        return found
+
+    def less(end: float | None) -> float | None:
+        return None if end is None else (1.0 - share) * end
+
+    text = f"{share:.1%} of the physical episodes have no scored partner and count as disagreement"
+    return replace(
+        found,
+        value=(1.0 - share) * found.value,
+        low=less(found.low),
+        high=less(found.high),
+        reason="; ".join(filter(None, (found.reason, text))),
     )
 
 

@@ -37,6 +37,7 @@ from robo_eval.metrics.calibrated import (
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.control import ControlResult, control_by_task
 from robo_eval.metrics.effects import NoveltyEffects, effects_of
+from robo_eval.metrics.left_out import LeftOut, as_failures, left_out_of
 from robo_eval.metrics.pairs import (
     ConditionRates,
     Paired,
@@ -98,6 +99,7 @@ class Body:
         attributed: Attributed,
         config: MetricConfig,
         plan: TrialPlan | None = None,
+        everybody: Rows | None = None,
     ) -> None:
         self.policy = policy
         self.side = side
@@ -108,6 +110,7 @@ class Body:
         self._every_side = rows
         self._attributed = attributed
         self._plan = plan
+        self._everybody = everybody
         self._numbers: dict[str, Numbers] = {}
 
     @property
@@ -296,6 +299,43 @@ class Body:
         """Whether there are more than the settings allow."""
         return sum(self.voids.values()) > self.config.max_voids * self.attempts
 
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """Attempts that no score tells of, and other names of the same policy."""
+        return left_out_of(self.frame, self._plan, self.config.max_voids, self._namesakes)
+
+    @cached_property
+    def _namesakes(self) -> tuple[str, ...]:
+        """Other names of the same policy on this side; an import makes a digest of each name."""
+        if self._everybody is None or self.side == Side.SIM.value:
+            return ()
+        rows = self._everybody
+        digests = {value for value in self.rows["policy_digest"] if isinstance(value, str)}
+        is_same = [value in digests for value in rows["policy_digest"].tolist()]
+        names = rows["policy"][is_same & np.asarray(rows["side"] == self.side, dtype=np.bool_)]
+        return tuple(sorted(set(names.tolist()) - {self.policy}))
+
+    @cached_property
+    def strict(self) -> Body:
+        """The same with what was left out as failures, which levels read; itself without."""
+        found = self.left_out
+        if self._everybody is None or (found.is_excused and not found.namesakes):
+            return self
+        rows = self._everybody
+        names = rows["policy"]
+        is_namesake = np.isin(names.astype(str), found.namesakes) & (rows["side"] == self.side)
+        own = rows.take(np.asarray((names == self.policy) | is_namesake, dtype=np.bool_))
+        return Body(
+            self.policy,
+            self.side,
+            table=self._table,
+            rows=as_failures(own, self.side, found),
+            exposure=self.exposure,
+            attributed=self._attributed,
+            config=self.config,
+            plan=self._plan,
+        )
+
     # Evidence ------------------------------------------------------------------------------------
 
     @property
@@ -335,7 +375,12 @@ class Body:
         agreed = None if self.agreement is None else self.agreement.agreement
         if agreed is None and self.calibrations:
             agreed = Estimate.missing(reason=SEVERAL, unit="ratio")
-        return embodiment_of(self.paired, self.reliability, self.safety.score, agreed, self.config)
+        share = 0.0
+        if self.agreement is not None and self.agreement.matching == "pairs":
+            share = self.agreement.uncovered_mass or 0.0
+        return embodiment_of(
+            self.paired, self.reliability, self.safety.score, agreed, self.config, unpaired=share
+        )
 
     @cached_property
     def times(self) -> dict[str, Estimate]:
@@ -455,6 +500,7 @@ def bodies_of(
             attributed=attributed,
             config=config,
             plan=plan,
+            everybody=rows,
         )
         for side in (*registry.PHYSICAL, Side.SIM.value)
         for policy in _in_order(set(rows["policy"][rows["side"] == side]), plan)

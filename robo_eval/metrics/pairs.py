@@ -86,7 +86,13 @@ def _contexts(rows: Rows) -> Counter[Hashable]:
 
 
 def embodiment_of(
-    paired: Paired | None, ar: Estimate, ss: Estimate, s2r: Estimate | None, config: MetricConfig
+    paired: Paired | None,
+    ar: Estimate,
+    ss: Estimate,
+    s2r: Estimate | None,
+    config: MetricConfig,
+    *,
+    unpaired: float = 0.0,
 ) -> Estimate:
     """Embodiment score E by the joint bootstrap: each resample of pairs feeds AR and S2R alike.
 
@@ -99,6 +105,7 @@ def embodiment_of(
         ss: Safety score.
         s2r: Agreement; None where simulation is not compared.
         config: Settings.
+        unpaired: Share of the physical episodes without a partner, which S2R is less by.
     """
     if s2r is None:
         s2r = Estimate.missing(reason=NO_SIMULATION, unit="ratio")
@@ -119,7 +126,10 @@ def embodiment_of(
             seed=config.seed,
         ).index
         ends.append(found)
-    low, high = ends[0].low, ends[1].high
+    low, high = (
+        None if end is None else (1.0 - unpaired) ** (1.0 / 3.0) * end
+        for end in (ends[0].low, ends[1].high)
+    )
     # With a safety score of 0 at its lower end E is 0 there, and resamples have no spread.
     if ss.low == 0.0:
         low = 0.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
 from robo_eval.log.evidence import Rating
 from robo_eval.metrics.attribution import rating_pairs
 from robo_eval.metrics.config import MetricConfig
@@ -28,6 +30,7 @@ class SecondRater:
         table: Episodes by logged verdict and rating, failure before success, 2 by 2.
         missing: Rated episodes without a verdict on both sides.
         blind: Ratings given without knowing the policy.
+        late: Others, given once every episode of a robot had been played and names could be known.
         n: All ratings.
     """
 
@@ -37,6 +40,7 @@ class SecondRater:
     table: tuple[tuple[int, int], tuple[int, int]]
     missing: int
     blind: int
+    late: int
     n: int
 
 
@@ -54,6 +58,7 @@ def second_raters(
     for rating in ratings or ():
         by_rater.setdefault(rating.rater, []).append(rating)
     verdicts = dict(zip(table["episode_id"], table["success"], strict=True)) if by_rater else {}
+    end_ns = last_end_ns(table)
     found = []
     for rater, own in sorted(by_rater.items()):
         counts, missing = rating_pairs(own, verdicts)
@@ -72,7 +77,20 @@ def second_raters(
                 ),
                 missing=missing,
                 blind=sum(rating.blind for rating in own),
+                late=sum(
+                    not rating.blind and rating.time_ns is not None and rating.time_ns > end_ns
+                    for rating in own
+                ),
                 n=len(own),
             )
         )
     return tuple(found)
+
+
+def last_end_ns(table: pd.DataFrame) -> float:
+    """When the last episode of a robot or twin ended, ns UTC; infinite where that is not known."""
+    rows = table[(table["side"] != Side.SIM.value) & table["start_ns"].notna()]
+    if not len(rows):
+        return math.inf
+    ends = rows["start_ns"].astype(float) + rows["duration_s"].fillna(0.0).astype(float) * 1e9
+    return float(ends.max())

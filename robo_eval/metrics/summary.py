@@ -132,6 +132,16 @@ class TrialSummary:
         return evidence_tag(strongest_side({robot.side for robot in self.robots}), self.origin)
 
     @property
+    def left_out_problem(self) -> str:
+        """What was left out of the numbers of robots beyond what the plan allows; empty if none."""
+        found = [
+            f"policy {body.policy}: {body.left_out.problem}"
+            for body in self.robots
+            if body.left_out.problem
+        ]
+        return "; ".join(found)
+
+    @property
     def uncovered(self) -> tuple[PolicyResult, ...]:
         """Policies with too few scored episodes for a headline or a verdict."""
         return tuple(result for result in self.policies if not result.is_sayable)

@@ -133,7 +133,12 @@ def _policy(
     one: Assessment, weights: str | Mapping[str, float], places: Mapping[str, str]
 ) -> PolicyLevel:
     lists = [
-        MissingList(level=level, items=[written(item.text, places) for item in _told(found)])
+        MissingList(
+            level=level,
+            items=[
+                sentence(written(f"{item.effort}: {item.text}", places)) for item in _told(found)
+            ],
+        )
         for level, found in sorted(one.missing.items())
     ]
     readings = one.readings
@@ -187,6 +192,8 @@ def _notes(one: Assessment) -> list[str]:
         if any(audit.status != "pass" for audit in one.readings.battery):
             needs.append("with tasks that are fit to show a level")
         notes.append(f"Would be {one.name_of(one.would_be)} {joined(needs)}.")
+    if one.readings.left_out:
+        notes.append(sentence(one.readings.left_out))
     return notes
 
 

@@ -94,7 +94,8 @@ def test_settings_of_a_locked_plan_buy_no_level(
     [
         ("level: 0.9", False), ("level: 0.99", False), ("seed: 7", False),
         ("resamples: 999", False), ("max_voids: 0.2", False), ("max_unmatched: 0.5", False),
-        ("safety_form: reciprocal", False), ("control_weights: {jerk_rms: 0}", False), ("min_coverage: 0.5", False),
+        ("safety_form: reciprocal", False), ("min_coverage: 0.5", False),
+        ("control_weights: {jerk_rms: 0}", False),
         ("resamples: 2000", True), ("policy_faults: failure", True),
         ('tolerances: {"*": {jerk_rms: 2}}', True),
     ],
@@ -382,3 +383,95 @@ def test_rows_without_a_start_time_are_no_log(lab: Callable[..., Path]) -> None:
     assert "by which an episode is told from a copy" in reason(
         judged(lab(start_ns=None, trace_uri=None, trace_sha256=None)), "own_log"
     )
+
+
+# Leaving out -------------------------------------------------------------------------------------
+
+
+def table(outcomes: dict[str, list[str]], *, partners: int = 10_000) -> Any:
+    """Episodes on a robot by policy, each named by how it ended, with simulated halves."""
+    import pandas as pd
+
+    rows = []
+    for policy, ends in outcomes.items():
+        for i, end in enumerate(ends):
+            for side in ("real", "sim"):
+                is_real = side == "real"
+                if not is_real and i >= partners:
+                    continue
+                said = end if is_real else "success"
+                scored = said in ("success", "failure")
+                rows.append({
+                    "episode_id": f"{policy}-{i}-{side}", "base_id": f"{policy}-{i}-{side}",
+                    "attempt": 1, "arm": "main", "pair_id": f"{policy}-{i}", "side": side,
+                    "task": f"t{i % 3}", "family": f"t{i % 3}", "policy": policy, "seed": i,
+                    "policy_digest": "same", "end_reason": said, "end_detail": "the light",
+                    "fault_by": "policy" if said == "fault" else None, "plan_digest": "p",
+                    "quality": float(said == "success") if scored else None,
+                    "success": said == "success" if scored else None, "exposure_s": 60.0,
+                })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def body_of(frame: Any) -> Any:
+    from robo_eval.metrics.summary import summarise
+
+    return next(body for body in summarise(frame).robots if body.policy == "ours")
+
+
+@pytest.mark.parametrize("end", ["void", "fault", "lost"])
+def test_what_has_no_score_is_a_failure_beyond_what_the_plan_allows(end: str) -> None:
+    body = body_of(table({"ours": ["success"] * 60 + [end] * 30}))
+    assert body.reliability.value == 1.0
+    assert body.strict.reliability.value == pytest.approx(60 / 90)
+    assert body.strict.reliability_of_new_tasks.value == pytest.approx(60 / 90)
+    assert f"30 attempts of 90 were left out beyond what the plan allows (30 {end})" in (
+        body.left_out.problem
+    )
+    (told,) = body.numbers.where(name="AR_with_left_out")
+    assert told.estimate.value == pytest.approx(60 / 90)
+
+
+def test_trying_again_until_it_succeeds_makes_no_success() -> None:
+    frame = table({"ours": ["success"] * 60})
+    first = frame[(frame["side"] == "real") & (frame["seed"] < 30)].copy()
+    first = first.assign(end_reason="fault", fault_by="policy", quality=None, success=None)
+    again = frame["episode_id"].isin(first["episode_id"])
+    frame.loc[again, "attempt"] = 2
+    frame.loc[again, "episode_id"] += "-a2"
+    import pandas as pd
+
+    body = body_of(pd.concat([first, frame], ignore_index=True))
+    assert body.reliability.value == 1.0
+    assert body.strict.reliability.value == pytest.approx(0.5)
+
+
+def test_failures_under_another_name_of_the_policy_are_its_own() -> None:
+    body = body_of(table({"ours": ["success"] * 60, "other": ["failure"] * 30}))
+    assert body.reliability.value == 1.0
+    assert body.strict.reliability.value == pytest.approx(60 / 90)
+    assert "other, which is the same policy" in body.left_out.text
+
+
+def test_what_the_plan_allows_is_left_out(program: Any) -> None:
+    from robo_eval.core.plan import parse_plan
+    from robo_eval.metrics.summary import summarise
+
+    text = "name: x\ntasks: [{}]\npolicies: [{name: ours}]\nsides: [sim, real]\n"
+    plan = parse_plan(text + "void_reasons: [the light]\n", source="plan")
+    frame = table({"ours": ["success"] * 60 + ["void"] * 3})
+    (body,) = summarise(frame, plan).robots
+    assert body.left_out.problem == ""
+    assert body.strict is body
+    many = table({"ours": ["success"] * 60 + ["void"] * 4})
+    assert summarise(many, plan).robots[0].left_out.problem
+    assert "policy ours: 4 attempts of 64" in summarise(many, plan).left_out_problem
+
+
+def test_a_robots_episode_without_a_partner_counts_as_disagreement() -> None:
+    body = body_of(table({"ours": ["success"] * 100}, partners=95))
+    found = body.agreement
+    assert found.agreement.value == pytest.approx(0.95)
+    assert found.uncovered_mass == pytest.approx(0.05)
+    assert "5.0% of the physical episodes have no scored partner" in found.agreement.reason
+    assert found.new_task.value == pytest.approx(0.95)

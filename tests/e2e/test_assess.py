@@ -109,9 +109,17 @@ def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small
         assert gates(one, 1)["autonomy"]["status"] == "pass"
         assert gates(one, 1)["tools"]["status"] == "missing"
         assert gates(one, 2)["exposure"]["status"] == "missing"
-        battery, robot, *_ = one["missing"]["2"]
-        assert battery["text"].startswith("battery, episodes and instances of each task family")
-        assert robot["text"] == "episodes on a physical robot"
+        first, *rest = one["missing"]["2"]
+        assert (first["effort"], first["text"]) == (
+            "write down",
+            "incident reports: no incidents.db and no incidents.csv",
+        )
+        texts = [it["text"] for it in rest if it["effort"] == "run"]
+        assert any(text.startswith("episodes and instances of each task") for text in texts)
+        assert "episodes on a physical robot" in texts
+        assert [it["effort"] for it in rest] == sorted(
+            (it["effort"] for it in rest), key=("write down", "run", "fix").index
+        )
     only = cli("assess", "trial", "--no-write", "--policy", "balancer")
     assert only.code == 1
     assert only.out.startswith("balancer: no level; evidence sim_only")

@@ -16,13 +16,14 @@ from robo_eval.metrics.registry import PHYSICAL, metric
     group="Reliability",
     unit="ratio",
     sides=PHYSICAL,
-    also={"AR_new_task": "ratio"},
+    also={"AR_new_task": "ratio", "AR_with_left_out": "ratio"},
     remedy="play episodes on the robot",
 )
 def reliability(body: Body) -> Iterator[Number]:
     """Actuation reliability: share of the scored episodes that are strict successes.
 
     AR speaks of these tasks. `AR_new_task`, the mean of their shares, speaks of tasks like these.
+    `AR_with_left_out` counts attempts without a score as failures, beyond what the plan allows.
     """
     whole, tasks = body.reliability, body.tasks
     episodes, of = counted(whole.n, "episode"), counted(len(tasks), "task")
@@ -33,6 +34,14 @@ def reliability(body: Body) -> Iterator[Number]:
         new = body.reliability_of_new_tasks
         remedy = NEW_TASKS if new.value is None else ""
         yield Number(name="AR_new_task", estimate=new, rests_on=of, remedy=remedy)
+    if body.strict is not body:
+        strict = body.strict.reliability
+        yield Number(
+            name="AR_with_left_out",
+            estimate=strict,
+            rests_on=counted(strict.n, "episode"),
+            note=body.left_out.text,
+        )
     for family, found in body.families.items():
         yield Number(
             family=family, estimate=found, rests_on=counted(found.n, "episode"), detail=True

@@ -137,6 +137,6 @@ def test_no_level_is_issued_of_a_battery_that_is_not_admissible(status: Any) -> 
     assert (found.level_conservative, found.level, found.would_be) == (None, None, 0)
     assert found.reason == "pick has 3 of 30"
     assert found.next_level == 1
-    assert found.lacking[0].text == "battery, size: pick has 3 of 30"
+    assert found.lacking[0].text == "size: pick has 3 of 30"
     fit = replace(readings, battery=(replace(unfit, status="pass"),))
     assert assess(fit).level_conservative == 0

@@ -175,7 +175,7 @@ def test_the_capped_level_of_a_twin_says_what_it_would_be_on_a_robot(make_report
     assert found.reason == "Without a physical robot no level above 1 is issued."
     assert found.notes[0] == "Would be AAI-2 on a robot."
     assert found.missing is not None
-    assert "episodes on a physical robot" in found.missing.items
+    assert "Run: episodes on a physical robot." in found.missing.items
     page = section_of(page_of(make_report, shown(evidence("twin"))))
     assert "found on the twin" in page
     assert "AR_twin and S2S stand where gates ask for AR and S2R" in page

@@ -1,0 +1,128 @@
+"""Attempts without a score, and the reading by which they are failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.core.kinds import Arm, EndReason, FaultBy, Side
+from robo_eval.core.wording import counted
+from robo_eval.metrics.attribution import void_reason
+from robo_eval.metrics.tables import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.core.plan import TrialPlan
+
+_ENDS: Final = (EndReason.VOID, EndReason.FAULT, EndReason.LOST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Attempts of one policy on one side that no score tells of.
+
+    Attributes:
+        episodes: Planned episodes they were at, by their `base_id`.
+        by_end: How many ended so, by the end.
+        attempts: Attempts in all.
+        is_excused: Whether the plan allows them all: faults of the set-up, lost processes, and
+            voids for reasons of the plan, in no more than the share that settings allow.
+        namesakes: Other names under which the same policy played on that side.
+    """
+
+    episodes: tuple[str, ...] = ()
+    by_end: tuple[tuple[str, int], ...] = ()
+    attempts: int = 0
+    is_excused: bool = True
+    namesakes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """For people: how many, and how they ended; empty if nothing was left out."""
+        parts = [f"{n} {end}" for end, n in self.by_end]
+        if self.namesakes:
+            parts.append(f"with those of {', '.join(self.namesakes)}, which is the same policy")
+        return ", ".join(parts)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with them; empty if the plan allows them."""
+        if self.is_excused:
+            return ""
+        left = sum(n for _, n in self.by_end)
+        ends = ", ".join(f"{n} {end}" for end, n in self.by_end)
+        return (
+            f"{counted(left, 'attempt')} of {self.attempts} were left out beyond what the plan"
+            f" allows ({ends}); levels count them as failures"
+        )
+
+
+def left_out_of(
+    frame: pd.DataFrame, plan: TrialPlan | None, most: float, namesakes: tuple[str, ...] = ()
+) -> LeftOut:
+    """What was left out of one policy's numbers on one side.
+
+    Args:
+        frame: Its attempts, of `episodes_frame`.
+        plan: The plan; reasons of an import are its own, so they excuse nothing.
+        most: Share of attempts that may be left out.
+        namesakes: Other names of the same policy.
+    """
+    main = frame[frame["arm"] == Arm.MAIN.value]
+    out = main[main["end_reason"].isin([end.value for end in _ENDS])]
+    if not len(out) or not (main["side"] != Side.SIM.value).all():
+        return LeftOut(attempts=len(main), namesakes=namesakes)
+    known = () if plan is None or plan.imported is not None else plan.void_reasons
+    excuses = [
+        _excused(end, detail, by, known)
+        for end, detail, by in zip(
+            out["end_reason"], out["end_detail"], out["fault_by"], strict=True
+        )
+    ]
+    ends = out["end_reason"].value_counts()
+    return LeftOut(
+        episodes=tuple(sorted(set(out["base_id"]))),
+        by_end=tuple((end.value, int(ends[end.value])) for end in _ENDS if end.value in ends),
+        attempts=len(main),
+        is_excused=all(excuses) and len(out) <= most * len(main),
+        namesakes=namesakes,
+    )
+
+
+def _excused(end: str, detail: object, by: object, reasons: tuple[str, ...]) -> bool:
+    if end == EndReason.VOID.value:
+        return isinstance(detail, str) and void_reason(detail) in reasons
+    return end == EndReason.LOST.value or by == FaultBy.SETUP.value
+
+
+def as_failures(rows: Rows, side: str, found: LeftOut) -> Rows:
+    """The same rows, in which each episode that was left out, or tried again, is a failure.
+
+    Args:
+        rows: Rows of the policy on every side, and of its namesakes.
+        side: The side it was left out on.
+        found: What was left out.
+    """
+    if not found.episodes or found.is_excused:
+        return rows
+    names, is_own = rows["base_id"], np.asarray(rows["side"] == side, dtype=np.bool_)
+    quality, success = rows["quality"].copy(), rows["success"].copy()
+    is_counted = is_own & np.isin(names.astype(str), found.episodes)
+    for row in _one_each(names, is_counted, rows.scored):
+        quality[row], success[row] = 0.0, False
+    return rows.having(quality=quality, success=success)
+
+
+def _one_each(
+    names: NDArray[np.object_], chosen: NDArray[np.bool_], scored: NDArray[np.bool_]
+) -> list[int]:
+    """One row of each episode: that with a score, else the last."""
+    found: dict[str, int] = {}
+    for row in np.flatnonzero(chosen).tolist():
+        if names[row] not in found or not scored[found[names[row]]]:
+            found[names[row]] = row
+    return list(found.values())
