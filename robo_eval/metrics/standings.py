@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
+from robo_eval.core.claims import did
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import noun_for
 from robo_eval.metrics.contrast import Unit
@@ -116,7 +117,8 @@ class PolicyPair:
     def text(self) -> str:
         """The verdict for people."""
         if self.winner is not None:
-            return f"{self.winner} better"
+            other = self.second if self.verdict == "first" else self.first
+            return f"{self.winner} {did('higher', other)}"
         if self.verdict is None:
             return f"no verdict: {self.reason}"
         if self.detectable is not None:

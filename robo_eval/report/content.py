@@ -47,8 +47,8 @@ from robo_eval.report.model import (
 from robo_eval.report.outcomes import outcomes, troubles
 from robo_eval.report.robots import robot_warnings, robots_of
 from robo_eval.report.stages import stages_of
-from robo_eval.report.standings import standings_of
-from robo_eval.report.verdict import coverage_warnings, status_warnings, tally, verdict_text
+from robo_eval.report.standings import compared_sides, standings_of
+from robo_eval.report.verdict import answers_of, coverage_warnings, status_warnings, tally
 
 if TYPE_CHECKING:
     from robo_eval.gates.trial import Findings
@@ -105,6 +105,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
     verb = verbs.pop() if len(verbs) == 1 else "succeeded"
     characteristic, why_not = characteristic_of(summary, names.policy, results)
     drawn, damaged = clips(choose(data.frame, summary.cells, data.path))
+    sides = compared_sides(data.frame, data.plan, summary.config)
     log = _log_check(summary, len(data.frame), damaged)
     lengths = _lengths(summary, names, data.frame)
     robots = robots_of(summary, names.policy)
@@ -119,7 +120,9 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         coverage=summary.coverage,
         results=results,
         tally=tally(data.plan, summary.coverage, data.frame),
-        verdict="" if _is_unsound(log) else verdict_text(summary, results, data.frame, verb=verb),
+        answers=[]
+        if _is_unsound(log)
+        else answers_of(summary, results, sides, _level_names(data.frame)),
         warnings=[
             *status_warnings(data),
             *robot_warnings(robots),
@@ -129,7 +132,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         outcomes=outcomes(results, data.frame),
         troubles=troubles(results, data.frame),
         cells=_cells(shown, names, data.frame),
-        standings=standings_of(data.frame, data.plan, summary.config),
+        standings=standings_of(sides),
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
         simulated=_simulated(summary),

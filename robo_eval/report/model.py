@@ -167,6 +167,21 @@ class Characteristic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a trial says to one of the questions it was played for.
+
+    Attributes:
+        question: The question.
+        text: The answer, in a sentence or two.
+        numbers: The numbers it rests on, as sentences.
+    """
+
+    question: str
+    text: str
+    numbers: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """One report.
 
@@ -179,7 +194,7 @@ class Report:
         coverage: Scored episodes out of those there should be; None if that is not known.
         results: The verdict for each policy, in the plan's order.
         tally: How many of the planned episodes are scored, and what is missing.
-        verdict: One or two sentences; empty where nothing can be said.
+        answers: What the trial answers; empty where nothing can be said.
         warnings: What forbids or weakens a verdict, most important first.
         outcomes: How each policy's episodes ended.
         troubles: What the log tells of faults, stops and void attempts.
@@ -219,7 +234,7 @@ class Report:
     coverage: Coverage | None = None
     results: Sequence[Result]
     tally: str = ""
-    verdict: str
+    answers: Sequence[Answer]
     warnings: Sequence[str]
     outcomes: Sequence[Outcomes] = ()
     troubles: Sequence[Trouble] = ()

@@ -78,7 +78,14 @@ class Standings:
     notes: Sequence[str]
 
 
-def standings_of(table: pd.DataFrame, plan: TrialPlan, config: MetricConfig) -> list[Standings]:
+def standings_of(sides: Sequence[SideComparison]) -> list[Standings]:
+    """The tables of `compared_sides`."""
+    return [_standings(side, has_title=bool(side.agreement) or len(sides) > 1) for side in sides]
+
+
+def compared_sides(
+    table: pd.DataFrame, plan: TrialPlan, config: MetricConfig
+) -> list[SideComparison]:
     """Compare the policies of each side that has several.
 
     Args:
@@ -87,8 +94,7 @@ def standings_of(table: pd.DataFrame, plan: TrialPlan, config: MetricConfig) -> 
         config: Settings.
     """
     found = compare_policies(table, plan_as_played(table, plan), config)
-    several = [side for side in found if len(side.policies) > 1]
-    return [_standings(side, has_title=len(found) > 1) for side in several]
+    return [side for side in found if len(side.policies) > 1]
 
 
 def _standings(side: SideComparison, *, has_title: bool) -> Standings:

@@ -1,22 +1,22 @@
-"""What may be said about the policies of a trial in a sentence or two, and what forbids it."""
+"""What a trial answers, in a sentence and its numbers, and what forbids to say it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
+from robo_eval.core.claims import Verdict, did, promised
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import schedule
-from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.agreement import Agreement
+from robo_eval.metrics.body import Body
 from robo_eval.metrics.coverage import Coverage
-from robo_eval.metrics.effects import Effect, policy_differences
-from robo_eval.metrics.performance import CONDITION
+from robo_eval.metrics.standings import PolicyPair, SideComparison, Standing
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.page.words import (
     bounds,
@@ -28,167 +28,195 @@ from robo_eval.page.words import (
     percent,
     thousands,
 )
-from robo_eval.report.model import Result
+from robo_eval.report.model import Answer, Result
 
 if TYPE_CHECKING:
     from robo_eval.report.content import TrialData
 
-
-_WEIGHTS: Final = (
-    "the two averages weight conditions differently (mean performance counts each condition once,"
-    " the difference each seed)"
-)
+_BODIES: Final = {"real": "robot", "twin": "twin"}
+_MOST_OF: Final = 0.5
+"""Share of a gap from which on one condition is most of it."""
 
 
-def verdict_text(
-    summary: TrialSummary, results: Sequence[Result], frame: pd.DataFrame, *, verb: str
-) -> str:
-    """Which policy did best, by how much, and how sure that is; one sentence a side.
+def answers_of(
+    summary: TrialSummary,
+    results: Sequence[Result],
+    sides: Sequence[SideComparison],
+    level_names: Mapping[int | None, str],
+) -> list[Answer]:
+    """What the trial answers: does the simulator tell the truth, and who does best, by side.
 
-    Policies are compared by their mean performance, paired by condition and seed. Nothing is
-    said where a policy of the side has too few scored episodes.
+    Nothing is said where too few episodes are scored; `coverage_warnings` says that.
+
+    Args:
+        summary: Its metrics.
+        results: The verdict on each policy.
+        sides: The policies against each other, by the tests of the tables.
+        level_names: What levels are called.
     """
-    did = "survived" if verb == "survived" else f"{verb} in"
-    sentences = []
-    for side in dict.fromkeys(result.numbers.side for result in results):
-        own = [result for result in results if result.numbers.side == side]
-        if all(result.numbers.is_sayable for result in own):
-            sentences.append(_side_text(own, frame, summary.config, did))
-    return " ".join(sentences)
+    sayable = {(row.side, row.policy) for row in summary.policies if row.is_sayable}
+    found = [
+        _of_simulator(body, body.agreement, level_names, several=len(summary.robots) > 1)
+        for body in summary.robots
+        if body.agreement is not None
+        and body.agreement.agreement.value is not None
+        and {(body.side, body.policy), ("sim", body.policy)} <= sayable
+    ]
+    for side in sides:
+        if all((side.side, own.policy) in sayable for own in side.policies):
+            where = f" on side {side.side}" if len(sides) > 1 else ""
+            found.append(_of_policies(side, where))
+    if not found and all(result.numbers.is_sayable for result in results):
+        found = [_of_one(result) for result in results]
+    return found
 
 
-def _side_text(
-    results: Sequence[Result], frame: pd.DataFrame, config: MetricConfig, verb: str
-) -> str:
-    ranked = sorted(results, key=lambda result: -_performance(result))
-    # Means of the same qualities may differ in the last digits of a float.
-    tied = [r for r in ranked if _performance(ranked[0]) - _performance(r) < 1e-9]
-    if len(tied) > 1:
-        return _tie_text(tied, frame, config, verb)
-    lead = f"{_lead(ranked[0], verb)}."
-    if len(ranked) == 1:
-        return lead
-    return f"{lead} {_comparison(ranked[0], ranked[1], frame, config)}"
+# Does the simulator tell the truth? ---------------------------------------------------------------
 
 
-def _performance(result: Result) -> float:
-    return result.numbers.performance.value or 0.0
-
-
-def _lead(result: Result, verb: str) -> str:
-    """How one policy did, each number with its interval or the reason why it has none."""
-    own = result.numbers
-    mean = own.performance
-    return (
-        f"{result.policy} {verb} {own.n_success} of {own.coverage.scored} scored episodes"
-        f" ({number(own.success_exact.value)}, {bounds_or_reason(own.success_exact)}), mean"
-        f" performance {number(mean.value)} ({no_interval(mean) or bounds(mean)})"
+def _of_simulator(
+    body: Body, found: Agreement, level_names: Mapping[int | None, str], *, several: bool
+) -> Answer:
+    real, sim, difference = found.ar_physical, found.ar_sim, found.difference
+    verdict = _verdict(difference, found.p_value)
+    who = f"the {_BODIES[body.side]}"
+    of = f" of {body.policy}" if several else ""
+    p = "" if found.p_value is None else f", p = {number(found.p_value, digits=3)}"
+    units = count(found.n_pairs, "pair") if found.n_pairs else count(real.n, "episode")
+    text = (
+        f"{promised(verdict)} The simulator promised {_share(sim)}{of}; {who} achieved"
+        f" {_share(real)}."
     )
+    numbers = (
+        f"{_points(difference.value)} points, {_interval(difference)}{p}; {units}."
+        f"{_most_of_it(body, verdict, level_names)}"
+    )
+    if verdict == "undecided" and difference.low is not None and difference.high is not None:
+        most = max(abs(difference.low), abs(difference.high))
+        numbers += f" A gap of up to {100 * most:.0f} points would fit what was seen."
+    question = f"Does the simulator tell how {who} does?"
+    return Answer(question=question, text=text, numbers=numbers)
 
 
-def _tie_text(tied: Sequence[Result], frame: pd.DataFrame, config: MetricConfig, verb: str) -> str:
-    """Policies of equal mean performance: none of them is named as the best."""
-    leads = "; ".join(_lead(result, verb) for result in tied)
-    if len(tied) > 2:
-        return f"{leads}. In mean performance these {len(tied)} are equal: none of them is best."
-    first, second = tied
-    equal = f"{leads}. {first.policy} and {second.policy} are equal in mean performance"
-    effect = _paired(first, second, frame, config)
-    if effect is not None and _did_the_same(effect, first, second, frame, config):
-        return f"{equal}: they did the same with every seed ({_counts(effect)})."
-    if effect is None or effect.verdict is None or effect.difference.low is None:
-        return f"{equal}; whether one is better cannot be said: {_why_unsaid(effect)}."
-    value = number(effect.difference.value, digits=3, signed=True)
-    if effect.verdict == "undecided":
-        return (
-            f"{equal}, and this trial does not separate them: the difference is"
-            f" {value} {_interval_of(effect.difference, effect, signed=True)}."
+def _verdict(difference: Estimate, p_value: float | None) -> Verdict:
+    """By the exact test where there is one, else by the interval."""
+    assert difference.value is not None
+    if p_value is not None:
+        is_shown = p_value <= 1.0 - difference.level
+    else:
+        is_shown = (
+            difference.low is not None
+            and difference.high is not None
+            and not difference.low <= 0.0 <= difference.high
         )
-    better = first if effect.verdict == "higher" else second
-    size = _turned(effect.difference) if effect.verdict == "lower" else effect.difference
+    if not is_shown or difference.value == 0.0:
+        return "undecided"
+    return "higher" if difference.value > 0.0 else "lower"
+
+
+def _most_of_it(body: Body, verdict: Verdict, level_names: Mapping[int | None, str]) -> str:
+    """Where most of a gap is; empty where it was not shown, or one condition has no half of it."""
+    rates = [one for one in body.conditions if one.physical.value is not None]
+    if verdict == "undecided" or len(rates) < 2:
+        return ""
+    sign = 1.0 if verdict == "higher" else -1.0
+    parts = [
+        max(0.0, sign * one.physical.n * ((one.physical.value or 0.0) - (one.sim.value or 0.0)))
+        for one in rates
+    ]
+    largest = max(range(len(parts)), key=parts.__getitem__)
+    if parts[largest] <= _MOST_OF * sum(parts):
+        return ""
+    one = rates[largest]
+    where = one.task if one.level is None else f"level {one.level}"
+    name = level_names.get(one.level, "") if one.level is not None else ""
+    return f" Most of the gap is {where}{', ' * bool(name)}{name}."
+
+
+# Who does best? -----------------------------------------------------------------------------------
+
+
+def _of_policies(side: SideComparison, where: str) -> Answer:
+    ranked = side.by_success
+    first = [own for own in ranked if own.rank_range is not None and own.rank_range[0] == 1]
+    best, second = ranked[0], ranked[1]
+    pair = _pair(side, best, second)
+    if len(first) == 1:
+        others = "the other" if len(ranked) == 2 else "each of the others"
+        text = f"{best.policy} {did('higher', others)}{where}."
+    elif pair.n_pairs and all(_is_alike(_pair(side, best, own)) for own in ranked[1:]):
+        text = f"{_listed(ranked)} ended alike in every pair{where}."
+    else:
+        text = f"It was not shown who does best{where}: {_listed(first)} may each be it."
+    numbers = "; ".join(_rate(own) for own in ranked[:2])
+    return Answer(
+        question="Who does best?", text=text, numbers=f"{numbers}. {_difference(best, pair)}"
+    )
+
+
+def _listed(policies: Sequence[Standing]) -> str:
+    names = [own.policy for own in policies]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _pair(side: SideComparison, one: Standing, other: Standing) -> PolicyPair:
+    names = {one.policy, other.policy}
+    return next(pair for pair in side.pairs if {pair.first, pair.second} == names)
+
+
+def _is_alike(pair: PolicyPair) -> bool:
+    return pair.n_discordant == 0 and pair.left_out == 0 and pair.unit == "pairs"
+
+
+def _rate(own: Standing) -> str:
     return (
-        f"{equal}, but on the same seeds {better.policy} did better by"
-        f" {number(size.value, digits=3)} {_interval_of(size, effect)}; {_WEIGHTS}."
+        f"{own.policy} succeeded in {own.n_success} of {own.coverage.scored}"
+        f" ({_share(own.success)}, {bounds_or_reason(own.success)})"
     )
 
 
-def _paired(
-    first: Result, second: Result, frame: pd.DataFrame, config: MetricConfig
-) -> Effect | None:
-    """The difference over the episodes that share condition and seed; None without any."""
-    rows = frame[frame["side"] == first.numbers.side]
-    found = policy_differences(
-        rows, first.numbers.policy, second.numbers.policy, by=("side",), config=config
+def _difference(best: Standing, pair: PolicyPair) -> str:
+    """The two that came out first, by the test of the table."""
+    other = pair.second if pair.first == best.policy else pair.first
+    verdict: Verdict = "undecided"
+    if pair.winner is not None:
+        verdict = "higher" if pair.winner == best.policy else "lower"
+    found = pair.difference
+    sign = 1.0 if pair.first == best.policy else -1.0
+    value = None if found.value is None else sign * found.value
+    p = "" if pair.p_holm is None else f", p = {number(pair.p_holm, digits=3)}"
+    units = count(pair.n_units, pair.unit.removesuffix("s"))
+    if pair.verdict is None:
+        return f"{best.policy} and {other}: {pair.text}."
+    return f"{best.policy} {did(verdict, other)}: {_points(value)} points{p}, {units}."
+
+
+# One policy ---------------------------------------------------------------------------------------
+
+
+def _of_one(result: Result) -> Answer:
+    own, mean = result.numbers, result.numbers.performance
+    return Answer(
+        question="How well does it do?",
+        text=f"{result.policy} succeeded in {own.n_success} of {own.coverage.scored} episodes.",
+        numbers=f"{_share(own.success_exact)}, {bounds_or_reason(own.success_exact)}; mean"
+        f" performance {number(mean.value)} ({no_interval(mean) or bounds(mean)}).",
     )
-    return found[0] if found and found[0].n_pairs else None
 
 
-def _did_the_same(
-    effect: Effect, first: Result, second: Result, frame: pd.DataFrame, config: MetricConfig
-) -> bool:
-    """Whether no pair differs; a mean of 0 may as well be differences that cancel."""
-    is_covered = effect.n_pairs >= round(config.min_coverage * effect.n_expected, 9)
-    if effect.difference.value != 0.0 or not is_covered:
-        return False
-    rows = frame[frame["side"] == first.numbers.side]
-    by_pair = policy_differences(
-        rows, first.numbers.policy, second.numbers.policy, by=(*CONDITION, "seed"), config=config
-    )
-    return all(pair.difference.value in (0.0, None) for pair in by_pair)
+def _share(found: Estimate) -> str:
+    return "–" if found.value is None else f"{100 * found.value:.0f}\N{NO-BREAK SPACE}%"
 
 
-def _why_unsaid(effect: Effect | None) -> str:
-    if effect is not None:
-        return effect.difference.reason or "the difference has no interval"
-    return "no two of their episodes share condition and seed"
+def _points(value: float | None) -> str:
+    return number(None if value is None else 100 * value, digits=0, signed=True)
 
 
-def _comparison(best: Result, second: Result, frame: pd.DataFrame, config: MetricConfig) -> str:
-    effect = _paired(best, second, frame, config)
-    if effect is not None and _did_the_same(effect, best, second, frame, config):
-        return f"{second.policy} did the same with every seed ({_counts(effect)})."
-    if effect is None or effect.verdict is None or effect.difference.low is None:
-        why = _why_unsaid(effect)
-        return f"Whether it is better than {second.policy} cannot be said: {why}."
-    return _difference_text(second, effect)
-
-
-def _counts(effect: Effect) -> str:
-    return f"{count(effect.n_pairs, 'pair')}, {count(effect.difference.n, 'seed')}"
-
-
-def _interval_of(estimate: Estimate, effect: Effect, *, signed: bool = False) -> str:
-    edges = bounds(estimate, digits=3, signed=signed)
-    return f"({percent(estimate.level)} {edges}, {_counts(effect)})"
-
-
-def _turned(estimate: Estimate) -> Estimate:
-    """The difference the other way round."""
-    value, low, high = (
-        None if x is None else -x for x in (estimate.value, estimate.high, estimate.low)
-    )
-    return replace(estimate, value=value, low=low, high=high)
-
-
-def _difference_text(second: Result, effect: Effect) -> str:
-    estimate = effect.difference
-    if effect.verdict == "higher":
-        return (
-            f"That is {number(estimate.value, digits=3)} above {second.policy}"
-            f" {_interval_of(estimate, effect, signed=True)}."
-        )
-    if effect.verdict == "lower":
-        # Ranked by the mean over conditions, compared by that over seeds: they can disagree.
-        turned = _turned(estimate)
-        return (
-            f"But on the same seeds it did worse than {second.policy} by"
-            f" {number(turned.value, digits=3)} {_interval_of(turned, effect)}; {_WEIGHTS}."
-        )
-    amount = number(estimate.value, digits=3, signed=True)
-    return (
-        f"This trial does not separate it from {second.policy}: the difference in performance is"
-        f" {amount} {_interval_of(estimate, effect, signed=True)}."
-    )
+def _interval(found: Estimate) -> str:
+    if found.low is None or found.high is None:
+        return no_interval(found)
+    low, high = _points(found.low), _points(found.high)
+    return f"{percent(found.level)} {low} to {high}"
 
 
 def tally(plan: TrialPlan, coverage: Coverage, frame: pd.DataFrame) -> str:

@@ -70,7 +70,7 @@ def test_policies_of_one_trial(cli, trials):
     assert result.code == 0, result.err
     assert "two, sim: share of strict successes [95 % interval]" in result.out
     assert re.search(r"balancer - random\s+1\.00 \[0\.\d\d, 1\.00\]\s+8 pairs\s+0\.008", result.out)
-    assert "balancer better" in result.out
+    assert "balancer did better than" in result.out
     assert re.search(r"balancer\s+1\s+a\s+1\.00", result.out)
     assert re.search(r"random\s+2\s+b\s+0\.00", result.out)
 

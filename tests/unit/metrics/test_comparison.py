@@ -106,7 +106,7 @@ def test_six_discordant_pairs_are_the_least_that_decide():
     for wins, winner in ((5, None), (6, "a")):
         pair = pair_of(episodes("a", [1] * wins + [1] * 9), episodes("b", [0] * wins + [1] * 9))
         assert pair.winner == winner
-    assert pair.text == "a better"
+    assert pair.text == "a did better than b"
     assert pair.detectable is None
 
 

@@ -23,6 +23,7 @@ from robo_eval.report.build import read_trial
 from robo_eval.report.content import make_report as report_of_trial
 from robo_eval.report.model import (
     AgentCurve,
+    Answer,
     Cell,
     Characteristic,
     Lengths,
@@ -160,7 +161,7 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
                 Result(policy=policy, numbers=result(scored // 2, scored, 40))
                 for policy in policies
             ],
-            verdict="A verdict.",
+            answers=[Answer(question="Who?", text="A verdict.", numbers="A number.")],
             warnings=["A warning."],
             tally=f"{scored} of 40 scored.",
             log=log,

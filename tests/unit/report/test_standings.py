@@ -5,7 +5,7 @@ import pandas as pd
 from robo_eval.core.plan import parse_plan
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.report.standings import standings_of
+from robo_eval.report.standings import compared_sides, standings_of
 
 PLAN = """
 name: three
@@ -39,7 +39,7 @@ def table(lost=0):
 def standings(**kwargs):
     plan = parse_plan(PLAN, source="plan.yaml")
     frame = episodes_frame(table(**kwargs), plan)
-    return standings_of(frame, plan, MetricConfig(resamples=200))
+    return standings_of(compared_sides(frame, plan, MetricConfig(resamples=200)))
 
 
 def test_policies_that_were_not_told_apart_share_a_letter():
@@ -52,7 +52,7 @@ def test_policies_that_were_not_told_apart_share_a_letter():
     ]
     verdicts = {duel.label: duel for duel in side.duels}
     assert verdicts["good − poor"].is_decided
-    assert verdicts["good − poor"].verdict == "good better"
+    assert verdicts["good − poor"].verdict == "good did better than poor"
     undecided = verdicts["good − fair"]
     assert not undecided.is_decided
     assert "at least 7 must end differently" in undecided.verdict
@@ -75,4 +75,4 @@ def test_one_policy_has_no_standing():
     plan = parse_plan(PLAN.replace("[poor, fair, good]", "[good]"), source="plan.yaml")
     rows = table()
     frame = episodes_frame(rows[rows["policy"] == "good"], plan)
-    assert standings_of(frame, plan, MetricConfig(resamples=200)) == []
+    assert standings_of(compared_sides(frame, plan, MetricConfig(resamples=200))) == []
