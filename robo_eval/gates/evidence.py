@@ -166,6 +166,9 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         for axis in axes
         if axis.name != "E" or own.robot is None
     }
+    if len(own.played) == 1:
+        reason = "one task family says nothing of generality"
+        values["generality"] = Estimate.missing(reason=reason, unit=_RATIO)
     if own.robot is not None:
         values |= own.robot.harm
         # Marks that came after the fault leave nothing out.

@@ -202,11 +202,12 @@ def frontier_part(found: Frontier, policies: int) -> FrontierPart | None:
 def _flat(found: Frontier, policies: int) -> str:
     best = found.bins[0]
     who = str(best.policy) if policies > 1 else "The policy"
-    reached = "reaches" if (best.quality.value or 0.0) >= found.target - _SAME else "does not reach"
+    is_shown = (best.quality.low or 0.0) >= found.target - _SAME
+    reached = "is shown to reach" if is_shown else "is not shown to reach"
     return (
         f"{who} needs so little help that every degree of autonomy allows it: its mean quality,"
-        f" {in_words(best.quality)}, {reached} the {amount(found.target)} from which on work may"
-        " be delegated. A picture would show a flat line."
+        f" {in_words(best.quality)}, {reached} the {amount(found.target)} asked of work that is"
+        " delegated; whether it is safe is another question. A picture would show a flat line."
     )
 
 
@@ -221,7 +222,8 @@ def _risen(found: Frontier) -> list[str]:
             interval = f" ({percent(share.level)} interval {ends})"
         text.append(
             f"At {percent(share.value)}{interval} of the degrees of autonomy the best quality is"
-            f" at least {amount(found.target)}, from which on work may be delegated."
+            f" at least {amount(found.target)}, which is asked of delegated work; whether it"
+            " is safe is another question."
         )
     if found.auf_share.value is not None:
         text.append(

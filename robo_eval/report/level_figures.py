@@ -444,7 +444,7 @@ def delegability_frontier(
     target = {"color": MUTED, "width": 1.25, "dash": "dash"}
     figure.add_shape("line", y0=found.target, y1=found.target, line=target)
     figure.add_annotation(
-        text=f"may be delegated from {amount(found.target)} on",
+        text=f"asked of delegated work: {amount(found.target)}",
         x=1, xref="paper", xanchor="right", y=found.target, yanchor="bottom",
         font={"size": 11, "color": MUTED}, bgcolor=PAPER, borderpad=1, yshift=1,
     )  # fmt: skip

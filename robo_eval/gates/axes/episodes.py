@@ -337,8 +337,12 @@ def _generality(
         n=sum(one.n for one in quality.values()),
         method="ends_of_families",
         unit=_RATIO,
-        reason=f"no episode of {', '.join(unplayed)}" if unplayed else None,
+        reason=f"no episode of {', '.join(unplayed)}" if unplayed else _of_one(quality),
     )
+
+
+def _of_one(quality: Mapping[str, Estimate]) -> str | None:
+    return f"of one task family, {next(iter(quality))}" if len(quality) == 1 else None
 
 
 # One bootstrap for all four ----------------------------------------------------------------------

@@ -130,7 +130,7 @@ def test_simulation_alone_shows_axes_and_nothing_of_a_robot():
     found = read(episodes([1] * 40, side="sim", plan_depth=4), Evidence())
     assert found.side == "sim"
     known = {name for name, one in found.values.items() if one.value is not None}
-    assert known == {"autonomy", "planning", "generality"}
+    assert known == {"autonomy", "planning"}  # one family says nothing of generality
     assert found.of("planning").value == pytest.approx(0.5)
     assert found.of("autonomy").value == 1.0
     # All alike: by Clopper-Pearson at least 0.912 of the episodes are (40 of 40).

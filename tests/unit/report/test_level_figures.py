@@ -311,4 +311,4 @@ def test_the_frontier_has_dots_bands_fit_and_target() -> None:
     assert sum(trace.x.count(None) for trace in bands) == 10
     (target,) = one.layout.shapes
     assert (target.y0, target.y1) == (0.75, 0.75)
-    assert texts(one) == ["may be delegated from 0.75 on"]
+    assert texts(one) == ["asked of delegated work: 0.75"]

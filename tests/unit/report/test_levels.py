@@ -492,7 +492,7 @@ def test_a_policy_without_help_has_words_and_no_picture(make_report: Make) -> No
     assert not autonomy.frontier.is_drawn
     (text,) = autonomy.frontier.text
     assert text.startswith("The policy needs so little help")
-    assert "does not reach the 0.75" in text
+    assert "is not shown to reach the 0.75" in text
     page = section_of(page_of(make_report, autonomy))
     assert "How much can be delegated" in page
     assert 'data-figure="frontier"' not in page
