@@ -13,13 +13,10 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-html_theme = "alabaster"
-html_theme_options = {
-    "page_width": "70rem",
-    "sidebar_width": "14rem",
-    "font_family": "system-ui, sans-serif",
-    "head_font_family": "system-ui, sans-serif",
-}
+html_theme = "furo"
+html_title = "robo-eval"
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 html_show_copyright = False
 
 

@@ -22,7 +22,9 @@ def rank(
     *,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="POLICY", help="Whom APTI compares with; `random` if it is there."),
+        typer.Option(
+            metavar="POLICY", help="Policy that APTI compares with; `random` if the trials have it."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page; STUDY/ranking.html if not given.")
@@ -33,14 +35,14 @@ def rank(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Rank the policies of trials by AIQ, beside all else they could be ranked by.
+    """Rank the policies of trials by AIQ, and by other measures beside it.
 
-    For each side and difficulty: mean performance, APTI, AIQ, capability and normalised generality
-    by the reference panel, and coherence over the tests, each with its interval; and where the mean
-    ranks otherwise, the tests that are the cause. A page shows them beside all that the study
-    found; STUDY/ranking.json holds the numbers. Episodes of levels that changed in between
-    are refused with exit code 2. Exit code 1 if a log is not what was logged, or fewer than 95 % of
-    the episodes of a policy have a score.
+    It prints for each side and difficulty: mean performance, APTI, AIQ, capability and normalised
+    generality (measured by the reference panel), and coherence over the tests, each with its
+    interval. Where AIQ and mean performance rank policies differently, it names the tests that
+    cause this. A page shows the ranking with the results of the study; STUDY/ranking.json holds the
+    numbers. Exit code 2 if the levels of some episodes were changed since the study. Exit code 1 if
+    a log does not verify, or fewer than 95 % of a policy's episodes have a score.
 
     Example: robo-eval aiq rank runs/study runs/agents
     """

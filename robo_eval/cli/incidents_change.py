@@ -164,7 +164,7 @@ def review(
     incident: NameArgument,
     *,
     confirm: Annotated[
-        bool | None, typer.Option("--confirm/--dismiss", help="It is one, or it is none.")
+        bool | None, typer.Option("--confirm/--dismiss", help="It happened, or it was no incident.")
     ] = None,
     note: Annotated[str, typer.Option("--note", help="What you found.")],
     duplicate_of: Annotated[
@@ -176,9 +176,10 @@ def review(
     station: StationOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say what you found: a major or critical incident needs two people behind one verdict.
+    """Confirm or dismiss an incident after looking at it.
 
-    Whoever reported it or changed it last stands behind its being one already.
+    A major or critical incident needs two people who agree. Whoever reported it, or changed it
+    last, counts as one who confirms it.
 
     Example: robo-eval incidents review lab/2 --confirm --note "seen in the trace" --by NAME
     """

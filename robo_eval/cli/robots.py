@@ -30,9 +30,6 @@ def print_numbers(summary: TrialSummary) -> None:
         print_table(f"in simulation, {level}", ("policy", *columns), simulated)
     if any(body.side == "twin" for body in summary.robots):
         say("a twin is a stand-in for the robot: its numbers end in _twin or S2S")
-    if summary.robots:
-        say(f"settings {summary.config.digest[:12]}: this project's choices, see docs/metrics.md")
-        say()
 
 
 def _rows(body: Body) -> list[tuple[str, str, str]]:

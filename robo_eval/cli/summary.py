@@ -98,7 +98,6 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
         "performance: mean quality over conditions; success: share of strict successes, exact"
         " interval; where seeds repeat, each counts once"
     )
-    say(f"settings: {summary.settings}")
     for row in summary.policies:
         if row.faults_text:
             say(f"{row.policy}: {row.faults_text}")
@@ -110,6 +109,7 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     if summary.simulated and not summary.robots:
         say("simulation only: success is AR_sim; there is no AR, SS, S2R or E without a robot")
     print_numbers(summary)
+    say(f"settings {summary.config.digest[:12]}: {summary.settings}; see docs/metrics.md")
     print_raters(summary)
     if summary.series is not None:
         say(summary.series.text)

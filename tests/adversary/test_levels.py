@@ -86,7 +86,7 @@ def test_settings_of_a_locked_plan_buy_no_level(
     assert "NON-STANDARD SETTINGS" in article
     assert "AAI-" not in article
     told = CliRunner().invoke(app, ["metrics", str(trial)]).stdout
-    assert "settings: of the locked plan; level 0.01 instead of 0.95" in " ".join(told.split())
+    assert ": of the locked plan; level 0.01 instead of 0.95" in " ".join(told.split())
 
 
 @pytest.mark.parametrize(
