@@ -273,7 +273,7 @@ def test_the_autonomy_level_is_readable_at_every_width_and_without_colour(
     section = page.locator("#autonomy")
     assert section.locator("h2").inner_text() == "Autonomy level"
     assert section.locator(".aai").all_inner_texts() == ["no level", "no level"]
-    assert section.locator(".tag").all_inner_texts() == ["evidence: real", "evidence: twin"]
+    assert section.locator(".tag").all_inner_texts() == ["evidence: self-declared"] * 2
     assert section.locator(".lacking li").first.is_visible()
     for details in section.locator("details").all():
         details.evaluate("part => { part.open = true; }")
