@@ -96,6 +96,9 @@ def autonomy_of(
         ),
         frontier=frontier_part(findings.frontier, len(policies)),
         form=form_part(findings.checklist, named),
+        thresholds="every threshold was chosen by this project."
+        if findings.profile.is_built_in
+        else "every threshold is the profile's own.",
         profile_name=f"Profile {first.profile}",
         profile_digest=first.profile_digest,
         is_open=len(policies) <= _FEW,

@@ -335,6 +335,7 @@ class Autonomy:
         days_note: Why a policy is not in the picture over time; empty if all are.
         frontier: How much of the work can be delegated; None if there is nothing to say.
         form: What others need to repeat it.
+        thresholds: Whose the thresholds are, as the end of a sentence.
         profile_name: Which profile was asked.
         profile_digest: SHA-256 of it.
         is_open: Whether the main tables are unfolded.
@@ -346,6 +347,7 @@ class Autonomy:
     days_note: str
     frontier: FrontierPart | None
     form: FormPart
+    thresholds: str
     profile_name: str
     profile_digest: str
     is_open: bool

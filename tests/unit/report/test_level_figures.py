@@ -121,6 +121,7 @@ def autonomy(*levels: PolicyLevel) -> Autonomy:
         days_note="",
         frontier=FrontierPart(found=frontier(), text=("words",), note="", is_drawn=True),
         form=FormPart(answered="", open=(), items=()),
+        thresholds="",
         profile_name="Profile",
         profile_digest="0",
         is_open=True,
