@@ -34,11 +34,10 @@ _CELLS: Final = 2_000_000
 _NEAR: Final = 1e-9
 """Rounding that must not decide whether a mean reaches a threshold."""
 _MISSING: Final[Mapping[str, str]] = {
-    "A": "no scored episode says its uninterrupted actions; fill the column uninterrupted_actions",
+    "A": "no run counted the uninterrupted_actions of an episode",
     "G": "no scored episode; quality is needed in at least one task family",
-    "P": "no scored episode says its plan depth; fill the column plan_depth",
-    "W": "no scored episode says how likely the policy held its success; fill the column"
-    " stated_success_probability",
+    "P": "no run logged the plan_depth of an episode",
+    "W": "no run logged a stated_success_probability of the policy",
 }
 
 
