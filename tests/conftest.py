@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import os
@@ -241,6 +242,18 @@ class Commands:
         with self._process as process, self._streams:
             assert process.stdin is not None
             process.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def archetypes() -> Any:
+    """The example that writes four made-up laboratories."""
+    path = Path(__file__).parents[1] / "examples" / "archetypes.py"
+    specification = importlib.util.spec_from_file_location("archetypes", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")

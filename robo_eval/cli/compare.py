@@ -17,7 +17,7 @@ from robo_eval.cli.output import (
     say_missing_intervals,
 )
 from robo_eval.cli.settings import ConfigOption, settings_of
-from robo_eval.core.wording import counted
+from robo_eval.core.wording import counted, p_text
 
 if TYPE_CHECKING:
     from robo_eval.analysis.comparison import Comparison
@@ -122,7 +122,7 @@ def _print_pairs(side: SideComparison, title: str) -> None:
             f"{pair.first} - {pair.second}",
             interval(pair.difference),
             _size(pair),
-            "-" if pair.p_holm is None else _p(pair.p_holm),
+            "-" if pair.p_holm is None else p_text(pair.p_holm),
             pair.text,
         )
         for pair in side.pairs
@@ -147,10 +147,6 @@ def _size(pair: PolicyPair) -> str:
         return counted(pair.n_units, "episode")
     pairs = counted(pair.n_pairs, "pair")
     return f"{pairs}, {counted(pair.n_units, 'seed')}" if pair.unit == "seeds" else pairs
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _say_agreement(found: RankAgreement) -> None:

@@ -7,6 +7,9 @@ from typing import Final, NamedTuple
 
 from robo_eval.core.estimate import Estimate
 
+DAY_NS: Final = 86_400 * 10**9
+"""Nanoseconds of a day."""
+
 
 class Format(NamedTuple):
     """How numbers of a unit are written.

@@ -34,6 +34,16 @@ def noun_for(number: int, noun: str, plural: str = "") -> str:
     return noun if number == 1 else plural or f"{noun}s"
 
 
+def p_text(value: float) -> str:
+    """A p value with three decimals, or that it is smaller.
+
+    Example:
+        >>> p_text(0.0312), p_text(1e-5)
+        ('0.031', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def shown(number: float) -> str:
     """A number with four digits, or its thousands apart.
 

@@ -24,7 +24,7 @@ _USUAL: Final = 4
 _LOW: Final = ("at_least", "above", "closure")
 """Tests that the lower end of an interval speaks against."""
 _CLOSURES: Final = ("maintenance_days", "expansion")
-NO_LEVEL: Final = "no level"
+_NO_LEVEL: Final = "no level"
 _DURATIONS: Final = ("exposure_hours", "MTBSI", "project_days")
 
 
@@ -158,13 +158,13 @@ class Assessment:
     def badge(self) -> str:
         """The level that is shown, in a word or two."""
         if self.level_conservative is None:
-            return NO_LEVEL
+            return _NO_LEVEL
         return self.name_of(self.level_conservative) + ", non-standard" * bool(self.non_standard)
 
     @property
     def headline(self) -> str:
         """Both verdicts, and what keeps them from being levels of the AAI scale."""
-        said = NO_LEVEL
+        said = _NO_LEVEL
         if self.level_conservative is not None:
             nothing = "" if self.level_conservative else ", nothing higher is"
             confidence = f"{100 * self.readings.confidence:g} %"

@@ -48,8 +48,8 @@ BUILT_IN: Final = {
     "general": "c5fec1e37111f4028ef797a1a677294372e26b0ace81f084aaec17e0c8183245",
     "robotics": "5d87f1ed84708bed6de8b4caadc0a7b68373aa6ae6dfd8af5acbe417e9bf0789",
 }
-"""Digests of the profiles a level of the AAI scale is issued by. Whoever edits one gets a digest of
-his own, whatever its name."""
+"""Digests of the profiles a level of the AAI scale is issued by. Whoever edits one gets another
+digest, whatever its name."""
 _NEEDED: Final = ("log", "evidence")
 """Audits no profile can do without: what does not verify, or does not fit, shows nothing."""
 _WORDS: Final = ("half", "all")

@@ -21,6 +21,11 @@ _SHARE: Final = 0.9
 UNPLAYED: Final = (EndReason.VOID.value, EndReason.LOST.value, EndReason.FAULT.value)
 """Ends of attempts of which there may be no recording."""
 _MEASURED: Final = "uninterrupted_actions"
+_TOLD: Final = {
+    "constants": "the same number for every episode, given in the column map",
+    "columns": "a column of the imported table, and no count of a run",
+}
+"""Parts of a column map that tell it, and what that is."""
 
 
 def own_log(trial: TrialDirectory, own: pd.DataFrame) -> Audit:
@@ -46,15 +51,9 @@ def autonomy_measured(trial: TrialDirectory) -> Audit:
     """Whether uninterrupted actions were counted while the robot ran."""
     imported = trial.plan.imported
     mapped = {} if imported is None else imported.column_map
-    constants = mapped.get("constants") or {}
-    is_told = isinstance(constants, dict) and _MEASURED in constants
-    told = "the same number for every episode, given in the column map"
-    if imported is not None and not is_told:
-        columns = mapped.get("columns") or {}
-        is_told = isinstance(columns, dict) and _MEASURED in columns
-        told = "a column of the imported table, and no count of a run"
+    told = next((text for part, text in _TOLD.items() if _MEASURED in (mapped.get(part) or ())), "")
     return audit(
-        "autonomy_measured", "autonomy measured while running", passes=not is_told,
+        "autonomy_measured", "autonomy measured while running", passes=not told,
         good="counted by the run" if imported is None else "read from the recordings", bad=told,
     )  # fmt: skip
 

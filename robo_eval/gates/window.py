@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from robo_eval.core.units import DAY_NS
 from robo_eval.gates.audits import Audit
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 _TITLE: Final = "the evidence is of the window of the episodes"
 _DATED: Final = ("incidents", "checkpoints", "revisions", "declarations")
-_DAY_NS: Final = 86_400 * 10**9
 
 
 def window_audit(own: pd.DataFrame, evidence: Evidence, settings: Window, policy: str) -> Audit:
@@ -65,7 +65,7 @@ def window_audit(own: pd.DataFrame, evidence: Evidence, settings: Window, policy
 
 
 def _days_outside(time_ns: int, first: int, last: int) -> float:
-    return max(first - time_ns, time_ns - last, 0) / _DAY_NS
+    return max(first - time_ns, time_ns - last, 0) / DAY_NS
 
 
 def _grace(kind: str, settings: Window) -> float:

@@ -96,6 +96,11 @@ class Agreement:
     uncovered_mass: float | None
     effective_sample_size: float | None
 
+    @property
+    def unpaired(self) -> float:
+        """Share of the physical episodes without a partner; 0 where contexts are compared."""
+        return (self.uncovered_mass or 0.0) if self.matching == "pairs" else 0.0
+
 
 def sim_to_real(
     episodes: pd.DataFrame, *, side: str = Side.REAL, config: MetricConfig = _DEFAULT
@@ -202,17 +207,17 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
     for family, own in _families(physical):
         if family in families:
             share = float(unpaired_rows[own].mean())
-            families[family] = less_unpaired(families[family], share)
+            families[family] = _less_unpaired(families[family], share)
     only_real, pairs = successes_by_task(one, one.succeeded & ~other.succeeded)
     only_sim, _ = successes_by_task(one, other.succeeded & ~one.succeeded)
     return Agreement(
         name=name,
-        agreement=less_unpaired(agreement, uncovered or 0.0),
-        new_task=less_unpaired(
+        agreement=_less_unpaired(agreement, uncovered),
+        new_task=_less_unpaired(
             _of_new_tasks(
                 new_cluster_difference(only_real, only_sim, pairs, level=config.level), agreement
             ),
-            uncovered or 0.0,
+            uncovered,
         ),
         ar_sim=found.sim,
         ar_physical=found.real,
@@ -228,12 +233,12 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
     )
 
 
-def less_unpaired(found: Estimate, share: float) -> Estimate:
+def _less_unpaired(found: Estimate, share: float | None) -> Estimate:
     """Agreement when physical episodes without a partner count as disagreement.
 
     Args:
         found: Agreement of the pairs.
-        share: Share of the physical episodes without a scored partner.
+        share: Share of the physical episodes without a scored partner; None without any.
     """
     if not share or found.value is None:
         return found

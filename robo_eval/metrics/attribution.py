@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.units import DAY_NS
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
 from robo_eval.metrics.contradictions import contradictions
 from robo_eval.metrics.finding import MOST_FINDINGS, Finding
+from robo_eval.metrics.spans import SLACK_NS, spans_ns
 from robo_eval.metrics.tables import is_true
 
 if TYPE_CHECKING:
@@ -27,9 +29,6 @@ BodyKey = tuple[str, str]
 """Side and policy."""
 Note = Incident | Fault | Repair
 _Kind = TypeVar("_Kind", Incident, Fault, Repair)
-_SLACK_NS: Final = 10**9
-"""Clocks of people and robots may differ by so much."""
-_DAY_NS: Final = 86_400 * 10**9
 _HOUR_S: Final = 3600.0
 _SET_UP_S: Final = 60.0
 """Motors may be on for so long before and after an episode."""
@@ -172,7 +171,7 @@ class _Log:
         for side, policy in zip(bodies["side"], bodies["policy"], strict=True):
             self.policies.setdefault(side, []).append(policy)
         named = rows[rows["episode_id"].isin({note.episode_id for note in notes})]
-        starts, ends = _spans(named)
+        starts, ends = spans_ns(named)
         columns = (named["side"], named["policy"], starts, ends)
         found = zip(named["episode_id"], zip(*columns, strict=True), strict=True)
         self._named: dict[str, tuple[str, str, float, float]] = dict(found)
@@ -216,27 +215,13 @@ class _Log:
                 " results of a twin are never those of a robot"
             )
         # Comparisons with what is not known are false.
-        if time_ns is not None and (time_ns < start - _SLACK_NS or time_ns > end + _SLACK_NS):
+        if time_ns is not None and (time_ns < start - SLACK_NS or time_ns > end + SLACK_NS):
             complain(f"its time lies outside episode {episode_id!r}")
         return own, policy
 
     def _at(self, side: str, time_ns: int) -> str | None:
         windows = self._windows.get(side)
         return None if windows is None else windows.policy_at(time_ns)
-
-
-def _spans(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Start and end of each row in ns UTC, NaN where they are not known.
-
-    Floats of this size are good to a microsecond, which is far less than the slack of clocks.
-    """
-    import pandas as pd
-
-    starts = pd.to_numeric(rows["start_ns"], errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    lengths = np.fmax(
-        rows["duration_s"].to_numpy(dtype=np.float64), rows["exposure_s"].to_numpy(dtype=np.float64)
-    )
-    return starts, starts + lengths * 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,17 +234,17 @@ class _Windows:
 
     @classmethod
     def of(cls, rows: pd.DataFrame) -> _Windows:
-        starts, ends = _spans(rows)
+        starts, ends = spans_ns(rows)
         known = ~np.isnan(ends)
         order = np.flatnonzero(known)[np.argsort(starts[known], kind="stable")]
         return cls(starts[order], ends[order], rows["policy"].to_numpy(dtype=object)[order])
 
     def policy_at(self, time_ns: int) -> str | None:
         """Policy of the latest span that holds a time."""
-        last = int(np.searchsorted(self.starts, time_ns + _SLACK_NS, side="right")) - 1
+        last = int(np.searchsorted(self.starts, time_ns + SLACK_NS, side="right")) - 1
         # A few spans back, for what overlaps.
         for index in range(last, max(-1, last - 8), -1):
-            if time_ns <= self.ends[index] + _SLACK_NS:
+            if time_ns <= self.ends[index] + SLACK_NS:
                 return str(self.policies[index])
         return None
 
@@ -362,10 +347,10 @@ def _told_apart(rows: pd.DataFrame) -> pd.Series[str]:
 
 
 def _overlaps(robot: str, rows: pd.DataFrame) -> list[Finding]:
-    starts, ends = _spans(rows)
+    starts, ends = spans_ns(rows)
     order = np.argsort(starts, kind="stable")  # unknown starts come last
     order = order[~np.isnan(ends[order])]
-    early = starts[order][1:] < np.maximum.accumulate(ends[order])[:-1] - _SLACK_NS
+    early = starts[order][1:] < np.maximum.accumulate(ends[order])[:-1] - SLACK_NS
     ids = rows["episode_id"].to_numpy(dtype=object)[order]
     return [
         Finding(
@@ -440,7 +425,7 @@ def bursts_by_severity(incidents: Iterable[Incident]) -> dict[str, list[int]]:
         place: object = incident.episode_id
         if place is None:
             time_ns = incident.time_ns
-            place = (incident.incident_id,) if time_ns is None else time_ns // _DAY_NS
+            place = (incident.incident_id,) if time_ns is None else time_ns // DAY_NS
         sizes[incident.severity][place] += 1
     return {severity: sorted(own.values()) for severity, own in sizes.items()}
 

@@ -310,8 +310,8 @@ class Body:
         if self._everybody is None or self.side == Side.SIM.value:
             return ()
         rows = self._everybody
-        digests = {value for value in self.rows["policy_digest"] if isinstance(value, str)}
-        is_same = [value in digests for value in rows["policy_digest"].tolist()]
+        own = self.rows.codes("policy_digest").code
+        is_same = np.isin(rows.codes("policy_digest").code, own[own > 0])
         names = rows["policy"][is_same & np.asarray(rows["side"] == self.side, dtype=np.bool_)]
         return tuple(sorted(set(names.tolist()) - {self.policy}))
 
@@ -375,11 +375,9 @@ class Body:
         agreed = None if self.agreement is None else self.agreement.agreement
         if agreed is None and self.calibrations:
             agreed = Estimate.missing(reason=SEVERAL, unit="ratio")
-        share = 0.0
-        if self.agreement is not None and self.agreement.matching == "pairs":
-            share = self.agreement.uncovered_mass or 0.0
+        unpaired = 0.0 if self.agreement is None else self.agreement.unpaired
         return embodiment_of(
-            self.paired, self.reliability, self.safety.score, agreed, self.config, unpaired=share
+            self.paired, self.reliability, self.safety.score, agreed, self.config, unpaired=unpaired
         )
 
     @cached_property

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from robo_eval.core.kinds import SYNTHETIC, EndReason, Side
+from robo_eval.core.units import DAY_NS
 from robo_eval.log.evidence import Checkpoint, Evidence
 from robo_eval.metrics.finding import MOST_FINDINGS, Finding
+from robo_eval.metrics.spans import SLACK_NS, spans_ns
 from robo_eval.stats.proportions import clopper_pearson_interval
 
 if TYPE_CHECKING:
@@ -49,15 +51,15 @@ def _stops(evidence: Evidence, physical: pd.DataFrame) -> Iterator[Finding]:
     stopped = stopped[~stopped["side"].isin(evidence.silent)]
     named = {note.episode_id for note in evidence.incidents}
     times = np.sort([note.time_ns for note in evidence.incidents if note.time_ns is not None])
-    columns = ("episode_id", "start_ns", "duration_s")
-    unknown = []
-    for name, start, seconds in zip(*(stopped[column] for column in columns), strict=True):
-        is_known = name in named
-        if not is_known and start == start and start is not None and len(times):
-            end = start + (0.0 if seconds != seconds else seconds + 1.0) * 1e9
-            is_known = bool(np.searchsorted(times, start - 1e9) < np.searchsorted(times, end))
-        if not is_known:
-            unknown.append(name)
+    starts, ends = spans_ns(stopped)
+    ends = np.fmax(starts, ends)  # where no length is known, the start
+    # Where no start is known both places are the last, and nothing lies between them.
+    first = np.searchsorted(times, starts - SLACK_NS)
+    is_timed = first < np.searchsorted(times, ends + SLACK_NS, side="right")
+    names = stopped["episode_id"].tolist()
+    unknown = [
+        name for name, timed in zip(names, is_timed, strict=True) if name not in named and not timed
+    ]
     for name in unknown[:MOST_FINDINGS]:
         yield Finding(
             where=f"episodes: {name}",
@@ -76,9 +78,8 @@ def _shared_traces(physical: pd.DataFrame) -> Iterator[Finding]:
         if not len(again):
             continue
         first = rows.drop_duplicates(column).set_index(column)["episode_id"]
-        for name, value in list(zip(again["episode_id"], again[column], strict=True))[
-            :MOST_FINDINGS
-        ]:
+        told = again.head(MOST_FINDINGS)
+        for name, value in zip(told["episode_id"], told[column], strict=True):
             yield Finding(
                 where=f"episodes: {name}",
                 text=f"column {column!r} is that of {first[value]}; an episode has a recording of"
@@ -108,12 +109,12 @@ def _against_log(points: Sequence[Checkpoint], rows: pd.DataFrame, file: str) ->
     """All checkpoints, and the earlier and the later half of them, beside the same days."""
     points = sorted(points, key=lambda one: one.time_ns)
     half = len(points) // 2
-    days = rows["start_ns"].astype("int64").to_numpy() // (86_400 * 10**9)
+    days = rows["start_ns"].astype("int64").to_numpy() // DAY_NS
     quality = rows["quality"].to_numpy(dtype=np.float64)
     for own in (points, points[:half], points[half:]):
         if not own:
             continue
-        first, last = (one.time_ns // (86_400 * 10**9) for one in (own[0], own[-1]))
+        first, last = (one.time_ns // DAY_NS for one in (own[0], own[-1]))
         seen = quality[(days >= first) & (days <= last)]
         if not len(seen):
             continue

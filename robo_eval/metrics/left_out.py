@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robo_eval.core.kinds import Arm, EndReason, FaultBy, Side
 from robo_eval.core.wording import counted
@@ -43,10 +42,12 @@ class LeftOut:
     @property
     def text(self) -> str:
         """For people: how many, and how they ended; empty if nothing was left out."""
-        parts = [f"{n} {end}" for end, n in self.by_end]
-        if self.namesakes:
-            parts.append(f"with those of {', '.join(self.namesakes)}, which is the same policy")
-        return ", ".join(parts)
+        same = f"with those of {', '.join(self.namesakes)}, which is the same policy"
+        return ", ".join(filter(None, (self._ends, same if self.namesakes else "")))
+
+    @property
+    def _ends(self) -> str:
+        return ", ".join(f"{n} {end}" for end, n in self.by_end)
 
     @property
     def problem(self) -> str:
@@ -54,10 +55,9 @@ class LeftOut:
         if self.is_excused:
             return ""
         left = sum(n for _, n in self.by_end)
-        ends = ", ".join(f"{n} {end}" for end, n in self.by_end)
         return (
             f"{counted(left, 'attempt')} of {self.attempts} were left out beyond what the plan"
-            f" allows ({ends}); levels count them as failures"
+            f" allows ({self._ends}); levels count them as failures"
         )
 
 
@@ -109,20 +109,10 @@ def as_failures(rows: Rows, side: str, found: LeftOut) -> Rows:
     """
     if not found.episodes or found.is_excused:
         return rows
-    names, is_own = rows["base_id"], np.asarray(rows["side"] == side, dtype=np.bool_)
-    quality, success = rows["quality"].copy(), rows["success"].copy()
-    is_counted = is_own & np.isin(names.astype(str), found.episodes)
-    for row in _one_each(names, is_counted, rows.scored):
-        quality[row], success[row] = 0.0, False
-    return rows.having(quality=quality, success=success)
-
-
-def _one_each(
-    names: NDArray[np.object_], chosen: NDArray[np.bool_], scored: NDArray[np.bool_]
-) -> list[int]:
-    """One row of each episode: that with a score, else the last."""
-    found: dict[str, int] = {}
-    for row in np.flatnonzero(chosen).tolist():
-        if names[row] not in found or not scored[found[names[row]]]:
-            found[names[row]] = row
-    return list(found.values())
+    names = rows["base_id"]
+    is_counted = np.asarray(rows["side"] == side, dtype=np.bool_)
+    is_counted &= np.isin(names.astype(str), found.episodes)
+    # One row of each episode: that with a score, else the last.
+    in_order = (np.flatnonzero(is_counted & ~rows.scored), np.flatnonzero(is_counted & rows.scored))
+    one_each = {names[row]: row for row in np.concatenate(in_order).tolist()}
+    return rows.failing(np.array(list(one_each.values()), dtype=np.intp))

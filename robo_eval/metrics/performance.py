@@ -404,10 +404,7 @@ def _otherwise(table: Rows, config: MetricConfig) -> tuple[int, Estimate | None]
     rows = policy_faults(table)
     if not len(rows):
         return 0, None
-    quality, success, reason = (table[name].copy() for name in ("quality", "success", "end_reason"))
-    quality[rows], success[rows], reason[rows] = 0.0, False, EndReason.FAILURE.value
-    other = table.having(quality=quality, success=success, end_reason=reason)
-    return len(rows), success_of_rows(other, config, exact=True)
+    return len(rows), success_of_rows(table.failing(rows), config, exact=True)
 
 
 def success_of_rows(table: Rows, config: MetricConfig, *, exact: bool) -> Estimate:

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.log.evidence import Rating
 from robo_eval.metrics.attribution import rating_pairs
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.performance import success_estimate
+from robo_eval.metrics.spans import spans_ns
 from robo_eval.stats.agreement import cohens_kappa
 
 if TYPE_CHECKING:
@@ -89,8 +92,7 @@ def second_raters(
 
 def last_end_ns(table: pd.DataFrame) -> float:
     """When the last episode of a robot or twin ended, ns UTC; infinite where that is not known."""
-    rows = table[(table["side"] != Side.SIM.value) & table["start_ns"].notna()]
-    if not len(rows):
-        return math.inf
-    ends = rows["start_ns"].astype(float) + rows["duration_s"].fillna(0.0).astype(float) * 1e9
-    return float(ends.max())
+    starts, ends = spans_ns(table[table["side"] != Side.SIM.value])
+    known = np.fmax(starts, ends)  # where no length is known, the start
+    known = known[~np.isnan(known)]
+    return float(known.max()) if len(known) else math.inf

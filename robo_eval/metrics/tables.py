@@ -168,6 +168,14 @@ class Rows:
         """The same rows with further columns."""
         return Rows({**self._columns, **columns})
 
+    def failing(self, chosen: NDArray[np.intp]) -> Rows:
+        """The same rows, of which some are failures, whatever they are."""
+        quality, success, reason = (
+            self[name].copy() for name in ("quality", "success", "end_reason")
+        )
+        quality[chosen], success[chosen], reason[chosen] = 0.0, False, EndReason.FAILURE.value
+        return self.having(quality=quality, success=success, end_reason=reason)
+
     @property
     def scored(self) -> NDArray[np.bool_]:
         """Which rows have a quality, shape (n,)."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.wording import p_text
 from robo_eval.metrics.comparison import compare_policies
 from robo_eval.metrics.standings import PolicyPair, SideComparison, Standing
 from robo_eval.metrics.stopped import plan_as_played
@@ -129,7 +130,7 @@ def _duel(pair: PolicyPair) -> Duel:
         rests_on = count(pair.n_pairs, "pair")
     p = "-"
     if pair.p_holm is not None:
-        p = "< 0.001" if pair.p_holm < 0.001 else number(pair.p_holm, digits=3)
+        p = p_text(pair.p_holm)
     return Duel(
         label=f"{pair.first} − {pair.second}",
         difference=pair.difference,

@@ -13,6 +13,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import schedule
+from robo_eval.core.wording import p_text
 from robo_eval.metrics.agreement import Agreement
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.coverage import Coverage
@@ -81,7 +82,7 @@ def _of_simulator(
     verdict = _verdict(difference, found.p_value)
     who = f"the {_BODIES[body.side]}"
     of = f" of {body.policy}" if several else ""
-    p = "" if found.p_value is None else f", p = {number(found.p_value, digits=3)}"
+    p = _p(found.p_value)
     units = count(found.n_pairs, "pair") if found.n_pairs else count(real.n, "episode")
     text = (
         f"{promised(verdict)} The simulator promised {_share(sim)}{of}; {who} achieved"
@@ -184,7 +185,7 @@ def _difference(best: Standing, pair: PolicyPair) -> str:
     found = pair.difference
     sign = 1.0 if pair.first == best.policy else -1.0
     value = None if found.value is None else sign * found.value
-    p = "" if pair.p_holm is None else f", p = {number(pair.p_holm, digits=3)}"
+    p = _p(pair.p_holm)
     units = count(pair.n_units, pair.unit.removesuffix("s"))
     if pair.verdict is None:
         return f"{best.policy} and {other}: {pair.text}."
@@ -210,6 +211,14 @@ def _share(found: Estimate) -> str:
 
 def _points(value: float | None) -> str:
     return number(None if value is None else 100 * value, digits=0, signed=True)
+
+
+def _p(value: float | None) -> str:
+    """A p value in a list of numbers; nothing where there is none."""
+    if value is None:
+        return ""
+    text = p_text(value)
+    return f", p {text}" if text.startswith("<") else f", p = {text}"
 
 
 def _interval(found: Estimate) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,19 +18,7 @@ from robo_eval.gates.axes.improvement import streak_of
 from robo_eval.gates.profile import BUILT_IN, FOLDER
 from robo_eval.log.evidence import Checkpoint
 
-PROGRAM = Path(__file__).parents[2] / "examples" / "archetypes.py"
 DAY_NS = 86_400 * 10**9
-
-
-@pytest.fixture(scope="session")
-def program() -> Any:
-    """The example that writes four made-up laboratories."""
-    specification = importlib.util.spec_from_file_location("archetypes", PROGRAM)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def judged(trial: Path, *options: str) -> dict[str, Any]:
@@ -63,11 +50,13 @@ BOUGHT = """  level: 0.01
 
 
 def test_settings_of_a_locked_plan_buy_no_level(
-    program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    archetypes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = program.plan_text(program.ARCHETYPES[1]).replace("metrics:\n", f"metrics:\n{BOUGHT}")
-    monkeypatch.setattr(program, "plan_text", lambda _: text)
-    trial = program.make(program.ARCHETYPES[1], tmp_path / "trial").path
+    text = archetypes.plan_text(archetypes.ARCHETYPES[1]).replace(
+        "metrics:\n", f"metrics:\n{BOUGHT}"
+    )
+    monkeypatch.setattr(archetypes, "plan_text", lambda _: text)
+    trial = archetypes.make(archetypes.ARCHETYPES[1], tmp_path / "trial").path
     found = judged(trial)
     assert found["headline"].endswith(
         "NON-STANDARD SETTINGS (level 0.01 instead of 0.95; min_coverage 0.01 instead of 0.95;"
@@ -109,8 +98,8 @@ def test_which_settings_a_level_may_rest_on(setting: str, is_usual: bool) -> Non
     assert (MetricConfig.of(plan.metrics).unusual == ()) is is_usual
 
 
-def test_a_profile_edited_in_place_is_none_of_the_built_in(program: Any, tmp_path: Path) -> None:
-    trial = program.make(program.ARCHETYPES[0], tmp_path / "trial").path
+def test_a_profile_edited_in_place_is_none_of_the_built_in(archetypes: Any, tmp_path: Path) -> None:
+    trial = archetypes.make(archetypes.ARCHETYPES[0], tmp_path / "trial").path
     edited = tmp_path / "robotics.toml"
     edited.write_text((FOLDER / "robotics.toml").read_text().replace("2 = 0.80", "2 = 0.10"))
     first = headline(trial, "--profile", str(edited))
@@ -265,8 +254,8 @@ def test_thirty_rows_and_a_declaration_are_no_level(tmp_path: Path, side: str) -
         assert advice not in told
 
 
-def test_without_a_record_of_incidents_there_is_no_level_1(program: Any, tmp_path: Path) -> None:
-    trial = program.make(program.ARCHETYPES[1], tmp_path / "trial").path
+def test_without_a_record_of_incidents_there_is_no_level_1(archetypes: Any, tmp_path: Path) -> None:
+    trial = archetypes.make(archetypes.ARCHETYPES[1], tmp_path / "trial").path
     assert judged(trial)["level_conservative"] == 1
     (trial / "incidents.csv").unlink()
     assert judged(trial)["level_conservative"] == 0
@@ -276,12 +265,12 @@ def test_without_a_record_of_incidents_there_is_no_level_1(program: Any, tmp_pat
 
 
 @pytest.fixture
-def lab(program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def lab(archetypes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """A laboratory that calls the made-up robot of an archetype its own."""
 
     def make(number: int = 1, **changed: Any) -> Path:
-        monkeypatch.setattr(program, "row_for", renamed(program.row_for, changed))
-        return program.make(program.ARCHETYPES[number], tmp_path / "trial").path
+        monkeypatch.setattr(archetypes, "row_for", renamed(archetypes.row_for, changed))
+        return archetypes.make(archetypes.ARCHETYPES[number], tmp_path / "trial").path
 
     return make
 
@@ -453,7 +442,7 @@ def test_failures_under_another_name_of_the_policy_are_its_own() -> None:
     assert "other, which is the same policy" in body.left_out.text
 
 
-def test_what_the_plan_allows_is_left_out(program: Any) -> None:
+def test_what_the_plan_allows_is_left_out(archetypes: Any) -> None:
     from robo_eval.core.plan import parse_plan
     from robo_eval.metrics.summary import summarise
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -13,23 +12,11 @@ from typer.testing import CliRunner
 from robo_eval.cli.app import app
 from robo_eval.log.verify import verify_trial
 
-PROGRAM = Path(__file__).parents[2] / "examples" / "archetypes.py"
-
-
-@pytest.fixture(scope="module")
-def program() -> Any:
-    specification = importlib.util.spec_from_file_location("archetypes", PROGRAM)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
 
 @pytest.mark.parametrize("level", range(4))
-def test_each_archetype_is_at_its_level(program: Any, tmp_path: Path, level: int) -> None:
-    archetype = program.ARCHETYPES[level]
-    program.make(archetype, tmp_path / "trial")
+def test_each_archetype_is_at_its_level(archetypes: Any, tmp_path: Path, level: int) -> None:
+    archetype = archetypes.ARCHETYPES[level]
+    archetypes.make(archetype, tmp_path / "trial")
     assert verify_trial(tmp_path / "trial").ok
     done = CliRunner().invoke(app, ["assess", str(tmp_path / "trial"), "--json"])
     assert done.exit_code == 0, done.output
@@ -46,9 +33,9 @@ def test_each_archetype_is_at_its_level(program: Any, tmp_path: Path, level: int
 
 @pytest.mark.slow
 def test_the_orchestrator_without_one_piece_of_evidence_is_lower(
-    program: Any, tmp_path: Path
+    archetypes: Any, tmp_path: Path
 ) -> None:
-    program.make(program.ARCHETYPES[3], tmp_path / "trial")
+    archetypes.make(archetypes.ARCHETYPES[3], tmp_path / "trial")
     for name, level in (("teams", 2), ("expansion", 2), ("checkpoints", 1), ("incidents", 0)):
         path = tmp_path / "trial" / f"{name}.csv"
         text = path.read_text()

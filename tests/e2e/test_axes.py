@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import shutil
@@ -15,7 +14,6 @@ import pytest
 
 from robo_eval.gates.profile import FOLDER
 
-PROGRAM = Path(__file__).parents[2] / "examples" / "archetypes.py"
 AXES = ["A", "G", "P", "M", "T", "R", "S", "E", "W", "$"]
 
 
@@ -26,15 +24,10 @@ def cli(quick_cli: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(archetypes: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The synthetic robot that improves itself."""
-    specification = importlib.util.spec_from_file_location("archetypes", PROGRAM)
-    assert specification is not None
-    assert specification.loader is not None
-    program = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(program)
     folder = tmp_path_factory.mktemp("archetypes") / "trial"
-    program.make(program.ARCHETYPES[2], folder)
+    archetypes.make(archetypes.ARCHETYPES[2], folder)
     return folder
 
 

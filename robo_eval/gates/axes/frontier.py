@@ -14,6 +14,7 @@ from robo_eval import formulas
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import UNSAID
+from robo_eval.core.units import DAY_NS
 from robo_eval.formulas import checks
 from robo_eval.gates.axes.draws import estimate_of_draws
 from robo_eval.gates.axes.improvement import BLOCKS, block_counts
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 COLUMNS: Final = ("policy", "family", "quality", "interventions")
 """Columns of a table of scored episodes; `start_ns` may be there."""
 EPISODES: Final = "bootstrap_of_episodes"
-_DAY_NS: Final = 86_400 * 10**9
 _LEAST_DAYS: Final = 5
 """Days each policy needs in each family before days are drawn and not episodes."""
 _CELLS: Final = 2_000_000
@@ -286,7 +286,7 @@ def _days(table: pd.DataFrame, cell: NDArray[np.intp]) -> tuple[str, NDArray[np.
     """Why days can be drawn or not, and the day of each episode if they can."""
     if "start_ns" not in table.columns or bool(table["start_ns"].isna().any()):
         return "it is not known when every episode was", None
-    dates, day = np.unique(table["start_ns"].astype(np.int64) // _DAY_NS, return_inverse=True)
+    dates, day = np.unique(table["start_ns"].astype(np.int64) // DAY_NS, return_inverse=True)
     fewest = int(pd.Series(day).groupby(cell).nunique().min())
     if fewest < _LEAST_DAYS:
         return f"a policy played a family on {fewest} days; blocks need {_LEAST_DAYS}", None

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from robo_eval import formulas
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.units import DAY_NS
 from robo_eval.formulas import checks
 from robo_eval.gates.axes.draws import percentile_ends
 from robo_eval.stats.sign_flip import sign_flip_p
@@ -23,7 +24,6 @@ from robo_eval.stats.sign_flip import sign_flip_p
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Checkpoint
 
-_DAY_NS: Final = 86_400 * 10**9
 _LEAST: Final = 5
 """Checkpoints an interval needs."""
 _MOST: Final = 2000
@@ -277,7 +277,7 @@ def streak_of(
     c = np.array([point.capability for point in ordered], dtype=np.float64)
     r = np.array([point.resources for point in ordered], dtype=np.float64)
     start_ns = ordered[0].time_ns if ordered else 0
-    time = np.array([(point.time_ns - start_ns) / _DAY_NS for point in ordered], dtype=np.float64)
+    time = np.array([(point.time_ns - start_ns) / DAY_NS for point in ordered], dtype=np.float64)
     whole = kappa_estimate(c, r, resamples=resamples, seed=seed)
     patches = [i for i, point in enumerate(ordered) if point.human_patches]
     if patches and whole.value is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from robo_eval import formulas
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.units import DAY_NS
 from robo_eval.formulas import checks
 from robo_eval.formulas.improvement import MIN_POINTS
 from robo_eval.gates.axes.draws import estimate_of_draws
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from robo_eval.gates.axes.settings import ProgressSettings
     from robo_eval.log.evidence import Checkpoint
 
-_DAY_NS: Final = 86_400 * 10**9
 _LEAST_DAYS: Final = 3
 """Days an interval needs. This project's choice."""
 _MOST_PLACES: Final = 1000
@@ -284,7 +284,7 @@ def _series(ordered: Sequence[Checkpoint], settings: ProgressSettings) -> _Serie
             f" than the {r[at]:g} of line {ordered[at].line}; it is a running total"
         )
     y = np.asarray(formulas.link_value(c, settings.link))
-    t = np.array([point.time_ns - ordered[0].time_ns for point in ordered]) / _DAY_NS
+    t = np.array([point.time_ns - ordered[0].time_ns for point in ordered]) / DAY_NS
     dates, day = np.unique([point.day for point in ordered], return_inverse=True)
     return _Series(c=c, r=r, y=y, t=t, day=day, dates=dates)
 
