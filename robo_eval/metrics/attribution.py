@@ -363,7 +363,7 @@ def _overlaps(robot: str, rows: pd.DataFrame) -> list[Finding]:
 
 
 def _called(robot: str) -> str:
-    return f"robot {robot!r}" if robot else "a robot without a name that is used again"
+    return f"robot {robot!r}" if robot else "a robot that cannot be told from others"
 
 
 def void_reason(detail: str) -> str:

@@ -322,9 +322,8 @@ class Body:
         if self._everybody is None or (found.is_excused and not found.namesakes):
             return self
         rows = self._everybody
-        names = rows["policy"]
-        is_namesake = np.isin(names.astype(str), found.namesakes) & (rows["side"] == self.side)
-        own = rows.take(np.asarray((names == self.policy) | is_namesake, dtype=np.bool_))
+        # On every side: the simulated halves of their pairs belong to them.
+        own = rows.take(np.isin(rows["policy"].astype(str), (self.policy, *found.namesakes)))
         return Body(
             self.policy,
             self.side,

@@ -246,9 +246,9 @@ def _origin(table: pd.DataFrame, plan: TrialPlan | None) -> str:
 
 def _settings_text(config: MetricConfig, plan: TrialPlan | None) -> str:
     """Whose settings the numbers were computed with, and what is unusual about them."""
-    whose = "given with --config, not those of the plan"
+    whose = "given for this, not those of the plan"
     if plan is None or plan.imported is not None:
-        whose = "of no plan, which were agreed on by nobody before"
+        whose = "of no plan, so nobody agreed on them before"
     elif MetricConfig.of(plan.metrics).digest == config.digest:
         whose = "of the locked plan"
     return "; ".join((whose, *config.unusual))

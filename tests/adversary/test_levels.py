@@ -440,6 +440,8 @@ def test_failures_under_another_name_of_the_policy_are_its_own() -> None:
     assert body.reliability.value == 1.0
     assert body.strict.reliability.value == pytest.approx(60 / 90)
     assert "other, which is the same policy" in body.left_out.text
+    # Their simulated halves belong to them, so no pair is broken.
+    assert body.strict.agreement.uncovered_mass == 0.0
 
 
 def test_what_the_plan_allows_is_left_out(archetypes: Any) -> None:
