@@ -322,7 +322,7 @@ def _password(password: str, name: str) -> str:
     try:
         password.encode()
     except UnicodeEncodeError as err:
-        raise InputError("password: holds bytes that are no text") from err
+        raise InputError("password: holds bytes that are not text") from err
     return _normal(password)
 
 

@@ -61,7 +61,7 @@ class Checkpoint:
         """What it says."""
         found = json.loads(self.content)
         if not isinstance(found, dict):
-            raise ValueError("is no JSON object")
+            raise ValueError("is not a JSON object")
         return found
 
     @property
@@ -93,7 +93,7 @@ class Checkpoint:
         except InvalidSignature:
             return ["was changed: its signature is not over these bytes"]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
-            return [f"is no checkpoint with its signature: {err!r:.80}"]
+            return [f"is not a checkpoint with its signature: {err!r:.80}"]
         if values.get("merkle_root") != merkle_root(heads):
             return ["names a root that is not the one of its stations"]
         return []
@@ -117,7 +117,7 @@ def heads_stated(values: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
         sequence, sha256 = head["sequence"], head["sha256"]
         is_number = type(sequence) is int and 1 <= sequence <= LATEST_NS
         if not (is_number and isinstance(sha256, str)):
-            raise ValueError(f"heads of {name!r:.70} are no number and digest")
+            raise ValueError(f"heads of {name!r:.70} are not a number and a digest")
         found[name] = (sequence, sha256)
     return found
 
@@ -233,7 +233,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """
     with explained(path, "cannot be read"):
         if path.stat().st_size > _MOST_BYTES:
-            raise InputError(f"{path}: is no checkpoint of an incident log: it is too long")
+            raise InputError(f"{path}: is not a checkpoint of an incident log: it is too long")
         data = door.written(path)
     try:
         values = json.loads(data)
@@ -241,11 +241,11 @@ def read_checkpoint(path: Path) -> Checkpoint:
         stamp = values.get("stamp")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         raise InputError(
-            f"{path}: is no checkpoint of an incident log: it is not what"
+            f"{path}: is not a checkpoint of an incident log: it is not what"
             " `robo-eval incidents checkpoint` writes"
         ) from err
     if not (isinstance(content, str) and isinstance(signature, str)):
-        raise InputError(f"{path}: is no checkpoint of an incident log: a field is no text")
+        raise InputError(f"{path}: is not a checkpoint of an incident log: a field is not text")
     return Checkpoint(
         content=content, signature=signature, stamp=None if stamp is None else str(stamp)
     )
@@ -273,7 +273,7 @@ def check_stamping(url: str, field: str = "url") -> None:
     if not url.startswith(("http://", "https://")):
         raise InputError(f"{field}: {url!r:.200} does not begin with http:// or https://")
     if not is_url:
-        raise InputError(f"{field}: {url!r:.200} is no URL; it looks like https://host/path")
+        raise InputError(f"{field}: {url!r:.200} is not a URL; it looks like https://host/path")
     _client()
 
 

@@ -90,8 +90,8 @@ def cut_out(
             file's name, so that pieces of different copies of a trace do not get the same name.
 
     Raises:
-        InputError: If the trace is missing or damaged, is no MCAP file, or holds nothing of that
-            time.
+        InputError: If the trace is missing or damaged, is not an MCAP file, or holds nothing of
+            that time.
         TrialDirectoryError: If `out` cannot be written.
     """
     with sound_files(trace) as files, explained(out, "cannot be written"):

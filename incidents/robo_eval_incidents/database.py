@@ -179,7 +179,7 @@ class Database:
         found = self.persistently(read) if self.is_server else read()
         if found is None:
             raise IncidentLogError(
-                f"{self.name}: is no incident log; `robo-eval incidents init` makes one"
+                f"{self.name}: is not an incident log; `robo-eval incidents init` makes one"
             )
         if not found.isdecimal() or int(found) > int(CURRENT):
             raise IncidentLogError(
@@ -357,7 +357,7 @@ def _connect_server(target: str) -> Connection:
 
 
 def version_of(connection: Connection) -> str | None:
-    """Schema version of a database; None if it is no incident log."""
+    """Schema version of a database; None if it is not an incident log."""
     inspector_sql = (
         "SELECT to_regclass('records') IS NOT NULL AND to_regclass('alembic_version') IS NOT NULL"
         if connection.dialect.name == "postgresql"
@@ -400,7 +400,7 @@ def create(target: str | Path, meta: dict[str, str]) -> None:
     if path.exists():
         raise IncidentLogError(f"{path}: is there already")
     if path.parent.exists() and not path.parent.is_dir():
-        raise IncidentLogError(f"{path}: cannot be created: {path.parent} is no folder")
+        raise IncidentLogError(f"{path}: cannot be created: {path.parent} is not a folder")
     # Threads of one program may make it at once.
     part = part_of(path.with_name(f"{path.name}.{secrets.token_hex(4)}"))
     with translated(str(path), is_server=False), explained(path, "cannot be created"):

@@ -64,4 +64,4 @@ def day_of(text: str, field: str) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise InputError(f"{field}: {text!r:.60} is no day; write it like 2026-04-01")
+    raise InputError(f"{field}: {text!r:.60} is not a day; write it like 2026-04-01")

@@ -254,7 +254,7 @@ class IncidentLog:
         return newest(incident.records)[-MOST_AFTER:]
 
     def _check_withdrawal(self, connection: Connection, body: Withdrawal, record_id: str) -> None:
-        """Refuse to withdraw what is no time, or was withdrawn."""
+        """Refuse to withdraw what is not a time, or was withdrawn."""
         contents = select(RECORDS.c.content)
         # Another station may have used an id for something else.
         named = connection.execute(contents.where(RECORDS.c.record_id == body.withdrawn_id))

@@ -187,7 +187,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
             try:
                 yield where, line.decode().rstrip("\n")
             except UnicodeDecodeError as err:
-                raise InputError(f"{where}: is no UTF-8 text") from err
+                raise InputError(f"{where}: is not UTF-8 text") from err
 
 
 _New: TypeAlias = tuple[Record, str, str]

@@ -29,14 +29,14 @@ def migrate(target: str | Path) -> str | None:
         The version it had; None if nothing was to do.
 
     Raises:
-        IncidentLogError: If it is no incident log, is newer than this program, or cannot be
+        IncidentLogError: If it is not an incident log, is newer than this program, or cannot be
             written. Nothing was changed then.
     """
     name = shown(target)
     with opened_any_version(target) as connection:
         found = version_of(connection)
         if found is None:
-            raise IncidentLogError(f"{name}: is no incident log")
+            raise IncidentLogError(f"{name}: is not an incident log")
         if found == CURRENT:
             return None
         if not found.isdecimal() or int(found) > int(CURRENT):

@@ -38,7 +38,7 @@ def field_time(time_ns: int) -> str:
 
 
 def field_again(text: str) -> str:
-    """What a time field shows again after it was sent: in UTC as well, unless it is no time.
+    """What a time field shows again after it was sent: in UTC as well, unless it is not a time.
 
     Example:
         >>> field_again("2026-03-01T10:30:00+01:00"), field_again("soon")
@@ -54,12 +54,12 @@ def time_of_field(text: str, field: str) -> int:
     """What a form sent of an `<input type=datetime-local>`, in ns since 1970; UTC if no zone.
 
     Raises:
-        InputError: If it is no time; the message names the field.
+        InputError: If it is not a time; the message names the field.
     """
     try:
         return _ns_of(datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError) as err:
-        raise InputError(f"{field}: {text!r:.60} is no time such as 2026-03-01 09:30") from err
+        raise InputError(f"{field}: {text!r:.60} is not a time such as 2026-03-01 09:30") from err
 
 
 def time_of_day(text: str, field: str, *, days_later: int = 0) -> int | None:
@@ -69,7 +69,7 @@ def time_of_day(text: str, field: str, *, days_later: int = 0) -> int | None:
     one of UTC.
 
     Raises:
-        InputError: If it is no day; the message names the field.
+        InputError: If it is not a day; the message names the field.
     """
     if not text.strip():
         return None
@@ -79,7 +79,7 @@ def time_of_day(text: str, field: str, *, days_later: int = 0) -> int | None:
             raise ValueError("is a time within a day")
         return _ns_of(day + timedelta(days=days_later))
     except (ValueError, OverflowError) as err:
-        raise InputError(f"{field}: {text!r:.60} is no day such as 2026-03-01") from err
+        raise InputError(f"{field}: {text!r:.60} is not a day such as 2026-03-01") from err
 
 
 def _ns_of(when: datetime) -> int:

@@ -171,5 +171,5 @@ def read_file(path: Path) -> RuleFile:
     except (OSError, UnicodeDecodeError) as err:
         raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
     except ValueError as err:
-        raise InputError(f"{path}: is no TOML: {' '.join(str(err).split())}") from err
+        raise InputError(f"{path}: is not TOML: {' '.join(str(err).split())}") from err
     return validated(data, RuleFile, str(path))

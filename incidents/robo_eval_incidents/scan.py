@@ -94,7 +94,7 @@ class Scan:
         name = f"{station!s:.70}/{sequence!s:.20}"
         cells = (station, sequence, record_id, content)
         if tuple(map(type, cells)) != (str, int, str, str) or not isinstance(about, str | None):
-            self.problem(f"{name}: has cells that are no text or number", number)
+            self.problem(f"{name}: has cells that are neither text nor number", number)
             return
         digest = sha256(content.encode()).hexdigest()
         if digest != stated:

@@ -51,7 +51,7 @@ def _time(text: str) -> str:
         ns_of(text)
     except ValueError:
         raise ValueError(
-            f"{text!r:.60} is no time with its zone from 1970 to 2262; write it like"
+            f"{text!r:.60} is not a time with its zone from 1970 to 2262; write it like"
             " 2026-03-01T09:30:00Z"
         ) from None
     return text

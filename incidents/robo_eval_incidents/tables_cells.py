@@ -140,7 +140,7 @@ def quantities_of(cell: str) -> list[dict[str, Any]]:
     """Read what `quantities_cell` wrote, and what people write so.
 
     Raises:
-        ValueError: If a part is no quantity; the message says what would do.
+        ValueError: If a part is not a quantity; the message says what would do.
     """
     return [_quantity_of(part) for part in _parts(cell)]
 
@@ -150,7 +150,7 @@ def _quantity_of(text: str) -> dict[str, Any]:
     limit = _LIMIT.search(rest)
     try:
         if not equals or not name.strip():
-            raise ValueError("is no quantity")
+            raise ValueError("is not a quantity")
         value, unit = _measured(rest[: limit.start()] if limit else rest)
         made: dict[str, Any] = {"name": _unescaped(name.strip()), "value": value, "unit": unit}
         if limit is not None:
@@ -172,7 +172,7 @@ def _measured(text: str) -> tuple[float, str]:
     """
     found = _MEASURED.fullmatch(text)
     if found is None:
-        raise ValueError("is no quantity")
+        raise ValueError("is not a quantity")
     unit = found["unit"].strip()
     if _NO_UNIT.search(unit):
         raise ValueError(
@@ -216,14 +216,14 @@ def answers_of(cell: str) -> dict[str, str]:
     """Read what `answers_cell` wrote.
 
     Raises:
-        ValueError: If a part is no answer; the message says what would do.
+        ValueError: If a part is not an answer; the message says what would do.
     """
     answers = {}
     for part in _parts(cell):
         name, equals, answer = part.partition("=")
         if not equals:
             raise ValueError(
-                f"{part.strip()!r:.60} is no answer; write it like medical_treatment=no"
+                f"{part.strip()!r:.60} is not an answer; write it like medical_treatment=no"
             )
         answers[name.strip()] = answer.strip()
     return answers

@@ -82,7 +82,7 @@ def read_json(path: Path) -> list[Reported]:
     try:
         data = json.loads(_text(path), parse_constant=_no_constant)
     except (ValueError, RecursionError) as err:
-        raise InputError(f"{path}: is no JSON: {err!s:.120}") from err
+        raise InputError(f"{path}: is not JSON: {err!s:.120}") from err
     version = data.get("version", VERSION) if isinstance(data, dict) else None
     if isinstance(version, int) and version > VERSION:
         raise InputError(
@@ -284,7 +284,7 @@ def _text(path: Path) -> str:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _check_header(path: Path, header: list[str]) -> None:

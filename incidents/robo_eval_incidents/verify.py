@@ -167,7 +167,7 @@ def verify_log(
 
     Raises:
         IncidentLogError: If the log is missing, is none, or is of another schema.
-        InputError: If a file is no checkpoint.
+        InputError: If a file is not a checkpoint.
     """
     kept = [(str(path), read_checkpoint(path)) for path in checkpoints]
     with open_log(target, read_only=True) as log:
@@ -265,7 +265,7 @@ class _Check:
             if type(name) is str and type(head.sequence) is int:
                 heads[name] = (head.sequence, head.sha256)
             else:
-                self.problem(f"station {name!s:.70}: has cells that are no text or number")
+                self.problem(f"station {name!s:.70}: has cells that are neither text nor number")
         for name in sorted(heads.keys() | self.scan.stations.keys()):
             last, stated = self.scan.stations.get(name, (0, GENESIS)), heads.get(name)
             if stated is None:
@@ -287,7 +287,7 @@ class _Check:
         found = []
         for place, row in enumerate(rows, start=1):
             if not (isinstance(row.content, str) and isinstance(row.signature, str)):
-                self.problem(f"checkpoint {place}: has cells that are no text")
+                self.problem(f"checkpoint {place}: has cells that are not text")
                 continue
             one = Checkpoint(content=row.content, signature=row.signature, stamp=row.stamp)
             if one.sha256 != row.sha256:

@@ -100,7 +100,7 @@ class Chain:
         try:
             root = ET.fromstring(text)  # noqa: S314 - entities are refused above
         except ET.ParseError as err:
-            raise InputError(f"robot_description: is no XML: {err}") from err
+            raise InputError(f"robot_description: is not XML: {err}") from err
         before = {_name(joint.find("child"), "link"): joint for joint in root.findall("joint")}
         if tip not in before:
             raise InputError(

@@ -32,11 +32,11 @@ def acc(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Print the agent characteristic curves' numbers: capability, spread, generality.
+    """Print capability, spread and generality of each agent, from its characteristic curve.
 
-    An item is a level at a difficulty; how difficult it is says a frozen reference panel, never
-    the policies under test. Exit code 1 if the rows are not those that were logged, or fewer than
-    95 % of the episodes of a policy have a score.
+    An item is a level at a difficulty. How hard an item is was measured once, by a reference
+    panel; the policies under test do not change it. Exit code 1 if the rows are not those that
+    were logged, or fewer than 95 % of the episodes of a policy have a score.
 
     Example: robo-eval acc runs/demo/sim
     """

@@ -55,9 +55,9 @@ def run(
 ) -> None:
     """Train pools of policies and learners of mixtures, and place the tests in a space.
 
-    Every piece of work is kept by a digest of all it depends on: the same command goes on where a
-    run was stopped, and after a change does only what the change touches. At its end stand
-    study.json and a page to look at, report.html.
+    Every piece of work is kept under a digest of all it depends on. So the same command goes on
+    where a run was stopped, and after a change it only does what the change affects. It writes
+    study.json and a page, report.html.
 
     Example: robo-eval aiq run examples/suites/small.yaml --out runs/small
     """
@@ -123,17 +123,19 @@ def agree(
     folder: FolderArgument,
     other: Annotated[
         Path | None,
-        typer.Argument(metavar="DIR", help="Another one; halves of the first if not given."),
+        typer.Argument(
+            metavar="DIR", help="A second study; without it, two halves of the first are compared."
+        ),
     ] = None,
     *,
     json: JsonOption = False,
 ) -> None:
     """Print how complexities and dissimilarities of two studies correlate.
 
-    Run a suite again with another seed, or with a larger budget, to see how far to trust it. Of one
-    study the halves of its pool and of its trainings are compared, which costs nothing and agree
-    less than two whole studies would. Spearman's correlation is of ranks: of tests that hardly
-    differ it is low however well the others agree. Pearson's is of the numbers themselves.
+    Run a suite again with another seed, or with a larger budget, to see how far it can be trusted.
+    With one study, two halves of its pool and of its trainings are compared; this runs nothing.
+    Spearman's correlation compares ranks, so it is low where tests hardly differ. Pearson's
+    compares the numbers themselves.
 
     Example: robo-eval aiq agree runs/once runs/again
     """
@@ -159,15 +161,15 @@ def agree(
         return
     for name, one in found.items():
         said = (
-            "not to be had: there is nothing to split, or all are alike"
+            "not known: there is nothing to split, or all values are equal"
             if math.isnan(one.spearman)
             else f"Spearman {one.spearman:.3f}, Pearson {one.pearson:.3f} (n = {one.n})"
         )
         say(f"{name}: correlation{of_what} {said}")
     if is_one_seed:
         say(
-            f"warning: both are of seed {study.suite.seed}; they share examples, episodes and maybe"
-            " networks, and agree better than studies of two seeds would"
+            f"warning: both studies have seed {study.suite.seed}; they share examples, episodes and"
+            " maybe networks, and that alone makes them agree"
         )
 
 
@@ -211,14 +213,14 @@ def _print(outcome: Outcome, *, json: bool) -> None:
     say(
         "the two rules cannot be compared: by one all complexities are equal"
         if math.isnan(outcome.rule_agreement)
-        else f"the two rules rank the tests alike by {outcome.rule_agreement:.2f} (Spearman)"
+        else f"rank correlation of the two rules: {outcome.rule_agreement:.2f} (Spearman)"
     )
     _print_pairs(outcome)
     floor = "" if table.floor is None else f"; a test to itself {table.floor:.4f}"
     share = outcome.space.eigenvalues.clip(min=0.0)
     held = share[: outcome.space.k].sum() / share.sum()
     say(f"space: {outcome.space.k} dimensions hold {held:.0%} of it{floor}")
-    say(f"triangles that no distance allows: {table.violations} of {table.triangles}")
+    say(f"triples that break the triangle inequality: {table.violations} of {table.triangles}")
     for warning in outcome.warnings:
         say(f"warning: {warning}")
 

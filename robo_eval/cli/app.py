@@ -206,7 +206,7 @@ def _prepare_streams() -> None:
                 pass
             setattr(sys, name, open(number, "r+" if number else "r", closefd=False))  # noqa: SIM115
     if isinstance(sys.stdout, TextIOWrapper):
-        # Names of files may hold bytes that are no text.
+        # Names of files may hold bytes that are not text.
         sys.stdout.reconfigure(errors="backslashreplace")
 
 

@@ -45,9 +45,9 @@ def dose(
     """Play a plan with `axes`, and print success over the magnitude of each novelty.
 
     Every episode with novelty is compared with its matched control: same policy and seed, no
-    novelty. So what fails without novelty is never counted against it. Intervals along a curve
-    hold together. Of a trial directory the curves are printed, and nothing is played. Exit code 1
-    if rows are not those that were logged, or fewer than 95 % of the episodes have a score.
+    novelty. So a failure without novelty is never counted against the novelty. The intervals along
+    a curve hold together. With a trial directory it plays nothing, and prints the curves. Exit
+    code 1 if rows are not those that were logged, or fewer than 95 % of the episodes have a score.
 
     Example: robo-eval dose examples/plans/dose.yaml --out runs/dose
     """

@@ -176,7 +176,7 @@ def lists_of(quantity: list[str] | None, answer: list[str] | None) -> dict[str, 
     """What was measured and answered, by field.
 
     Raises:
-        InputError: If a text is no quantity, or no answer.
+        InputError: If a text is not a quantity, or no answer.
     """
     from robo_eval.core.errors import InputError
     from robo_eval_incidents.tables_cells import answers_of, quantities_of
@@ -253,7 +253,7 @@ def _ask(
     if not is_asking(json=json):
         raise InputError(
             'say what happened: robo-eval incidents add "WHAT HAPPENED"; nobody can be asked,'
-            " because standard input is no terminal"
+            " because standard input is not a terminal"
         )
     given["description"] = _asked_description()
     if given["severity"] is None:

@@ -169,7 +169,7 @@ def check_text(text: str, what: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as err:
-        raise InputError(f"{what}: {text!r:.60} is no UTF-8 text") from err
+        raise InputError(f"{what}: {text!r:.60} is not UTF-8 text") from err
 
 
 # Who and when ----------------------------------------------------------------------------------
@@ -221,12 +221,12 @@ def time_of(text: str, option: str) -> int:
         return ns_of(text)
     except ValueError as err:
         lacks_zone = _is_time_without_zone(text)
-        problem = "names no zone" if lacks_zone else "is no time with its zone from 1970 to 2262"
+        problem = "names no zone" if lacks_zone else "is not a time with its zone from 1970 to 2262"
         raise InputError(f"{option}: {text!r:.60} {problem}; write it like {_TIMES}") from err
 
 
 def _is_time_without_zone(text: str) -> bool:
-    """Whether a text that is no time with its zone lacks nothing but the zone."""
+    """Whether a text that is not a time with its zone lacks nothing but the zone."""
     from robo_eval_incidents.tables_cells import ns_of
 
     try:
@@ -261,7 +261,7 @@ def period_of(since: str | None, until: str | None) -> tuple[int | None, int | N
     """Begin and end of a period, ns since 1970; None for an end that is open.
 
     Raises:
-        InputError: If one is no time, or the end is before the begin.
+        InputError: If one is not a time, or the end is before the begin.
     """
     from robo_eval.core.errors import InputError
 

@@ -63,7 +63,7 @@ def serve(
     from robo_eval.core.errors import InputError
 
     if evidence is not None and not evidence.is_dir():
-        raise InputError(f"--evidence: {evidence} is no folder")
+        raise InputError(f"--evidence: {evidence} is not a folder")
     with opened(log, station):
         pass  # a log that cannot be used is named before the server starts
     from robo_eval_incidents.web.serve import serve as serve_page
@@ -213,10 +213,10 @@ def _password(name: str, *, from_stdin: bool) -> str:
         try:
             return sys.stdin.buffer.readline(_MOST).decode().rstrip("\r\n")
         except UnicodeDecodeError as err:
-            raise InputError("password: is no UTF-8 text") from err
+            raise InputError("password: is not UTF-8 text") from err
     if not sys.stdin.isatty():
         raise InputError(
-            "password: nobody can be asked, because standard input is no terminal; give it by"
+            "password: nobody can be asked, because standard input is not a terminal; give it by"
             " --password-stdin"
         )
     asked = typer.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True)

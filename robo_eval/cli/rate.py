@@ -40,9 +40,9 @@ def rate(
 ) -> None:
     """Judge episodes of a robot or twin a second time, and keep the verdicts in ratings.csv.
 
-    Asked for is the sample that the plan's judging.second_share drew before the first episode.
-    Each answer is kept at once; what you have judged is not asked again. With --json and without
-    --from nothing is asked: what is left to judge is printed.
+    You are asked about the sample that the plan's judging.second_share drew before the first
+    episode. Each answer is kept at once, and no episode is asked about twice. With --json and
+    without --from it asks nothing, and prints what is left to judge.
 
     Example: robo-eval rate runs/matched --rater NAME
     """
@@ -103,7 +103,7 @@ class _Desk:
         due = self.due()
         if due and not sys.stdin.isatty():
             raise InputError(
-                "nobody can be asked: standard input is no terminal; give answers by --from FILE"
+                "nobody can be asked: standard input is not a terminal; give answers by --from FILE"
             )
         where = f"{quoted(self._trial.path)} --rater {quoted(self._rater)}"
         try:

@@ -90,7 +90,7 @@ def _json_rows(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
     try:
         found = door.json_of(text)
     except ValueError as err:
-        raise InputError(f"{name}: is no JSON: {err}") from err
+        raise InputError(f"{name}: is not JSON: {err}") from err
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise InputError(f"{name}: must be a list of objects with {', '.join(KEYS[:3])}")
     return [(f"{name}: answer {number}", row) for number, row in enumerate(found, start=1)]

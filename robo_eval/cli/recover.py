@@ -24,8 +24,8 @@ def recover(
     """Make torn bags readable, log the episodes they belong to as lost, and draft incidents.
 
     Every complete chunk of a bag is kept. Incidents are drafted if the run had opened its incident
-    log. What is sound already is left alone, so that it may be called as often as you like;
-    `resume` does the same first. Exit code 1 if something could not be read.
+    log. Sound files are left alone, so you can call it as often as you like; `resume` does the same
+    first. Exit code 1 if something could not be read.
 
     Example: robo-eval recover runs/matched
     """

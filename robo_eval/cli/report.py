@@ -81,6 +81,6 @@ def _index(folder: Path) -> Path:
 
     if folder.is_dir() and not find_trials(folder):
         raise TrialDirectoryError(
-            f"{folder}: is no trial directory, and there is none in it or in the folders in it"
+            f"{folder}: is not a trial directory, and there is none in it or in the folders in it"
         )
     return build_index(folder)

@@ -49,7 +49,7 @@ def run(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Trial directory to create.")],
     sides: Annotated[
-        str | None, typer.Option(help="Sides to play now, comma separated; default as planned.")
+        str | None, typer.Option(help="Sides to play now, comma separated; by default all planned.")
     ] = None,
     robot: RobotOption = None,
     auto: AutoOption = False,
@@ -64,10 +64,10 @@ def run(
     """Lock a plan in a new trial directory, play it, and write the report.
 
     Everything is checked before the first tick. Exit code 1 if fewer than 95 % of the episodes
-    have a score, 3 if interrupted; `resume` goes on after that. Ctrl-C lets simulated episodes
-    under way end, a second one does not; a robot it stops at once. A physical side (twin or real)
-    is played through ROS 2; each of its episodes gets a simulated partner that starts from the
-    same state, at once with `--sides sim,twin`, or later by `robo-eval partner`.
+    have a score, 3 if interrupted; `resume` goes on after that. The first Ctrl-C lets the running
+    simulated episodes finish; a second one cuts them off. A robot stops at once. A physical side
+    (twin or real) is played through ROS 2; each of its episodes gets a simulated partner that
+    starts from the same state, at once with `--sides sim,twin`, or later by `robo-eval partner`.
 
     Example: robo-eval run examples/plans/first.yaml --out runs/first
     """
@@ -110,11 +110,12 @@ def resume(
 ) -> None:
     """Bring a trial to its end: save what a crash left, play what is open, fill in pairs.
 
-    What a run that was cut off left is saved as by `recover`; then every side of the plan is
-    played, with the simulated half of each pair as by `partner`. Simulated episodes whose trace is
-    missing or damaged are played again for it. What this machine cannot play, having no robot or no
-    simulator, is named with the command for one that can, and is no failure. What is there is left
-    alone, so that it may be called as often as you like, on one machine after the other.
+    First it saves what a cut-off run left, as `recover` does. Then it plays every side of the plan,
+    and the simulated half of each pair, as `partner` does. A simulated episode whose trace is
+    missing or damaged is played again. Sides that this machine cannot play, because it has no robot
+    or no simulator, are named with the command for a machine that can; this is not a failure.
+    Complete episodes are left alone, so you can call it as often as you like, on one machine after
+    the other.
 
     Example: robo-eval resume runs/first
     """
@@ -150,8 +151,9 @@ def partner(
 ) -> None:
     """Play the simulated half of every pair whose physical half was scored.
 
-    Each simulated episode starts from the state the robot really started in. Works on any machine
-    with a simulator, as often as you like: what is there already is left alone.
+    Each simulated episode starts from the state the robot really started in. It works on any
+    machine with a simulator. Complete episodes are left alone, so you can call it as often as you
+    like.
 
     Example: robo-eval partner runs/matched
     """

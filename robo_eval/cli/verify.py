@@ -39,8 +39,8 @@ def verify(
 
     Exit code 2 if the database cannot be read: nothing is known of its rows then.
 
-    A signature proves that nothing changed since; whose it is you know by the fingerprint, which
-    assess and incidents checkpoint printed: give it with --signed-by.
+    A signature proves that nothing changed after it. The fingerprint tells whose it is; `assess`
+    and `incidents checkpoint` print it, and --signed-by checks it.
 
     Examples: robo-eval verify runs/demo/sim; robo-eval verify lab/incidents.db --checkpoint FILE
     """

@@ -85,7 +85,7 @@ def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
         most: Size beyond which it is not read.
 
     Raises:
-        OSError: If it cannot be read, is no plain file, or is larger.
+        OSError: If it cannot be read, is not a plain file, or is larger.
     """
     with opened(path) as file:
         _check(path, os.fstat(file.fileno()), most)
@@ -96,7 +96,7 @@ def written(path: Path) -> bytes:
     """The bytes of a file that people write: a plan, a map, a profile.
 
     Raises:
-        OSError: If it cannot be read, is no plain file, or is larger than anybody writes.
+        OSError: If it cannot be read, is not a plain file, or is larger than anybody writes.
     """
     return bytes_of(path, most=LARGEST)
 
@@ -105,7 +105,7 @@ def json_of(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """What a JSON text holds.
 
     Raises:
-        ValueError: If it is no JSON, or nested too deep to be read.
+        ValueError: If it is not JSON, or nested too deep to be read.
     """
     try:
         return json.loads(text)
@@ -117,7 +117,7 @@ def toml_of(text: str) -> dict[str, Any]:
     """What a TOML text holds.
 
     Raises:
-        ValueError: If it is no TOML, or nested too deep to be read.
+        ValueError: If it is not TOML, or nested too deep to be read.
     """
     import tomllib
 
@@ -141,7 +141,7 @@ def yaml_of(text: str, source: object, *, as_texts: bool = False) -> Any:  # noq
         as_texts: Every scalar stays the text that was written.
 
     Raises:
-        PlanError: If it is no YAML, holds a key twice, refers to itself, is nested too deep or,
+        PlanError: If it is not YAML, holds a key twice, refers to itself, is nested too deep or,
             with its aliases written out, too large.
     """
     import yaml

@@ -48,7 +48,7 @@ def text_of(path: Path, kind: str) -> str:
     except FileNotFoundError as err:
         raise PlanError(f"{path}: no such {kind} file") from err
     except (OSError, UnicodeDecodeError) as err:
-        reason = getattr(err, "strerror", None) or f"is no UTF-8 text, save it as that: {err}"
+        reason = getattr(err, "strerror", None) or f"is not UTF-8 text, save it as that: {err}"
         raise PlanError(f"{path}: cannot be read: {reason}") from err
 
 
@@ -65,7 +65,7 @@ def mapping_of(
         as_texts: Every scalar stays the text that was written.
 
     Raises:
-        PlanError: If it is no YAML, holds a key twice, or something else than a mapping.
+        PlanError: If it is not YAML, holds a key twice, or something else than a mapping.
     """
     data = door.yaml_of(text, source, as_texts=as_texts)
     if not isinstance(data, dict):

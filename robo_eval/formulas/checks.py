@@ -35,7 +35,7 @@ def number(
         high: Largest number that will do; none for no limit.
 
     Raises:
-        InputError: If it is no number, not finite or out of range.
+        InputError: If it is not a number, not finite or out of range.
 
     Example:
         >>> number("ar_real", 1.2, low=0.0, high=1.0)
@@ -172,7 +172,7 @@ def numbers(
         A copy as floats, shape (n,).
 
     Raises:
-        InputError: If one of them is no number, not finite or out of range.
+        InputError: If one of them is not a number, not finite or out of range.
         ShapeError: If it is not a sequence of numbers.
 
     Example:
@@ -290,7 +290,7 @@ def mapping(name: str, values: object, keys: Iterable[str] | None = None) -> dic
         keys: The keys that will do; none for any.
 
     Raises:
-        InputError: If it is no mapping.
+        InputError: If it is not a mapping.
         UnknownNameError: If a key is not among `keys`.
     """
     if not isinstance(values, Mapping):

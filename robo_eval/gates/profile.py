@@ -434,7 +434,7 @@ def load_profile(name: str | Path) -> Profile:
     try:
         found: dict[str, Any] = door.toml_of(text)
     except ValueError as err:
-        raise InputError(f"{path}: is no TOML: {err}") from err
+        raise InputError(f"{path}: is not TOML: {err}") from err
     return validated(found, Profile, str(path))
 
 

@@ -375,7 +375,7 @@ def _limits(trial: TrialDirectory) -> Audit:
         )  # fmt: skip
     except (OSError, ValueError) as err:
         return Audit(id=name, title=title, status="fail", reason=f"{PREFLIGHT}: {err}")
-    problem = found.get("problem") if isinstance(found, dict) else "is no JSON object"
+    problem = found.get("problem") if isinstance(found, dict) else "is not a JSON object"
     passed = isinstance(found, dict) and found.get("passed") is True
     return audit(
         name, title, passes=passed, good="the preflight passed",

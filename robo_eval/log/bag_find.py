@@ -169,7 +169,7 @@ def _of_file(file: Path) -> Bag:
     """The bag that a named file is, or is a part of."""
     _check_readable(file)
     if _suffix(file.name) not in _STORAGE:
-        raise InputError(f"{file}: is no bag; name a bag folder or a .mcap file")
+        raise InputError(f"{file}: is not a bag; name a bag folder or a .mcap file")
     same = [path for path in _files(file.parent) if _recording(path) == _recording(file)]
     for bag in _bare(same):
         if file.name in {path.name for path in (*bag.storage, *bag.copies.values())}:

@@ -111,7 +111,7 @@ def _pattern(given: str) -> str:
     try:
         found = re.compile(given)
     except re.error as err:
-        raise ValueError(f"is no regular expression: {err}") from err
+        raise ValueError(f"is not a regular expression: {err}") from err
     if not found.groupindex:
         raise ValueError("holds no named group; write what it finds as (?P<policy>...)")
     return given
@@ -248,7 +248,7 @@ class FieldSource(Told, Conversion):
         is_number = self._kind in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING)
         if self.takes in (*NUMERIC_TAKES, "count", "rises") and not is_number:
             others = "last, first, any or all" if self.is_truth else "last or first"
-            raise ValueError(f"take: {ours} is no number; use {others}")
+            raise ValueError(f"take: {ours} is not a number; use {others}")
         if self.takes in TRUTH_TAKES and not self.is_truth:
             raise ValueError(f"take: {ours} is no truth; use another word than {self.takes}")
         # Worked out here, where what cannot be one has its place.

@@ -205,7 +205,7 @@ def _speeds_of(kind: str, known: Definitions) -> Callable[[Message], Speeds]:
         yield "", length(value)
 
     def number(value: Message) -> Speeds:
-        # Of a JSON text, what is no number is not known.
+        # Of a JSON text, what is not a number is not known.
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         yield "", abs(float(value)) if is_number else math.nan
 

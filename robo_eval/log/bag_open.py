@@ -375,7 +375,7 @@ def _is_database(path: Path) -> bool:
     if not head:
         raise InputError(f"{path}: is empty; leave it out")
     if not head.startswith(MAGIC) and ".db3" in path.suffixes:
-        raise InputError(f"{path}: is no database: it begins with {head[:8]!r}; leave it out")
+        raise InputError(f"{path}: is not a database: it begins with {head[:8]!r}; leave it out")
     return False
 
 

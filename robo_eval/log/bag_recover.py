@@ -32,7 +32,7 @@ def is_cut_short(path: Path) -> bool:
     """Whether an MCAP file has a beginning, and not the end that closes it.
 
     Raises:
-        InputError: If it is no MCAP file, or is empty.
+        InputError: If it is not an MCAP file, or is empty.
         TrialDirectoryError: If it cannot be read.
     """
     with explained(path, "cannot be read"), door.opened(path) as file:
@@ -43,7 +43,7 @@ def is_cut_short(path: Path) -> bool:
     if not head:
         raise InputError(f"{path}: is empty; leave it out")
     if head != MAGIC[: len(head)]:
-        raise InputError(f"{path}: is no MCAP file: it begins with {head!r}; leave it out")
+        raise InputError(f"{path}: is not an MCAP file: it begins with {head!r}; leave it out")
     return size < 2 * len(MAGIC) or tail != MAGIC
 
 

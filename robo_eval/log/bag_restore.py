@@ -100,7 +100,7 @@ def restore(folder: Path) -> Restored:
 
 def _storage_of(folder: Path) -> Path:
     if not folder.is_dir():
-        raise InputError(f"{folder}: is no folder; a bag of the recorder is one")
+        raise InputError(f"{folder}: is not a folder; a bag of the recorder is one")
     with explained(folder, "cannot be read"):
         files = sorted(path for path in folder.glob("*.mcap") if not path.name.startswith("."))
     if len(files) != 1:

@@ -23,7 +23,7 @@ def text_of(place: str, value: object) -> str:
     """A value of a message as it would stand in the cell of a table.
 
     Raises:
-        InputError: If it is no single value; the message begins with `place`, as in all here.
+        InputError: If it is not a single value; the message begins with `place`, as in all here.
     """
     plain = plain_of(value)
     if isinstance(plain, bool):
@@ -41,7 +41,7 @@ def spelled(place: str, value: object, names: Iterable[str]) -> str:
     """The text of a value, as the map spells it where a name of the map means the same.
 
     Raises:
-        InputError: If it is no single value.
+        InputError: If it is not a single value.
     """
     text = text_of(place, value)
     known = list(names)
@@ -52,7 +52,7 @@ def truth_of(place: str, value: object) -> bool | None:
     """Whether a bool, or a text that spells one, is true; None if it is neither.
 
     Raises:
-        InputError: If it is no single value.
+        InputError: If it is not a single value.
     """
     text = text_of(place, value)
     is_number = number_of(text) is not None

@@ -155,7 +155,7 @@ class Conversion(Section):
         if "scale" not in self.model_fields_set:
             return
         if kind not in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING):
-            raise ValueError(f"scale: {ours} is no number; leave it out, given {self.scale}")
+            raise ValueError(f"scale: {ours} is not a number; leave it out, given {self.scale}")
         if ours == "start_ns" and unit in (None, ISO_TIME):
             raise ValueError("scale: a start is scaled from a unit: add unit: s, ms, us or ns")
 

@@ -191,7 +191,7 @@ def _mappings(texts: NDArray[Any]) -> list[dict[str, Any]]:
     """The mapping of each text, each an object of its own.
 
     Raises:
-        ValueError: If a text is no JSON object.
+        ValueError: If a text is not a JSON object.
     """
     cells = texts.tolist()
     distinct = set(cells)

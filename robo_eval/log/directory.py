@@ -43,7 +43,7 @@ PREFLIGHT: Final = "preflight.json"
 REPORT: Final = "report"
 
 
-NO_TRIAL: Final = f"is no trial directory: no locked {PLAN} with {MANIFEST} or episodes.db"
+NO_TRIAL: Final = f"is not a trial directory: no locked {PLAN} with {MANIFEST} or episodes.db"
 """What to say of a folder for which `is_trial` is false."""
 
 _LOCKED: Final = b"# Locked plan:"

@@ -112,7 +112,7 @@ def _time_ns(cell: str) -> int:
     except (ValueError, OverflowError):
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise CellError("is no time with its zone; write it like 2026-03-01T09:30:00+00:00")
+        raise CellError("is not a time with its zone; write it like 2026-03-01T09:30:00+00:00")
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
 
 

@@ -51,7 +51,7 @@ def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) 
         given: Files to read instead, by kind.
 
     Raises:
-        InputError: If a given file is missing, a file is no CSV, lacks a column or has an unknown
+        InputError: If a given file is missing, a file is not CSV, lacks a column or has an unknown
             one, or a cell holds what its column cannot; the message names file, line and column.
             If incidents are in a log and in a table, or the log cannot be read.
         MissingExtraError: If there is an incident log, and its package is not installed.
@@ -166,7 +166,7 @@ def records(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
     Blank cells at the end that have no column are left out: spreadsheets write them.
 
     Raises:
-        InputError: If it is no CSV, or a record has not as many cells as the header.
+        InputError: If it is not CSV, or a record has not as many cells as the header.
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     line, header = 1, None

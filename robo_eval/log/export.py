@@ -151,7 +151,7 @@ def _csv_rows(path: Path) -> Iterator[list[Any]]:
                 ]
         except (csv.Error, UnicodeDecodeError) as err:
             raise InputError(
-                f"{path}: line {rows.line_num + 1}: is no CSV in UTF-8: {err}"
+                f"{path}: line {rows.line_num + 1}: is not CSV in UTF-8: {err}"
             ) from err
 
 
@@ -226,7 +226,7 @@ def _parquet_table(path: Path) -> pa.Table:
     try:
         table = pq.read_table(io.BytesIO(data))
     except (pa.ArrowException, OSError, ValueError) as err:
-        raise InputError(f"{path}: is no Parquet file, or damaged: {err!s:.200}") from err
+        raise InputError(f"{path}: is not a Parquet file, or damaged: {err!s:.200}") from err
     _check_header(path, table.column_names)
     return table.select(list(COLUMNS))
 

@@ -196,7 +196,7 @@ class _Reader:
                 if any(cell.strip() for cell in cells):
                     yield self._row(f"{self._path}: line {here}", header, cells)
         except csv.Error as err:
-            raise InputError(f"{self._path}: line {lines.first}: is no CSV: {err}") from err
+            raise InputError(f"{self._path}: line {lines.first}: is not CSV: {err}") from err
 
     def _header(self, lines: _Lines) -> list[str]:
         """The names of the columns, after what may stand before them."""
@@ -229,7 +229,7 @@ class _Reader:
         except csv.Error as err:
             if text.startswith(_REMARKS):
                 return []
-            raise InputError(f"{self._path}: line {lines.first}: is no CSV: {err}") from err
+            raise InputError(f"{self._path}: line {lines.first}: is not CSV: {err}") from err
 
     def _not_utf8(self) -> InputError:
         # Read again: the error counts from the start of some buffer.
@@ -244,7 +244,7 @@ class _Reader:
         else:  # written meanwhile
             line, given = 1, ""
         return InputError(
-            f"{self._path}: line {line}: is no CSV in UTF-8{given}; save the table as UTF-8"
+            f"{self._path}: line {line}: is not CSV in UTF-8{given}; save the table as UTF-8"
         )
 
     def _check_header(self, header: Sequence[str], lines: _Lines) -> None:

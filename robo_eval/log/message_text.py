@@ -40,7 +40,7 @@ class MessageTexts:
             kind: Type such as `sensor_msgs/msg/JointState`.
 
         Raises:
-            InputError: If it is no message type, or it or one that it needs is not installed.
+            InputError: If it is not a message type, or it or one that it needs is not installed.
         """
         if kind not in self._texts:
             package, name = _parts(kind)
@@ -98,7 +98,7 @@ def _parts(kind: str) -> tuple[str, str]:
     match = _TYPE.fullmatch(kind)
     if match is None:
         raise InputError(
-            f"{kind!r} is no message type; write it like sensor_msgs/msg/CompressedImage"
+            f"{kind!r} is not a message type; write it like sensor_msgs/msg/CompressedImage"
         )
     return match[1], match[2]
 

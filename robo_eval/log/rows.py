@@ -183,7 +183,7 @@ def _read_text(cell: Any) -> str:  # noqa: ANN401
     try:
         cell.encode()
     except UnicodeEncodeError:
-        raise ValueError("is no text in UTF-8") from None
+        raise ValueError("is not text in UTF-8") from None
     return cell
 
 

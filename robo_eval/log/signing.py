@@ -73,7 +73,7 @@ def open_key(path: Path) -> tuple[Ed25519PrivateKey, bool]:
     try:
         key = load_pem_private_key(data, password=None)
     except (ValueError, TypeError) as err:
-        raise InputError(f"{path}: is no PEM file of a private key without password") from err
+        raise InputError(f"{path}: is not a PEM file of a private key without password") from err
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(f"{path}: holds another kind of key; an Ed25519 key is needed")
     return key, False

@@ -407,6 +407,6 @@ def _check_parts(one: Metric, number: Number) -> None:
         raise InputError(f"{where} estimate is a {type(estimate).__name__}, and no Estimate")
     for part in ("name", "family", "case", "rests_on", "note", "remedy"):
         if not isinstance(getattr(number, part), str):
-            raise InputError(f"{where} {part} is no text")
+            raise InputError(f"{where} {part} is not text")
     if not isinstance(at, Condition | None):
         raise InputError(f"{where} `at` is no Condition")

@@ -44,7 +44,7 @@ def whole(name: str, values: ArrayLike, *, least: int | None = 0) -> NDArray[np.
     if least is not None and (counts < least).any():
         raise ValueError(f"{name} must be at least {least}, given {counts[counts < least][0]:.0f}")
     if (counts > _COUNTED).any():
-        raise ValueError(f"{name} holds {counts.max():g}; beyond 2^53 a float is no count")
+        raise ValueError(f"{name} holds {counts.max():g}; beyond 2^53 a float is not a count")
     return counts
 
 

@@ -1,4 +1,4 @@
-"""The door through which arrays come in: what is missing is NaN, what is no number is refused."""
+"""The door through which arrays come in: what is missing is NaN, the rest must be numbers."""
 
 from __future__ import annotations
 

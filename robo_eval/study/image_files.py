@@ -66,12 +66,12 @@ class StoredSet:
 
 
 def folder_of(name: str, folder: Path | None) -> Path:
-    """The folder of a set; refuses none, and what is no folder."""
+    """The folder of a set; refuses none, and what is not a folder."""
     wanted = STORED[name].wanted
     if folder is None:
         raise InputError(f"{name}: is not shipped; name a folder with {wanted}")
     if not folder.is_dir():
-        raise InputError(f"{folder}: is no folder; {name} needs one with {wanted}")
+        raise InputError(f"{folder}: is not a folder; {name} needs one with {wanted}")
     return folder
 
 

@@ -77,8 +77,8 @@ def summary(outcome: Outcome) -> list[str]:
         found.append(
             f"{near} of {count(len(outcome.pairs), 'pair')} are at most twice as unlike as training"
             f" makes a test to itself ({number(table.floor, digits=3)}) and may be alike;"
-            f" {table.violations} of {count(table.triangles, 'triangle')} are such as no distance"
-            " allows."
+            f" {table.violations} of {count(table.triangles, 'triple')} break the triangle"
+            " inequality."
         )
     return found
 

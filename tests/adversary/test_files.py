@@ -1,4 +1,4 @@
-"""What is no plain file, or no file anybody wrote, is refused by every verb at once."""
+"""What is not a plain file, or no file anybody wrote, is refused by every verb at once."""
 
 from __future__ import annotations
 

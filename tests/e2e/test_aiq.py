@@ -59,7 +59,7 @@ def test_run_show_agree(cli, quick_cli, suite, tmp_path):
     agreed = quick_cli("aiq", "agree", out, out).out
     assert agreed.count("correlation") == 2
     assert "warning: both are of seed" in agreed
-    # With one pair there is nothing to rank, which is no number.
+    # With one pair there is nothing to rank, which is not a number.
     found = json.loads(quick_cli("aiq", "agree", out, out, "--json").out)
     assert found["dissimilarity"] == {"spearman": None, "pearson": None, "n": 1}
 

@@ -120,7 +120,7 @@ ARMS = {
     "unknown observation mode": ("kwargs: {obs_mode: pixels}", "obs_mode", "rgbd"),
     "unknown axis": ("kwargs: {novelty: {frction: 0.1}}", "did you mean 'friction'"),
     "magnitude out of range": ("axes: {delay: [40]}", "tasks.0.axes: novelty.delay", "s is needed"),
-    "magnitude that is no number": ("axes: {delay: [fast]}", "tasks.0.axes.delay.0"),
+    "magnitude that is not a number": ("axes: {delay: [fast]}", "tasks.0.axes.delay.0"),
     "onset that ends before it begins": (
         "kwargs: {novelty: {delay: 0.1, gain: 0.5}, onset: [9, 3]}",
         "onset: a whole number of ticks from 1",

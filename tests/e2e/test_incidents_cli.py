@@ -152,7 +152,7 @@ def answer(lab, environment) -> Callable[..., tuple[str, dict[str, Any]]]:
 def test_whoever_is_at_a_terminal_is_asked(answer):
     text, report = answer("hit the fence", "minr", "minor", "", "", "tomorrow", "-2min", "")
     assert "did you mean 'minor'" in text
-    assert "'tomorrow' is no time" in text
+    assert "'tomorrow' is not a time" in text
     assert "What happened? hit" in text
     assert "Robot [arm_1]" in text
     assert report["description"] == "hit the fence"
@@ -438,7 +438,7 @@ def test_a_checkpoint_kept_elsewhere_shows_a_lost_tail(lab, run, incidents, tmp_
     assert "Z, covers 3 of 4 records; 1 was added since" in grown.out
     (tmp_path / "junk").write_text("{}")
     junk = run("verify", lab, "--checkpoint", "junk")
-    assert_refused(junk, "junk: is no checkpoint of an incident log")
+    assert_refused(junk, "junk: is not a checkpoint of an incident log")
     assert "Error" not in junk.err
     again = run("incidents", "checkpoint", "--out", "kept.checkpoint")
     assert_refused(again, "kept.checkpoint: exists already; a checkpoint is never written over")
@@ -519,7 +519,7 @@ def test_tables_go_out_and_come_in(lab, run, incidents, tmp_path):
         "source_id,time,severity,robot,description\n1,now,minor,a,b\n"
     )
     bad = run("incidents", "import", "bad.csv", "--log", "new.db")
-    assert_refused(bad, "bad.csv: line 2, column time: 'now' is no time with its zone")
+    assert_refused(bad, "bad.csv: line 2, column time: 'now' is not a time with its zone")
     assert not (tmp_path / "new.db").exists()
     done = run("incidents", "export", "--out", "all.pdf", "--since", "-1d")
     assert done.code == 0, done.err
@@ -558,7 +558,7 @@ def test_accounts_are_made_and_closed_and_no_password_is_shown(lab, run, inciden
 
 WRONG = {
     "init over a log": (["init"], "lab/incidents.db: is there already"),
-    "init in a file": (["init", "--log", "other.txt/x.db"], "other.txt is no folder"),
+    "init in a file": (["init", "--log", "other.txt/x.db"], "other.txt is not a folder"),
     "init of no name": (["init", "--log", ""], "--log: is empty"),
     "init of a bad name": (["init", "--log", "x.db", "--station", "a/b"], "station 'a/b'"),
     "add nothing": (["add"], "say what happened"),
@@ -574,8 +574,8 @@ WRONG = {
     "add half a second of zone": (
         ["add", "x", "-w", "2026-03-01T09:30:00+01:00:00.5"], "no time with its zone"
     ),
-    "add bytes": (["add", "x\udcff"], "is no UTF-8 text"),
-    "add bad quantity": (["add", "x", "-q", "81 N"], "is no quantity; write it like force"),
+    "add bytes": (["add", "x\udcff"], "is not UTF-8 text"),
+    "add bad quantity": (["add", "x", "-q", "81 N"], "is not a quantity; write it like force"),
     "add bad answer": (["add", "x", "--answer", "hospital=maybe"], "answers.hospital"),
     "add no answer": (
         ["add", "x", "--answer", "hospital=yess"],
@@ -610,8 +610,8 @@ WRONG = {
     "list bad period": (["list", "--since", "now", "--until", "-1h"], "--until: "),
     "list since ages ago": (["list", "--since", f"-{'9' * 400}h"], "--since: "),
     "list too long a text": (["list", "--text", "x" * 60_000], "--text: has 60000 characters"),
-    "list bytes": (["list", "--robot", "\udcff"], "is no UTF-8 text"),
-    "show bytes": (["show", "\udcff/1"], "is no UTF-8 text"),
+    "list bytes": (["list", "--robot", "\udcff"], "is not UTF-8 text"),
+    "show bytes": (["show", "\udcff/1"], "is not UTF-8 text"),
     "list bad cursor": (["list", "--after", "x"], "after: 'x' is not what a page gave"),
     "show nothing": (["show", "lab/9"], "no incident 'lab/9'"),
     "show no name": (["show", "'; drop table records"], "no incident"),
@@ -672,16 +672,16 @@ WRONG = {
         ["checkpoint", "--out", "new.pem", "--key", "./new.pem"], "is the key to sign with"
     ),
     "checkpoint by no key": (
-        ["checkpoint", "--out", "a", "--key", "other.txt"], "other.txt: is no PEM file"
+        ["checkpoint", "--out", "a", "--key", "other.txt"], "other.txt: is not a PEM file"
     ),
     "checkpoint of no time": (
         ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "ftp://x"], "--stamp: 'ftp://x'"
     ),
     "checkpoint of no URL": (
-        ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "http://[x"], "is no URL"
+        ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "http://[x"], "is not a URL"
     ),
     "checkpoint of two words": (
-        ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "http://a b/"], "is no URL"
+        ["checkpoint", "--out", "a", "--key", "new.pem", "--stamp", "http://a b/"], "is not a URL"
     ),
     "merge nothing into no log": (
         ["merge", "lab/incidents.db", "nowhere.db", "--log", "new.db"],

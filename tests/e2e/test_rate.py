@@ -236,7 +236,7 @@ def test_answers_given_elsewhere_are_taken_all_or_none(
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (["--rater", "Eve"], "standard input is no terminal; give answers by --from FILE"),
+        (["--rater", "Eve"], "standard input is not a terminal; give answers by --from FILE"),
         (["--rater", " "], "--rater is empty"),
         (["--rater", "ada"], "'ada' ran every episode there is to judge"),
         (["--rater", "Eve", "--from", "{}/gone.csv"], "gone.csv: no such file of answers"),

@@ -412,7 +412,7 @@ def test_a_server_that_cannot_be_is_refused(plain):
 
 @contextlib.contextmanager
 def broken_server(respond: Callable[[dict[str, Any]], Any]) -> Iterator[str]:
-    """A server whose answers are up to the test; None is no answer at all."""
+    """A server whose answers are up to the test; None is not an answer at all."""
 
     def handle(connection: Any) -> None:
         with contextlib.suppress(ConnectionClosed):

@@ -75,7 +75,7 @@ class Person:
 
     def answers(self, question: str, answer: str) -> None:
         self.sees(question)
-        time.sleep(0.3)  # a person reads first; what is typed before is no answer
+        time.sleep(0.3)  # a person reads first; what is typed before is not an answer
         os.write(self._fd, f"{answer}\n".encode())
 
     def stays_silent(self, seconds: float) -> None:

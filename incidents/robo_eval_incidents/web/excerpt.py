@@ -146,13 +146,13 @@ def read_excerpt(path: Path, happened_ns: int, *, window_s: float = WINDOW_S) ->
         window_s: How much before and after it, seconds.
 
     Raises:
-        InputError: If the file is missing, or is no MCAP file.
+        InputError: If the file is missing, or is not an MCAP file.
     """
     first, last = happened_ns - round(window_s / _NS), happened_ns + round(window_s / _NS)
     reader = _Reader()
     with explained(path, "cannot be read"), door.opened(path) as stream:
         if stream.read(len(MAGIC)) != MAGIC:
-            raise InputError(f"{path}: is no MCAP file")
+            raise InputError(f"{path}: is not an MCAP file")
         is_whole = reader.read(stream, first, last)
     notes = []
     if not is_whole:

@@ -86,7 +86,7 @@ def event_plot(
     try:
         excerpt = read_excerpt(mcap, happened_ns, window_s=window_s)
     except (RoboEvalError, OSError):
-        return _sentence("The recording is missing, or is no MCAP file.")
+        return _sentence("The recording is missing, or is not an MCAP file.")
     if not excerpt.panels:
         notes = " ".join(excerpt.notes).replace("; what could be read is shown", "")
         return _sentence(

@@ -21,7 +21,7 @@ _MOST_SHOWN: Final = 400
 
 
 class BodyError(InputError):
-    """The body of a request is no JSON, or not JSON that means one thing."""
+    """The body of a request is not JSON, or not JSON that means one thing."""
 
 
 def strict_json(data: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -36,7 +36,7 @@ def strict_json(data: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
     except BodyError:
         raise
     except (ValueError, RecursionError) as err:
-        raise BodyError(f"the body is no JSON in UTF-8: {err!s:.120}") from err
+        raise BodyError(f"the body is not JSON in UTF-8: {err!s:.120}") from err
     if _depth(found) > MOST_DEPTH:
         raise BodyError(f"the body is nested more than {MOST_DEPTH} deep")
     return found
@@ -52,7 +52,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise BodyError(f"the body holds {text}, which is no number in JSON")
+    raise BodyError(f"the body holds {text}, which is not a number in JSON")
 
 
 def _depth(value: Any) -> int:  # noqa: ANN401 - whatever JSON holds

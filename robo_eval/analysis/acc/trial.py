@@ -534,7 +534,7 @@ def _row(
     is_partial: bool,
 ) -> AccRow:
     n_episodes = int((~np.isnan(agent.episodes)).sum())
-    # Next to the ends of the axis the spread is rounding noise, and one over it is no number.
+    # Next to the ends of the axis the spread is rounding noise, and one over it is not a number.
     generality = math.nan if found.flag else found.generality
     unreliable = _unreliable(doubts, intervals)
     is_one_each = intervals.n_seeds is None and n_episodes == intervals.n_levels

@@ -151,7 +151,7 @@ def _spellings() -> Mapping[str, str]:
 
 def _written(name: str, value: float) -> list[float]:
     """A parameter in each form that a plan may give it in."""
-    if name == "delay" or value != int(value):  # a delay that is no whole number is refused
+    if name == "delay" or value != int(value):  # a delay that is not a whole number is refused
         return [value]
     return [int(value), float(value)]
 

@@ -220,7 +220,7 @@ def innovation(
         The sum of both parts, at most 1.
 
     Raises:
-        InputError: If a count is no whole number or another number not above 0.
+        InputError: If a count is not a whole number or another number not above 0.
 
     References:
         Chojecki (2025), arXiv:2511.13411, section 3.10. Both scales are this project's choice.

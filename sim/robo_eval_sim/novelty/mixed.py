@@ -75,7 +75,8 @@ def mixed(
         start: What `Level.sample` takes of a start.
 
     Raises:
-        InputError: If it is no mapping, a magnitude cannot be, or two axes contradict each other.
+        InputError: If it is not a mapping, a magnitude cannot be, or two axes contradict each
+            other.
         UnknownNameError: If the task has no such axis.
     """
     if not isinstance(novelty, Mapping) or not novelty:

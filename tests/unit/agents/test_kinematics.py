@@ -105,7 +105,7 @@ def test_half_a_turn_has_an_axis():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("no xml", "is no XML"),
+        ("no xml", "is not XML"),
         ("<robot/>", "no joint leads to the link 'tip'"),
         ("<!DOCTYPE a><robot/>", "entities"),
         ('<robot><joint name="j" type="planar"><child link="tip"/></joint></robot>', "planar"),

@@ -173,10 +173,10 @@ def test_a_metric_called_as_what_gates_read_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (TEXT + "\n[gates", "is no TOML: Expected ']'"),
-        (TEXT + "\n[audits]\n", "is no TOML: Cannot declare"),
-        ("a = " + "[" * 100_000, "is no TOML"),
-        ("version = " + "1" * 5000, "is no TOML"),
+        (TEXT + "\n[gates", "is not TOML: Expected ']'"),
+        (TEXT + "\n[audits]\n", "is not TOML: Cannot declare"),
+        ("a = " + "[" * 100_000, "is not TOML"),
+        ("version = " + "1" * 5000, "is not TOML"),
         (TEXT.encode() + b"# \xff", "is not UTF-8 text: invalid start byte at byte"),
         (TEXT.encode("utf-16"), "is not UTF-8 text"),
         ("", "name: is missing"),

@@ -111,7 +111,7 @@ def test_a_clock_that_is_set_back_locks_nobody_out(
         ("A", "short", ["operator"], "password: has 5 characters; a password has 10 to 512"),
         ("A", "aaaaaaaaaaaaaaa", ["operator"], "too easy to guess"),
         ("A long name", "a LONG name", ["operator"], "too easy to guess"),
-        ("A", "\udcff" + PASSWORD, ["operator"], "bytes that are no text"),
+        ("A", "\udcff" + PASSWORD, ["operator"], "bytes that are not text"),
         ("A", PASSWORD, [], "roles: give one or more of operator, reviewer, auditor"),
         ("A", PASSWORD, ["admin"], "role 'admin': roles are operator, reviewer, auditor"),
         (" ", PASSWORD, ["operator"], "name: is empty"),

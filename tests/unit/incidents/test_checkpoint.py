@@ -199,7 +199,7 @@ def test_a_root_that_does_not_fit_is_found(key, kept):
 def test_a_file_that_is_no_checkpoint_is_refused(path, log, tmp_path, data):
     bad = tmp_path / "bad.json"
     bad.write_bytes(data)
-    with pytest.raises(InputError, match=r"bad\.json: is no checkpoint"):
+    with pytest.raises(InputError, match=r"bad\.json: is not a checkpoint"):
         verify_log(path, checkpoints=[bad])
 
 

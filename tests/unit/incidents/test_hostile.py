@@ -171,7 +171,7 @@ def parts() -> list[Case]:
 
 
 def texts() -> list[Case]:
-    """Bodies that are no JSON, or JSON that can be read in two ways."""
+    """Bodies that are not JSON, or JSON that can be read in two ways."""
     text = json.dumps(REPORT)
     deep = b'{"robot": ' + b"[" * 60 + b"1" + b"]" * 60 + b"}"
     deeper = b"[" * 100_000 + b"]" * 100_000

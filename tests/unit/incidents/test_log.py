@@ -329,7 +329,7 @@ def test_another_programs_database_is_refused(tmp_path):
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE records (id INTEGER)")
     connection.close()
-    with pytest.raises(IncidentLogError, match="is no incident log"):
+    with pytest.raises(IncidentLogError, match="is not an incident log"):
         open_log(path)
 
 

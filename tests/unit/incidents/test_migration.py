@@ -75,7 +75,7 @@ def test_a_file_that_is_no_log_is_refused(tmp_path):
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE other (id INTEGER)")
-    with pytest.raises(IncidentLogError, match="is no incident log"):
+    with pytest.raises(IncidentLogError, match="is not an incident log"):
         migrate(path)
 
 

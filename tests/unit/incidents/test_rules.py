@@ -107,7 +107,7 @@ def test_own_rules_go_first(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "no TOML": ("[[rule]\n", "is no TOML"),
+    "no TOML": ("[[rule]\n", "is not TOML"),
     "empty": ("", "holds neither"),
     "misspelt": (RULE.replace("severity", "severty"), r"rule\.0\.severty: .*did you mean"),
     "severity": (RULE.replace('"major"', '"bad"'), r"rule\.0\.severity: .*'bad'"),

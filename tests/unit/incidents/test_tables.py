@@ -400,7 +400,7 @@ BAD_COLUMNS = {
     ),
     "window": (
         f"{HEADER},evidence\n{GOOD.strip()},a.mcap (from 2026-03-01T09:30:00Z to x)\n",
-        "column evidence.0.end: 'x' is no time",
+        "column evidence.0.end: 'x' is not a time",
     ),
     "not text": (b"source_id\xff", "is not UTF-8 text: .* at byte 9"),
     "null": (f"{HEADER}\n2,2026-03-01T09:30:00Z,minor,a\0b,a\n", r"U\+0000|no CSV"),
@@ -424,15 +424,15 @@ ONE = {
     "description": "x",
 }
 BAD_JSON = {
-    "no json": ("{", "is no JSON"),
-    "deep": ("[" * 100_000, "is no JSON"),
+    "no json": ("{", "is not JSON"),
+    "deep": ("[" * 100_000, "is not JSON"),
     "a list": ("[]", "holds no incidents; `robo-eval incidents schema`"),
     "other format": ('{"format": "x", "incidents": []}', "format: "),
     "newer": ('{"version": 2, "incidents": []}', "is of version 2, .* install a newer"),
     "unknown key": (json.dumps({"incidents": [ONE, {**ONE, "sevrity": 1}]}), "incident 2, field"),
     "infinite": (
         json.dumps({"incidents": [{**ONE, "quantities": [{"name": "f", "value": 1e999}]}]}),
-        "Infinity is no number",
+        "Infinity is not a number",
     ),
     "overflow": (
         json.dumps({"incidents": [{**ONE, "quantities": [{"name": "f", "value": 1}]}]}).replace(

@@ -219,10 +219,10 @@ def test_the_same_form_with_other_words_is_refused(web, browse) -> None:
         ({"severity": ""}, "Severity: choose one"),
         ({"severity": "mild"}, "Severity: "),
         ({"category": "'; DROP TABLE records; --"}, "Category: "),
-        ({"happened": "yesterday"}, "is no time such as"),
-        ({"happened": "1900-01-01T00:00:00"}, "is no time such as"),
-        ({"happened": "9999-12-31T23:59:59"}, "is no time such as"),
-        ({"quantities": "hard"}, "is no quantity"),
+        ({"happened": "yesterday"}, "is not a time such as"),
+        ({"happened": "1900-01-01T00:00:00"}, "is not a time such as"),
+        ({"happened": "9999-12-31T23:59:59"}, "is not a time such as"),
+        ({"quantities": "hard"}, "is not a quantity"),
         ({"quantities": "force=1e999 N"}, "finite"),
         ({"answer_hospital": "perhaps"}, "Hospital: answers are"),
         ({"record_id": "../../etc/passwd"}, "The form has no id"),
@@ -386,7 +386,7 @@ def test_a_due_day_is_a_day(browse) -> None:
     fields = {"what": "longer guard", "owner": "second", "due": "86400"}
     answer = reviewer.post(f"{path}/act", fields)
     assert answer.status_code == 422
-    assert "is no day; write it like 2026-04-01" in answer.text
+    assert "is not a day; write it like 2026-04-01" in answer.text
 
 
 def test_a_correction_shows_what_it_changed(browse) -> None:

@@ -784,7 +784,7 @@ def test_what_a_bag_does_not_hold_is_named(bag, bring, tmp_path, case):
         ("stops: {estop: /x}", "stops.estop: unknown key 'estop'"),
         ("stops: {safety_stop: {field: /x, default: 'true'}}", "unknown word 'true'"),
         ("folder: '(?P<polcy>.*)'", "unknown column 'polcy'; did you mean 'policy'"),
-        ("folder: '('", "is no regular expression"),
+        ("folder: '('", "is not a regular expression"),
         ("folder: 'x.*'", "no named group"),
         ("folder: '(?P<task>.*)'", "'task' is in constants and in folder"),
         ("episodes: {field: /x}", "episodes.start: is missing"),
@@ -793,7 +793,7 @@ def test_what_a_bag_does_not_hold_is_named(bag, bring, tmp_path, case):
         ("columns: {succes: /x}", "unknown column 'succes'"),
         ("columns: {success: 'a b'}", "columns.success.field: is no field"),
         ("columns: {success: {field: /x, tkae: last}}", "unknown key 'tkae'; did you mean 'take'"),
-        ("columns: {success: {field: /x, take: mean}}", "success is no number"),
+        ("columns: {success: {field: /x, take: mean}}", "success is not a number"),
         ("columns: {duration_s: {field: /x, unit: kg}}", "unknown unit 'kg'"),
         ("columns: {trace_uri: /x}", "unknown column 'trace_uri'"),
         ("success_quality: 2", "success_quality: must be less than or equal to 1"),
@@ -821,16 +821,16 @@ def test_bags_that_cannot_be_read_are_named(bag, bring, tmp_path):
     with pytest.raises(InputError, match="holds no bags"):
         bring(tmp_path / "hollow")
     (tmp_path / "x.txt").write_text("x")
-    with pytest.raises(InputError, match="is no bag"):
+    with pytest.raises(InputError, match="is not a bag"):
         bring(tmp_path / "x.txt")
     (tmp_path / "zero.mcap").touch()
     with pytest.raises(InputError, match=r"zero\.mcap: is empty; leave it out"):
         bring(tmp_path / "zero.mcap")
     (tmp_path / "text.mcap").write_text("this is a text, and no recording of anything")
-    with pytest.raises(InputError, match="is no MCAP file"):
+    with pytest.raises(InputError, match="is not an MCAP file"):
         bring(tmp_path / "text.mcap")
     (tmp_path / "text.db3").write_text("this is a text, and no recording of anything")
-    with pytest.raises(InputError, match=r"text\.db3: is no database: it begins with"):
+    with pytest.raises(InputError, match=r"text\.db3: is not a database: it begins with"):
         bring(tmp_path / "text.db3")
     assert not (tmp_path / "out").exists()
 

@@ -274,7 +274,7 @@ def test_a_folder_that_is_no_bag_is_refused(tmp_path, files):
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(InputError, match=r"holds one \.mcap file, this one holds"):
         restore(tmp_path)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         restore(tmp_path / "nothing")
 
 
@@ -364,8 +364,8 @@ def test_a_definition_carries_each_one_it_needs_once(installed):
     [
         ("arm_msgs/msg/Plam", r"arm_msgs/msg/Plam is not installed below .*arm-msgs"),
         ("arm_msgs/msg/Broken", r"no_msgs/msg/Thing is not installed"),
-        ("arm_msgs/Plan", r"'arm_msgs/Plan' is no message type; write it like"),
-        ("../../msg/Plan", r"is no message type"),
+        ("arm_msgs/Plan", r"'arm_msgs/Plan' is not a message type; write it like"),
+        ("../../msg/Plan", r"is not a message type"),
     ],
 )
 def test_an_unknown_type_is_refused(installed, kind, message):

@@ -122,7 +122,7 @@ def test_open_names_what_is_no_trial(tmp_path):
         TrialDirectory.open(tmp_path / "file")
     (tmp_path / "plan.yaml").write_text("name: x\ntasks: [{}]\npolicies: [nothing]\n")
     with pytest.raises(
-        TrialDirectoryError, match=r"open_names\S*: is no trial directory: no locked"
+        TrialDirectoryError, match=r"open_names\S*: is not a trial directory: no locked"
     ):
         TrialDirectory.open(tmp_path)
 
@@ -150,7 +150,7 @@ def test_a_plan_of_somebody_beside_a_file_of_that_name_is_no_trial(tmp_path, pla
     (tmp_path / beside).write_text("{}")
     (tmp_path / "plan.yaml").write_text("name: x\ntasks: [{}]\npolicies: [nothing]\n")
     assert not is_trial(tmp_path)
-    with pytest.raises(TrialDirectoryError, match="is no trial directory"):
+    with pytest.raises(TrialDirectoryError, match="is not a trial directory"):
         verify_trial(tmp_path)
     (tmp_path / "plan.yaml").write_text(locked_text(plan))
     assert is_trial(tmp_path)
@@ -169,7 +169,7 @@ def test_a_command_says_that_a_folder_is_no_trial(tmp_path, verb, with_plan):
     result = CliRunner().invoke(app, [verb, str(tmp_path)])
     assert isinstance(result.exception, TrialDirectoryError)
     assert result.exception.exit_code == 2
-    assert str(result.exception).startswith(f"{tmp_path}: is no trial directory")
+    assert str(result.exception).startswith(f"{tmp_path}: is not a trial directory")
     assert list(tmp_path.iterdir()) == before
 
 

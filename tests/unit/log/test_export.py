@@ -169,10 +169,10 @@ def test_a_damaged_csv_is_named(mixed, tmp_path, change, reason):
 
 def test_damaged_files_are_named(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(InputError, match=r"a\.parquet: is no Parquet file"):
+    with pytest.raises(InputError, match=r"a\.parquet: is not a Parquet file"):
         read_episodes(tmp_path / "a.parquet")
     with pytest.raises(TrialDirectoryError, match=r"b\.parquet: cannot be read"):
         read_episodes(tmp_path / "b.parquet")
     (tmp_path / "c.csv").write_bytes(b"\xff\xff")
-    with pytest.raises(InputError, match=r"c\.csv: line 1: is no CSV in UTF-8"):
+    with pytest.raises(InputError, match=r"c\.csv: line 1: is not CSV in UTF-8"):
         read_episodes(tmp_path / "c.csv")

@@ -426,7 +426,7 @@ BAD_TABLES = {
     "Latin-1": (
         "p,s\na,1\nJörg,1\n".encode("latin-1"),
         SIMPLE,
-        "line 3: is no CSV in UTF-8: byte 0xf6; save the table as UTF-8",
+        "line 3: is not CSV in UTF-8: byte 0xf6; save the table as UTF-8",
     ),
     "ticks beyond what a float tells apart": (
         f"p,s,n\na,1,{2**53}\n",
@@ -513,9 +513,9 @@ BAD_TABLES = {
     "column twice": ("p,s,p\na,1,b\n", SIMPLE, "column 'p' appears twice"),
     "empty file": ("", SIMPLE, "is empty; it needs a header"),
     "header only": ("p,s\n", SIMPLE, "holds no episodes"),
-    "not text": (b"p,s\n\xff\xfe,1\n", SIMPLE, "is no CSV in UTF-8"),
+    "not text": (b"p,s\n\xff\xfe,1\n", SIMPLE, "is not CSV in UTF-8"),
     "zero byte": (b"p,s\na\x00,1\n", SIMPLE, ""),
-    "open quote": ('p,s\n"a,1\n', SIMPLE, "is no CSV"),
+    "open quote": ('p,s\n"a,1\n', SIMPLE, "is not CSV"),
     "short line": ("p,s\na,1\nb\n", SIMPLE, "line 3: has 1 cells, the header has 2"),
     "long line": ("p,s\na,1,2\n", SIMPLE, "line 2: has 3 cells"),
     "NaN": (
@@ -601,13 +601,13 @@ BAD_TABLES = {
         "line 1: holds NUL bytes",
     ),
     "skip beyond the end": ("p,s\n", SIMPLE + "skip: 9\n", "only holds lines that are left out"),
-    "quote in the middle": ('p,s\na,1\nb,"a"b"\nc,0\n', SIMPLE, "line 3: is no CSV"),
+    "quote in the middle": ('p,s\na,1\nb,"a"b"\nc,0\n', SIMPLE, "line 3: is not CSV"),
     "quote in a record of several lines": (
         'p,s\n"a\n\nb",1\n"c\nd"x,0\n',
         SIMPLE,
-        "line 5: is no CSV",
+        "line 5: is not CSV",
     ),
-    "quote that stays open": ('p,s\na,1\n"b,1\nc,1\n', SIMPLE, "line 3: is no CSV"),
+    "quote that stays open": ('p,s\na,1\n"b,1\nc,1\n', SIMPLE, "line 3: is not CSV"),
     "bad cell after a cell of several lines": (
         'p,s\n"a\nb",1\n"c\nd",maybe\n',
         SIMPLE,
@@ -680,14 +680,14 @@ def test_a_bad_table_is_refused_and_leaves_nothing(lab, tmp_path, name):
 
 
 BAD_MAPS = {
-    "skip that is no number": (
+    "skip that is not a number": (
         SIMPLE + "skip: header\n",
         "skip: is not a finite number, given 'header'",
     ),
-    "comment that is no text": (SIMPLE + "comment: [a]\n", "comment: must be text"),
+    "comment that is not text": (SIMPLE + "comment: [a]\n", "comment: must be text"),
     "comment of two lines": (SIMPLE + 'comment: "a\\nb"\n', "comment: must be what such lines"),
     "not yaml": ("columns: [", "not valid YAML"),
-    "not text": (b"\xff\x00", "is no UTF-8 text, save it as that"),
+    "not text": (b"\xff\x00", "is not UTF-8 text, save it as that"),
     "no mapping": ("- a\n", "a column map is a mapping of keys to values"),
     "empty": ("", "a column map is a mapping"),
     "no columns": ("constants: {task: t}\n", "columns: is missing"),
@@ -732,7 +732,7 @@ BAD_MAPS = {
         "columns: {quality: {column: s, unit: [s]}}\n",
         "columns.quality.unit: must",
     ),
-    "text with a scale": ("columns: {policy: {column: s, scale: 2}}\n", "policy is no number"),
+    "text with a scale": ("columns: {policy: {column: s, scale: 2}}\n", "policy is not a number"),
     "scaled start without a unit": (
         "columns: {start_ns: {column: s, scale: 1000}}\n",
         "columns.start_ns.scale: .* add unit: s, ms, us or ns",

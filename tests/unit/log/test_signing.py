@@ -137,7 +137,7 @@ def test_a_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path):
 
 def test_a_file_that_is_no_such_key_is_refused_by_name(tmp_path: Path):
     (tmp_path / "text.pem").write_text("hello")
-    with pytest.raises(InputError, match=r"text\.pem: is no PEM file of a private key"):
+    with pytest.raises(InputError, match=r"text\.pem: is not a PEM file of a private key"):
         open_key(tmp_path / "text.pem")
     other = generate_private_key(SECP256R1()).private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()

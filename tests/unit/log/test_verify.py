@@ -275,13 +275,13 @@ DEEP = '{"a": ' + "[" * 6000 + "]" * 6000 + "}"
     [
         ("costs", DEEP, "is nested too deep"),
         ("initial_state", DEEP, "is nested too deep"),
-        ("costs", b"\xff{}", "is no text in UTF-8"),
-        ("task", b"caf\xe9", "is no text in UTF-8"),
-        ("operator", b"\xc3", "is no text in UTF-8"),
-        ("trace_uri", b"traces/\xe9.mcap", "is no text in UTF-8"),
+        ("costs", b"\xff{}", "is not text in UTF-8"),
+        ("task", b"caf\xe9", "is not text in UTF-8"),
+        ("operator", b"\xc3", "is not text in UTF-8"),
+        ("trace_uri", b"traces/\xe9.mcap", "is not text in UTF-8"),
         ("end_reason", b"succ\xff", "unknown end_reason"),
-        ("episode_id", b"\xff", "is no text in UTF-8"),
-        ("plan_digest", b"\xff", "is no text in UTF-8"),
+        ("episode_id", b"\xff", "is not text in UTF-8"),
+        ("plan_digest", b"\xff", "is not text in UTF-8"),
     ],
 )
 def test_a_cell_nobody_could_have_written_is_named_by_row_and_column(

@@ -236,8 +236,8 @@ def test_what_a_metric_yields_is_a_number(empty: None) -> None:
     [
         ({"estimate": 0.5}, "whose estimate is a float"),
         ({"estimate": None}, "whose estimate is a NoneType"),
-        ({"family": None}, "whose family is no text"),
-        ({"case": ["slip"]}, "whose case is no text"),
+        ({"family": None}, "whose family is not text"),
+        ({"case": ["slip"]}, "whose case is not text"),
         ({"at": "pick"}, "whose `at` is no Condition"),
     ],
 )

@@ -385,7 +385,7 @@ def test_another_namespace_is_another_robot() -> None:
 def test_a_file_that_is_no_robot_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "list.yaml"
     path.write_text(yaml.safe_dump([1]))
-    with pytest.raises(ValueError, match=r"list\.yaml: is no robot file"):
+    with pytest.raises(ValueError, match=r"list\.yaml: is not a robot file"):
         load_robot_file().in_namespace(str(path), "/twin1")
 
 

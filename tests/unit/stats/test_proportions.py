@@ -88,7 +88,7 @@ def test_impossible_counts_are_refused(k, n, match):
 
 
 def test_what_no_float_can_count_or_square_is_refused():
-    with pytest.raises(ValueError, match=r"n holds 1e\+300; beyond 2\^53 a float is no count"):
+    with pytest.raises(ValueError, match=r"n holds 1e\+300; beyond 2\^53 a float is not a count"):
         wilson_interval(1, 1e300)
     with pytest.raises(ValueError, match=r"sim holds 1e\+300; the square of it overflows"):
         pearson([0.1, 0.2, 0.3, 1e300], [1, 2, 3, 4])

@@ -240,7 +240,7 @@ def test_a_damaged_cifar_file_is_named(tmp_path, spoil, message):
     [
         ({"name": "mnist"}, "mnist: is not shipped; name a folder with the four IDX files"),
         ({"name": "cifar100"}, "cifar100: is not shipped; name a folder with train.bin"),
-        ({"name": "mnist", "folder": Path("nowhere")}, "nowhere: is no folder; mnist needs one"),
+        ({"name": "mnist", "folder": Path("nowhere")}, "nowhere: is not a folder; mnist needs one"),
         ({"name": "digits", "folder": Path()}, "leave out the folder"),
         ({"name": "digits", "classes": (1, 10)}, "there is no class 10; classes are 0 to 9"),
         ({"name": "digits", "classes": (1, -1)}, "there is no class -1"),

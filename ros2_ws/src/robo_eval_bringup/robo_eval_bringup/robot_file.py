@@ -26,14 +26,14 @@ def in_namespace(robot: str, namespace: str) -> str:
         The file itself, or a new one in the folder for temporary files.
 
     Raises:
-        ValueError: If another namespace is wanted and the file is no mapping with a name.
+        ValueError: If another namespace is wanted and the file is not a mapping with a name.
         OSError: If the file cannot be read.
     """
     if not namespace:
         return robot
     data = yaml.safe_load(Path(robot).read_text(encoding="utf-8"))
     if not isinstance(data, dict) or "name" not in data:
-        raise ValueError(f"{robot}: is no robot file, see docs/robots.md")
+        raise ValueError(f"{robot}: is not a robot file, see docs/robots.md")
     if data.get("namespace") == namespace:
         return robot
     name = f"{data['name']}{namespace.replace('/', '-')}"

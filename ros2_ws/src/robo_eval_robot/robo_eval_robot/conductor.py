@@ -378,6 +378,8 @@ class _Run:
             self._own.restart(name)
         self._link.patience_s = _GHOST_S
         self._is_unproved = self._is_unproved or bool({"guard", "twin"} & set(dead))
+        if "guard" in dead:
+            self._link.forget_guard()
         if "recorder" in dead:
             self._recordings.forget()
         return dead

@@ -99,8 +99,9 @@ class RobotLink:
         self.guard = GuardReport()
         self.recorder: dict[str, Any] = {}
         self.patience_s = 0.0
-        """How long to ask again when the guard refuses motion: a process that was killed stays on
-        the graph for a while, and the guard takes it for a second master."""
+        """How long to wait for a guard at least, and to ask again when it refuses motion: a process
+        that was killed stays on the graph for a while, its successor is found late, and the guard
+        takes the dead one for a second master."""
         self.trips: deque[Trip] = deque(maxlen=_KEPT)
         self.heard: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         """Events of others, such as the twin's."""
@@ -336,7 +337,7 @@ class RobotLink:
             RobotLostError: If it does not answer.
         """
         client = self._services[name]
-        deadline = time.monotonic() + _SERVICE_S
+        deadline = time.monotonic() + max(_SERVICE_S, self.patience_s)
         while time.monotonic() < deadline:
             if not self.wait(client.service_is_ready, deadline - time.monotonic()):
                 break
@@ -349,6 +350,10 @@ class RobotLink:
                 return None if answer.success else str(answer.message)
             client.remove_pending_request(future)
         raise RobotLostError(f"the guard does not answer {self.config.topic(name)}")
+
+    def forget_guard(self) -> None:
+        """Let nothing that a guard said before it died pass for what its successor says."""
+        self.guard = GuardReport()
 
     def reset(self) -> None:
         """Bring a guard that stopped the robot back to READY; nothing if it did not.
@@ -397,12 +402,12 @@ class RobotLink:
             NotHereError: If nothing is heard of the robot.
             InputError: If something else is not there in time; the message names it and the remedy.
         """
-        config, seconds = self.config, self.config.start_up_s
+        config, seconds = self.config, max(self.config.start_up_s, self.patience_s)
         where = f"robot {config.name!r} in {config.namespace}"
         if not self.wait(lambda: bool(self._snapshots or self._waiting), seconds):
-            raise NotHereError(f"{where}: {self._nothing_on(config.state.joint_states)}")
+            raise NotHereError(f"{where}: {self._nothing_on(config.state.joint_states, seconds)}")
         if config.state.imu is not None and not self.wait(lambda: bool(self._imus), seconds):
-            raise InputError(f"{where}: {self._nothing_on(config.state.imu.topic)}")
+            raise InputError(f"{where}: {self._nothing_on(config.state.imu.topic, seconds)}")
         if not self.wait(lambda: self.guard.state not in ("", "INIT"), seconds):
             said = self.guard.values.get("waits_for") or self.guard.values.get("cause") or ""
             raise InputError(
@@ -415,7 +420,7 @@ class RobotLink:
                 " controller loaded and active?"
             )
 
-    def _nothing_on(self, topic: str) -> str:
+    def _nothing_on(self, topic: str, seconds: float) -> str:
         """That nothing arrives on a topic, and what may be the matter."""
         full = self.config.topic(topic)
         found = self.node.get_publishers_info_by_topic(full)
@@ -424,7 +429,7 @@ class RobotLink:
             remedy = f"{found[0].node_name} is there and says nothing"
         if any(each.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for each in found):
             remedy = f"{found[0].node_name} offers best effort; set its reliability to reliable"
-        return f"nothing arrives on {full} within {self.config.start_up_s:g} s; {remedy}"
+        return f"nothing arrives on {full} within {seconds:g} s; {remedy}"
 
     def _count_listeners(self) -> int:
         full = self.config.topic(self.config.controller.topic)

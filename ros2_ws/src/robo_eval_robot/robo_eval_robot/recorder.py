@@ -360,7 +360,7 @@ def make(context: Context, args: Sequence[str]) -> Recorder:
     )
     given = parser.parse_args(list(args))
     if not given.root.is_dir():
-        raise InputError(f"--root {given.root}: is no folder; create it first")
+        raise InputError(f"--root {given.root}: is not a folder; create it first")
     return Recorder(context, read_robot(given.robot), given.root)
 
 

@@ -32,7 +32,7 @@ class CartPoleVariedEnv(CartPoleEnv):
         render_mode: As CartPole-v1 takes it.
 
     Raises:
-        InputError: If a parameter is no number above 0 and up to 10,000.
+        InputError: If a parameter is not a number above 0 and up to 10,000.
 
     Version history:
         v0: first.
