@@ -572,7 +572,7 @@ WRONG = {
     "add before 1970": (["add", "x", "-w", "-999999d"], "--when: "),
     "add ages ago": (["add", "x", "-w", f"-{'9' * 400}h"], "--when: "),
     "add half a second of zone": (
-        ["add", "x", "-w", "2026-03-01T09:30:00+01:00:00.5"], "no time with its zone"
+        ["add", "x", "-w", "2026-03-01T09:30:00+01:00:00.5"], "not a time with its zone"
     ),
     "add bytes": (["add", "x\udcff"], "is not UTF-8 text"),
     "add bad quantity": (["add", "x", "-q", "81 N"], "is not a quantity; write it like force"),
@@ -653,7 +653,7 @@ WRONG = {
     ),
     "close too early": (["close", "lab/2", "--note", "x"], "cannot be closed: it needs a review"),
     "capture nothing": (["capture", "nowhere"], "nowhere: no such trial directory"),
-    "capture of no trial into no log": (["capture", "lab", "--log", "new.db"], "is no trial"),
+    "capture of no trial into no log": (["capture", "lab", "--log", "new.db"], "is not a trial"),
     "exposure of nothing": (["exposure", "nowhere"], "nowhere: no such trial directory"),
     "exposure without robot": (["exposure", "--mode", "idle"], "needs --robot and --since"),
     "exposure for years": (

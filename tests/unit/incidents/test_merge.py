@@ -168,7 +168,7 @@ def test_a_source_whose_end_is_another_is_refused(station, report, say, tmp_path
         (b"{}\n", "is not how an export begins"),
         (b'{"kind":"report"}\n', "is not how an export begins"),
         (b'{"form":2,"heads":{},"kind":"export"}\n', "is of form 2, this program reads 1"),
-        (b"{\xff}\n", "no UTF-8"),
+        (b"{\xff}\n", "not UTF-8"),
         (b'{"kind": "nil"', "ends in the middle"),
         (b"{" * 100_000 + b"\n", "is not how an export begins"),
         (b"{" + b"x" * 300_000 + b"\n", "ends in the middle"),

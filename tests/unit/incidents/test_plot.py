@@ -261,10 +261,10 @@ def test_names_in_a_recording_are_text(tmp_path: Path) -> None:
     ("make", "says"),
     [
         (lambda path: None, "missing"),
-        (lambda path: path.write_bytes(b""), "no MCAP file"),
-        (lambda path: path.write_bytes(b"\x00" * 5_000), "no MCAP file"),
+        (lambda path: path.write_bytes(b""), "not an MCAP file"),
+        (lambda path: path.write_bytes(b"\x00" * 5_000), "not an MCAP file"),
         (lambda path: path.write_bytes(b"\x89MCAP0\r\n"), "nothing that can be drawn"),
-        (lambda path: path.mkdir(), "no MCAP file"),
+        (lambda path: path.mkdir(), "not an MCAP file"),
         (lambda path: Recording(path).close(), "nothing that can be drawn"),
     ],
 )  # fmt: skip
