@@ -23,15 +23,15 @@ from fastapi.testclient import TestClient
 
 from robo_eval.log.provenance import machine
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Report
+from robo_eval_incidents.kinds import Report
+from robo_eval_incidents.lists import list_incidents
 from robo_eval_incidents.log import Head, head_row, row_of
-from robo_eval_incidents.page import list_incidents
 from robo_eval_incidents.record import Record, content_digest, new_id, now
 from robo_eval_incidents.schema import RECORDS, STATIONS
-from robo_eval_incidents.taxonomy import Category, Severity, Via
 from robo_eval_incidents.web.app import API, make_app
 from robo_eval_incidents.web.deps import Site
 from robo_eval_incidents.web.sessions import COOKIE
+from robo_eval_incidents.words import Category, Severity, Via
 
 SMALL: Final = 100
 LARGE: Final = 100_000

@@ -23,14 +23,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from robo_eval.log.chain import GENESIS
 from robo_eval_incidents import IncidentLog, open_log
-from robo_eval_incidents.bodies import Body, Nil, Report
+from robo_eval_incidents.kinds import Body, Nil, Report
+from robo_eval_incidents.lists import list_incidents
 from robo_eval_incidents.log import Head, row_of
-from robo_eval_incidents.page import list_incidents
-from robo_eval_incidents.record import GENESIS, Record, content_digest, new_id, now
+from robo_eval_incidents.record import Record, content_digest, new_id, now
 from robo_eval_incidents.schema import RECORDS
-from robo_eval_incidents.taxonomy import Category, Severity, Via
 from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.words import Category, Severity, Via
 
 ROUNDS: Final = 20
 PER_ROUND: Final = 250

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import delete, select, update
 
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
-from robo_eval_incidents.bodies import Account
+from robo_eval_incidents.kinds import Account
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import SESSIONS, USERS
-from robo_eval_incidents.taxonomy import Via
 from robo_eval_incidents.text import name_of, person_key
+from robo_eval_incidents.words import Via
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher

@@ -18,15 +18,6 @@ from robo_eval.core.kinds import Side
 from robo_eval.core.yaml_form import first_problem
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.store import EpisodeStore
-from robo_eval_incidents.bodies import (
-    Attachment,
-    Body,
-    Correction,
-    Evidence,
-    Reclassification,
-    Report,
-    Review,
-)
 from robo_eval_incidents.cut import cut_out
 from robo_eval_incidents.draft import Cause, added_lines, additions, cleaned, drafted, window_of
 from robo_eval_incidents.happened import (
@@ -40,10 +31,19 @@ from robo_eval_incidents.happened import (
     physical_events,
     scene_of,
 )
-from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.kinds import (
+    Attachment,
+    Body,
+    Correction,
+    Evidence,
+    Reclassification,
+    Report,
+    Review,
+)
 from robo_eval_incidents.log import DATABASE, EVIDENCE, IncidentLog, open_log
 from robo_eval_incidents.rule import Rules, read_rules
-from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.state import Incident
+from robo_eval_incidents.words import Via
 
 BY: Final = "robo-eval"
 """Who files what a rule found."""

@@ -17,13 +17,13 @@ from sqlalchemy import select
 from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
+from robo_eval.log.chain import GENESIS, Link
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.signing import fingerprint
-from robo_eval_incidents.bodies import LATEST_NS
-from robo_eval_incidents.log import Head, IncidentLog, heads_of
-from robo_eval_incidents.record import GENESIS, content_digest, now
+from robo_eval_incidents.log import IncidentLog, heads_of
+from robo_eval_incidents.record import content_digest, now
 from robo_eval_incidents.schema import CHECKPOINTS
-from robo_eval_incidents.text import name_of
+from robo_eval_incidents.text import LATEST_NS, name_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -65,7 +65,7 @@ class Checkpoint:
         return found
 
     @property
-    def heads(self) -> dict[str, tuple[int, str]]:
+    def heads(self) -> dict[str, Link]:
         """How far each station had got: number and digest of its newest record."""
         return heads_stated(self.values["heads"])
 
@@ -99,14 +99,12 @@ class Checkpoint:
         return []
 
 
-def plain_heads(heads: Mapping[str, tuple[int, str]]) -> dict[str, dict[str, Any]]:
+def plain_heads(heads: Mapping[str, Link]) -> dict[str, dict[str, Any]]:
     """Number and digest of the newest record of each station, as JSON has them."""
-    return {
-        name: {"sequence": sequence, "sha256": sha256} for name, (sequence, sha256) in heads.items()
-    }
+    return {name: head._asdict() for name, head in heads.items()}
 
 
-def heads_stated(values: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
+def heads_stated(values: Mapping[str, Any]) -> dict[str, Link]:
     """Number and digest of the newest record of each station, of `plain_heads`.
 
     Raises:
@@ -118,11 +116,11 @@ def heads_stated(values: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
         is_number = type(sequence) is int and 1 <= sequence <= LATEST_NS
         if not (is_number and isinstance(sha256, str)):
             raise ValueError(f"heads of {name!r:.70} are not a number and a digest")
-        found[name] = (sequence, sha256)
+        found[name] = Link(sequence, sha256)
     return found
 
 
-def merkle_root(heads: Mapping[str, tuple[int, str]]) -> str:
+def merkle_root(heads: Mapping[str, Link]) -> str:
     """Root of the Merkle tree over the newest records of all stations, by their names.
 
     Args:
@@ -176,7 +174,7 @@ def make_checkpoint(log: IncidentLog, key: Ed25519PrivateKey, *, by: str) -> Che
             select(CHECKPOINTS.c.content).order_by(CHECKPOINTS.c.number.desc()).limit(1)
         ).scalar()
         before = None if last is None else content_digest(last)
-        heads = {name: _head(head) for name, head in heads_of(connection).items()}
+        heads = heads_of(connection)
         content = canonical_json(
             {
                 "by": by,
@@ -197,10 +195,6 @@ def make_checkpoint(log: IncidentLog, key: Ed25519PrivateKey, *, by: str) -> Che
             )
         )
     return found
-
-
-def _head(head: Head) -> tuple[int, str]:
-    return head.sequence, head.sha256
 
 
 def checkpoints_of(log: IncidentLog) -> list[Checkpoint]:

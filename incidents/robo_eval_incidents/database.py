@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from shlex import quote
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, make_url
+from sqlalchemy import URL, Connection, create_engine, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
@@ -29,7 +28,7 @@ from robo_eval.core.errors import (
 )
 from robo_eval.log import database as files
 from robo_eval.log.files import explained, part_of, sync_folder
-from robo_eval_incidents.schema import CURRENT, METADATA, VERSION_TABLE
+from robo_eval_incidents.schema import META, METADATA, VERSION
 
 _Result = TypeVar("_Result")
 
@@ -169,6 +168,8 @@ class Database:
         connection = _connect_file(Path(self._target), read_only=self.read_only)
         connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        # What is taken out of a page, such as a text that was redacted, is written over.
+        connection.exec_driver_sql("PRAGMA secure_delete = ON")
         return connection
 
     def _check_version(self) -> None:
@@ -181,15 +182,10 @@ class Database:
             raise IncidentLogError(
                 f"{self.name}: is not an incident log; `robo-eval incidents init` makes one"
             )
-        if not found.isdecimal() or int(found) > int(CURRENT):
+        if found != VERSION:
             raise IncidentLogError(
-                f"{self.name}: has schema version {found[:20]}, which is newer than this program's"
-                f" {CURRENT}; install a newer robo-eval to use it"
-            )
-        if int(found) < int(CURRENT):
-            raise IncidentLogError(
-                f"{self.name}: has schema version {found}, this program works with {CURRENT};"
-                f" upgrade it with: robo-eval incidents migrate --log {quote(self.name)}"
+                f"{self.name}: is a log of version {found[:20]}, and this program works with"
+                f" {VERSION}; use the robo-eval that made it"
             )
 
 
@@ -357,18 +353,17 @@ def _connect_server(target: str) -> Connection:
 
 
 def version_of(connection: Connection) -> str | None:
-    """Schema version of a database; None if it is not an incident log."""
-    inspector_sql = (
-        "SELECT to_regclass('records') IS NOT NULL AND to_regclass('alembic_version') IS NOT NULL"
+    """Version of the tables of a database; None if it is not an incident log."""
+    is_there = (
+        "SELECT to_regclass('records') IS NOT NULL AND to_regclass('meta') IS NOT NULL"
         if connection.dialect.name == "postgresql"
         else "SELECT count(*) = 2 FROM sqlite_schema"
-        " WHERE type = 'table' AND name IN ('records', 'alembic_version')"
+        " WHERE type = 'table' AND name IN ('records', 'meta')"
     )
-    if not connection.exec_driver_sql(inspector_sql).scalar():
+    if not connection.exec_driver_sql(is_there).scalar():
         return None
-    found = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608
-    row = found.first()
-    return None if row is None else str(row[0])
+    found = connection.execute(select(META.c.value).where(META.c.name == "version")).scalar()
+    return "2 or older" if found is None else str(found)
 
 
 @contextmanager
@@ -449,14 +444,8 @@ def _create_on_server(target: str, meta: dict[str, str]) -> None:
 def create_tables(connection: Connection, meta: dict[str, str]) -> None:
     """Make the tables of an incident log in an empty database."""
     METADATA.create_all(connection)
-    connection.exec_driver_sql(
-        f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
-    )
-    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{CURRENT}')")  # noqa: S608
-    table = METADATA.tables["meta"]
     rows = [{"name": name, "value": value} for name, value in meta.items()]
-    if rows:
-        connection.execute(table.insert(), rows)
+    connection.execute(META.insert(), [*rows, {"name": "version", "value": VERSION}])
 
 
 def text_of(statement: ClauseElement, *, is_server: bool) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from robo_eval_incidents.bodies import MOST_QUANTITIES, Evidence, Quantity, Report, plain
 from robo_eval_incidents.happened import Occurrence, Scene
+from robo_eval_incidents.kinds import MOST_QUANTITIES, Evidence, Quantity, Report, plain
 from robo_eval_incidents.rule import Rule
 
 AROUND_NS: Final = 10 * 10**9

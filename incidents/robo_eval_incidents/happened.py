@@ -18,11 +18,11 @@ from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.cdr import Cursor
-from robo_eval_incidents.bodies import LATEST_NS
 from robo_eval_incidents.cut import explained_damage, opened, sound_files
-from robo_eval_incidents.exposure import UNNAMED
+from robo_eval_incidents.hours import UNNAMED
 from robo_eval_incidents.rule import On
-from robo_eval_incidents.taxonomy import Engagement
+from robo_eval_incidents.text import LATEST_NS
+from robo_eval_incidents.words import Engagement
 
 WINDOW_NS: Final = 60 * 10**9
 """Causes this far apart, with nothing known in between, are of two events."""

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import socket
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
-from sqlalchemy import Connection, Text, bindparam, exists, select, update
+from sqlalchemy import Connection, bindparam, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from robo_eval.core.errors import InputError
+from robo_eval.log.chain import GENESIS, Link
 from robo_eval.log.provenance import software
-from robo_eval_incidents import workflow
-from robo_eval_incidents.bodies import (
+from robo_eval_incidents.database import (
+    Database,
+    IncidentLogError,
+    chunks,
+    create,
+    is_url,
+    text_of,
+)
+from robo_eval_incidents.kinds import (
     AHEAD_NS,
+    KINDS,
     RECORD_ID,
     Body,
     Correction,
@@ -31,25 +41,12 @@ from robo_eval_incidents.bodies import (
     Review,
     Withdrawal,
     plain,
+    section_of,
 )
-from robo_eval_incidents.database import (
-    Database,
-    IncidentLogError,
-    chunks,
-    create,
-    driver_errors,
-    is_conflict,
-    is_url,
-    text_of,
-)
-from robo_eval_incidents.history import newest
-from robo_eval_incidents.incident import Incident, incident_of, incidents_of, unknown_incident
-from robo_eval_incidents.moments import shown_time
+from robo_eval_incidents.lists import Row, put_rows, rows_of
 from robo_eval_incidents.record import (
-    GENESIS,
     MOST_AFTER,
     STATION,
-    Entry,
     Instant,
     Record,
     content_digest,
@@ -57,10 +54,20 @@ from robo_eval_incidents.record import (
     now,
     place_of,
     record_of,
+    salted,
 )
-from robo_eval_incidents.schema import META, RECORDS, STATIONS, is_kind
-from robo_eval_incidents.taxonomy import Via
-from robo_eval_incidents.text import name_of
+from robo_eval_incidents.schema import META, RECORDS, STATIONS
+from robo_eval_incidents.state import (
+    Incident,
+    RefusedError,
+    check,
+    incident_of,
+    incidents_of,
+    newest,
+    unknown_incident,
+)
+from robo_eval_incidents.text import name_of, shown_time
+from robo_eval_incidents.words import Via
 
 DATABASE: Final = "incidents.db"
 """Name of the incident log in a trial directory."""
@@ -68,25 +75,23 @@ EVIDENCE: Final = "incidents"
 """Folder beside a log file in which pieces of traces are kept."""
 _ID: Final = re.compile(r"[0-9a-f-]{8,36}")
 _PAGE: Final = 2_000
-_TRIES: Final = 20
-
-_RECORD: Final = ("station", "sequence", "record_id", "about", "content", "sha256")
-_HEAD: Final = ("sequence", "sha256", "time_ns", "monotonic_ns", "boot_id")
+_STORED: Final = (RECORDS.c.content, RECORDS.c.texts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """How far a station has got.
-
-    Attributes:
-        sequence: Number of its newest record.
-        sha256: Digest of that record.
-        at: When it was written.
-    """
+class _Head(NamedTuple):
+    """How far a chain has got: number and digest of its newest record, and when it was."""
 
     sequence: int
     sha256: str
     at: Instant
+
+
+class Stored(NamedTuple):
+    """A record as it is kept: its number, its canonical form, and the free texts beside that."""
+
+    number: int
+    content: str
+    texts: str | None
 
 
 class IncidentLog:
@@ -104,7 +109,7 @@ class IncidentLog:
         is_named: Whether somebody said so; without, it can only be read.
 
     Raises:
-        IncidentLogError: If it is missing, damaged, of another schema, or cannot be reached.
+        IncidentLogError: If it is missing, damaged, of another version, or cannot be reached.
     """
 
     def __init__(
@@ -113,7 +118,7 @@ class IncidentLog:
         self.database: Final = Database(target, read_only=read_only)
         self.name: Final = self.database.name
         self._statements: Final = _Statements(is_server=self.database.is_server)
-        self._known: Head | None = None
+        self._known: _Head | None = None
         try:
             self.meta: Final = self.database.persistently(self._read_meta)
             self.station: Final = station_name(station or self.meta.get("station") or "unnamed")
@@ -149,6 +154,40 @@ class IncidentLog:
 
     # Writing -----------------------------------------------------------------------------------
 
+    def record(
+        self,
+        kind: str,
+        fields: Mapping[str, Any],
+        *,
+        by: str,
+        via: Via,
+        about: str | None = None,
+        record_id: str | None = None,
+    ) -> Record:
+        """Record what somebody says; after this returned, it survives a power cut.
+
+        Args:
+            kind: Kind of the record.
+            fields: What they say.
+            by: Who.
+            via: By which door.
+            about: Id of the incident it is about, for all but a report and what is about none.
+            record_id: Id of the record; a new one if none is given. The same id twice is one
+                record.
+
+        Returns:
+            The record, with its place in the chain.
+
+        Raises:
+            RefusedError: If it may not follow what is recorded. Nothing was added.
+            InputError: If a field or name is none, or there is no such incident. Nothing was added.
+            IncidentLogError: If the database cannot be written. Nothing was added, unless a
+                server went away for good in that moment.
+        """
+        return self.file(
+            section_of(KINDS[kind], fields), by=by, via=via, incident_id=about, record_id=record_id
+        )
+
     def file(
         self,
         body: Body,
@@ -158,39 +197,16 @@ class IncidentLog:
         incident_id: str | None = None,
         record_id: str | None = None,
     ) -> Record:
-        """Record what somebody says; after this returned, it survives a power cut.
-
-        Args:
-            body: What they say.
-            by: Who.
-            via: By which door.
-            incident_id: Incident it is about, for all but a report and what is about none.
-            record_id: Id of the record; a new one if none is given. The same id twice is one
-                record.
-
-        Returns:
-            The record, with its place in the chain.
-
-        Raises:
-            RefusedError: If it may not follow what is recorded. Nothing was added.
-            InputError: If a name is none, or there is no such incident. Nothing was added.
-            IncidentLogError: If the database cannot be written. Nothing was added, unless a
-                server went away for good in that moment.
-        """
-        return self.append(
-            Entry(
-                body=body,
-                by=by,
-                via=via,
-                incident_id=incident_id,
-                record_id=record_id or new_id(),
-            )
-        )
-
-    def append(self, entry: Entry) -> Record:
-        """Record an entry; see `file`."""
+        """Record a body that was made already; see `record`."""
         self.check_named()
-        entry = _checked(entry)
+        entry = _Entry(
+            body, name_of(by, "by"), via, incident_id, new_id() if record_id is None else record_id
+        )
+        if not RECORD_ID.fullmatch(entry.record_id):
+            raise InputError(f"record_id {entry.record_id!r:.60}: is no UUID in lower case")
+        if body.about_incident != (incident_id is not None):
+            word = "needs" if body.about_incident else "has no"
+            raise InputError(f"a record of kind {body.kind!r} {word} incident_id")
         if not self.database.is_server:
             return self._append(entry)
         return self.database.persistently(lambda: self._append(entry))
@@ -207,85 +223,62 @@ class IncidentLog:
                 " several stations share this log"
             )
 
-    def _append(self, entry: Entry) -> Record:
+    def _append(self, entry: _Entry) -> Record:
         # Who appends one record after another need not read where the chain ends.
         known, self._known = self._known, None
-        for _ in range(_TRIES):
-            try:
-                with self.database.writing() as connection:
-                    record, head = self._add(connection, entry, known)
-            except _ConflictError:
-                found = self.find(entry.record_id)
-                if found is not None:
-                    return _same(found, entry)
-                # Another process has just begun the same chain, or gone on with it.
-                known = None
-            else:
-                self._known = head
-                return record
-        raise IncidentLogError(f"{self.name}: others write all the time; try again")
+        with self.database.writing() as connection:
+            driver: Any = connection.connection.driver_connection
+            self._hold(driver, self.station, sorted(entry.subjects))
+            found = self._told_of(driver, entry)
+            same = next((one for one in found if one.record_id == entry.record_id), None)
+            if same is not None:
+                return _same(same, entry)
+            after = _check(entry, found)
+            head = self._head(driver, known)
+            if entry.via is not Via.RULE:
+                _check_past(entry.body, 0 if head is None else head.at.time_ns)
+            if head is None:
+                _, head = self._put(driver, None, _opening())
+            record, new = self._put(driver, head, entry, after)
+            own = [one for one in found if one.subject == record.subject]
+            put_rows(connection, rows_of([*own, record]))
+        self._known = new
+        return record
 
-    def _add(self, connection: Connection, entry: Entry, known: Head | None) -> tuple[Record, Head]:
-        driver: Any = connection.connection.driver_connection
-        head = known or self._head(driver)
-        if head is None:
-            head = self._put(driver, None, _opening())[1]
-        if entry.via is not Via.RULE:
-            _check_past(entry.body, head.at.time_ns)
-        after = () if entry.incident_id is None else self._follows(connection, entry)
-        if isinstance(entry.body, Withdrawal):
-            self._check_withdrawal(connection, entry.body, entry.record_id)
-        return self._put(driver, head, entry, after)
+    def _hold(self, driver: Any, station: str, subjects: Sequence[str]) -> None:  # noqa: ANN401
+        """Let nobody else write to this chain, or about the same, until the transaction ends.
 
-    def _follows(self, connection: Connection, entry: Entry) -> tuple[str, ...]:
-        """What an entry comes after; refuses one that may not follow."""
-        incident_id = str(entry.incident_id)
-        incident = incident_of(self._about(connection, incident_id))
-        if incident is None:
-            raise unknown_incident(incident_id)
-        if any(record.record_id == entry.record_id for record in incident.records):
-            raise _ConflictError
-        same_as = None
-        if isinstance(entry.body, Review) and entry.body.duplicate_of is not None:
-            same_as = incident_of(self._about(connection, entry.body.duplicate_of))
-            if same_as is None:
-                raise unknown_incident(entry.body.duplicate_of)
-        workflow.check(incident, entry.body, entry.by, same_as)
-        return newest(incident.records)[-MOST_AFTER:]
+        There is no row to lock of a station's first record, or of an incident: two that check at
+        once would both pass. SQLite has one writer anyhow.
+        """
+        if self.database.is_server:
+            for name in (f"station {station}", *subjects):
+                driver.execute(self._statements.hold, {"name": name})
 
-    def _check_withdrawal(self, connection: Connection, body: Withdrawal, record_id: str) -> None:
-        """Refuse to withdraw what is not a time, or was withdrawn."""
-        contents = select(RECORDS.c.content)
-        # Another station may have used an id for something else.
-        named = connection.execute(contents.where(RECORDS.c.record_id == body.withdrawn_id))
-        if not any(isinstance(self._record(one).body, Exposure | Nil) for one in named.scalars()):
-            raise workflow.RefusedError(
-                f"record {body.withdrawn_id} is neither exposure nor a nil report of this log; only"
-                " those are withdrawn"
-            )
-        withdrawn = contents.where(is_kind(Withdrawal.kind, is_server=self.database.is_server))
-        for before in map(self._record, connection.execute(withdrawn).scalars()):
-            is_same = isinstance(before.body, Withdrawal) and (
-                before.body.withdrawn_id == body.withdrawn_id
-            )
-            if is_same and before.record_id == record_id:
-                raise _ConflictError
-            if is_same:
-                raise workflow.RefusedError(
-                    f"{before.by} withdrew it already, in {before.station}/{before.sequence}"
-                )
+    def _told_of(self, driver: Any, entry: _Entry) -> list[Record]:  # noqa: ANN401
+        """All that is recorded of what an entry is about, and what has its id."""
+        subjects = list(entry.subjects)
+        names = {"id": entry.record_id, "one": subjects[0], "other": subjects[-1]}
+        rows = driver.execute(self._statements.told_of, names).fetchall()
+        return [record_of(content, texts, where=self.name) for content, texts in rows]
 
-    def _head(self, driver: Any) -> Head | None:  # noqa: ANN401 - of either driver
+    def _head(self, driver: Any, known: _Head | None) -> _Head | None:  # noqa: ANN401
+        """The newest record of this chain, and that it is what was known."""
         row = driver.execute(self._statements.read_head, {"station": self.station}).fetchone()
-        return None if row is None else _head_of(row)
+        if row is None or (known is not None and known[:2] == row):
+            return None if row is None else known
+        place = {"station": self.station, "sequence": row[0]}
+        last = driver.execute(self._statements.read_last, place).fetchone()
+        # Where it was taken out, which verification finds, no incident is refused for that.
+        return _Head(row[0], row[1], now() if last is None else _instant_in(last[0]))
 
     def _put(
         self,
         driver: Any,  # noqa: ANN401 - of either driver
-        head: Head | None,
-        entry: Entry,
+        head: _Head | None,
+        entry: _Entry,
         after: tuple[str, ...] = (),
-    ) -> tuple[Record, Head]:
+    ) -> tuple[Record, _Head]:
         at = now()
         record = Record(
             station=self.station,
@@ -299,38 +292,39 @@ class IncidentLog:
             via=entry.via,
             body=entry.body,
             after=after,
+            salts=salted(entry.body.kind, entry.body),
         )
-        content = record.content()
-        sha256 = content_digest(content)
-        new = Head(sequence=record.sequence, sha256=sha256, at=at)
-        row = head_row(self.station, new)
-        # The head first: who holds it is the only one to add to the chain, so that no two ever
-        # wait for each other.
-        if head is None:
-            driver.execute(self._statements.put_head, row)
-        else:
-            moved = {**row, "its": self.station, "before": head.sha256}
-            if not driver.execute(self._statements.move_head, moved).rowcount:
-                raise _ConflictError
-        try:
-            done = driver.execute(self._statements.insert_record, row_of(record, content, sha256))
-        except driver_errors() as err:
-            if is_conflict(err):
-                raise _ConflictError from err
-            raise
-        if not done.rowcount:
-            raise _ConflictError
+        row = row_of(record)
+        driver.execute(self._statements.insert_record, row)
+        new = _Head(record.sequence, row["sha256"], at)
+        driver.execute(self._statements.put_head, row)
         return record, new
 
-    def put_heads(self, connection: Connection, heads: Mapping[str, Head]) -> None:
-        """Note newest records that came with others of their chains, in the same transaction."""
+    def put_records(
+        self, connection: Connection, station: str, new: Sequence[Record], rows: Sequence[Row]
+    ) -> None:
+        """Add records that follow the newest one of a station, with what the lists show of them.
+
+        Args:
+            connection: A transaction that writes.
+            station: Their station.
+            new: The records.
+            rows: Their rows, of `row_of`.
+        """
         driver: Any = connection.connection.driver_connection
-        for station, head in heads.items():
-            driver.execute(self._statements.put_head, head_row(station, head))
+        subjects = sorted({record.subject for record in new})
+        self._hold(driver, station, subjects)
+        told = records_of(connection, self.name, subjects)
+        connection.execute(RECORDS.insert(), list(rows))
+        driver.execute(self._statements.put_head, rows[-1])
+        for record in new:
+            told[record.subject].append(record)
+        for own in told.values():
+            put_rows(connection, rows_of(own))
 
     # Reading -----------------------------------------------------------------------------------
 
-    def heads(self) -> dict[str, Head]:
+    def heads(self) -> dict[str, Link]:
         """How far each station has got, by name."""
         with self.database.reading() as connection:
             return heads_of(connection)
@@ -345,15 +339,13 @@ class IncidentLog:
         Raises:
             InputError: If a stored record is none; the message names it.
         """
-        for number, content in self.contents(station=station, after=after):
-            yield record_of(content, where=f"{self.name}: record {number}")
+        for number, content, texts in self.stored(station=station, after=after):
+            yield record_of(content, texts, where=f"{self.name}: record {number}")
 
-    def contents(
-        self, *, station: str | None = None, after: int | None = None
-    ) -> Iterator[tuple[int, str]]:
-        """Canonical forms of records with their numbers; see `records`."""
+    def stored(self, *, station: str | None = None, after: int | None = None) -> Iterator[Stored]:
+        """Records as they are kept; see `records`."""
         order = RECORDS.c.number if station is None else RECORDS.c.sequence
-        query = select(order, RECORDS.c.content).order_by(order).limit(_PAGE)
+        query = select(order, *_STORED).order_by(order).limit(_PAGE)
         if station is not None:
             query = query.where(RECORDS.c.station == station)
         while True:
@@ -361,18 +353,27 @@ class IncidentLog:
                 rows = connection.execute(
                     query if after is None else query.where(order > after)
                 ).fetchall()
-            for number, content in rows:
-                after = number
-                yield number, content
+            for row in rows:
+                yield Stored(*row)
             if len(rows) < _PAGE:
                 return
+            after = rows[-1][0]
 
     def find(self, record_id: str) -> Record | None:
         """The record with an id, the one that arrived first; None if there is none."""
-        query = select(RECORDS.c.content).where(RECORDS.c.record_id == record_id)
+        return next(iter(self.named(record_id)), None)
+
+    def named(self, name: str) -> list[Record]:
+        """Records of an id, of which several stations may have one, or the one `STATION/NUMBER`."""
+        place = place_of(name)
+        query = select(*_STORED).order_by(RECORDS.c.number)
+        if place is None:
+            query = query.where(RECORDS.c.record_id == name)
+        else:
+            query = query.where(RECORDS.c.station == place[0], RECORDS.c.sequence == place[1])
         with self.database.reading() as connection:
-            content = connection.execute(query.order_by(RECORDS.c.number).limit(1)).scalar()
-        return None if content is None else self._record(content)
+            rows = connection.execute(query).all()
+        return [record_of(*row, where=self.name) for row in rows]
 
     def incident(self, name: str) -> Incident:
         """An incident as it stands.
@@ -384,7 +385,8 @@ class IncidentLog:
             InputError: If there is none, or several begin so.
         """
         with self.database.reading() as connection:
-            found = incident_of(self._about(connection, self._id_of(connection, name)))
+            incident_id = self._id_of(connection, name)
+            found = next(incidents_in(connection, self.name, [incident_id]), None)
         if found is None:
             raise unknown_incident(name)
         return found
@@ -409,7 +411,7 @@ class IncidentLog:
             query = query.where(
                 RECORDS.c.record_id >= name,
                 RECORDS.c.record_id < name + "g",
-                RECORDS.c.content.contains('"kind":"report"'),
+                RECORDS.c.kind == Report.kind,
             )
         else:
             raise unknown_incident(name)
@@ -420,48 +422,70 @@ class IncidentLog:
             raise unknown_incident(name)
         return str(found[0])
 
-    def _about(self, connection: Connection, incident_id: str) -> list[Record]:
-        """All records of an incident, its report first."""
-        contents = select(RECORDS.c.content)
-        first = connection.execute(contents.where(RECORDS.c.record_id == incident_id))
-        others = connection.execute(contents.where(RECORDS.c.about == incident_id))
-        return [self._record(row[0]) for rows in (first, others) for row in rows]
 
-    def _record(self, content: str) -> Record:
-        return record_of(content, where=self.name)
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What somebody wants to have recorded."""
 
+    body: Body
+    by: str
+    via: Via
+    incident_id: str | None
+    record_id: str
 
-class _ConflictError(Exception):
-    """A record with this id, or at this place of the chain, is there already."""
+    @property
+    def subjects(self) -> set[str]:
+        """What has to be known before it can be recorded: one thing, or two."""
+        about = self.incident_id or self.body.subject or self.record_id
+        same_as = self.body.duplicate_of if isinstance(self.body, Review) else None
+        return {about, same_as or about}
 
 
 class _Statements:
     """What is run for every record, compiled once."""
 
     def __init__(self, *, is_server: bool) -> None:
+        def compiled(statement: Any) -> str:  # noqa: ANN401 - of any kind
+            return text_of(statement, is_server=is_server)
+
         insert: Any = postgresql.insert if is_server else sqlite.insert
-        put = insert(STATIONS).values({name: bindparam(name) for name in ("station", *_HEAD)})
-        put = put.on_conflict_do_update(
-            index_elements=["station"], set_={name: put.excluded[name] for name in _HEAD}
+        station = STATIONS.c.station == bindparam("station")
+        cells = {
+            column.name: bindparam(column.name, type_=column.type)
+            for column in RECORDS.columns
+            if column is not RECORDS.c.number
+        }
+        head: dict[str, Any]
+        head = {name: bindparam(name) for name in ("station", "sequence", "sha256")}
+        put = insert(STATIONS).values(head)
+        self.insert_record: Final = compiled(insert(RECORDS).values(cells))
+        self.put_head: Final = compiled(
+            put.on_conflict_do_update(
+                index_elements=["station"],
+                set_={name: put.excluded[name] for name in ("sequence", "sha256")},
+            )
         )
-        cells = (bindparam(name, type_=RECORDS.c[name].type) for name in _RECORD)
-        is_new = ~exists().where(RECORDS.c.record_id == bindparam("record_id", type_=Text))
-        self.insert_record: Final = text_of(
-            insert(RECORDS).from_select(_RECORD, select(*cells).where(is_new)), is_server=is_server
+        self.read_head: Final = compiled(
+            select(STATIONS.c.sequence, STATIONS.c.sha256).where(station)
         )
-        self.put_head: Final = text_of(put, is_server=is_server)
-        moved = update(STATIONS).values({name: bindparam(name) for name in _HEAD})
-        is_old = STATIONS.c.sha256 == bindparam("before")
-        self.move_head: Final = text_of(
-            moved.where(STATIONS.c.station == bindparam("its"), is_old),
-            is_server=is_server,
+        self.read_last: Final = compiled(
+            select(RECORDS.c.content).where(
+                RECORDS.c.station == bindparam("station"),
+                RECORDS.c.sequence == bindparam("sequence"),
+            )
         )
-        self.read_head: Final = text_of(
-            select(*(STATIONS.c[name] for name in _HEAD))
-            .where(STATIONS.c.station == bindparam("station"))
-            .with_for_update(),
-            is_server=is_server,
+        self.told_of: Final = compiled(
+            select(*_STORED)
+            .where(
+                or_(
+                    RECORDS.c.record_id == bindparam("id"),
+                    RECORDS.c.subject == bindparam("one"),
+                    RECORDS.c.subject == bindparam("other"),
+                )
+            )
+            .order_by(RECORDS.c.number)
         )
+        self.hold: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 7302411))"
 
 
 def open_log(
@@ -481,7 +505,7 @@ def open_log(
         make: Make the log if it is not there.
 
     Raises:
-        IncidentLogError: If it is missing, damaged, of another schema, or cannot be reached.
+        IncidentLogError: If it is missing, damaged, of another version, or cannot be reached.
     """
     found: str | Path = target if is_url(target) else Path(target)
     if isinstance(found, Path):
@@ -550,67 +574,96 @@ def incidents_in(connection: Connection, name: str, ids: Sequence[str]) -> Itera
         The incidents, in the order of their ids.
     """
     for chunk in chunks(ids):
-        records: dict[str, list[Record]] = defaultdict(list)
-        for column in (RECORDS.c.record_id, RECORDS.c.about):
-            query = select(RECORDS.c.content).where(column.in_(chunk))
-            for content in connection.execute(query).scalars():
-                record = record_of(content, where=name)
-                records[str(record.incident_id)].append(record)
-        found = (incident_of(records[incident_id]) for incident_id in chunk)
+        own = records_of(connection, name, chunk)
+        found = (incident_of([r for r in own[one] if r.incident_id is not None]) for one in chunk)
         yield from (incident for incident in found if incident is not None)
 
 
-def heads_of(connection: Connection) -> dict[str, Head]:
+def records_of(
+    connection: Connection, name: str, subjects: Sequence[str]
+) -> dict[str, list[Record]]:
+    """All records of some subjects, by subject, in the order in which they arrived."""
+    found: dict[str, list[Record]] = defaultdict(list)
+    for chunk in chunks(subjects):
+        query = select(*_STORED).where(RECORDS.c.subject.in_(chunk)).order_by(RECORDS.c.number)
+        for row in connection.execute(query):
+            record = record_of(*row, where=name)
+            found[record.subject].append(record)
+    return found
+
+
+def heads_of(connection: Connection) -> dict[str, Link]:
     """How far each station has got, by name."""
-    query = select(STATIONS.c.station, *(STATIONS.c[name] for name in _HEAD))
-    rows = connection.execute(query.order_by(STATIONS.c.station))
-    return {row[0]: _head_of(row[1:]) for row in rows}
+    rows = connection.execute(select(STATIONS).order_by(STATIONS.c.station))
+    return {station: Link(sequence, sha256) for station, sequence, sha256 in rows}
 
 
-def _head_of(row: Any) -> Head:  # noqa: ANN401 - a row of either driver
-    sequence, sha256, time_ns, monotonic_ns, boot_id = row
-    at = Instant(time_ns=time_ns, monotonic_ns=monotonic_ns, boot_id=boot_id)
-    return Head(sequence=sequence, sha256=sha256, at=at)
+def row_of(record: Record) -> Row:
+    """The row of a record.
 
-
-def head_row(station: str, head: Head) -> dict[str, Any]:
-    """The row of a station's newest record."""
-    return {
-        "station": station,
-        "sequence": head.sequence,
-        "sha256": head.sha256,
-        "time_ns": head.at.time_ns,
-        "monotonic_ns": head.at.monotonic_ns,
-        "boot_id": head.at.boot_id,
-    }
-
-
-def row_of(record: Record, content: str, sha256: str) -> dict[str, Any]:
-    """The row of a record."""
-    is_about = record.incident_id is not None and record.incident_id != record.record_id
+    Raises:
+        InputError: If it is too long.
+    """
+    content = record.content()
     return {
         "station": record.station,
         "sequence": record.sequence,
         "record_id": record.record_id,
-        "about": record.incident_id if is_about else None,
+        "subject": record.subject,
+        "kind": record.kind,
         "content": content,
-        "sha256": sha256,
+        "texts": record.texts(),
+        "sha256": content_digest(content),
     }
 
 
-def _opening() -> Entry:
-    body = Opened(software=software())
-    return Entry(body=body, by="robo-eval", via=Via.RULE, record_id=new_id())
+def _instant_in(content: str) -> Instant:
+    """When a record was written, by its canonical form."""
+    values = json.loads(content)
+    return Instant(**{name: values[name] for name in ("time_ns", "monotonic_ns", "boot_id")})
 
 
-def _checked(entry: Entry) -> Entry:
-    by = name_of(entry.by, "by")
-    if not RECORD_ID.fullmatch(entry.record_id):
-        raise InputError(f"record_id {entry.record_id!r:.60}: is no UUID in lower case")
-    if entry.body.about_incident != (entry.incident_id is not None):
-        word = "needs" if entry.body.about_incident else "has no"
-        raise InputError(f"a record of kind {entry.body.kind!r} {word} incident_id")
-    return entry if by == entry.by else replace(entry, by=by)
+def _opening() -> _Entry:
+    return _Entry(Opened(software=software()), "robo-eval", Via.RULE, None, new_id())
+
+
+def _check(entry: _Entry, found: Sequence[Record]) -> tuple[str, ...]:
+    """What an entry comes after; refuses one that may not follow.
+
+    Args:
+        entry: The entry.
+        found: All records of its subjects.
+    """
+    body = entry.body
+    if isinstance(body, Withdrawal):
+        _check_withdrawal(body, found)
+    if entry.incident_id is None:
+        return ()
+    incident = _incident_in(found, entry.incident_id)
+    same_as = None
+    if isinstance(body, Review) and body.duplicate_of is not None:
+        same_as = _incident_in(found, body.duplicate_of)
+    check(incident, body, entry.by, same_as)
+    return newest(incident.records)[-MOST_AFTER:]
+
+
+def _incident_in(found: Sequence[Record], incident_id: str) -> Incident:
+    incident = incident_of([one for one in found if one.incident_id == incident_id])
+    if incident is None:
+        raise unknown_incident(incident_id)
+    return incident
+
+
+def _check_withdrawal(body: Withdrawal, found: Sequence[Record]) -> None:
+    """Refuse to withdraw what is not a time, or was withdrawn."""
+    if not any(isinstance(one.body, Exposure | Nil) for one in found):
+        raise RefusedError(
+            f"record {body.withdrawn_id} is neither exposure nor a nil report of this log; only"
+            " those are withdrawn"
+        )
+    before = next((one for one in found if isinstance(one.body, Withdrawal)), None)
+    if before is not None:
+        raise RefusedError(f"{before.by} withdrew it already, in {before.name}")
 
 
 def _check_past(body: Body, newest_ns: int) -> None:
@@ -634,7 +687,7 @@ def _check_past(body: Body, newest_ns: int) -> None:
         )
 
 
-def _same(found: Record, entry: Entry) -> Record:
+def _same(found: Record, entry: _Entry) -> Record:
     about = found.record_id if entry.incident_id is None else entry.incident_id
     is_same = (found.by, found.kind, plain(found.body)) == (
         entry.by,

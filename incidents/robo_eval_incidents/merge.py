@@ -4,37 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from sqlalchemy import select
 
 from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json, file_digest
 from robo_eval.core.errors import InputError
+from robo_eval.log.chain import START, Link, break_before
 from robo_eval.log.files import appearing, explained
-from robo_eval_incidents.bodies import Attachment, Evidence, Report
 from robo_eval_incidents.checkpoint import heads_stated, plain_heads
 from robo_eval_incidents.database import IncidentLogError, is_url
-from robo_eval_incidents.log import (
-    DATABASE,
-    EVIDENCE,
-    Head,
-    IncidentLog,
-    heads_of,
-    open_log,
-    row_of,
-)
-from robo_eval_incidents.record import FORM, GENESIS, MOST_BYTES, Record, content_digest, record_of
+from robo_eval_incidents.kinds import Attachment, Evidence, Report
+from robo_eval_incidents.lists import Row
+from robo_eval_incidents.log import DATABASE, EVIDENCE, IncidentLog, heads_of, open_log, row_of
+from robo_eval_incidents.record import FORM, MOST_BYTES, Record, record_of
 from robo_eval_incidents.schema import RECORDS
 
 EXPORT_SUFFIX: Final = ".jsonl"
 """Ending of a file of exported records."""
 _KIND: Final = "export"
-_BATCH: Final = 2_000
+_BATCH: Final = 400
+"""Records that are committed at once: a server holds as many locks."""
+
+
+_Line = tuple[str, str, str | None]
+"""What to call a record, its canonical form, and the texts beside that."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,14 +60,14 @@ def export_records(log: IncidentLog) -> Iterator[str]:
     The first line says how far each station had got. Each further one is a record in its canonical
     form, station by station in the order of its chain.
     """
-    heads = {name: (head.sequence, head.sha256) for name, head in log.heads().items()}
+    heads = log.heads()
     first = {"form": FORM, "heads": plain_heads(heads), "kind": _KIND, "log_id": log.meta["log_id"]}
     yield canonical_json(first).decode() + "\n"
     for station, (last, _) in heads.items():
-        for sequence, content in log.contents(station=station):
+        for sequence, content, texts in log.stored(station=station):
             if sequence > last:
                 break  # came meanwhile
-            yield content + "\n"
+            yield f"{content}\n" if texts is None else f"{content}\t{texts}\n"
 
 
 def check_source(source: str | Path) -> None:
@@ -94,8 +93,8 @@ def check_source(source: str | Path) -> None:
         return
     lines = _lines(path)
     _stated(path, lines)
-    for where, content in islice(lines, 1):
-        record_of(content, where=where)
+    for where, content, texts in islice(lines, 1):
+        record_of(content, texts, where=where)
 
 
 def merge(source: str | Path, into: IncidentLog) -> Merged:
@@ -122,7 +121,7 @@ def merge(source: str | Path, into: IncidentLog) -> Merged:
     with open_log(source, read_only=True) as log:
         if log.database.path is not None and log.database.path == into.database.path:
             raise InputError(f"{log.name}: is the log to merge into")
-        stated = {name: (head.sequence, head.sha256) for name, head in log.heads().items()}
+        stated = log.heads()
         merging = _Merge(into=into, name=log.name, folder=log.evidence_folder, stated=stated)
         return merging.run(_contents(log, stated, into.heads()))
 
@@ -133,13 +132,13 @@ def _merge_export(path: Path, into: IncidentLog) -> Merged:
     return _Merge(into=into, name=str(path), folder=path.parent, stated=stated).run(lines)
 
 
-def _stated(path: Path, lines: Iterator[tuple[str, str]]) -> dict[str, tuple[int, str]]:
+def _stated(path: Path, lines: Iterator[_Line]) -> dict[str, Link]:
     """How far each station had got, by the first line of an export.
 
     Raises:
         InputError: If an export does not begin so.
     """
-    where, first = next(lines, (f"{path}, line 1", ""))
+    where, first, _ = next(lines, (f"{path}, line 1", "", None))
     try:
         values = json.loads(first)
         kind, form, heads = values["kind"], values["form"], heads_stated(values["heads"])
@@ -165,38 +164,56 @@ def _is_export(path: Path) -> bool:
 
 
 def _contents(
-    log: IncidentLog, stated: Mapping[str, tuple[int, str]], known: Mapping[str, Head]
-) -> Iterator[tuple[str, str]]:
-    """Records of a log from the newest one that both have; each with what to call it."""
+    log: IncidentLog, stated: Mapping[str, Link], known: Mapping[str, Link]
+) -> Iterator[_Line]:
+    """Records of a log from the newest one that both have."""
     for station, (last, _) in stated.items():
         both = min(last, known[station].sequence) if station in known else 0
-        for sequence, content in log.contents(station=station, after=max(both - 1, 0)):
+        for sequence, content, texts in log.stored(station=station, after=max(both - 1, 0)):
             if sequence > last:
                 break  # came meanwhile
-            yield f"{log.name}: {station}/{sequence}", content
+            yield f"{log.name}: {station}/{sequence}", content, texts
 
 
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
+def _lines(path: Path) -> Iterator[_Line]:
     with explained(path, "cannot be read"), door.opened(path) as file:
         number = 0
-        while line := file.readline(MOST_BYTES + 2):
+        while line := file.readline(2 * MOST_BYTES):
             number += 1
             where = f"{path}, line {number}"
             if not line.endswith(b"\n"):
                 raise InputError(f"{where}: ends in the middle of a record; export it again")
             try:
-                yield where, line.decode().rstrip("\n")
+                content, _, texts = line.decode().rstrip("\n").partition("\t")
+                yield where, content, texts or None
             except UnicodeDecodeError as err:
                 raise InputError(f"{where}: is not UTF-8 text") from err
 
 
-_New: TypeAlias = tuple[Record, str, str]
-"""A record that is not here yet, with its canonical form and digest."""
+@dataclass(slots=True)
+class _Chain:
+    """A station of a source, record by record.
+
+    Attributes:
+        name: The station.
+        stated: How far the source says it has got; None if it does not name it.
+        here: How far it has got here.
+        last: The newest record of the source seen.
+        new: The newest new record, which no other has confirmed yet.
+        problem: What is wrong; nothing more is taken then.
+    """
+
+    name: str
+    stated: Link | None
+    here: Link
+    last: Link | None = None
+    new: tuple[Record, Row] | None = None
+    problem: InputError | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class _Merge:
-    """One merge.
+    """One merge, one station at a time.
 
     Attributes:
         into: The log to add to.
@@ -208,117 +225,101 @@ class _Merge:
     into: IncidentLog
     name: str
     folder: Path | None
-    stated: Mapping[str, tuple[int, str]]
+    stated: Mapping[str, Link]
     merged: Merged = field(default_factory=Merged)
-    last: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Number and digest of the newest record of the source seen, by station."""
-    here: dict[str, Head] = field(default_factory=dict)
-    """How far each station has got here."""
-    refused: dict[str, InputError] = field(default_factory=dict)
-    """What is wrong, by station; of such a one nothing more is taken."""
-    newest: dict[str, _New] = field(default_factory=dict)
-    """New records that no other has confirmed yet, by station."""
-    waiting: list[_New] = field(default_factory=list)
-    """New records that are sound: the next one names their digest, or the source states it."""
+    waiting: list[tuple[Record, Row]] = field(default_factory=list)
+    """New records of a station that are sound: the next one, or the source, states their digest."""
 
-    def run(self, contents: Iterable[tuple[str, str]]) -> Merged:
-        """Take in records."""
-        self.here = self.into.heads()
+    def run(self, lines: Iterable[_Line]) -> Merged:
+        """Take in records: what to call each, its canonical form, and its texts."""
+        here = self.into.heads()
+        chains: dict[str, _Chain] = {}
+        chain: _Chain | None = None
         try:
-            for where, content in contents:
-                self._take(where, content)
+            for where, content, texts in lines:
+                record = record_of(content, texts, where=where)
+                row = row_of(record)
+                if row["content"] != content:
+                    raise InputError(f"{where}: is not in its canonical form")
+                if chain is None or chain.name != record.station:
+                    self._end(chain)
+                    name = record.station
+                    begun = _Chain(name, self.stated.get(name), here.get(name, START))
+                    chain = chains.setdefault(name, begun)
+                if chain.problem is None:
+                    self._take(chain, where, record, row)
         except IncidentLogError:
             raise
         except InputError:
             # What came before is sound, and goes in.
             self._add()
             raise
-        self._add()
-        for station, stated in self.stated.items():
-            if station not in self.refused:
-                self._check_end(station, stated)
-        if self.refused:
-            first, *others = self.refused.values()
-            more = f"; and {len(others)} more of its stations cannot be merged" if others else ""
-            raise InputError(f"{first}{more}")
+        self._end(chain)
+        for name, stated in self.stated.items():
+            if name not in chains:
+                chains[name] = unseen = _Chain(name, stated, here.get(name, START))
+                self._end(unseen)
+        problems = [one.problem for one in chains.values() if one.problem is not None]
+        if problems:
+            others = len(problems) - 1
+            more = f"; and {others} more of its stations cannot be merged" if others else ""
+            raise InputError(f"{problems[0]}{more}")
         return self.merged
 
-    def _take(self, where: str, content: str) -> None:
-        record = record_of(content, where=where)
-        if record.content() != content:
-            raise InputError(f"{where}: is not in its canonical form")
-        sha256 = content_digest(content)
-        station = record.station
-        if station in self.refused or not self._is_in_place(where, record):
+    def _take(self, chain: _Chain, where: str, record: Record, row: Row) -> None:
+        chain.problem = self._problem_of_place(chain, where, record)
+        if chain.problem is not None:
+            chain.new = None  # what nothing has confirmed may be what was changed
             return
-        head = self.here.get(station)
-        here = 0 if head is None else head.sequence
-        if record.sequence <= here:
-            if record.sequence == here and head is not None and head.sha256 != sha256:
-                self.refused[station] = _fork(where, station, here)
-                return
+        chain.last = Link(record.sequence, row["sha256"])
+        if record.sequence > chain.here.sequence:
+            self._confirm(chain)
+            chain.new = (record, row)
+        elif record.sequence == chain.here.sequence and chain.last != chain.here:
+            chain.problem = _fork(where, chain.name, record.sequence)
+        else:
             self.merged.known += 1
-        else:
-            if station in self.newest:
-                self._confirm(station)
-            self.newest[station] = (record, content, sha256)
-        self.last[station] = (record.sequence, sha256)
-        if station in self.newest and self.last[station] == self.stated.get(station):
-            self._confirm(station)
 
-    def _confirm(self, station: str) -> None:
-        new = self.newest.pop(station)
-        self._copy_evidence(new[0])
-        self.waiting.append(new)
-        if len(self.waiting) >= _BATCH:
-            self._add()
-
-    def _is_in_place(self, where: str, record: Record) -> bool:
-        """Whether a record follows the one before it, or one that is here."""
-        problem = self._problem_of_place(where, record)
-        if problem is not None:
-            # What nothing has confirmed may be what was changed.
-            self.newest.pop(record.station, None)
-            self.refused[record.station] = problem
-        return problem is None
-
-    def _problem_of_place(self, where: str, record: Record) -> InputError | None:
-        station, before = record.station, record.sequence - 1
-        if station in self.last:
-            sequence, sha256 = self.last[station]
-            if sequence != before:
-                return InputError(
-                    f"{where}: follows {station}/{sequence}; records are missing or were moved"
-                )
-        elif before == 0:
-            sha256 = GENESIS
-        else:
-            stored = self._digest_here(station, before)
+    def _problem_of_place(self, chain: _Chain, where: str, record: Record) -> InputError | None:
+        """Why a record follows neither the one before it, nor one that is here."""
+        last = chain.last
+        if last is None and record.sequence > 1:
+            stored = self._digest_here(chain.name, record.sequence - 1)
             if stored is None:
                 return InputError(
-                    f"{where}: the records of station {station} before it are not here; merge"
+                    f"{where}: the records of station {chain.name} before it are not here; merge"
                     " those first"
                 )
-            sha256 = stored
-        if record.previous_sha256 == sha256:
-            return None
-        if station in self.last:
-            return InputError(f"{where}: does not follow the record before it")
-        return _fork(where, station, before)
+            last = Link(record.sequence - 1, stored)
+        match break_before(last or START, record.sequence, record.previous_sha256):
+            case None:
+                return None
+            case "other" if chain.last is None:
+                return _fork(where, chain.name, record.sequence - 1)
+            case "other":
+                return InputError(f"{where}: does not follow the record before it")
+            case _:
+                before = f"{chain.name}/{(last or START).sequence}"
+                return InputError(f"{where}: follows {before}; records are missing or were moved")
 
-    def _check_end(self, station: str, stated: tuple[int, str]) -> None:
+    def _end(self, chain: _Chain | None) -> None:
         """That a source holds what it states, and if it is behind, the records that are here."""
-        last = self.last.get(station)
-        head = self.here.get(station)
-        if last != stated:
-            self.refused[station] = InputError(
-                f"{self.name}: station {station} ends with record {last[0] if last else 0},"
-                f" and it is not record {stated[0]} as stated; its end was lost or changed"
-            )
+        if chain is None or chain.problem is not None:
+            self._add()
             return
-        is_behind = head is not None and stated[0] < head.sequence
-        if is_behind and self._digest_here(station, stated[0]) != stated[1]:
-            self.refused[station] = _fork(self.name, station, stated[0])
+        stated, last = chain.stated, chain.last
+        if stated is None or last != stated:
+            found, wanted = (last or START).sequence, (stated or START).sequence
+            chain.problem = InputError(
+                f"{self.name}: station {chain.name} ends with record {found}, and it is not record"
+                f" {wanted} as stated; its end was lost or changed"
+            )
+        else:
+            self._confirm(chain)
+            is_behind = stated.sequence < chain.here.sequence
+            if is_behind and self._digest_here(chain.name, stated.sequence) != stated.sha256:
+                chain.problem = _fork(self.name, chain.name, stated.sequence)
+        self._add()
 
     def _digest_here(self, station: str, sequence: int) -> str | None:
         query = select(RECORDS.c.sha256).where(
@@ -329,40 +330,33 @@ class _Merge:
 
     # Adding ------------------------------------------------------------------------------------
 
+    def _confirm(self, chain: _Chain) -> None:
+        if chain.new is not None:
+            self._copy_evidence(chain.new[0])
+            self.waiting.append(chain.new)
+            chain.new = None
+            if len(self.waiting) >= _BATCH:
+                self._add()
+
     def _add(self) -> None:
-        """Commit what waits, each station's head with its records."""
-        if not self.waiting:
-            return
-        self.into.database.persistently(self._commit)
-        for record, _, sha256 in self.waiting:
-            station = record.station
-            self.merged.added[station] = self.merged.added.get(station, 0) + 1
-            self.here[station] = Head(sequence=record.sequence, sha256=sha256, at=record.at)
-        self.waiting.clear()
+        """Commit what waits, the station's head with its records."""
+        if self.waiting:
+            self.into.database.persistently(self._commit)
+            station = self.waiting[0][0].station
+            self.merged.added[station] = self.merged.added.get(station, 0) + len(self.waiting)
+            self.waiting.clear()
 
     def _commit(self) -> None:
+        station = self.waiting[0][0].station
         with self.into.database.writing() as connection:
-            heads = heads_of(connection)
-            new = [
-                one for one in self.waiting
-                if one[0].station not in heads or one[0].sequence > heads[one[0].station].sequence
-            ]  # fmt: skip
-            self._check_still(heads, new)
+            last = heads_of(connection).get(station, START)
+            new = [one for one in self.waiting if one[0].sequence > last.sequence]
+            if new and break_before(last, new[0][0].sequence, new[0][0].previous_sha256):
+                # Somebody has added other records to this chain meanwhile.
+                raise _fork(self.name, station, new[0][0].sequence)
             if new:
-                connection.execute(RECORDS.insert(), [row_of(*one) for one in new])
-            newest = {
-                record.station: Head(sequence=record.sequence, sha256=sha256, at=record.at)
-                for record, _, sha256 in new
-            }
-            self.into.put_heads(connection, newest)
-
-    def _check_still(self, heads: Mapping[str, Head], new: Sequence[_New]) -> None:
-        """That nobody has added other records to these chains meanwhile."""
-        last = {station: head.sha256 for station, head in heads.items()}
-        for record, _, sha256 in new:
-            if record.previous_sha256 != last.get(record.station, GENESIS):
-                raise _fork(self.name, record.station, record.sequence)
-            last[record.station] = sha256
+                records, rows = zip(*new, strict=True)
+                self.into.put_records(connection, station, records, rows)
 
     # Evidence ----------------------------------------------------------------------------------
 

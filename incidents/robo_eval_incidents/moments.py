@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, time, timedelta
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.bodies import LATEST_NS
+from robo_eval_incidents.text import LATEST_NS
 
 # Pages are written in UTC. The browser of whoever reads them shows their own zone instead, and says
 # in what it sends which zone that is (static/app.js); without script all of it stays UTC.
@@ -15,11 +15,6 @@ def moment(time_ns: int) -> datetime:
     """A time in UTC, to the microsecond."""
     since = timedelta(seconds=time_ns // 10**9, microseconds=time_ns % 10**9 // 1_000)
     return datetime(1970, 1, 1, tzinfo=UTC) + since
-
-
-def shown_time(time_ns: int) -> str:
-    """A time for people."""
-    return f"{moment(time_ns):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def short_time(time_ns: int) -> str:

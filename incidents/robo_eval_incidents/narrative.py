@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from robo_eval_incidents.bodies import (
+from robo_eval_incidents.kinds import (
     Action,
     Attachment,
     Closure,
@@ -17,10 +17,10 @@ from robo_eval_incidents.bodies import (
     Review,
     View,
 )
-from robo_eval_incidents.incident import Incident, corrected
-from robo_eval_incidents.meanings import SEVERITIES, spoken
-from robo_eval_incidents.moments import shown_time
 from robo_eval_incidents.record import Record, content_digest
+from robo_eval_incidents.state import Incident, corrected
+from robo_eval_incidents.text import shown_time
+from robo_eval_incidents.words import spoken
 
 _MOST: Final = 120
 """Characters of an action beside its check; all of them are where it was recorded."""
@@ -97,7 +97,7 @@ def _said(record: Record, report: Report, incident: Incident) -> tuple[str, str,
     match record.body:
         case Report() as body:
             how = f"Drafted by rule {body.rule}" if body.rule is not None else "Reported"
-            return f"{how}: {SEVERITIES[body.severity]}, {spoken(body.category)}", "", []
+            return f"{how}: {body.severity.label}, {spoken(body.category)}", "", []
         case Correction() as body:
             after = corrected(report, body.fields)
             return "Corrected", body.reason, [_change(report, after, name) for name in body.fields]
@@ -150,6 +150,6 @@ def _value(report: Report, name: str) -> str:
     if name == "answers":
         return "; ".join(f"{spoken(one)}: {answer}" for one, answer in value.items()) or "none"
     if name == "severity":
-        return SEVERITIES[report.severity]
+        return report.severity.label
     is_word = name in {"side", "engagement", "category"}
     return spoken(value) if is_word else str(value or "not given")

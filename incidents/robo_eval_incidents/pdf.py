@@ -11,21 +11,18 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.log.files import write_atomically
-from robo_eval_incidents.bodies import Evidence, Quantity
 from robo_eval_incidents.checkpoint import checkpoints_of
 from robo_eval_incidents.draft import cleaned
-from robo_eval_incidents.exposure import Hours, check_period, hours
-from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.hours import TITLES, Finding, Hours, Shift, check_period, hours, shifts
+from robo_eval_incidents.kinds import Evidence, Quantity
+from robo_eval_incidents.lists import Filter, Listed, list_incidents
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.meanings import SEVERITIES, spoken
 from robo_eval_incidents.narrative import history
-from robo_eval_incidents.page import Filter, PageRow, list_incidents
 from robo_eval_incidents.pdf_sheet import Sheet
 from robo_eval_incidents.record import now
 from robo_eval_incidents.standing import SideStanding, standing
-from robo_eval_incidents.taxonomy import Severity
-from robo_eval_incidents.times import Shift, shifts
-from robo_eval_incidents.unlogged import Contradicted
+from robo_eval_incidents.state import Incident
+from robo_eval_incidents.words import Severity, spoken
 
 MOST_INCIDENTS: Final = 2_000
 """A document has no more: each takes about a hundredth of a second, and half a page."""
@@ -98,7 +95,7 @@ class _Document:
         found = hours(self._log, self._since, self._until)
         self._hours(found)
         self._table_of(rows)
-        self._nils(shifts(self._log, self._since, self._until), found.contradicted)
+        self._nils(shifts(self._log, self._since, self._until), found.of("contradicted"))
         for row in rows:
             self._incident(self._log.incident(row.incident_id))
         self._origin()
@@ -118,7 +115,7 @@ class _Document:
         sheet = self._sheet
         sheet.heading("The log")
         stations = [
-            (f"Station {name}", _head(head.sequence, head.at.time_ns, head.sha256))
+            (f"Station {name}", f"{head.sequence:,} records; head of the chain\n{head.sha256}")
             for name, head in sorted(self._log.heads().items())
         ]
         sheet.pairs([("Log", self._log_id), *self._checkpoint(), *stations])
@@ -164,7 +161,7 @@ class _Document:
             ("Severity", "Incidents", "Per 1,000 h, with its exact interval"),
             [
                 (
-                    SEVERITIES[Severity(name)],
+                    Severity(name).label,
                     "no record" if one.counts is None else str(one.counts[name]),
                     _estimate(rate),
                 )
@@ -191,26 +188,8 @@ class _Document:
                 ],
                 widths=(22, 10, 18, 26, 13, 11),
             )  # fmt: skip
-        self._listed(
-            "Logged twice, counted once",
-            [
-                f"{one.robot} ({one.side.value}), {_span(one.start_ns, one.end_ns)}:"
-                f" {one.first} and {one.second}"
-                for one in found.overlaps
-            ],
-        )
-        self._listed(
-            "Not logged",
-            [
-                f"{one.robot or 'any robot'} ({one.side.value}),"
-                f" {_span(one.start_ns, one.end_ns)}, within {one.within} {one.name}"
-                for one in found.gaps
-            ],
-        )
-        self._listed(
-            "Incidents at a time of which no hours were logged",
-            [f"{one.name}: {one.robot}, {_time(one.happened_ns)}" for one in found.outside],
-        )
+        for kind, title in TITLES.items():
+            self._listed(title.capitalize(), [str(one) for one in found.of(kind)])
 
     def _listed(self, title: str, lines: list[str]) -> None:
         if not lines:
@@ -221,7 +200,7 @@ class _Document:
 
     # Incidents ---------------------------------------------------------------------------------
 
-    def _rows(self) -> Sequence[PageRow]:
+    def _rows(self) -> Sequence[Listed]:
         """Incidents of the period, oldest first."""
         wanted = Filter(since_ns=self._since, until_ns=self._until)
         page = list_incidents(self._log, wanted, limit=MOST_INCIDENTS)
@@ -232,7 +211,7 @@ class _Document:
             )
         return page.rows[::-1]
 
-    def _table_of(self, rows: Sequence[PageRow]) -> None:
+    def _table_of(self, rows: Sequence[Listed]) -> None:
         sheet = self._sheet
         sheet.heading("Incidents")
         if not rows:
@@ -278,12 +257,12 @@ class _Document:
 
     # Shifts ------------------------------------------------------------------------------------
 
-    def _nils(self, found: Sequence[Shift], contradicted: Iterable[Contradicted]) -> None:
+    def _nils(self, found: Sequence[Shift], contradicted: Iterable[Finding]) -> None:
         self._sheet.heading("Shifts without incidents")
         if not found:
             self._sheet.paragraph("None was reported.")
             return
-        denied = {one.shift: one for one in contradicted}
+        denied = {one.name: one for one in contradicted}
         self._sheet.table(
             ("Number", "From", "To", "Robot", "By", "Note"),
             [
@@ -313,12 +292,10 @@ def _logged(hours: float, nil_hours: float) -> str:
     return f"{hours:,.2f} h, {nil_hours:,.2f} h of them in shifts reported without incidents"
 
 
-def _shift_note(note: str, contradicted: Contradicted | None) -> str:
+def _shift_note(note: str, contradicted: Finding | None) -> str:
     """What was said with a nil report, and what speaks against it."""
-    if contradicted is None:
-        return note
-    against = f"but there is {contradicted.names}"
-    return f"{note}\n{against}" if note else against
+    against = "" if contradicted is None else f"but there is {contradicted.names}"
+    return "\n".join(filter(None, (note, against)))
 
 
 def _pairs(incident: Incident) -> Iterator[tuple[str, str]]:
@@ -328,7 +305,7 @@ def _pairs(incident: Incident) -> Iterator[tuple[str, str]]:
     control = f"in control: {spoken(report.engagement)}"
     yield "Robot", f"{report.robot} ({report.side.value}), {control}"
     if incident.counts_elsewhere:
-        counted = incident.counted_report
+        counted = incident.counted
         where = f"{counted.robot} ({counted.side.value}), {_time(counted.happened_ns)}"
         yield "Counts as", f"{where} until reviewed"
     of = {"Episode": report.episode_id, "Policy": report.policy, "Task": report.task}
@@ -366,13 +343,9 @@ def _evidence(one: Evidence) -> str:
     return f"{one.uri}{span}{digest}"
 
 
-def _head(sequence: int, time_ns: int, sha256: str) -> str:
-    return f"{sequence:,} records, the newest of {_time(time_ns)}; head of the chain\n{sha256}"
-
-
 def _severity(severity: Severity, counted: Severity) -> str:
-    text = SEVERITIES[severity]
-    return text if counted is severity else f"{text} (counts as {SEVERITIES[counted]})"
+    text = severity.label
+    return text if counted is severity else f"{text} (counts as {counted.label})"
 
 
 def _estimate(one: Estimate) -> str:

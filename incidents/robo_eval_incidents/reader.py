@@ -6,20 +6,20 @@ Found by the scoring side under the entry point `robo_eval.incident_reader`.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.wording import counted
 from robo_eval.log import evidence as noted
 from robo_eval.log.incident_log import Recorded
-from robo_eval_incidents.bodies import (
+from robo_eval_incidents.hours import shifts
+from robo_eval_incidents.kinds import (
     Correction,
     Exposure,
     Nil,
@@ -28,13 +28,13 @@ from robo_eval_incidents.bodies import (
     Review,
     Withdrawal,
 )
-from robo_eval_incidents.incident import Incident, incidents_of, nil_reports
 from robo_eval_incidents.log import open_log
 from robo_eval_incidents.record import Record, content_digest, record_of
 from robo_eval_incidents.schema import RECORDS
+from robo_eval_incidents.state import Incident, incidents_of
 from robo_eval_incidents.verify import verify_log
 
-_TELLING: Final = (Report, Correction, Reclassification, Review, Nil, Withdrawal)
+_TELLING: Final = tuple(one.kind for one in (Report, Correction, Reclassification, Review, Nil))
 """Kinds of records that decide which incidents there are, and how bad they count."""
 
 
@@ -54,8 +54,9 @@ def read_incidents(path: Path) -> Recorded:
     told = _told(path)
     records = [one.record(path) for one in told]
     known = incidents_of(records)
-    sides = {incident.counted_report.side for incident in known}
-    sides |= {nil.side for _, nil in nil_reports(records)}
+    sides = {incident.counted.side for incident in known}
+    with open_log(path, read_only=True) as log:
+        sides |= {shift.side for shift in shifts(log)}
     silent = tuple(side for side in noted.PHYSICAL if Side(side) not in sides)
     return Recorded(
         incidents=None if len(silent) == len(noted.PHYSICAL) else _noted(known),
@@ -68,8 +69,7 @@ def read_incidents(path: Path) -> Recorded:
 def listed(path: Path) -> tuple[Sequence[Incident], int]:
     """All incidents of a log as they stand now, and how many nil reports it holds."""
     with open_log(path, read_only=True) as log:
-        nils = {record.record_id for record, _ in nil_reports(log.records())}
-        return log.incidents(), len(nils)
+        return log.incidents(), len(shifts(log))
 
 
 def state_of(path: Path) -> dict[str, Any] | None:
@@ -114,44 +114,29 @@ def changes_since(path: Path, stated: Mapping[str, Any] | None) -> Iterator[str]
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Told:
     """A stored record that says something about incidents."""
 
     station: str
     sequence: int
     content: str
+    texts: str | None
 
     def record(self, path: Path) -> Record:
-        return record_of(self.content, where=f"{path}: record {self.station}/{self.sequence}")
+        where = f"{path}: record {self.station}/{self.sequence}"
+        return record_of(self.content, self.texts, where=where)
 
 
 def _told(path: Path) -> list[_Told]:
     """Such records, by station and number."""
-    kinds = (RECORDS.c.content.contains(f'"kind":"{body.kind}"') for body in _TELLING)
-    columns = (RECORDS.c.station, RECORDS.c.sequence, RECORDS.c.content)
-    query = select(*columns).where(or_(*kinds)).order_by(*columns[:2])
+    columns = tuple(RECORDS.c[name] for name in ("station", "sequence", "content", "texts"))
+    # Hours are no evidence, and what takes them back is none either.
+    hours = select(RECORDS.c.record_id).where(RECORDS.c.kind == Exposure.kind)
+    of_shift = (RECORDS.c.kind == Withdrawal.kind) & RECORDS.c.subject.not_in(hours)
+    query = select(*columns).where(RECORDS.c.kind.in_(_TELLING) | of_shift).order_by(*columns[:2])
     with open_log(path, read_only=True) as log, log.database.reading() as connection:
-        rows = connection.execute(query).fetchall()
-        hours = _withdrawn_hours(connection, [content for *_, content in rows])
-    return [
-        _Told(station=station, sequence=sequence, content=content)
-        for station, sequence, content in rows
-        if content not in hours
-    ]
-
-
-def _withdrawn_hours(connection: Connection, contents: Iterable[str]) -> set[str]:
-    """Withdrawals of exposure, which is no evidence."""
-    word = f'"kind":"{Withdrawal.kind}"'
-    by_id = {json.loads(one)["body"]["withdrawn_id"]: one for one in contents if word in one}
-    found = set()
-    for record_id, content in by_id.items():
-        query = select(RECORDS.c.content).where(RECORDS.c.record_id == record_id)
-        kinds = connection.execute(query).scalars().all()
-        if kinds and all(f'"kind":"{Exposure.kind}"' in one for one in kinds):
-            found.add(content)
-    return found
+        return [_Told(*row) for row in connection.execute(query)]
 
 
 def _digest(told: Iterable[_Told]) -> str:
@@ -178,14 +163,14 @@ def _noted(known: Iterable[Incident]) -> tuple[noted.Incident, ...]:
         noted.Incident(
             line=incident.record.sequence,
             record=incident.name,
-            side=incident.counted_report.side.value,
-            episode_id=incident.counted_report.episode_id or None,
-            policy=incident.counted_report.policy or None,
+            side=incident.counted.side.value,
+            episode_id=incident.counted.episode_id or None,
+            policy=incident.counted.policy or None,
             incident_id=incident.incident_id,
             severity=incident.counted_severity.value,
-            time_ns=incident.counted_report.happened_ns,
+            time_ns=incident.counted.happened_ns,
             description=incident.report.description,
         )
         for incident in known
-        if incident.counts and incident.counted_report.side.value in noted.PHYSICAL
+        if incident.counts and incident.counted.side.value in noted.PHYSICAL
     )

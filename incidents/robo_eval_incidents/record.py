@@ -6,57 +6,49 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, Strict, ValidationError, create_model, model_validator
+from pydantic import Field, Strict, ValidationError, model_validator
 
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.yaml_form import Section, first_problem
-from robo_eval_incidents.bodies import BODIES, LATEST_NS, Body, Ns, RecordId, Report, Sha256, plain
-from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.kinds import (
+    KINDS,
+    Body,
+    Ns,
+    RecordId,
+    Report,
+    Sha256,
+    plain,
+    private_texts,
+)
+from robo_eval_incidents.text import LATEST_NS
+from robo_eval_incidents.words import Via
 
 STATION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a station may be called."""
 _NUMBERED: Final = re.compile(r"(?P<station>[^/]+)/(?P<sequence>[0-9]{1,15})")
-_KIND: Final = re.compile(r'"kind"\s*:\s*"([a-z]+)"')
-GENESIS: Final = "0" * 64
-"""What the first record of a station names as the digest of the one before it."""
 FORM: Final = 1
-"""Canonical form new records are written in; older ones keep theirs."""
+"""Canonical form of records."""
 MOST_BYTES: Final = 200_000
-"""No record is longer."""
+"""No record is longer, its texts included."""
 MOST_AFTER: Final = 100
 """No record names more others as those it comes after."""
 CLOCK_SLACK_NS: Final = 2_000_000_000
 """A wall clock may drift so far from the steady one between two records without a remark."""
+GONE: Final = "(taken out)"
+"""What stands where a text was taken out."""
+_SALT_BYTES: Final = 16
 
 # Goes on while the machine sleeps, where there is such a clock.
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What somebody wants to have recorded.
-
-    Attributes:
-        body: What it says.
-        by: Who says it: a person's name, or that of a program.
-        via: By which door it comes in.
-        incident_id: Incident it is about; None for a record of its own.
-        record_id: Its id. Appending an entry twice, because nobody answered the first time, adds
-            one record.
-    """
-
-    body: Body
-    by: str
-    via: Via
-    incident_id: str | None = None
-    record_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +92,10 @@ class Record:
         clock_step_ns: By how much the wall clock was set since the station's record before.
         by: Who wrote it.
         via: By which door.
-        body: What it says.
+        body: What it says; a text that was taken out reads `GONE`.
         after: Ids of the newest records of the same incident that its station knew of.
-        form: Canonical form.
+        salts: What was put before each free text for its digest, by its path in the body.
+        gone: Digests of free texts that were taken out, by path.
     """
 
     station: str
@@ -116,26 +109,48 @@ class Record:
     via: Via
     body: Body
     after: tuple[str, ...] = ()
-    form: int = FORM
+    salts: Mapping[str, str] = field(default_factory=dict)
+    gone: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
         """Its kind."""
         return self.body.kind
 
+    @property
+    def name(self) -> str:
+        """What people call it: station and number."""
+        return f"{self.station}/{self.sequence}"
+
+    @property
+    def subject(self) -> str:
+        """What it tells of: an incident, hours or a shift, or else itself."""
+        return self.incident_id or self.body.subject or self.record_id
+
     def content(self) -> str:
         """The canonical form: JSON of all fields, keys sorted, no spaces, UTF-8.
+
+        Free texts are in it as their salted digests.
 
         Raises:
             InputError: If it is too long, or a text has no bytes.
         """
+        body = plain(self.body)
+        texts = 0
+        for holder, key, path in private_texts(self.kind, body):
+            text = holder[key]
+            if path in self.gone:
+                holder[key] = {"sha256": self.gone[path]}
+            else:
+                holder[key] = {"sha256": text_digest(self.salts[path], text)}
+                texts += len(text.encode())
         values: dict[str, Any] = {
             "after": list(self.after),
-            "body": plain(self.body),
+            "body": body,
             "boot_id": self.at.boot_id,
             "by": self.by,
             "clock_step_ns": self.clock_step_ns,
-            "form": self.form,
+            "form": FORM,
             "incident_id": self.incident_id,
             "kind": self.kind,
             "monotonic_ns": self.at.monotonic_ns,
@@ -147,12 +162,36 @@ class Record:
             "via": self.via.value,
         }
         data = canonical_json(values)
-        if len(data) > MOST_BYTES:
+        if len(data) + texts > MOST_BYTES:
             raise InputError(
-                f"the record has {len(data):,} bytes; {MOST_BYTES:,} are the most: keep long texts"
-                " and tables in a file of evidence"
+                f"the record has {len(data) + texts:,} bytes; {MOST_BYTES:,} are the most: keep"
+                " long texts and tables in a file of evidence"
             )
         return data.decode()
+
+    def texts(self) -> str | None:
+        """Its free texts and their salts as they lie beside the canonical form; None without."""
+        found = {
+            path: [self.salts[path], holder[key]]
+            for holder, key, path in private_texts(self.kind, plain(self.body))
+            if path not in self.gone
+        }
+        return canonical_json(found).decode() if found else None
+
+
+def salted(kind: str, body: Body) -> dict[str, str]:
+    """A salt for each free text of a body, by its path."""
+    values = plain(body)
+    return {path: secrets.token_hex(_SALT_BYTES) for _, _, path in private_texts(kind, values)}
+
+
+def text_digest(salt: str, text: str) -> str:
+    """SHA-256 of a salt's bytes followed by a text in UTF-8, as 64 hexadecimal digits.
+
+    Raises:
+        ValueError: If the salt is no hexadecimal digits, or the text has no bytes.
+    """
+    return hashlib.sha256(bytes.fromhex(salt) + text.encode()).hexdigest()
 
 
 def content_digest(content: str) -> str:
@@ -160,17 +199,35 @@ def content_digest(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def record_of(content: str, *, where: str) -> Record:
+def record_of(content: str, texts: str | None = None, *, where: str) -> Record:
     """The record of a canonical form.
 
     Args:
-        content: The text.
+        content: The canonical form.
+        texts: The free texts that lie beside it, as `Record.texts` has them.
         where: What holds it, for messages.
 
     Raises:
-        InputError: If it is no record; the message names field and place.
+        InputError: If it is no record, or a text is another one; the message names field and place.
     """
-    frame, said = parsed(content, where=where)
+    values = _object_of(content, where)
+    if values.get("form") != FORM:
+        raise InputError(
+            f"{where}: is of form {values.get('form')!r:.20}, this program reads {FORM}; install a"
+            " newer robo-eval"
+        )
+    salts, gone = _filled_in(values, texts, where)
+    # Of a body without its kind, the frame tells what is wrong.
+    model = KINDS.get(values["kind"]) if isinstance(values.get("kind"), str) else None
+    said, frame = values.pop("body", None), None
+    try:
+        frame = Frame.model_validate(values)
+        assert model is not None
+        body = model.model_validate(said)
+    except ValidationError as err:
+        whose = Frame if frame is None or model is None else model
+        problem = first_problem(err, whose)
+        raise InputError(f"{where}: {'' if whose is Frame else 'body.'}{problem}") from err
     return Record(
         station=frame.station,
         sequence=frame.sequence,
@@ -180,49 +237,57 @@ def record_of(content: str, *, where: str) -> Record:
         at=Instant(time_ns=frame.time_ns, monotonic_ns=frame.monotonic_ns, boot_id=frame.boot_id),
         clock_step_ns=frame.clock_step_ns,
         by=frame.by,
-        via=Via(frame.via),
-        body=said,
+        via=frame.via,
+        body=body,
         after=frame.after,
+        salts=salts,
+        gone=gone,
     )
 
 
-def parsed(content: str, *, where: str) -> tuple[Frame, Body]:
-    """What a canonical form says, checked; see `record_of`."""
-    # Within texts a quotation mark is escaped: nothing but the kind itself is written so.
-    kind = _KIND.search(content)
-    form = Frame if kind is None or kind[1] not in BODIES else _form_of(kind[1])
+def _object_of(content: str, where: str) -> dict[str, Any]:
     try:
-        frame = form.model_validate_json(content)
-    except ValidationError as err:
-        raise _no_record(content, where, err, form) from err
-    return frame, frame.body
+        values = json.loads(content)
+        if not isinstance(values, dict):
+            raise TypeError("holds no JSON object")
+    except (ValueError, TypeError, RecursionError) as problem:
+        raise InputError(f"{where}: is no record of an incident log: {problem!r:.80}") from problem
+    return values
 
 
-@cache
-def _form_of(kind: str) -> type[Frame]:
-    """What a record of a kind has."""
-    return create_model(f"{kind}_record", __base__=Frame, body=(BODIES[kind], ...))
-
-
-def _no_record(content: str, where: str, err: ValidationError, model: type[Frame]) -> InputError:
-    """Why a text is none: no JSON object, one of a newer program, or with a wrong field."""
-    try:
-        form = json.loads(content)["form"]
-    except (ValueError, TypeError, KeyError, RecursionError) as problem:
-        return InputError(f"{where}: is no record of an incident log: {problem!r:.80}")
-    if form != FORM:
-        return InputError(
-            f"{where}: is of form {form!r:.20}, this program reads {FORM}; install a newer"
-            " robo-eval"
-        )
-    return InputError(f"{where}: {first_problem(err, model)}")
+def _filled_in(
+    values: dict[str, Any], texts: str | None, where: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Put texts in the place of their digests; returns salts, and digests of texts taken out."""
+    salts: dict[str, str] = {}
+    gone: dict[str, str] = {}
+    beside = {} if texts is None else _object_of(texts, f"{where}: its texts")
+    if not isinstance(values.get("body"), dict) or not isinstance(values.get("kind"), str):
+        return salts, gone
+    for holder, key, path in private_texts(values["kind"], values["body"]):
+        digest = holder[key].get("sha256") if isinstance(holder[key], dict) else None
+        if not isinstance(digest, str) or len(holder[key]) != 1:
+            raise InputError(f"{where}: body.{path}: must be the salted digest of a text")
+        if path not in beside:
+            gone[path], holder[key] = digest, GONE
+            continue
+        try:
+            salt, text = beside.pop(path)
+            is_same = len(salt) == 2 * _SALT_BYTES and text_digest(salt, text) == digest
+        except (ValueError, TypeError, AttributeError):
+            is_same = False
+        if not is_same:
+            raise InputError(f"{where}: body.{path}: was changed: it is not the text of its digest")
+        salts[path], holder[key] = salt, text
+    if beside:
+        raise InputError(f"{where}: has a text {next(iter(beside))!r:.40} that it does not name")
+    return salts, gone
 
 
 class Frame(Section):
-    """What every record has, whatever it says."""
+    """What every record has beside its body."""
 
     after: Annotated[tuple[RecordId, ...], Field(max_length=MOST_AFTER)]
-    body: Body
     boot_id: Annotated[str, Field(max_length=100)]
     by: Annotated[str, Field(min_length=1, max_length=200)]
     clock_step_ns: Annotated[int, Strict()]
@@ -239,11 +304,11 @@ class Frame(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.kind not in BODIES:
+        if self.kind not in KINDS:
             raise ValueError(f"kind: there is no kind {self.kind!r:.40}")
         if self.kind == Report.kind and self.incident_id != self.record_id:
             raise ValueError("incident_id: a report is about the incident of its own id")
-        if BODIES[self.kind].about_incident and self.incident_id is None:
+        if KINDS[self.kind].about_incident and self.incident_id is None:
             raise ValueError(f"incident_id: a record of kind {self.kind!r} is about an incident")
         return self
 

@@ -13,8 +13,8 @@ from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.yaml_form import Section, validated
-from robo_eval_incidents.taxonomy import Category, Severity
 from robo_eval_incidents.text import Line, Name, Prose
+from robo_eval_incidents.words import Category, Severity
 
 FOLDER: Final = Path(__file__).parent / "rules"
 """Rules that come with robo-eval, one file a family."""

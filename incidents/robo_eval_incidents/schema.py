@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Column,
     Index,
@@ -13,15 +14,13 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
-    TextClause,
     UniqueConstraint,
-    text,
+    event,
 )
 
 METADATA: Final = MetaData()
-VERSION_TABLE: Final = "alembic_version"
-CURRENT: Final = "0002"
-"""The migration that leads to the schema of this program."""
+VERSION: Final = "3"
+"""Version of these tables, as `meta` has it."""
 
 # SQLite numbers the rows of a table by itself only where the key is its plain INTEGER.
 _NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")
@@ -33,42 +32,42 @@ RECORDS: Final = Table(
     Column("station", Text, nullable=False),
     Column("sequence", BigInteger, nullable=False),
     Column("record_id", Text, nullable=False),
-    Column("about", Text),
+    Column("subject", Text, nullable=False),
+    Column("kind", Text, nullable=False),
     Column("content", Text, nullable=False),
+    Column("texts", Text),
     Column("sha256", Text, nullable=False),
     UniqueConstraint("station", "sequence", name="records_chain"),
     UniqueConstraint("record_id", "station", name="records_id"),
 )
-"""Every record, never changed. `content` is its canonical form and `sha256` the digest of that;
-the other columns repeat parts of it, to find it by. `about` is the incident a record other than
-its report is about; `number` is the order of arrival in this database. Two stations that were
-offline may have drafted the same event under the same `record_id`; no station has one twice."""
+"""Every record. `content` is its canonical form, `sha256` the digest of that, and `texts` the free
+texts whose digests it holds, which a redaction takes out; nothing else of it is ever changed. The
+other columns repeat parts of it, to find it by. `subject` is what it tells of: an incident, hours
+or a shift, or else itself; `number` is the order of arrival in this database. Two stations that
+were offline may have drafted the same event under the same `record_id`; no station has
+one twice."""
 
-Index(
-    "records_about",
-    RECORDS.c.about,
-    sqlite_where=RECORDS.c.about.isnot(None),
-    postgresql_where=RECORDS.c.about.isnot(None),
-)
+Index("records_subject", RECORDS.c.subject)
 
+STAY: Final = """ BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        IF (NEW.number, NEW.station, NEW.sequence, NEW.record_id, NEW.subject, NEW.kind,
+            NEW.content, NEW.sha256) IS NOT DISTINCT FROM (OLD.number, OLD.station, OLD.sequence,
+            OLD.record_id, OLD.subject, OLD.kind, OLD.content, OLD.sha256) THEN
+            RETURN NEW;
+        END IF;
+    END IF;
+    RAISE EXCEPTION 'records of an incident log are never changed';
+END """
+"""On a server a trigger refuses to change a record; only its free texts can be taken out."""
 
-def is_kind(kind: str, *, is_server: bool) -> TextClause:
-    """A condition that only records of a kind fulfil, as indexes of such records have it.
-
-    Within texts a quotation mark is escaped: nothing but the kind itself is written so.
-    """
-    function = "strpos" if is_server else "instr"
-    return text(f'{function}(content, \'"kind":"{kind}"\') > 0')
-
-
-for _kind in ("nil", "withdrawal"):
-    Index(
-        f"records_{_kind}",
-        RECORDS.c.station,
-        RECORDS.c.sequence,
-        sqlite_where=is_kind(_kind, is_server=False),
-        postgresql_where=is_kind(_kind, is_server=True),
-    )
+for _statement in (
+    f"CREATE FUNCTION records_stay() RETURNS trigger LANGUAGE plpgsql AS $${STAY}$$",
+    """CREATE TRIGGER records_stay BEFORE UPDATE OR DELETE ON records
+    FOR EACH ROW EXECUTE FUNCTION records_stay()""",
+    "CREATE TRIGGER records_stay_all BEFORE TRUNCATE ON records EXECUTE FUNCTION records_stay()",
+):
+    event.listen(RECORDS, "after_create", DDL(_statement).execute_if(dialect="postgresql"))  # type: ignore[no-untyped-call]
 
 STATIONS: Final = Table(
     "stations",
@@ -76,9 +75,6 @@ STATIONS: Final = Table(
     Column("station", Text, primary_key=True),
     Column("sequence", BigInteger, nullable=False),
     Column("sha256", Text, nullable=False),
-    Column("time_ns", BigInteger, nullable=False),
-    Column("monotonic_ns", BigInteger, nullable=False),
-    Column("boot_id", Text, nullable=False),
 )
 """The newest record of each station; who appends holds this row."""
 
@@ -86,10 +82,11 @@ CHECKPOINTS: Final = Table(
     "checkpoints",
     METADATA,
     Column("number", _NUMBER, primary_key=True),
-    Column("sha256", Text, nullable=False, unique=True),
+    Column("sha256", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("signature", Text, nullable=False),
     Column("stamp", Text),
+    UniqueConstraint("sha256", name="checkpoints_once"),
 )
 """Signed statements of how far each station had got; `stamp` is an RFC 3161 token."""
 
@@ -99,12 +96,12 @@ META: Final = Table(
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
-"""`log_id`, what names this database, and `station`, as whom it writes by default."""
+"""`log_id`, what names this database, `station`, as whom it writes by default, and `version`."""
 
-PAGE: Final = Table(
-    "page",
+INCIDENTS: Final = Table(
+    "incidents",
     METADATA,
-    Column("incident_id", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
     Column("station", Text, nullable=False),
     Column("sequence", BigInteger, nullable=False),
     Column("happened_ns", BigInteger, nullable=False),
@@ -112,56 +109,52 @@ PAGE: Final = Table(
     Column("side", Text, nullable=False),
     Column("severity", Text, nullable=False),
     Column("counted_severity", Text, nullable=False),
+    Column("rank", Integer, nullable=False),
+    Column("highest_severity", Text, nullable=False),
     Column("category", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("engagement", Text, nullable=False),
-    Column("episode_id", Text),
-    Column("policy", Text),
-    Column("by", Text, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("words", Text, nullable=False),
     Column("counts", Integer, nullable=False),
+    Column("episode_id", Text),
+    Column("due", Text),
+    Column("words", Text, nullable=False),
+    Column("state", Text, nullable=False),
 )
-"""How each incident stands: what pages and lists are read from. Made from the records, and made
-anew from them whenever it is behind; no result depends on it. `description` is the beginning of
-what is said in `words`, which are all of it, with case folded, to search in."""
+"""How each incident stands, written with each of its records. `rank` is that of the severity it
+counts at, `due` the first day on which an action is due, `words` what happened with case folded, to
+search in, and `state` a JSON object of what else lists show."""
 
 # A search reads all words, newest first: here they lie close together, and rows apart. PostgreSQL
 # keeps no index of long texts.
-_BY_TIME: Final = (PAGE.c.happened_ns, PAGE.c.incident_id)
-Index("page_by_time", *_BY_TIME, PAGE.c.words).ddl_if(dialect="sqlite")
-Index("page_by_time", *_BY_TIME).ddl_if(dialect="postgresql")
+_BY_TIME: Final = (INCIDENTS.c.happened_ns, INCIDENTS.c.id)
+Index("incidents_by_time", *_BY_TIME, INCIDENTS.c.words).ddl_if(dialect="sqlite")
+Index("incidents_by_time", *_BY_TIME).ddl_if(dialect="postgresql")
 for _column in ("severity", "status", "robot", "side", "category"):
-    Index(f"page_by_{_column}", PAGE.c[_column], PAGE.c.happened_ns, PAGE.c.incident_id)
+    Index(f"incidents_by_{_column}", INCIDENTS.c[_column], *_BY_TIME)
 
-PAGED: Final = Table(
-    "paged",
+TIMES: Final = Table(
+    "times",
     METADATA,
-    Column("station", Text, primary_key=True),
-    Column("sequence", BigInteger, nullable=False),
-)
-"""Up to which record of each station `page` has been brought."""
-
-EXPOSED: Final = Table(
-    "exposed",
-    METADATA,
-    Column("record_id", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
     Column("station", Text, nullable=False),
     Column("sequence", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
     Column("by", Text, nullable=False),
-    Column("robot", Text, nullable=False),
+    Column("robot", Text),
     Column("side", Text, nullable=False),
-    Column("mode", Text, nullable=False),
-    Column("task", Text, nullable=False),
-    Column("policy", Text),
+    Column("mode", Text),
+    Column("what", Text, nullable=False),
     Column("episode_id", Text),
     Column("trial", Text),
     Column("start_ns", BigInteger, nullable=False),
     Column("end_ns", BigInteger, nullable=False),
+    Column("withdrawn_by", Text),
+    Column("reason", Text),
 )
-"""Exposure by record, kept as `page` is; what was withdrawn is in it as well."""
+"""Hours and shifts without incidents, kept as `incidents` is; what was withdrawn says so. `what` is
+the task of hours and the note of a shift."""
 
-Index("exposed_by_episode", EXPOSED.c.trial, EXPOSED.c.episode_id)
+Index("times_by_start", TIMES.c.kind, TIMES.c.start_ns)
+Index("times_by_trial", TIMES.c.trial, TIMES.c.robot, TIMES.c.side)
 
 USERS: Final = Table(
     "users",

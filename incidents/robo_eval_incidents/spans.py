@@ -1,78 +1,87 @@
-"""Sums and differences of times, each a list of spans (start, end) in ns."""
+"""Sums and differences of times: spans (start, end) in ns, as arrays of shape (n, 2)."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
 
-Span = tuple[int, int]
-"""Start and end, ns; what has no length is no span."""
+import numpy as np
+import numpy.typing as npt
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Spans: TypeAlias = Ints
+"""Spans, shape (n, 2), ns. Merged ones are in order, and none touches the next."""
+NONE: Final[Spans] = np.empty((0, 2), dtype=np.int64)
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
-    """The union of some spans: in order, and none touches the next.
+def merged(spans: Spans) -> Spans:
+    """The union of some spans, each of shape (n, 2); what has no length is left out.
 
     Example:
-        >>> merged([(4, 6), (0, 2), (5, 9), (2, 3)])
-        [(0, 3), (4, 9)]
+        >>> merged(np.array([(4, 6), (0, 2), (5, 9), (2, 3), (7, 7)])).tolist()
+        [[0, 3], [4, 9]]
     """
-    found: list[Span] = []
-    for start, end in sorted(spans):
-        if start >= end:
-            continue
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
-        else:
-            found.append((start, end))
+    spans = spans[spans[:, 0] < spans[:, 1]]
+    if not len(spans):
+        return NONE
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(spans[:, 1])
+    begins = np.flatnonzero(np.append(True, spans[1:, 0] > reach[:-1]))
+    ends = np.append(begins[1:], len(spans)) - 1
+    found: Spans = np.column_stack((spans[begins, 0], reach[ends]))
     return found
 
 
-def without(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
-    """What is left of some spans.
-
-    Args:
-        spans: The spans, as `merged` returns them.
-        taken: What is taken away, as `merged` returns it.
+def without(spans: Spans, taken: Spans) -> Spans:
+    """What is left of some merged spans after others, merged as well, were taken away.
 
     Example:
-        >>> without([(0, 10)], [(2, 3), (5, 20)])
-        [(0, 2), (3, 5)]
+        >>> without(np.array([(0, 10)]), np.array([(2, 3), (5, 20)])).tolist()
+        [[0, 2], [3, 5]]
     """
-    left: list[Span] = []
-    for start, end in spans:
-        first = max(bisect_right(taken, start, key=lambda span: span[0]) - 1, 0)
-        for begin, finish in taken[first:]:
-            if begin >= end:
-                break
-            if begin > start:
-                left.append((start, begin))
-            start = max(start, finish)
-        if start < end:
-            left.append((start, end))
-    return left
+    if not len(spans) or not len(taken):
+        return spans
+    # Between the ends of all of them nothing changes.
+    cuts = np.unique(np.concatenate((spans.ravel(), taken.ravel())))
+    pieces = np.column_stack((cuts[:-1], cuts[1:]))
+    is_left = holds(spans, pieces[:, 0]) & ~holds(taken, pieces[:, 0])
+    return merged(pieces[is_left])
 
 
-def clipped(span: Span, since: int | None, until: int | None) -> Span:
-    """The part of a span in a period; its end is not after its start if there is none."""
-    start, end = span
-    return (
-        start if since is None else max(start, since),
-        end if until is None else min(end, until),
-    )
+def clipped(spans: Spans, since: int | None, until: int | None) -> Spans:
+    """The parts of spans in a period; an end is not after its start where there is none."""
+    low = None if since is None else np.int64(since)
+    high = None if until is None else np.int64(until)
+    found: Spans = spans if low is None and high is None else np.clip(spans, low, high)
+    return found
 
 
-def length(spans: Iterable[Span]) -> int:
-    """How long some spans are together, ns; they must not overlap."""
-    return sum(end - start for start, end in spans)
+def covered(spans: Spans, times: Ints) -> Ints:
+    """How much of merged spans lies before each of some times, ns."""
+    if not len(spans):
+        return np.zeros(len(times), dtype=np.int64)
+    before = np.append(0, np.cumsum(spans[:, 1] - spans[:, 0]))
+    place = np.searchsorted(spans[:, 0], times, side="right")
+    last = np.maximum(place - 1, 0)
+    beyond = np.maximum(spans[last, 1] - np.maximum(times, spans[last, 0]), 0)
+    found: Ints = np.where(place > 0, before[place] - beyond, 0)
+    return found
 
 
-def holds(spans: Sequence[Span], time_ns: int, slack_ns: int = 0) -> bool:
-    """Whether a time is in one of some spans.
+def within(spans: Spans, starts: Ints, ends: Ints) -> Ints:
+    """How much of merged spans lies in each of some other spans, ns."""
+    found: Ints = np.maximum(covered(spans, ends) - covered(spans, starts), 0)
+    return found
 
-    Args:
-        spans: The spans, as `merged` returns them.
-        time_ns: The time.
-        slack_ns: How far outside it may be.
+
+def holds(spans: Spans, times: Ints, slack_ns: int = 0) -> npt.NDArray[np.bool_]:
+    """Whether each of some times is in one of some merged spans, or no farther from it.
+
+    Without slack the end of a span is not in it.
     """
-    place = bisect_right(spans, time_ns + slack_ns, key=lambda span: span[0])
-    return place > 0 and time_ns <= spans[place - 1][1] + slack_ns
+    if not len(spans):
+        return np.zeros(len(times), dtype=np.bool_)
+    place = np.searchsorted(spans[:, 0], times + slack_ns, side="right")
+    ends = spans[np.maximum(place - 1, 0), 1]
+    is_before = times <= ends + slack_ns if slack_ns else times < ends
+    found: npt.NDArray[np.bool_] = (place > 0) & is_before
+    return found

@@ -13,17 +13,14 @@ from sqlalchemy import select
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
-from robo_eval.core.names import unknown_name
 from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.safety import Safety, safety_of
-from robo_eval_incidents.exposure import HoursRow, hours_rows, total_hours
-from robo_eval_incidents.followed import followed
+from robo_eval_incidents.hours import HoursRow, hours_rows, shifts, total_hours
+from robo_eval_incidents.lists import Filter, check_robot, filtered, tally
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.page import Filter, robots, tally
-from robo_eval_incidents.schema import PAGE
-from robo_eval_incidents.taxonomy import Status
-from robo_eval_incidents.times import shifts
+from robo_eval_incidents.schema import INCIDENTS
+from robo_eval_incidents.words import Severity, Status
 
 RATE_UNIT: Final = "incidents/1000 h"
 _TIMES: Final = 10.0
@@ -130,23 +127,28 @@ def standing(
         InputError: If the period ends before it begins.
         UnknownNameError: If the log knows no such robot.
     """
-    if robot is not None and robot not in (known := robots(log)):
-        raise unknown_name("robot", robot, known)
+    check_robot(log, robot)
     rows = hours_rows(log, since_ns, until_ns)
     wanted = Filter(robot=robot, since_ns=since_ns, until_ns=until_ns)
-    counted = tally(log, wanted)
-    waiting = [tally(log, replace(wanted, status=status)) for status in _UNREVIEWED]
+    found = tally(log, wanted)
     recorded = recorded_sides(log, wanted)
     sides = {}
     for side in Side:
-        counts = {name: counted.get((side.value, name), 0) for name in SEVERITIES}
+        counts = {
+            name: sum(found.get((side, Severity(name), status), 0) for status in Status)
+            for name in SEVERITIES
+        }
+        unreviewed = sum(
+            count for (where, _, status), count in found.items()
+            if where is side and status in _UNREVIEWED
+        )  # fmt: skip
         own = [row for row in rows if row.side is side and robot in (None, row.robot)]
         if side is Side.REAL or own or any(counts.values()):
             sides[side] = _of_side(
                 side,
                 counts if side in recorded else None,
                 own,
-                sum(found.get((side.value, name), 0) for found in waiting for name in SEVERITIES),
+                unreviewed,
                 config,
             )
     return Standing(
@@ -161,18 +163,19 @@ def recorded_sides(log: IncidentLog, wanted: Filter) -> frozenset[Side]:
         log: The log.
         wanted: Of which robot and period; a nil report counts if its shift is partly within it.
     """
-    query = select(PAGE.c.side).distinct()
-    if wanted.robot is not None:
-        query = query.where(PAGE.c.robot == wanted.robot)
-    if wanted.since_ns is not None:
-        query = query.where(PAGE.c.happened_ns >= wanted.since_ns)
-    if wanted.until_ns is not None:
-        query = query.where(PAGE.c.happened_ns < wanted.until_ns)
-    with followed(log) as connection:
+    query = filtered(
+        select(INCIDENTS.c.side).distinct(),
+        Filter(robot=wanted.robot, since_ns=wanted.since_ns, until_ns=wanted.until_ns),
+    )
+    with log.database.reading() as connection:
         found = set(connection.execute(query).scalars())
     if not found.issuperset(Side):
         period = (wanted.since_ns, wanted.until_ns)
-        found.update(one.side.value for one in shifts(log, *period) if one.is_of(wanted.robot))
+        found.update(
+            one.side.value
+            for one in shifts(log, *period)
+            if wanted.robot is None or wanted.robot in one.robots
+        )
     return frozenset(map(Side, found))
 
 

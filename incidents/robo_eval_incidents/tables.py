@@ -15,7 +15,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.yaml_form import Section
 from robo_eval.log.files import appearing
-from robo_eval_incidents.bodies import (
+from robo_eval_incidents.kinds import (
     MOST_EVIDENCE,
     MOST_QUANTITIES,
     Evidence,
@@ -23,21 +23,25 @@ from robo_eval_incidents.bodies import (
     RecordId,
     Sha256,
 )
-from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.lists import Filter, list_incidents
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.merge import EXPORT_SUFFIX, export_records
-from robo_eval_incidents.page import Filter, list_incidents
 from robo_eval_incidents.record import now
-from robo_eval_incidents.tables_cells import (
+from robo_eval_incidents.state import Incident
+from robo_eval_incidents.text import (
+    Line,
+    Name,
+    Prose,
+    Uri,
     answers_cell,
     evidence_cell,
     iso_of,
     ns_of,
+    person_key,
     quantities_cell,
     safe_cell,
 )
-from robo_eval_incidents.taxonomy import Answer, Category, Engagement, Severity, Status
-from robo_eval_incidents.text import Line, Name, Prose, Uri, person_key
+from robo_eval_incidents.words import Answer, Category, Engagement, Severity, Status
 
 FORMAT: Final = "robo-eval incidents"
 VERSION: Final = 1
@@ -180,7 +184,7 @@ def rows(log: IncidentLog, wanted: Filter | None = None) -> Iterator[Row]:
 
 def row_of(incident: Incident) -> Row:
     """An incident as a line of a table: where and when it counts, as lists show it."""
-    report, counted = incident.report, incident.counted_report
+    report, counted = incident.report, incident.counted
     pieces = [_piece_of(one) for one in incident.evidence[:MOST_EVIDENCE]]
     opened = [
         OpenAction(what=one.action.what, owner=one.action.owner, due=one.action.due)

@@ -16,21 +16,20 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.evidence_read import records
-from robo_eval_incidents.bodies import Report, plain
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.given import section_of
+from robo_eval_incidents.kinds import Report, plain, section_of
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.record import MOST_BYTES, Entry, Record
+from robo_eval_incidents.record import MOST_BYTES, Record
 from robo_eval_incidents.tables import COLUMNS, VERSION, IncidentTable, Row
-from robo_eval_incidents.tables_cells import (
+from robo_eval_incidents.text import (
     answers_of,
     evidence_of,
+    name_of,
     ns_of,
     plain_cell,
     quantities_of,
 )
-from robo_eval_incidents.taxonomy import Via, worst
-from robo_eval_incidents.text import name_of
+from robo_eval_incidents.words import Via, worst
 
 # Made once for this use, so that ids of imported reports are those of no other program.
 _IMPORTED: Final = uuid.UUID("6f0c1d0e-6a51-5a0e-9a59-4a4a1f0ab7d2")
@@ -198,12 +197,8 @@ def import_reports(
     """
     by = name_of(by, "by")
     found = checked_table(path, robot=robot, source=source)
-    entries = [
-        Entry(body=one.report, by=by, via=Via.IMPORT, record_id=one.record_id)
-        for one in found
-        if not _is_known(log, one, path)
-    ]
-    return Imported(added=_append(log, entries), known=len(found) - len(entries))
+    new = [one for one in found if not _is_known(log, one, path)]
+    return Imported(added=_append(log, new, by), known=len(found) - len(new))
 
 
 def _check_once(path: Path, one: Reported, seen: set[str]) -> None:
@@ -214,15 +209,15 @@ def _check_once(path: Path, one: Reported, seen: set[str]) -> None:
     seen |= {source_id, one.record_id}
 
 
-def _append(log: IncidentLog, entries: Sequence[Entry]) -> tuple[str, ...]:
+def _append(log: IncidentLog, new: Sequence[Reported], by: str) -> tuple[str, ...]:
     added: list[str] = []
     try:
-        for entry in entries:
-            record = log.append(entry)
-            added.append(f"{record.station}/{record.sequence}")
+        for one in new:
+            record = log.file(one.report, by=by, via=Via.IMPORT, record_id=one.record_id)
+            added.append(record.name)
     except IncidentLogError as err:
         raise IncidentLogError(
-            f"{err}; {len(added)} of {len(entries)} incidents were added, and the same import adds"
+            f"{err}; {len(added)} of {len(new)} incidents were added, and the same import adds"
             " the rest"
         ) from err
     return tuple(added)

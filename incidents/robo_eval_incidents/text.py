@@ -1,10 +1,15 @@
-"""Which texts a record takes: what people can read, and nothing that hides or steers."""
+"""Which texts a record takes, and how people write and see times, days and what was measured."""
 
 from __future__ import annotations
 
+import re
+import time
 import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import AfterValidator, StringConstraints, TypeAdapter, ValidationError
 
@@ -13,12 +18,43 @@ from robo_eval.core.errors import InputError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+LATEST_NS: Final = 2**63 - 1
+"""Times are whole nanoseconds since 1970 that fit into 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How people write a value, and how they see it.
+
+    Attributes:
+        read: Makes the value of a text, given the time it is now in ns; raises ValueError with
+            what would do.
+        show: The text of a value.
+        widget: What a form on a page has for it.
+    """
+
+    read: Callable[[str, int], Any]
+    show: Callable[[Any], str] = str
+    widget: str = "line"
+
+
+class Private:
+    """Free text: it enters the canonical form as a salted digest, and can be taken out."""
+
+
+# Texts -----------------------------------------------------------------------------------------
+
 _LINE_BREAKS: Final = frozenset("\n\t")
 # Characters that change the order of what is shown can make a text read as another one.
 _STEERING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
 
 def _check(text: str, allowed: frozenset[str]) -> str:
+    if (
+        text.isascii()
+        and (text if not allowed else text.replace("\n", "").replace("\t", "")).isprintable()
+    ):
+        return text  # as nearly all are
     for letter in text:
         category = unicodedata.category(letter)
         if (category in {"Cc", "Cs"} and letter not in allowed) or letter in _STEERING:
@@ -27,24 +63,23 @@ def _check(text: str, allowed: frozenset[str]) -> str:
 
 
 def _line(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return " ".join(text.split())  # as nearly all are
-    # Invisible letters, such as a space of no width, make two names of one.
-    hidden = next((letter for letter in text if unicodedata.category(letter) == "Cf"), None)
-    if hidden is not None:
-        raise ValueError(f"holds the character U+{ord(hidden):04X}, which cannot be seen")
+    if not text.isascii():
+        # Invisible letters, such as a space of no width, make two names of one.
+        hidden = next((letter for letter in text if unicodedata.category(letter) == "Cf"), None)
+        if hidden is not None:
+            raise ValueError(f"holds the character U+{ord(hidden):04X}, which cannot be seen")
     return " ".join(_check(text, frozenset()).split())
 
 
 def _name(text: str) -> str:
-    text = _line(text)
-    if not text:
-        raise ValueError("is empty")
-    return text
+    return _not_empty(_line(text))
 
 
 def _prose(text: str) -> str:
-    text = _check(text.replace("\r\n", "\n"), _LINE_BREAKS).strip()
+    return _not_empty(_check(text.replace("\r\n", "\n"), _LINE_BREAKS).strip())
+
+
+def _not_empty(text: str) -> str:
     if not text:
         raise ValueError("is empty")
     return text
@@ -61,8 +96,10 @@ Line = Annotated[str, StringConstraints(max_length=200), AfterValidator(_line)]
 """One line, which may be empty."""
 Name = Annotated[str, StringConstraints(max_length=120), AfterValidator(_name)]
 """One line that is not empty; white space is that of print."""
-Prose = Annotated[str, StringConstraints(max_length=8_000), AfterValidator(_prose)]
-"""Text of several lines that is not empty."""
+Note = Annotated[str, StringConstraints(max_length=200), AfterValidator(_line), Private]
+"""One line of free text, which may be empty."""
+Prose = Annotated[str, StringConstraints(max_length=8_000), AfterValidator(_prose), Private]
+"""Free text of several lines that is not empty."""
 Uri = Annotated[
     str, StringConstraints(max_length=500), AfterValidator(_name), AfterValidator(_relative)
 ]
@@ -106,3 +143,323 @@ def name_of(text: object, field: str) -> str:
 def too_long(error: ErrorDetails) -> str:
     """What pydantic's error about a text that is too long means."""
     return f"has {len(error['input'])} characters; {error['ctx']['max_length']} are the most"
+
+
+# Times -----------------------------------------------------------------------------------------
+
+TIMES: Final = "2026-03-01T09:30:00+01:00, now, or -10min (s, min, h, d)"
+"""How a time is written."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FRACTION: Final = re.compile(
+    r"(?P<whole>[\dW-]{8,10}.\d{2}:\d{2}:\d{2})[.,](?P<part>\d{1,9})(?P<zone>\D.*)?"
+)
+_MINUTE: Final = timedelta(minutes=1)
+_AGO: Final = re.compile(r"-(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|min|h|d)")
+_UNITS_NS: Final = {"s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def iso_of(time_ns: int) -> str:
+    """A time as ISO 8601 in UTC, with as many digits as it needs.
+
+    Example:
+        >>> iso_of(1_772_357_400_000_000_000), iso_of(1_772_357_400_250_000_001)
+        ('2026-03-01T09:30:00Z', '2026-03-01T09:30:00.250000001Z')
+    """
+    seconds, part = divmod(time_ns, 10**9)
+    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    digits = f"{part:09}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{text}.{digits}Z" if digits else f"{text}Z"
+
+
+def when(time_ns: int) -> str:
+    """A time for people: UTC, to the second."""
+    return iso_of(time_ns - time_ns % 10**9)
+
+
+def shown_time(time_ns: int) -> str:
+    """A time for people, with its zone in words: UTC, to the second."""
+    return f"{when(time_ns)[:-1].replace('T', ' ')} UTC"
+
+
+def ns_of(text: str, *, local: bool = False) -> int:
+    """A time in ISO 8601, as ns since 1970.
+
+    Args:
+        text: The time; its seconds may have nine digits behind the point.
+        local: Take a time without its zone as one of this machine's zone.
+
+    Raises:
+        ValueError: If it is none, has no zone, or does not fit.
+
+    Example:
+        >>> ns_of("2026-03-01T10:30:00.000000001+01:00")
+        1772357400000000001
+    """
+    part = 0
+    if found := _FRACTION.fullmatch(text):
+        part = int(found["part"].ljust(9, "0"))
+        text = found["whole"] + (found["zone"] or "")
+    moment = datetime.fromisoformat(text)
+    offset = moment.utcoffset()
+    if offset is None and not local:
+        raise ValueError("has no zone")
+    if offset is not None and offset % _MINUTE:
+        raise ValueError("has a zone that is not hours and minutes")
+    try:
+        # Without a zone, `astimezone` takes it as local.
+        since = moment.astimezone(UTC) - _EPOCH
+    except (OverflowError, OSError) as err:
+        raise ValueError("does not fit") from err
+    time_ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000 + part
+    if not 0 <= time_ns <= LATEST_NS:
+        raise ValueError("does not fit")
+    return time_ns
+
+
+def instant_of(text: str, now_ns: int | None = None) -> int:
+    """A time as people write it, in ns since 1970.
+
+    Args:
+        text: ISO 8601 with its zone, `now`, or how long ago, such as `-10min`.
+        now_ns: What `now` is; the present time if not given.
+
+    Raises:
+        ValueError: If it is none; the message says what would do.
+
+    Example:
+        >>> instant_of("-1h", 3_600 * 10**9)
+        0
+    """
+    now_ns = time.time_ns() if now_ns is None else now_ns
+    text = text.strip()
+    if text == "now":
+        return now_ns
+    if found := _AGO.fullmatch(text):
+        ago = float(found["number"]) * _UNITS_NS[found["unit"]]
+        if ago <= now_ns:
+            return now_ns - round(ago)
+    try:
+        return ns_of(text)
+    except ValueError as err:
+        problem = "is not a time with its zone from 1970 to 2262"
+        try:
+            ns_of(text, local=True)
+            problem = "names no zone"
+        except ValueError:
+            pass
+        raise ValueError(f"{text!r:.60} {problem}; write it like {TIMES}") from err
+
+
+def day_of(text: str, _now_ns: int = 0) -> date:
+    """A day that somebody wrote, as year, month and day.
+
+    Raises:
+        ValueError: If it is none; the message says what would do.
+    """
+    text = text.strip()
+    try:
+        if _DAY.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise ValueError(f"{text!r:.60} is not a day; write it like 2026-04-01")
+
+
+# Cells of tables -------------------------------------------------------------------------------
+
+# A spreadsheet takes a cell that begins so for a formula, which may call programs.
+_FORMULA: Final = "=+-@\t\r\uff1d\uff0b\uff0d\uff20"
+_MARK: Final = "'"
+
+
+def safe_cell(text: str) -> str:
+    """A cell that no spreadsheet takes for a formula: an apostrophe comes before such a one.
+
+    Example:
+        >>> safe_cell("=HYPERLINK(1)"), safe_cell("2 = 2"), safe_cell("'tis")
+        ("'=HYPERLINK(1)", '2 = 2', "''tis")
+    """
+    return _MARK + text if text.startswith((*_FORMULA, _MARK)) else text
+
+
+def plain_cell(cell: str) -> str:
+    """What `safe_cell` was given.
+
+    Example:
+        >>> plain_cell("'=1"), plain_cell("''tis"), plain_cell("'tis")
+        ('=1', "'tis", "'tis")
+    """
+    is_marked = cell[:1] == _MARK and cell[1:2] and cell[1] in _FORMULA + _MARK
+    return cell[1:] if is_marked else cell
+
+
+# Lists in one text -----------------------------------------------------------------------------
+
+_MEASURED: Final = re.compile(
+    r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?P<unit>.*)", re.DOTALL
+)
+_LIMIT: Final = re.compile(r"(?<!\\)\(limit\b[:=]?(?P<limit>[^()]*)\)\s*$", re.IGNORECASE)
+_NO_UNIT: Final = re.compile(
+    # More of the number: 81,2 or 1'000, 1 000 or 0x1F, 5 ± 1 or 5/2. A unit may be 1/s.
+    r"^(?!1/\D)[^\w(\[%‰°\"$€\\]|^[_\d](?!/\D)|^[xXeE][+-]?\d|(?:[\s([/:±<>~][+-]?|,)[.,]?\d(?!/\D)"
+    # A limit that is not where limits are.
+    r"|(?<!\\)\blimit\b",
+    re.IGNORECASE,
+)
+_PIECE: Final = re.compile(
+    r"(?P<uri>.*?)(?:(?<!\\)\(from (?P<start>\S+) to (?P<end>\S+?)\))?"
+    r"\s*(?:(?<!\\)\(sha256 (?P<sha256>[0-9a-f]*)\))?\s*"
+)
+
+
+def quantities_cell(quantities: list[dict[str, Any]]) -> str:
+    r"""Quantities, as `name=value unit (limit x)`, divided by semicolons.
+
+    In names and units `\` stands before `;`, `=`, `(` and `\` themselves, and before what would be
+    taken for more of the number, or for a limit.
+
+    Example:
+        >>> quantities_cell([{"name": "force", "value": 81.2, "unit": "N", "limit": 80.0}])
+        'force=81.2 N (limit 80.0)'
+    """
+    return "; ".join(_quantity_text(one) for one in quantities)
+
+
+def _quantity_text(one: dict[str, Any]) -> str:
+    text = f"{_escaped(one['name'])}={one['value']!r}"
+    if one.get("unit"):
+        text += f" {_escaped_unit(one['unit'])}"
+    if one.get("limit") is not None:
+        text += f" (limit {one['limit']!r})"
+    return text
+
+
+def quantities_of(cell: str) -> list[dict[str, Any]]:
+    """Read what `quantities_cell` wrote, and what people write so.
+
+    Raises:
+        ValueError: If a part is not a quantity; the message says what would do.
+    """
+    return [_quantity_of(part) for part in _parts(cell)]
+
+
+def _quantity_of(text: str) -> dict[str, Any]:
+    name, equals, rest = _divided(text, "=")
+    limit = _LIMIT.search(rest)
+    try:
+        if not equals or not name.strip():
+            raise ValueError("is not a quantity")
+        value, unit = _measured(rest[: limit.start()] if limit else rest)
+        made: dict[str, Any] = {"name": _unescaped(name.strip()), "value": value, "unit": unit}
+        if limit is not None:
+            made["limit"], its_unit = _measured(limit["limit"])
+            if its_unit not in ("", unit):
+                raise ValueError(f"has a limit in {its_unit}, which is another unit than its own")
+    except ValueError as err:
+        raise ValueError(
+            f"{text.strip()!r:.60} {err}; write it like force=81.2 N (limit 80)"
+        ) from err
+    return made
+
+
+def _measured(text: str) -> tuple[float, str]:
+    """A number and its unit.
+
+    Raises:
+        ValueError: If it is none, or what follows the number is more of it.
+    """
+    found = _MEASURED.fullmatch(text)
+    if found is None:
+        raise ValueError("is not a quantity")
+    unit = found["unit"].strip()
+    if _NO_UNIT.search(unit):
+        raise ValueError(
+            f"has {unit!r:.30} where its unit is: a number has a point and no commas or spaces"
+        )
+    return float(found["number"]), _unescaped(unit)
+
+
+def evidence_cell(pieces: list[dict[str, Any]]) -> str:
+    """Evidence, as `path (from TIME to TIME) (sha256 DIGEST)`, divided by semicolons."""
+    return "; ".join(_piece_text(one) for one in pieces)
+
+
+def _piece_text(one: dict[str, Any]) -> str:
+    text = _escaped(one["uri"])
+    if one.get("start") is not None:
+        text += f" (from {one['start']} to {one['end']})"
+    if one.get("sha256") is not None:
+        text += f" (sha256 {one['sha256']})"
+    return text
+
+
+def evidence_of(cell: str) -> list[dict[str, Any]]:
+    """Read what `evidence_cell` wrote."""
+    pieces = []
+    for part in _parts(cell):
+        found = _PIECE.fullmatch(part)
+        # Every part of it may be missing, but for the path.
+        assert found is not None
+        made = {name: value for name, value in found.groupdict().items() if value is not None}
+        pieces.append({**made, "uri": _unescaped(found["uri"].strip())})
+    return pieces
+
+
+def answers_cell(answers: dict[str, str]) -> str:
+    """Answers to questions, as `question=answer`, divided by semicolons."""
+    return "; ".join(f"{name}={answer}" for name, answer in answers.items())
+
+
+def answers_of(cell: str) -> dict[str, str]:
+    """Read what `answers_cell` wrote.
+
+    Raises:
+        ValueError: If a part is not an answer; the message says what would do.
+    """
+    answers = {}
+    for part in _parts(cell):
+        name, equals, answer = part.partition("=")
+        if not equals:
+            raise ValueError(
+                f"{part.strip()!r:.60} is not an answer; write it like medical_treatment=no"
+            )
+        answers[name.strip()] = answer.strip()
+    return answers
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\;=(])", r"\\\1", text)
+
+
+def _escaped_unit(unit: str) -> str:
+    text = _escaped(unit)
+    while found := _NO_UNIT.search(text):
+        place = (
+            found.start() if found.start() == 0 or found[0].lower() == "limit" else found.end() - 1
+        )
+        text = f"{text[:place]}\\{text[place:]}"
+    return text
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _parts(cell: str) -> Iterator[str]:
+    """Parts of a cell between semicolons that no backslash stands before; none that are empty."""
+    rest, more = cell, ";"
+    while more:
+        part, more, rest = _divided(rest, ";")
+        if part.strip():
+            yield part.strip()
+
+
+def _divided(text: str, letter: str) -> tuple[str, str, str]:
+    """A text around the first letter of a kind that no backslash stands before."""
+    found = re.match(rf"(?P<before>(?:[^\\{letter}]|\\.)*){letter}", text, re.DOTALL)
+    if found is None:
+        return text, "", ""
+    return found["before"], letter, text[found.end() :]

@@ -2,41 +2,62 @@
 
 from __future__ import annotations
 
+import gc
 import stat
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, create_engine, func, select
+from sqlalchemy import Connection, Table, create_engine, func, select
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval.core.wording import counted
+from robo_eval.log.chain import START, Link, break_before
 from robo_eval.log.files import may_others
 from robo_eval.log.signing import default_key
 from robo_eval.log.verify import Problem
-from robo_eval_incidents.checkpoint import (
-    Checkpoint,
-    check_stamp,
-    read_checkpoint,
-)
+from robo_eval_incidents.checkpoint import Checkpoint, check_stamp, read_checkpoint
 from robo_eval_incidents.database import create_tables
-from robo_eval_incidents.listed_check import differences
-from robo_eval_incidents.log import IncidentLog, heads_of, open_log
-from robo_eval_incidents.record import GENESIS
-from robo_eval_incidents.scan import Helpers, Scan
-from robo_eval_incidents.schema import CHECKPOINTS, METADATA, RECORDS, USERS
-from robo_eval_incidents.tables_cells import iso_of
+from robo_eval_incidents.kinds import Account, Attachment, Evidence, Report
+from robo_eval_incidents.lists import Row, rows_of
+from robo_eval_incidents.log import IncidentLog, open_log, records_of
+from robo_eval_incidents.record import Record, record_of
+from robo_eval_incidents.schema import (
+    CHECKPOINTS,
+    INCIDENTS,
+    METADATA,
+    RECORDS,
+    STATIONS,
+    STAY,
+    TIMES,
+    USERS,
+)
+from robo_eval_incidents.text import iso_of, person_key, when
 
 _PARTS: Final = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
-_TRIGGERS: Final = (
-    "SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
-    " WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace"
-    " UNION ALL SELECT tablename, rulename FROM pg_rules WHERE schemaname = current_schema()"
-)
+_SERVER_PARTS: Final = """
+WITH own AS (SELECT oid, relname, relkind FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace)
+SELECT 'table', relname, '' FROM own WHERE relkind = 'r'
+UNION ALL SELECT 'view', relname, '' FROM own WHERE relkind IN ('v', 'm')
+UNION ALL SELECT 'index', own.relname, whose.relname FROM pg_index
+    JOIN own ON own.oid = indexrelid JOIN own whose ON whose.oid = indrelid WHERE indisvalid
+UNION ALL SELECT 'constraint', conname, relname FROM pg_constraint
+    JOIN own ON own.oid = conrelid WHERE contype IN ('p', 'u')
+UNION ALL SELECT 'trigger', tgname, relname FROM pg_trigger
+    JOIN own ON own.oid = tgrelid WHERE NOT tgisinternal AND tgenabled IN ('O', 'A')
+UNION ALL SELECT 'rule', rulename, tablename FROM pg_rules WHERE schemaname = current_schema()
+UNION ALL SELECT 'function', proname, prosrc FROM pg_proc
+    WHERE pronamespace = current_schema()::regnamespace AND proname = 'records_stay'
+"""
+"""Parts of a database on a server: kind, name, and the table they are of."""
+_PAGE: Final = 10_000
 _WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _READ_OR_WRITE: Final = _WRITE | stat.S_IRGRP | stat.S_IROTH
 _MOST: Final = 100
@@ -64,7 +85,7 @@ class Kept:
     fits: bool
 
     def __str__(self) -> str:
-        made = "at no time it names" if self.time_ns is None else _second(self.time_ns)
+        made = "at no time it names" if self.time_ns is None else when(self.time_ns)
         signed = f"{self.file}: signed by key {self.signer}, {made}"
         if not self.fits:
             return f"{signed}, covers {self.covered} records; the log does not hold all of them"
@@ -84,10 +105,6 @@ class Kept:
             "since": self.since,
             "fits": self.fits,
         }
-
-
-def _second(time_ns: int) -> str:
-    return iso_of(time_ns - time_ns % 10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +172,11 @@ def verify_log(
 ) -> LogReport:
     """Compare every record with its digest, its place in the chain, and with checkpoints.
 
-    Finds any changed byte of the canonical form of a record or checkpoint; records that were
-    removed, inserted, reordered or doubled; the loss of the newest ones back to the last checkpoint
-    that was kept elsewhere; files of evidence beside the log that were changed; and lists that show
-    something else than the records say. What it cannot find is in docs/threat_model.md.
+    Finds any changed byte of the canonical form of a record or checkpoint, or of a free text;
+    records that were removed, inserted, reordered or doubled; the loss of the newest ones back to
+    the last checkpoint that was kept elsewhere; files of evidence beside the log that were changed;
+    and lists that show something else than the records say. What it cannot find is in
+    docs/threat_model.md.
 
     Args:
         target: Path of the file, a folder that holds `incidents.db`, or URL.
@@ -166,12 +184,12 @@ def verify_log(
         signed_by: Fingerprint of the key that has to have signed each checkpoint; None for any.
 
     Raises:
-        IncidentLogError: If the log is missing, is none, or is of another schema.
+        IncidentLogError: If the log is missing, is none, or is of another version.
         InputError: If a file is not a checkpoint.
     """
     kept = [(str(path), read_checkpoint(path)) for path in checkpoints]
-    with open_log(target, read_only=True) as log:
-        check = _Check(log, target)
+    with open_log(target, read_only=True) as log, _without_collector():
+        check = _Check(log)
         try:
             check.run(kept, signed_by)
         except InputError as err:
@@ -181,11 +199,23 @@ def verify_log(
         log=log.name,
         problems=tuple(check.problems),
         notes=tuple(check.notes),
-        records=check.scan.records,
-        stations=dict(sorted(check.scan.stations.items())),
+        records=check.count,
+        stations=dict(sorted(check.last.items())),
         checkpoints=len(check.checkpoints),
         kept=tuple(check.kept),
     )
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Hundreds of thousands of records are made, none in a circle: looking for some takes long."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @dataclass(slots=True)
@@ -193,16 +223,28 @@ class _Check:
     """One pass over a log."""
 
     log: IncidentLog
-    target: str | Path
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     checkpoints: set[str] = field(default_factory=set)
     """What the checkpoints that were looked at say."""
     kept: list[Kept] = field(default_factory=list)
-    wanted: set[tuple[str, int]] = field(default_factory=set)
-    """Records that checkpoints name, by station and number."""
-    scan: Scan = field(default_factory=Scan)
-    """What the records say."""
+    count: int = 0
+    last: dict[str, Link] = field(default_factory=dict)
+    """The newest record of each station."""
+    wanted: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Records that checkpoints name, by station and number, with the digests they have here."""
+    several: set[str] = field(default_factory=set)
+    """What more than one record tells of."""
+    told: dict[str, list[Record]] = field(default_factory=lambda: defaultdict(list))
+    """Those records."""
+    rows: dict[tuple[str, str], int] = field(default_factory=dict)
+    """What the lists have to show, by table and id: hashes of rows."""
+    reports: set[str] = field(default_factory=set)
+    about: set[str] = field(default_factory=set)
+    accounts: dict[str, set[frozenset[str]]] = field(default_factory=lambda: defaultdict(set))
+    evidence: list[tuple[str, Evidence]] = field(default_factory=list)
+    steps: int = 0
+    """Records that were written after somebody set the clock."""
 
     def problem(self, what: str, row: int | None = None) -> None:
         """Note something that is not as it was recorded."""
@@ -216,7 +258,16 @@ class _Check:
         own = self._own_checkpoints()
         self._read_checkpoints(own, kept, signed_by)
         with self.log.database.reading() as connection:
-            self._run_on(connection)
+            parts = _server_parts if self.log.database.is_server else _file_parts
+            for what in parts(connection):
+                self.problem(what)
+            self._read_records(connection)
+            self._check_ids(connection)
+            self._check_heads(connection)
+            self._check_accounts(connection)
+            # Lists of records that are none differ from them anyhow.
+            if not self.problems:
+                self._check_lists(connection)
         if self.log.database.is_server:
             self.notes.append("pages and indexes are the server's to check; see its amcheck")
         self._compare_checkpoints(own, kept)
@@ -226,22 +277,96 @@ class _Check:
         self._note_rights()
         self._say_notes()
 
-    def _run_on(self, connection: Connection) -> None:
-        newest = connection.execute(select(func.max(RECORDS.c.number))).scalar()
-        name = self.log.name
-        with Helpers(self.target, name, newest, self.wanted, _look_aside) as helpers:
-            self.scan = helpers.scan(connection)
-            for problem in self.scan.problems:
-                self.problem(problem.what, problem.row)
-            self._check_ids(connection)
-            self._check_heads(connection)
-            self._check_accounts(connection)
-            parts, lists = helpers.aside() or _looked_at(self.log, connection)
-            for what in parts:
-                self.problem(what)
-            # Lists of records that are none differ from them anyhow.
-            for what in [] if self.problems else lists:
-                self.problem(what)
+    # Records -----------------------------------------------------------------------------------
+
+    def _read_records(self, connection: Connection) -> None:
+        counted = select(RECORDS.c.subject).group_by(RECORDS.c.subject).having(func.count() > 1)
+        self.several = set(connection.execute(counted).scalars())
+        # By their number, without the indexes.
+        query = select(RECORDS).order_by(RECORDS.c.number).limit(_PAGE)
+        after = None
+        while rows := connection.execute(
+            query if after is None else query.where(RECORDS.c.number > after)
+        ).fetchall():
+            for row in rows:
+                self._take(*row)
+            after = rows[-1][0]
+
+    def _take(
+        self,
+        number: int,
+        station: Any,  # noqa: ANN401 - cells of an untrusted file
+        sequence: Any,  # noqa: ANN401
+        record_id: Any,  # noqa: ANN401
+        subject: Any,  # noqa: ANN401
+        kind: Any,  # noqa: ANN401
+        content: Any,  # noqa: ANN401
+        texts: Any,  # noqa: ANN401
+        stated: Any,  # noqa: ANN401
+    ) -> None:
+        """Look at the next record."""
+        self.count += 1
+        name = f"{station!s:.70}/{sequence!s:.20}"
+        cells = tuple(map(type, (station, sequence, record_id, content)))
+        if cells != (str, int, str, str) or not isinstance(texts, str | None):
+            self.problem(f"{name}: has cells that are neither text nor number", number)
+            return
+        digest = sha256(content.encode()).hexdigest()
+        if digest != stated:
+            self.problem(
+                f"{name}: was changed: its SHA-256 is {digest}, not {stated!s:.80}", number
+            )
+        if number < 1:
+            self.problem(f"{name}: has the row number {number}, which no log gives", number)
+        try:
+            record = record_of(content, texts, where=name)
+        except InputError as err:
+            self.problem(str(err), number)
+            return
+        if (record.station, record.sequence, record.record_id) != (station, sequence, record_id):
+            self.problem(f"{name}: is filed as another record than it says it is", number)
+        if (record.subject, record.kind) != (subject, kind):
+            self.problem(f"{name}: is filed under another incident or kind than it names", number)
+        self._check_place(record, number)
+        self.last[station] = Link(sequence, digest)
+        if (station, sequence) in self.wanted:
+            self.wanted[station, sequence] = digest
+        self.steps += bool(record.clock_step_ns)
+        self._note_said(record)
+
+    def _check_place(self, record: Record, number: int) -> None:
+        last = self.last.get(record.station, START)
+        match break_before(last, record.sequence, record.previous_sha256):
+            case "other":
+                self.problem(f"{record.name}: does not follow the record before it", number)
+            case "gap":
+                between = record.sequence - last.sequence - 1
+                missing = f"{counted(between, 'record')} before it missing"
+                self.problem(f"{record.name}: {missing}", number)
+            case "moved":
+                place = f"{record.station}/{last.sequence}"
+                self.problem(f"{record.name}: comes after {place}; records were moved", number)
+            case None:
+                pass
+
+    def _note_said(self, record: Record) -> None:
+        """What a record says that other checks need."""
+        if record.subject in self.several:
+            self.told[record.subject].append(record)
+        else:
+            self._expect([record])
+        body = record.body
+        if record.incident_id not in (None, record.record_id):
+            self.about.add(str(record.incident_id))
+        match body:
+            case Report() | Attachment():
+                self.evidence += [(record.name, one) for one in body.evidence if one.sha256]
+                if isinstance(body, Report):
+                    self.reports.add(record.record_id)
+            case Account():
+                self.accounts[person_key(body.user)].add(frozenset(body.roles))
+            case _:
+                pass
 
     # The database ------------------------------------------------------------------------------
 
@@ -255,28 +380,61 @@ class _Check:
     def _check_accounts(self, connection: Connection) -> None:
         """That nobody may do on the web page what no record allowed."""
         for user in connection.execute(select(USERS.c.name, USERS.c.shown_name, USERS.c.roles)):
-            roles = frozenset(str(user.roles).split())
-            if roles not in self.scan.accounts.get(user.name, ()):
+            if frozenset(str(user.roles).split()) not in self.accounts.get(user.name, ()):
                 self.problem(f"account {user.shown_name}: has roles that no record gave to it")
 
     def _check_heads(self, connection: Connection) -> None:
         heads = {}
-        for name, head in heads_of(connection).items():
-            if type(name) is str and type(head.sequence) is int:
-                heads[name] = (head.sequence, head.sha256)
+        for name, *head in connection.execute(select(STATIONS)):
+            if type(name) is str and type(head[0]) is int:
+                heads[name] = Link(*head)
             else:
                 self.problem(f"station {name!s:.70}: has cells that are neither text nor number")
-        for name in sorted(heads.keys() | self.scan.stations.keys()):
-            last, stated = self.scan.stations.get(name, (0, GENESIS)), heads.get(name)
+        for name in sorted(heads.keys() | self.last.keys()):
+            last, stated = self.last.get(name, START), heads.get(name)
             if stated is None:
                 self.problem(f"station {name}: is not in the table of stations")
-            elif stated[0] > last[0]:
+            elif stated.sequence > last.sequence:
+                missing = stated.sequence - last.sequence
                 self.problem(
-                    f"station {name}: had {stated[0]} records, the newest {stated[0] - last[0]} are"
+                    f"station {name}: had {stated.sequence} records, the newest {missing} are"
                     " missing"
                 )
             elif stated != last:
                 self.problem(f"station {name}: its newest record is not the one it stated")
+
+    # Lists -------------------------------------------------------------------------------------
+
+    def _expect(self, records: Sequence[Record]) -> None:
+        for table, row in rows_of(records):
+            self.rows[table.name, row["id"]] = hash(tuple(row.values()))
+
+    def _check_lists(self, connection: Connection) -> None:
+        """That the lists show what the records say, and nothing else."""
+        while self.told:
+            self._expect(self.told.popitem()[1])
+        for table, what in ((INCIDENTS, "report"), (TIMES, "exposure or nil report")):
+            names = table.columns.keys()
+            for row in connection.execute(select(table).order_by(table.c.id)):
+                wanted = self.rows.pop((table.name, row.id), None)
+                if wanted is None:
+                    self.problem(f"the lists show {row.id!s:.70}, of which there is no {what}")
+                elif wanted != hash(tuple(row)):
+                    shown = dict(zip(names, row, strict=True))
+                    self.problem(self._difference(connection, table, shown))
+        for name, record_id in sorted(self.rows):
+            own = self._wanted_row(connection, METADATA.tables[name], record_id)
+            self.problem(f"{own['station']}/{own['sequence']}: is left out of the lists")
+
+    def _difference(self, connection: Connection, table: Table, row: Row) -> str:
+        wanted = self._wanted_row(connection, table, row["id"])
+        names = ", ".join(name for name in wanted if wanted[name] != row[name])
+        place = f"{wanted['station']}/{wanted['sequence']}"
+        return f"{place}: the lists show another {names} than the records say"
+
+    def _wanted_row(self, connection: Connection, table: Table, record_id: str) -> Row:
+        records = records_of(connection, self.log.name, [record_id])[record_id]
+        return next(row for own, row in rows_of(records) if own is table)
 
     # Checkpoints -------------------------------------------------------------------------------
 
@@ -301,7 +459,7 @@ class _Check:
         kept: Sequence[tuple[str, Checkpoint]],
         signed_by: str | None,
     ) -> None:
-        previous = GENESIS
+        previous = START.sha256
         named = [(f"checkpoint {place}", one) for place, one in enumerate(own, start=1)]
         for place, checkpoint in named:
             problems = self._check_checkpoint(place, checkpoint, signed_by)
@@ -321,8 +479,7 @@ class _Check:
         if signed_by is not None and checkpoint.signer != signed_by:
             self.problem(f"{place}: was signed by {checkpoint.signer}, not by {signed_by}")
         self._note_stamp(place, checkpoint)
-        for name, (sequence, _) in checkpoint.heads.items():
-            self.wanted.add((name, sequence))
+        self.wanted |= {(name, number): "" for name, (number, _) in checkpoint.heads.items()}
         return False
 
     def _note_stamp(self, place: str, checkpoint: Checkpoint) -> None:
@@ -362,7 +519,7 @@ class _Check:
                     " them are lost"
                 )
                 fits = False
-            elif self.scan.found.get((station, sequence)) != digest:
+            elif self.wanted[station, sequence] != digest:
                 self.problem(
                     f"{place}: {station}/{sequence} is not the record it names; the chain was"
                     " written anew"
@@ -372,7 +529,7 @@ class _Check:
 
     def _standing(self, file: str, checkpoint: Checkpoint, *, fits: bool) -> Kept:
         heads = {station: sequence for station, (sequence, _) in checkpoint.heads.items()}
-        later = (self._last(name) - heads.get(name, 0) for name in self.scan.stations)
+        later = (self._last(name) - heads.get(name, 0) for name in self.last)
         return Kept(
             file=file,
             signer=checkpoint.signer,
@@ -383,29 +540,26 @@ class _Check:
         )
 
     def _last(self, station: str) -> int:
-        return self.scan.stations.get(station, (0, GENESIS))[0]
+        return self.last.get(station, START).sequence
 
     # Evidence ----------------------------------------------------------------------------------
 
     def _check_evidence(self) -> None:
         """That files whose digest was recorded are the same; those that are elsewhere are noted."""
-        folder = self.log.evidence_folder
-        scan, absent = self.scan, []
-        for name, uri, digest in scan.evidence:
-            path = None if folder is None else folder / uri
-            if path is None or not path.is_file():
-                absent.append(uri)
-                continue
+        folder, absent = self.log.evidence_folder, []
+        for name, piece in self.evidence:
+            path = None if folder is None else folder / piece.uri
+            what = f"{name}: its evidence {piece.uri}"
             try:
-                same = file_digest(path) == digest
+                if path is None or not path.is_file():
+                    absent.append(piece.uri)
+                elif file_digest(path) != piece.sha256:
+                    self.problem(f"{what} was changed")
             except OSError as err:
-                self.problem(f"{name}: its evidence {uri} cannot be read: {err.strerror or err}")
-                continue
-            if not same:
-                self.problem(f"{name}: its evidence {uri} was changed")
+                self.problem(f"{what} cannot be read: {err.strerror or err}")
         if absent:
             self.notes.append(
-                f"{len(absent)} of {len(scan.evidence)} pieces of evidence are not beside the log"
+                f"{len(absent)} of {len(self.evidence)} pieces of evidence are not beside the log"
                 f" and were not checked: {', '.join(absent[:3])}{' ...' * (len(absent) > 3)}"
             )
 
@@ -424,54 +578,50 @@ class _Check:
             )
 
     def _say_notes(self) -> None:
-        steps = self.scan.steps
-        if steps:
-            self.notes.append(f"the clock was set before {counted(steps, 'record')}; they say so")
-        waiting = len(self.scan.about - self.scan.reports)
+        if self.steps:
+            before = counted(self.steps, "record")
+            self.notes.append(f"the clock was set before {before}; they say so")
+        waiting = len(self.about - self.reports)
         if waiting:
             self.notes.append(
                 f"records are about {counted(waiting, 'incident')} whose report is not"
                 " here; merge the station that filed it"
             )
-        if not self.checkpoints and self.scan.records:
+        if not self.checkpoints and self.count:
             self.notes.append(
                 "no checkpoint: whoever can write the file can write all of it anew; make one with"
                 " `robo-eval incidents checkpoint` and keep it elsewhere"
             )
 
 
-def _look_aside(target: str | Path) -> tuple[list[str], list[str]]:
-    with open_log(target, read_only=True) as log, log.database.reading() as connection:
-        return _looked_at(log, connection)
+def _server_parts(connection: Connection) -> Iterator[str]:
+    """Parts on a server that are missing or disabled, and what was added to the tables of a log."""
+    found = {tuple(row) for row in connection.exec_driver_sql(_SERVER_PARTS)}
+    wanted = {("function", "records_stay", STAY)}
+    for table in METADATA.tables.values():
+        wanted.add(("table", table.name, ""))
+        for one in (table.primary_key, *table.constraints):
+            if one.name is not None or one is table.primary_key:
+                key = (str(one.name or f"{table.name}_pkey"), table.name)
+                wanted |= {("constraint", *key), ("index", *key)}
+        wanted |= {("index", str(one.name), table.name) for one in table.indexes}
+    wanted |= {("trigger", name, "records") for name in ("records_stay", "records_stay_all")}
+    for kind, name, _ in sorted(wanted - found):
+        yield f"{kind} {name} of the database is missing, or not that of an incident log"
+    for kind, name, table in sorted(found - wanted):
+        # Other programs may have tables of their own beside these.
+        if kind == "view" or (table in METADATA.tables and kind != "table"):
+            yield f"{kind} {name:.70} of the database is not that of an incident log"
 
 
-def _looked_at(log: IncidentLog, connection: Connection) -> tuple[list[str], list[str]]:
-    """What is wrong with the database as such, and where its lists are."""
-    parts = _server_parts(connection) if log.database.is_server else _file_parts(connection)
-    try:
-        lists = list(islice(differences(connection, log.name), _MOST + 1))
-    except Exception as err:  # noqa: BLE001 - of records that are none, which others tell of
-        lists = [f"the lists cannot be compared with the records: {' '.join(str(err).split())}"]
-    return parts, lists
-
-
-def _server_parts(connection: Connection) -> list[str]:
-    return [
-        f"table {table!r} has trigger or rule {name!r:.70}"
-        for table, name in connection.exec_driver_sql(_TRIGGERS)
-        if table in METADATA.tables
-    ]
-
-
-def _file_parts(connection: Connection) -> list[str]:
+def _file_parts(connection: Connection) -> Iterator[str]:
     """What SQLite says of pages and indexes; parts that no log has, or that are missing."""
-    checked = connection.exec_driver_sql("PRAGMA integrity_check(20)").scalars()
-    problems = [f"the database is damaged: {text}" for text in checked if text != "ok"]
+    for text in connection.exec_driver_sql("PRAGMA integrity_check(20)").scalars():
+        if text != "ok":
+            yield f"the database is damaged: {text}"
     found = set(connection.exec_driver_sql(_PARTS).all())
-    return problems + [
-        f"{kind} {name} of the database is not that of an incident log"
-        for kind, name in sorted({part[:2] for part in found ^ _parts()})
-    ]
+    for kind, name in sorted({part[:2] for part in found ^ _parts()}):
+        yield f"{kind} {name} of the database is not that of an incident log"
 
 
 @cache

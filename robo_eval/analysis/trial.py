@@ -183,7 +183,7 @@ def log_problem(trial: TrialDirectory) -> str | None:
     """
     from robo_eval.core.errors import TrialDirectoryError
     from robo_eval.log import database
-    from robo_eval.log.rows import GENESIS
+    from robo_eval.log.chain import GENESIS
 
     try:
         # Read before the rows: a run that is under way may append more meanwhile.

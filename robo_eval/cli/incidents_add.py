@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from enum import StrEnum
 
     from robo_eval.core.kinds import Side
-    from robo_eval_incidents.bodies import Report
-    from robo_eval_incidents.page import PageRow
+    from robo_eval_incidents.kinds import Report
+    from robo_eval_incidents.lists import Listed
 
 _NOW: Final = "now"
 
@@ -137,7 +137,7 @@ def _file(
     json: bool,
 ) -> None:
     from robo_eval.cli.incidents_evidence import evidence_given
-    from robo_eval_incidents.taxonomy import Via
+    from robo_eval_incidents.words import Via
 
     with (
         opened(log, station, make=True) as found,
@@ -158,8 +158,7 @@ def _file(
 
 
 def _report_of(values: dict[str, Any]) -> Report:
-    from robo_eval_incidents.bodies import Report
-    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.kinds import Report, section_of
 
     return section_of(Report, values)
 
@@ -179,8 +178,8 @@ def lists_of(quantity: list[str] | None, answer: list[str] | None) -> dict[str, 
         InputError: If a text is not a quantity, or no answer.
     """
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.tables_cells import answers_of, quantities_of
-    from robo_eval_incidents.taxonomy import Answer
+    from robo_eval_incidents.text import answers_of, quantities_of
+    from robo_eval_incidents.words import Answer
 
     found: dict[str, Any] = {}
     readers: tuple[tuple[str, list[str] | None, Callable[[str], Any]], ...] = (
@@ -201,7 +200,7 @@ def lists_of(quantity: list[str] | None, answer: list[str] | None) -> dict[str, 
 
 def _no_answer(text: str) -> str:
     """What to say of a text that answers no question about injuries."""
-    from robo_eval_incidents.taxonomy import Answer
+    from robo_eval_incidents.words import Answer
 
     # None of the answers is likelier than another, so none is proposed.
     return f"unknown answer {text!r:.60}; valid: {', '.join(Answer)}"
@@ -210,9 +209,9 @@ def _no_answer(text: str) -> str:
 # Defaults --------------------------------------------------------------------------------------
 
 
-def _newest(log: str | None) -> PageRow | None:
+def _newest(log: str | None) -> Listed | None:
     """The newest incident; None if there is none."""
-    from robo_eval_incidents.page import list_incidents
+    from robo_eval_incidents.lists import list_incidents
 
     if not is_there(log):
         return None
@@ -221,7 +220,7 @@ def _newest(log: str | None) -> PageRow | None:
     return rows[0] if rows else None
 
 
-def _completed(given: dict[str, Any], last: PageRow | None) -> dict[str, Any]:
+def _completed(given: dict[str, Any], last: Listed | None) -> dict[str, Any]:
     from robo_eval.core.errors import InputError
 
     values = {name: value for name, value in given.items() if value is not None}
@@ -236,7 +235,7 @@ def _completed(given: dict[str, Any], last: PageRow | None) -> dict[str, Any]:
 
 
 def _ask(
-    given: dict[str, Any], last: PageRow | None, at: str, log: str | None, *, json: bool
+    given: dict[str, Any], last: Listed | None, at: str, log: str | None, *, json: bool
 ) -> str:
     """Ask for what was not given.
 
@@ -248,7 +247,7 @@ def _ask(
     """
     from robo_eval.core.errors import InputError
     from robo_eval.core.kinds import Side
-    from robo_eval_incidents.taxonomy import Category, Severity
+    from robo_eval_incidents.words import Category, Severity
 
     if not is_asking(json=json):
         raise InputError(
@@ -286,7 +285,7 @@ def _asked_description() -> str:
             return text
 
 
-def _asked_robot(last: PageRow | None, log: str | None) -> str:
+def _asked_robot(last: Listed | None, log: str | None) -> str:
     """The robot; one that the log does not know is asked about once more."""
     while True:
         asked = typer.prompt("Robot", default=last.robot if last else None, err=True)
@@ -299,10 +298,10 @@ def _asked_robot(last: PageRow | None, log: str | None) -> str:
             return robot
 
 
-def _other_side(robot: str, last: PageRow | None, log: str | None) -> Side | None:
+def _other_side(robot: str, last: Listed | None, log: str | None) -> Side | None:
     """Side of the newest incident of a robot, if it is none of the real one."""
     from robo_eval.core.kinds import Side
-    from robo_eval_incidents.page import Filter, list_incidents
+    from robo_eval_incidents.lists import Filter, list_incidents
 
     newest = last
     if (last is None or robot != last.robot) and is_there(log):
@@ -313,7 +312,7 @@ def _other_side(robot: str, last: PageRow | None, log: str | None) -> Side | Non
 
 def _asked_of_injuries(severity: str) -> dict[str, Any]:
     """Answers to the questions about injuries, by field; a near miss has none."""
-    from robo_eval_incidents.taxonomy import RECORDABILITY, Severity
+    from robo_eval_incidents.words import Question, Severity
 
     asks = severity != Severity.NEAR_MISS and typer.confirm(
         "Answer the questions about injuries now?", default=False, err=True
@@ -321,13 +320,13 @@ def _asked_of_injuries(severity: str) -> dict[str, Any]:
     if not asks:
         return {}
     typer.echo("  Enter leaves a question out", err=True)
-    answers = {name: _answer(question) for name, question in RECORDABILITY.items()}
+    answers = {one.value: _answer(one.meaning) for one in Question}
     return {"answers": {name: answer for name, answer in answers.items() if answer}}
 
 
 def _answer(question: str) -> str:
     """An answer to a question, asked until it is one; empty if it was left out."""
-    from robo_eval_incidents.taxonomy import Answer
+    from robo_eval_incidents.words import Answer
 
     title = f"{question} ({', '.join(Answer)})"
     while True:
@@ -375,10 +374,9 @@ def nil(
 
     Example: robo-eval incidents nil --since -8h --by NAME
     """
-    from robo_eval_incidents.bodies import Nil
-    from robo_eval_incidents.given import section_of
-    from robo_eval_incidents.taxonomy import Via
-    from robo_eval_incidents.unlogged import speaking_against
+    from robo_eval_incidents.hours import speaking_against
+    from robo_eval_incidents.kinds import Nil, section_of
+    from robo_eval_incidents.words import Via
 
     by = author(by, json=json)
     period_of(since, until)  # its message names the options
@@ -394,7 +392,7 @@ def nil(
             f"{record.station}/{record.sequence}: no incident of {whose} ({body.side}) from"
             f" {when(start)} to {when(end)}, says {by}"
         )
-        count = 0 if contrary is None else contrary.incidents
+        count = 0 if contrary is None else contrary.count
         say_filed(found, record, text, json=json, incidents_in_it=count)
     if contrary is not None and not json:
         say(f"note: the log has incidents in that time: {contrary.names}")

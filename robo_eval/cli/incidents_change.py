@@ -38,9 +38,9 @@ from robo_eval.cli.incidents_evidence import CopyOption
 from robo_eval.cli.output import JsonOption
 
 if TYPE_CHECKING:
-    from robo_eval_incidents.bodies import Body
-    from robo_eval_incidents.incident import Incident
+    from robo_eval_incidents.kinds import Body
     from robo_eval_incidents.log import IncidentLog
+    from robo_eval_incidents.state import Incident
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why.")]
 
@@ -73,8 +73,7 @@ def correct(
     Example: robo-eval incidents correct lab/2 --robot arm_2 --reason "read the wrong label"
     """
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.bodies import Correction
-    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.kinds import Correction, section_of
 
     by = author(by, json=json)
     fields: dict[str, Any] = {"description": description, "robot": robot, "side": side}
@@ -105,8 +104,7 @@ def reclassify(
     Example: robo-eval incidents reclassify lab/2 --severity major --reason "first aid was given"
     """
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.bodies import Reclassification
-    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.kinds import Reclassification, section_of
 
     by = author(by, json=json)
     if severity is None and category is None:
@@ -146,8 +144,7 @@ def attach(
     """
     from robo_eval.cli.incidents_evidence import evidence_given
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.bodies import Attachment
-    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.kinds import Attachment, section_of
 
     by = author(by, json=json)
     if (since is None) != (until is None):
@@ -184,8 +181,7 @@ def review(
     Example: robo-eval incidents review lab/2 --confirm --note "seen in the trace" --by NAME
     """
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.bodies import Review
-    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.kinds import Review, section_of
 
     by = author(by, json=json)
     if confirm is None:
@@ -214,12 +210,18 @@ def act(
 
     Example: robo-eval incidents act lab/2 "longer gripper guard" --owner NAME --due 2026-04-01
     """
-    from robo_eval_incidents.bodies import Action
-    from robo_eval_incidents.given import day_of, section_of
+    from robo_eval.core.errors import InputError
+    from robo_eval_incidents.kinds import Action, section_of
+    from robo_eval_incidents.text import day_of
 
     by = author(by, json=json)
-    day = None if due is None else day_of(due.strip(), "--due")
-    body = section_of(Action, {"what": what, "owner": owner, "due": day})
+    values = {"what": what, "owner": owner}
+    if due is not None:
+        try:
+            values["due"] = day_of(due).isoformat()
+        except ValueError as err:
+            raise InputError(f"--due: {err}") from err
+    body = section_of(Action, values)
     with opened(log, station) as found:
         _file(found, incident, body, by, json=json)
 
@@ -247,8 +249,7 @@ def check(
     Example: robo-eval incidents check lab/2 --effective --how "200 cycles without contact"
     """
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.bodies import Effectiveness
-    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.kinds import Effectiveness, section_of
 
     by = author(by, json=json)
     if effective is None:
@@ -272,8 +273,7 @@ def close(
 
     Example: robo-eval incidents close lab/2 --note "guard replaced"
     """
-    from robo_eval_incidents.bodies import Closure
-    from robo_eval_incidents.given import section_of
+    from robo_eval_incidents.kinds import Closure, section_of
 
     by = author(by, json=json)
     body = section_of(Closure, {"note": note})
@@ -305,7 +305,7 @@ def _action_of(incident: Incident, number: int | None) -> str:
 
 def _file(log: IncidentLog, name: str, body: Body, by: str, *, json: bool) -> None:
     """Record a body, and say how the incident stands then."""
-    from robo_eval_incidents.taxonomy import Via
+    from robo_eval_incidents.words import Via
 
     incident_id = log.incident(name).incident_id
     record = log.file(body, by=by, via=Via.CLI, incident_id=incident_id)

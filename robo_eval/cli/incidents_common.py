@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -17,9 +16,9 @@ import typer
 from robo_eval.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    from robo_eval_incidents.incident import Incident
     from robo_eval_incidents.log import IncidentLog
     from robo_eval_incidents.record import Record
+    from robo_eval_incidents.state import Incident
 
 LOG_VARIABLE: Final = "ROBO_EVAL_INCIDENTS"
 """Environment variable that names the incident log."""
@@ -27,10 +26,6 @@ STATION_VARIABLE: Final = "ROBO_EVAL_STATION"
 """Environment variable that names the station that writes."""
 OPERATOR_VARIABLE: Final = "ROBO_EVAL_OPERATOR"
 """Environment variable that names who writes."""
-_AGO: Final = re.compile(r"-(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|min|h|d)")
-_UNITS_NS: Final = {"s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
-_TIMES: Final = "2026-03-01T09:30:00+01:00, now, or -10min (s, min, h, d)"
-
 LogOption = Annotated[
     str | None,
     typer.Option(
@@ -208,32 +203,12 @@ def time_of(text: str, option: str) -> int:
         InputError: If it is none.
     """
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.tables_cells import ns_of
+    from robo_eval_incidents.text import instant_of
 
-    text = text.strip()
-    if text == "now":
-        return _now_ns()
-    if found := _AGO.fullmatch(text):
-        ago = float(found["number"]) * _UNITS_NS[found["unit"]]
-        if ago <= _now_ns():
-            return _now_ns() - round(ago)
     try:
-        return ns_of(text)
+        return instant_of(text, _now_ns())
     except ValueError as err:
-        lacks_zone = _is_time_without_zone(text)
-        problem = "names no zone" if lacks_zone else "is not a time with its zone from 1970 to 2262"
-        raise InputError(f"{option}: {text!r:.60} {problem}; write it like {_TIMES}") from err
-
-
-def _is_time_without_zone(text: str) -> bool:
-    """Whether a text that is not a time with its zone lacks nothing but the zone."""
-    from robo_eval_incidents.tables_cells import ns_of
-
-    try:
-        ns_of(text, local=True)
-    except ValueError:
-        return False
-    return True
+        raise InputError(f"{option}: {err}") from err
 
 
 @cache
@@ -249,7 +224,7 @@ def past_of(text: str, option: str) -> int:
         InputError: If it is none, or is still to come.
     """
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.bodies import AHEAD_NS
+    from robo_eval_incidents.kinds import AHEAD_NS
 
     found = time_of(text, option)
     if found > _now_ns() + AHEAD_NS:
@@ -274,9 +249,9 @@ def period_of(since: str | None, until: str | None) -> tuple[int | None, int | N
 
 def when(time_ns: int) -> str:
     """A time for people: UTC, to the second."""
-    from robo_eval_incidents.tables_cells import iso_of
+    from robo_eval_incidents.text import when as shown
 
-    return iso_of(time_ns - time_ns % 10**9)
+    return shown(time_ns)
 
 
 # Which robot -----------------------------------------------------------------------------------
@@ -290,8 +265,8 @@ def doubt_about(log: IncidentLog, robot: str) -> str | None:
         robot: Its name, as it was given.
     """
     from robo_eval.core.names import listing
-    from robo_eval_incidents.page import robots
-    from robo_eval_incidents.times import shifts
+    from robo_eval_incidents.hours import shifts
+    from robo_eval_incidents.lists import robots
 
     name = " ".join(robot.split())
     known = sorted({*robots(log), *(shift.robot for shift in shifts(log) if shift.robot)})
@@ -338,7 +313,7 @@ def say_filed(log: IncidentLog, record: Record, text: str, *, json: bool, **more
 
 def say_open(incident: Incident) -> None:
     """What is left to do until an incident may be closed."""
-    from robo_eval_incidents.taxonomy import Status
+    from robo_eval_incidents.words import Status
 
     if incident.status in (Status.CLOSED, Status.DISMISSED):
         return

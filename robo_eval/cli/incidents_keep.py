@@ -9,7 +9,6 @@ import typer
 
 from robo_eval.cli.incidents_add import RobotOption, SeverityOption, SideOption
 from robo_eval.cli.incidents_common import (
-    LOG_VARIABLE,
     ByOption,
     LogOption,
     SinceOption,
@@ -27,9 +26,9 @@ from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval_incidents.checkpoint import Checkpoint
+    from robo_eval_incidents.lists import Filter
     from robo_eval_incidents.log import IncidentLog
     from robo_eval_incidents.merge import Merged
-    from robo_eval_incidents.page import Filter
 
 
 def init(*, log: LogOption = None, station: StationOption = None, json: JsonOption = False) -> None:
@@ -285,7 +284,7 @@ def _write_pdf(log: IncidentLog, out: Path, wanted: Filter, *, force: bool) -> N
     from dataclasses import replace
 
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.page import Filter
+    from robo_eval_incidents.lists import Filter
     from robo_eval_incidents.pdf import write_pdf
 
     if replace(wanted, since_ns=None, until_ns=None) != Filter():
@@ -303,28 +302,3 @@ def schema() -> None:
     from robo_eval_incidents.tables import schema as made
 
     print_json(made())
-
-
-def migrate(*, log: LogOption = None, json: JsonOption = False) -> None:
-    """Upgrade the log of an older version; records keep their form, and so their digests.
-
-    Example: robo-eval incidents migrate --log lab/incidents.db
-    """
-    from robo_eval_incidents.database import IncidentLogError, shown
-    from robo_eval_incidents.migration import migrate as upgrade
-    from robo_eval_incidents.schema import CURRENT
-
-    target = target_of(log)
-    name = shown(target)
-    if isinstance(target, Path) and not target.exists():
-        raise IncidentLogError(
-            f"{name}: no such incident log, so there is nothing to upgrade; look at --log and"
-            f" {LOG_VARIABLE}"
-        )
-    before = upgrade(target)
-    if json:
-        print_json({"log": name, "from": before, "to": CURRENT})
-    elif before is None:
-        say(f"{name}: is up to date, with schema version {CURRENT}; nothing was changed")
-    else:
-        say(f"{name}: upgraded from schema version {before} to {CURRENT}")

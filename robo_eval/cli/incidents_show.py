@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from enum import StrEnum
     from typing import TypeVar
 
-    from robo_eval_incidents.incident import Incident
-    from robo_eval_incidents.page import Filter, Page, PageRow
+    from robo_eval_incidents.lists import Filter, Listed, Page
     from robo_eval_incidents.record import Record
+    from robo_eval_incidents.state import Incident
 
     _Word = TypeVar("_Word", bound=StrEnum)
 
@@ -62,9 +62,9 @@ def filter_of(
         InputError: If a word is none of its list, or a time is none.
     """
     from robo_eval.core.kinds import Side
-    from robo_eval_incidents.page import Filter
-    from robo_eval_incidents.taxonomy import Category, Severity, Status
+    from robo_eval_incidents.lists import Filter
     from robo_eval_incidents.text import name_of
+    from robo_eval_incidents.words import Category, Severity, Status
 
     start, end = period_of(since, until)
     return Filter(
@@ -113,7 +113,7 @@ def list_(
     Examples: robo-eval incidents list; robo-eval incidents list --severity critical --since -30d
     """
     from robo_eval.core.names import unknown_name
-    from robo_eval_incidents.page import list_incidents, robots
+    from robo_eval_incidents.lists import list_incidents, robots
 
     wanted = filter_of(
         robot=robot,
@@ -140,7 +140,7 @@ def list_(
 def _rows(page: Page) -> list[dict[str, Any]]:
     from dataclasses import asdict
 
-    from robo_eval_incidents.tables_cells import iso_of
+    from robo_eval_incidents.text import iso_of
 
     return [{"name": row.name, "time": iso_of(row.happened_ns), **asdict(row)} for row in page.rows]
 
@@ -170,7 +170,7 @@ def _print_page(name: str, page: Page) -> None:
         say(f"there are older ones: --after {page.next}")
 
 
-def _severity(row: PageRow) -> str:
+def _severity(row: Listed) -> str:
     if row.counted_severity is row.severity:
         return row.severity
     return f"{row.severity} (counts as {row.counted_severity})"
@@ -206,12 +206,14 @@ def _as_dict(incident: Incident) -> dict[str, Any]:
 def _record_dict(record: Record) -> dict[str, Any]:
     import json
 
+    from robo_eval_incidents.kinds import plain
+
     values: dict[str, Any] = json.loads(record.content())
-    return values
+    return {**values, "body": plain(record.body)}
 
 
 def _print_incident(incident: Incident) -> None:
-    report, counted = incident.report, incident.counted_report
+    report, counted = incident.report, incident.counted
     say(f"{incident.name}: {incident.severity}, {incident.category}, {incident.status}")
     if incident.counted_severity is not incident.severity:
         say(f"  counts as {incident.counted_severity} until it is reviewed")
@@ -260,8 +262,7 @@ def _print_records(incident: Incident) -> None:
 
 def _print_facts(incident: Incident) -> None:
     for one in incident.report.quantities:
-        limit = "" if one.limit is None else f", limit {one.limit:g}"
-        say(f"  {one.name} {one.value:g} {one.unit}".rstrip() + limit)
+        say(f"  {one}")
     for question, answer in incident.report.answers.items():
         say(f"  {question}: {answer}")
     for piece in incident.evidence:

@@ -28,9 +28,7 @@ from robo_eval.cli.output import JsonOption, print_json, print_table, say
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from robo_eval_incidents.exposure import Hours, Overlap
-    from robo_eval_incidents.times import LoggedTime
-    from robo_eval_incidents.unlogged import Contradicted, Gap, Outside
+    from robo_eval_incidents.hours import Hours, LoggedTime
 
 _MOST: Final = 10
 """Gaps and the like that are printed; the JSON has more."""
@@ -74,8 +72,7 @@ def exposure(
     Examples: robo-eval incidents exposure runs/matched; robo-eval incidents exposure --since -30d;
     robo-eval incidents exposure --mode teleoperated --robot arm_1 --since -8h
     """
-    from robo_eval_incidents.exposure import hours
-    from robo_eval_incidents.times import logged_times
+    from robo_eval_incidents.hours import hours, logged_times
 
     if mode is not None and until is None:
         until = "now"
@@ -122,11 +119,11 @@ def _log_trial(trial: Path, log: str | None, station: str | None) -> tuple[int, 
     from robo_eval.cli.checks import check_there
 
     check_there(trial)
-    from robo_eval_incidents.exposure import exposure_of, log_exposure, withdrawn_episodes
+    from robo_eval_incidents.hours import exposure_of, log_exposure
 
     exposure_of(trial)  # before a log is made for it
     with opened(log, station, make=True) as found:
-        return log_exposure(trial, found), len(withdrawn_episodes(trial, found))
+        return log_exposure(trial, found)
 
 
 def _log_time(
@@ -142,9 +139,8 @@ def _log_time(
 ) -> None:
     """Log a time in which a robot worked outside trials."""
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.bodies import MOST_SECONDS, Exposure
-    from robo_eval_incidents.given import section_of
-    from robo_eval_incidents.taxonomy import Via
+    from robo_eval_incidents.kinds import MOST_SECONDS, Exposure, section_of
+    from robo_eval_incidents.words import Via
 
     if robot is None or since is None or until is None:
         raise InputError("--mode: needs --robot and --since as well")
@@ -159,6 +155,8 @@ def _log_time(
 
 
 def _print_hours(name: str, found: Hours) -> None:
+    from robo_eval_incidents.hours import TITLES
+
     if not found.rows:
         say(f"{name}: no hours were logged")
     else:
@@ -171,28 +169,8 @@ def _print_hours(name: str, found: Hours) -> None:
             ],
             right=(4, 5),
         )
-    _print_some("logged twice", map(_overlap_line, found.overlaps))
-    _print_some("not logged", map(_gap_line, found.gaps))
-    _print_some("incidents at times that were not logged", map(_outside_line, found.outside))
-    _print_some("reported without incidents, with some", map(_denied_line, found.contradicted))
-
-
-def _overlap_line(one: Overlap) -> str:
-    what = f"{one.robot} ({one.side}), {_span(one.start_ns, one.end_ns)}"
-    return f"{what}: {one.first}, {one.second}"
-
-
-def _gap_line(one: Gap) -> str:
-    robot = one.robot or "no robot at work"
-    return f"{robot} ({one.side}), {_span(one.start_ns, one.end_ns)}, within a {one.within}"
-
-
-def _outside_line(one: Outside) -> str:
-    return f"{one.name}, {one.robot} ({one.side}), {when(one.happened_ns)}"
-
-
-def _denied_line(one: Contradicted) -> str:
-    return f"{one.shift} by {one.by} ({one.side}), {_span(one.start_ns, one.end_ns)}: {one.names}"
+    for kind, title in TITLES.items():
+        _print_some(title, [str(one) for one in found.of(kind)])
 
 
 def _print_times(listed: Sequence[LoggedTime], *, more: bool) -> None:
@@ -260,10 +238,9 @@ def withdraw(
 
     Example: robo-eval incidents withdraw lab/7 --reason "800 h instead of 8 h" --by NAME
     """
-    from robo_eval_incidents.bodies import Withdrawal
-    from robo_eval_incidents.given import section_of
-    from robo_eval_incidents.taxonomy import Via
-    from robo_eval_incidents.times import find_time
+    from robo_eval_incidents.hours import find_time
+    from robo_eval_incidents.kinds import Withdrawal, section_of
+    from robo_eval_incidents.words import Via
 
     by = author(by, json=json)
     with opened(log, station) as found:

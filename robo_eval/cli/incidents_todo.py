@@ -11,7 +11,9 @@ from robo_eval.cli.incidents_common import LogOption, readable
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from robo_eval_incidents.todo import Todo
+    from datetime import date
+
+    from robo_eval_incidents.lists import Listed
 
 
 def todo(
@@ -31,37 +33,36 @@ def todo(
 
     Examples: robo-eval incidents todo; robo-eval incidents todo --owner "Operator B" --overdue
     """
+    from robo_eval_incidents.lists import todo as todo_of
+    from robo_eval_incidents.lists import todo_dict, utc_today
     from robo_eval_incidents.text import name_of
-    from robo_eval_incidents.todo import check_owner, utc_today
-    from robo_eval_incidents.todo import todo as todo_of
 
     owner = None if owner is None else name_of(owner, "--owner")
     today = utc_today()
     with readable(log) as found:
-        rows = todo_of(found, robot=robot, owner=owner, overdue=overdue, today=today)
-        if owner is not None and not rows:
-            check_owner(found, owner)
+        rows = todo_of(found, robot=robot, owner=owner, overdue=overdue, today=today).rows
         name = found.name
     if json:
-        print_json(
-            {"log": name, "today": today.isoformat(), "todo": [one.as_dict() for one in rows]}
-        )
+        left = [todo_dict(one, today) for one in rows]
+        print_json({"log": name, "today": today.isoformat(), "todo": left})
     elif rows:
-        _print(name, rows)
+        _print(name, rows, today)
     else:
         of = "" if robot is None else f" of {robot}"
         for_whom = "" if owner is None else f" for {owner}"
         say(f"{name}: nothing is {'overdue' if overdue else 'left to do'}{of}{for_whom}")
 
 
-def _print(name: str, rows: list[Todo]) -> None:
+def _print(name: str, rows: list[Listed], today: date) -> None:
+    from robo_eval_incidents.lists import overdue_days
+
     print_table(
         f"{name}: what is left to do",
         ("incident", "overdue", "counts as", "robot", "status", "what comes next"),
         [
             (
                 one.name,
-                f"{step.overdue_days} d" if step.is_overdue else "",
+                f"{days} d" if (days := overdue_days(step, today)) else "",
                 one.counted_severity,
                 one.robot,
                 one.status,

@@ -41,6 +41,5 @@ app.command("import", short_help="File the incidents of a table.")(incidents_kee
 app.command("export", short_help="Write incidents as a table.")(incidents_keep.export)
 app.command("schema", short_help="Print the schema of tables.")(incidents_keep.schema)
 app.command("init", short_help="Make a log.")(incidents_keep.init)
-app.command("migrate", short_help="Upgrade a log of an older version.")(incidents_keep.migrate)
 app.command("serve", short_help="Serve the web page.")(incidents_web.serve)
 app.add_typer(incidents_web.users, name="user")

@@ -289,7 +289,7 @@ def _now() -> str:
 
 def _new_manifest(plan_digest: str, planned: int) -> Manifest:
     from robo_eval.log import provenance
-    from robo_eval.log.rows import GENESIS
+    from robo_eval.log.chain import GENESIS
 
     return Manifest(
         status="created",

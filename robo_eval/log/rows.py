@@ -17,9 +17,6 @@ from robo_eval.core.errors import InputError, UnknownNameError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.schema import KINDS, OPTIONAL, WORDS, Kind, broken_rule
 
-GENESIS: Final = "0" * 64
-"""What the first row names as the digest of the row before it."""
-
 CHAIN: Final = ("sequence", "row_form", "previous_sha256", "row_sha256")
 """Columns that chain the rows, beside those of an episode."""
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from robo_eval.core.episode import COLUMNS, Episode
 from robo_eval.core.errors import InputError
 from robo_eval.log import database
+from robo_eval.log.chain import GENESIS
 from robo_eval.log.database import DATABASE
-from robo_eval.log.rows import CHAIN, GENESIS, ROW_FORM, Cell, cells_of, episode_of, row_digest
+from robo_eval.log.rows import CHAIN, ROW_FORM, Cell, cells_of, episode_of, row_digest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,12 +13,13 @@ from robo_eval.core.canonical import text_digest
 from robo_eval.core.episode import is_below
 from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
 from robo_eval.log import database
+from robo_eval.log.chain import GENESIS, START, Link, break_before
 from robo_eval.log.database import DATABASE, SchemaVersionError, UnreadableError
 from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, is_trial
 from robo_eval.log.files import PART_SUFFIX
 from robo_eval.log.lock import is_locked
 from robo_eval.log.manifest import MANIFEST, Manifest, read_manifest
-from robo_eval.log.rows import GENESIS, ROW_FORM, episode_of, stored_digest
+from robo_eval.log.rows import ROW_FORM, episode_of, stored_digest
 from robo_eval.log.trace_folder import trace_digest
 
 _MOST_PAGES: Final = 5
@@ -227,15 +228,13 @@ class _Check:
             for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
                 if line != "ok":
                     self._problem(DATABASE, f"SQLite finds damage: {line}")
-            previous, head = 0, GENESIS
+            last = START
             for chain, cells in database.stored_rows(connection):
-                previous, head = self._check_row(chain, cells, previous, head)
+                last = self._check_row(chain, cells, last)
 
-    def _check_row(
-        self, chain: dict[str, Any], cells: dict[str, Any], previous: int, head: str
-    ) -> tuple[int, str]:
+    def _check_row(self, chain: dict[str, Any], cells: dict[str, Any], last: Link) -> Link:
         sequence, row_sha256 = chain["sequence"], chain["row_sha256"]
-        self._check_place(sequence, previous, head, chain["previous_sha256"])
+        self._check_place(sequence, last, chain["previous_sha256"])
         self._check_digest(chain, cells)
         self.digests[sequence] = str(row_sha256)
         name = cells["episode_id"]
@@ -251,16 +250,21 @@ class _Check:
             episode_of(list(cells.values()), where=lambda: "")
         except InputError as err:
             self._problem(DATABASE, str(err).removeprefix(", ").removeprefix(": "), sequence)
-        return sequence, str(row_sha256)
+        return Link(sequence, str(row_sha256))
 
-    def _check_place(self, sequence: int, previous: int, head: str, stated: object) -> None:
-        if sequence != previous + 1:
-            gap = _span(previous + 1, sequence - 1)
-            what = "is not a row number" if sequence < 1 else f"comes after a gap: {gap} missing"
-            self._problem(DATABASE, what, sequence)
-        elif stated != head:
-            what = f"does not follow row {previous}" if previous else "is not the first row"
-            self._problem(DATABASE, f"{what}: previous_sha256 is not its digest", sequence)
+    def _check_place(self, sequence: int, last: Link, stated: object) -> None:
+        previous = last.sequence
+        match break_before(last, sequence, stated):
+            case "other":
+                what = f"does not follow row {previous}" if previous else "is not the first row"
+                self._problem(DATABASE, f"{what}: previous_sha256 is not its digest", sequence)
+            case "moved":
+                self._problem(DATABASE, "is not a row number", sequence)
+            case "gap":
+                gap = _span(previous + 1, sequence - 1)
+                self._problem(DATABASE, f"comes after a gap: {gap} missing", sequence)
+            case None:
+                pass
 
     def _check_digest(self, chain: dict[str, Any], cells: dict[str, Any]) -> None:
         sequence, form = chain["sequence"], chain["row_form"]

@@ -22,11 +22,11 @@ from rosbags.typesys import Stores, get_typestore
 
 from robo_eval_incidents import open_log
 from robo_eval_incidents.accounts import Accounts
-from robo_eval_incidents.bodies import Exposure, Report
+from robo_eval_incidents.kinds import Exposure, Report
 from robo_eval_incidents.log import make_log
-from robo_eval_incidents.taxonomy import Severity, Via
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.sessions import COOKIE, Sessions
+from robo_eval_incidents.words import Severity, Via
 
 pytestmark = pytest.mark.browser
 

@@ -17,15 +17,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import make_url
 
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import BODIES, Evidence, Nil, Quantity
 from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
+from robo_eval_incidents.kinds import KINDS, Evidence, Nil, Quantity
+from robo_eval_incidents.lists import Filter, list_incidents
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.merge import export_records
-from robo_eval_incidents.page import Filter, list_incidents
 from robo_eval_incidents.record import MOST_BYTES
-from robo_eval_incidents.schema import METADATA, VERSION_TABLE
-from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.schema import METADATA
 from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.words import Via
 
 TEXT = (Path(__file__).parents[2] / "docs" / "threat_model.md").read_text()
 SHIFT = Nil(start_ns=0, end_ns=1)
@@ -57,13 +57,13 @@ def test_fields_of_records_and_checkpoints_are_all_on_the_page(tmp_path: Path) -
     assert set(rows("Fields of a record")) == set(json.loads(record.content()))
     assert set(rows("Checkpoints")) == set(checkpoint.values)
     assert set(json.loads(exported[0])) <= names(section("In an export"))
-    assert exported[-1] == record.content() + "\n"
+    assert exported[-1] == f"{record.content()}\n"
     assert f"{MOST_BYTES:,} bytes" in section("Fields of a record")
 
 
 def test_fields_of_every_body_are_on_the_page() -> None:
     assert {kind: names(cell) for kind, cell in rows("Bodies").items()} == {
-        kind: set(body.model_fields) for kind, body in BODIES.items()
+        kind: set(body.model_fields) for kind, body in KINDS.items()
     }
     for part in (Quantity, Evidence):
         assert set(part.model_fields) <= names(section("Bodies"))
@@ -152,7 +152,7 @@ def as_role(server: str, role: str) -> str:
 
 def test_roles_of_the_page_cover_every_table() -> None:
     granted = " ".join(re.findall(r"GRANT [^;]* ON ([^;]*?) TO", section("PostgreSQL")))
-    assert set(METADATA.tables) | {VERSION_TABLE} <= set(re.findall(r"\w+", granted))
+    assert set(METADATA.tables) <= set(re.findall(r"\w+", granted))
 
 
 def test_the_writer_adds_records_and_the_reader_verifies_them(server: str) -> None:

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from robo_eval_incidents.meanings import SEVERITY_MEANINGS
-from robo_eval_incidents.taxonomy import (
-    MEANINGS,
-    RECORDABILITY,
+from robo_eval_incidents.words import (
     Category,
     Engagement,
+    Question,
     Severity,
     Status,
 )
@@ -38,7 +36,7 @@ def table(title: str) -> list[list[str]]:
         ("Category", Category),
         ("Engagement", Engagement),
         ("Status", Status),
-        ("Recordability", RECORDABILITY),
+        ("Recordability", Question),
     ],
 )
 def test_the_page_explains_each_word_once_in_the_programs_order(
@@ -50,14 +48,18 @@ def test_the_page_explains_each_word_once_in_the_programs_order(
 
 
 def test_words_mean_what_the_program_says() -> None:
-    assert {row[0]: row[1] for row in table("Severity")} == SEVERITY_MEANINGS
+    assert {row[0]: row[1] for row in table("Severity")} == {
+        one.value: one.meaning for one in Severity
+    }
     assert {row[0]: row[1] for row in table("Category")} == {
-        category.value: meaning for category, meaning in MEANINGS.items()
+        one.value: one.meaning for one in Category
     }
 
 
 def test_questions_are_those_of_the_program() -> None:
-    assert {row[0]: row[1] for row in table("Recordability")} == RECORDABILITY
+    assert {row[0]: row[1] for row in table("Recordability")} == {
+        one.value: one.meaning for one in Question
+    }
 
 
 def test_examples_use_words_that_exist_and_say_why() -> None:

@@ -17,7 +17,6 @@ import sys
 from importlib.machinery import PathFinder
 from typing import Any
 
-import alembic.command  # noqa: F401
 import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
 import pandas as pd  # noqa: F401
 import scipy.stats  # noqa: F401
@@ -32,7 +31,6 @@ import robo_eval_incidents.accounts
 import robo_eval_incidents.capture
 import robo_eval_incidents.checkpoint
 import robo_eval_incidents.merge
-import robo_eval_incidents.migration
 import robo_eval_incidents.pdf
 import robo_eval_incidents.standing
 import robo_eval_incidents.tables_read

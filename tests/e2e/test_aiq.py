@@ -58,7 +58,7 @@ def test_run_show_agree(cli, quick_cli, suite, tmp_path):
     assert (tmp_path / "other.html").read_bytes() == (out / "report.html").read_bytes()
     agreed = quick_cli("aiq", "agree", out, out).out
     assert agreed.count("correlation") == 2
-    assert "warning: both are of seed" in agreed
+    assert "warning: both studies have seed" in agreed
     # With one pair there is nothing to rank, which is not a number.
     found = json.loads(quick_cli("aiq", "agree", out, out, "--json").out)
     assert found["dissimilarity"] == {"spearman": None, "pearson": None, "n": 1}

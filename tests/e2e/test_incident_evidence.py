@@ -17,10 +17,10 @@ from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.importer import import_csv
 from robo_eval.metrics.config import MetricConfig
 from robo_eval_incidents import IncidentLog, open_log
-from robo_eval_incidents.bodies import Nil, Report, Review
-from robo_eval_incidents.exposure import hours, log_exposure
+from robo_eval_incidents.hours import hours, log_exposure
+from robo_eval_incidents.kinds import Nil, Report, Review
 from robo_eval_incidents.standing import standing
-from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.words import Via
 
 N = 120
 START = datetime(2026, 3, 1, tzinfo=UTC)

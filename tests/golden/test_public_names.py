@@ -182,7 +182,7 @@ def words() -> Iterator[str]:
     from robo_eval.agents import agent_names
 
     for module in (
-        "robo_eval.core.kinds", "robo_eval_incidents.taxonomy", "robo_eval_incidents.accounts",
+        "robo_eval.core.kinds", "robo_eval_incidents.words", "robo_eval_incidents.accounts",
         "robo_eval_robot.guard_state", "robo_eval_robot.guard_checks", "robo_eval_robot.recording",
     ):  # fmt: skip
         for name, kind in vars(importlib.import_module(module)).items():

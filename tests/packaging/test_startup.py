@@ -17,7 +17,7 @@ HEAVY = [
     "gymnasium", "matplotlib", "pandas", "plotly", "pyarrow", "pybullet", "rclpy", "scipy",
     "sqlalchemy", "torch",
 ]  # fmt: skip
-DATABASES = ["sqlalchemy", "alembic"]
+DATABASES = ["sqlalchemy"]
 
 PROBE = """
 import json, sys

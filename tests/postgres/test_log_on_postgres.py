@@ -8,25 +8,24 @@ import sys
 import time
 import uuid
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import create_engine, inspect
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents import migration, open_log
-from robo_eval_incidents.bodies import Action, Closure, Effectiveness, Nil, Report, Review
+from robo_eval.core.kinds import Side
+from robo_eval_incidents import open_log
 from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
 from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.kinds import Action, Closure, Effectiveness, Nil, Report, Review
+from robo_eval_incidents.lists import Filter, list_incidents, tally
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.merge import merge
-from robo_eval_incidents.migration import migrate, upgrade
-from robo_eval_incidents.page import Filter, list_incidents, tally
-from robo_eval_incidents.schema import METADATA
-from robo_eval_incidents.taxonomy import Severity, Via
-from robo_eval_incidents.times import shifts
+from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.words import Severity, Status, Via
 
 STATIONS = 8
 PASSWORD = "a-word"
@@ -78,32 +77,13 @@ def test_an_incident_goes_its_way(log, url, say):
     page = list_incidents(log)
     assert sorted(row.status for row in page.rows) == ["closed", "reported"]
     assert list_incidents(log, Filter(severity=Severity.MAJOR)).rows[0].incident_id == about
-    assert tally(log) == {("real", "major"): 1, ("real", "minor"): 1}
+    assert tally(log) == {
+        (Side.REAL, Severity.MAJOR, Status.CLOSED): 1,
+        (Side.REAL, Severity.MINOR, Status.REPORTED): 1,
+    }
     found = verify_log(url)
     assert found.ok, found.problems
     assert found.records == 7
-
-
-def test_the_steps_lead_to_the_same_tables(server):
-    kinds = {}
-    for name in ("steps", "once"):
-        engine = create_engine(server.make_database().replace("postgresql:", "postgresql+psycopg:"))
-        with engine.begin() as connection:
-            if name == "steps":
-                upgrade(connection)
-            else:
-                METADATA.create_all(connection)
-        inspector = inspect(engine)
-        kinds[name] = {
-            table: (
-                [(one["name"], str(one["type"]), one["nullable"]) for one in
-                 inspector.get_columns(table)],
-                sorted(one["name"] for one in inspector.get_indexes(table)),
-            )
-            for table in METADATA.tables
-        }  # fmt: skip
-        engine.dispose()
-    assert kinds["steps"] == kinds["once"]
 
 
 def test_a_server_log_asks_for_a_station(log, url):
@@ -120,7 +100,7 @@ def test_chains_go_to_a_file_and_back(log, url, tmp_path):
         log.file(Review(verdict="confirmed", note="seen"), by="B", via=Via.CLI, incident_id=about)
         assert merge(url, offline).added == {"cell-1": 3}
         assert offline.incident(about).status == "confirmed"
-        assert {text for _, text in log.contents()} == {text for _, text in offline.contents()}
+        assert {one[1:] for one in log.stored()} == {one[1:] for one in offline.stored()}
     assert verify_log(url).ok
     assert verify_log(tmp_path / "incidents.db").ok
 
@@ -133,36 +113,90 @@ def test_changes_behind_its_back_are_found(log, url, tmp_path):
     log.close()
     assert verify_log(url, checkpoints=[kept]).ok
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("UPDATE records SET content = replace(content, 'event 1', 'event 9')")
-        assert any("was changed" in problem.what for problem in verify_log(url).problems)
-        connection.execute("UPDATE records SET content = replace(content, 'event 9', 'event 1')")
+        for statement in (
+            "UPDATE records SET content = replace(content, 'ur5e', 'ur6e')",
+            "UPDATE records SET sha256 = 'x'",
+            "DELETE FROM records",
+            "TRUNCATE records",
+        ):
+            with pytest.raises(psycopg.errors.RaiseException, match="are never changed"):
+                connection.execute(statement)
         assert verify_log(url).ok
+        # Whoever owns the tables can take that away.
+        connection.execute("ALTER TABLE records DISABLE TRIGGER USER")
+        named = {problem.what for problem in verify_log(url).problems}
+        assert any("trigger records_stay of the database is missing" in what for what in named)
+        connection.execute("UPDATE records SET content = replace(content, 'ur5e', 'ur6e')")
+        assert any("was changed" in problem.what for problem in verify_log(url).problems)
+        connection.execute("UPDATE records SET content = replace(content, 'ur6e', 'ur5e')")
         connection.execute("DELETE FROM records WHERE sequence = 5")
         connection.execute(
             "UPDATE stations SET sequence = 4,"
             " sha256 = (SELECT sha256 FROM records WHERE sequence = 4)"
         )
         connection.execute("DELETE FROM checkpoints")
-        connection.execute("DELETE FROM paged")
-        connection.execute("DELETE FROM page")
+        connection.execute("DELETE FROM incidents WHERE sequence = 5")
+        connection.execute("ALTER TABLE records ENABLE TRIGGER USER")
     assert verify_log(url).ok, "nothing inside says that there was more"
     problems = verify_log(url, checkpoints=[kept]).problems
     assert any("1 of them are lost" in problem.what for problem in problems)
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "named"),
     [
-        "CREATE RULE quiet AS ON DELETE TO page DO ALSO DELETE FROM exposed",
-        """CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
-        CREATE TRIGGER quiet BEFORE INSERT ON records FOR EACH ROW EXECUTE FUNCTION f()""",
+        ("CREATE RULE quiet AS ON DELETE TO incidents DO ALSO DELETE FROM times", "rule quiet"),
+        (
+            """CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+            CREATE TRIGGER quiet BEFORE INSERT ON records FOR EACH ROW EXECUTE FUNCTION f()""",
+            "trigger quiet",
+        ),
+        ("CREATE VIEW mild AS SELECT * FROM incidents WHERE rank = 0", "view mild"),
+        ("CREATE INDEX quick ON records (kind)", "index quick"),
+        ("DROP INDEX records_subject", "index records_subject"),
+        ("ALTER TABLE records DROP CONSTRAINT records_id", "constraint records_id"),
+        ("ALTER TABLE stations DROP CONSTRAINT stations_pkey", "constraint stations_pkey"),
+        ("DROP TRIGGER records_stay_all ON records", "trigger records_stay_all"),
+        (
+            """CREATE OR REPLACE FUNCTION records_stay() RETURNS trigger LANGUAGE plpgsql
+            AS 'BEGIN RETURN NEW; END'""",
+            "function records_stay",
+        ),
     ],
 )
-def test_what_would_drop_records_quietly_is_found(log, url, say, statement):
+def test_a_database_that_is_not_that_of_a_log_is_found(log, url, say, statement, named):
     say(_report())
+    assert verify_log(url).ok
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statement)
-    assert any("'quiet'" in problem.what for problem in verify_log(url).problems)
+    assert any(f"{named} of the database" in problem.what for problem in verify_log(url).problems)
+
+
+def test_tables_of_other_programs_are_no_problem(log, url, say):
+    say(_report())
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE notes (id integer PRIMARY KEY)")
+    assert verify_log(url).ok
+
+
+def test_of_two_that_check_at_once_one_is_refused(log, url, say):
+    """Both see an incident that may be closed; only one of them closes it."""
+    with open_log(url, station="cell-2") as other, ThreadPoolExecutor(2) as pool:
+        for number in range(10):
+            about = say(_report(description=f"event {number}")).record_id
+            say(Review(verdict="confirmed", note="seen"), "B", about)
+
+            def close(one, about=about):
+                try:
+                    return one.file(Closure(note="done"), by="B", via=Via.API, incident_id=about)
+                except RefusedError as err:
+                    return str(err)
+
+            done = list(pool.map(close, (log, other)))
+            refused = [one for one in done if isinstance(one, str)]
+            assert len(refused) == 1, done
+            assert "is closed already" in refused[0]
+    assert verify_log(url).ok
 
 
 @pytest.mark.parametrize(
@@ -188,36 +222,11 @@ def test_a_database_without_a_log_names_the_remedy(url):
         open_log(url)
 
 
-def test_a_newer_schema_is_refused(log, url):
+def test_a_log_of_another_version_is_refused(log, url):
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0999'")
-    with pytest.raises(IncidentLogError, match="install a newer"):
+        connection.execute("UPDATE meta SET value = '99' WHERE name = 'version'")
+    with pytest.raises(IncidentLogError, match="is a log of version 99"):
         open_log(url)
-    with pytest.raises(IncidentLogError, match="newer than this program"):
-        migrate(url)
-
-
-def test_a_log_of_the_first_version_is_upgraded(log, say, server, monkeypatch):
-    say(_report())
-    say(Nil(start_ns=1, end_ns=2))
-    before = [list_incidents(log), shifts(log), list(log.contents())]
-    old = server.make_database()
-    tables = ("records", "stations", "meta")
-    engine = create_engine(old.replace("postgresql://", "postgresql+psycopg://"))
-    with engine.begin() as connection, log.database.reading() as source:
-        with monkeypatch.context() as patch:
-            patch.setattr(migration, "CURRENT", "0001")
-            upgrade(connection)
-        for table in (METADATA.tables[name] for name in tables):
-            rows = [dict(row) for row in source.execute(table.select()).mappings()]
-            connection.execute(table.insert(), rows)
-    engine.dispose()
-    with pytest.raises(IncidentLogError, match="migrate --log"):
-        open_log(old)
-    assert migrate(old) == "0001"
-    with open_log(old) as new:
-        assert [list_incidents(new), shifts(new), list(new.contents())] == before
-    assert verify_log(old).ok
 
 
 # Kills -----------------------------------------------------------------------------------------
@@ -227,8 +236,8 @@ _NAMES = uuid.UUID("0f3c6a5e-7f55-4a3e-8d53-1d2c1c7f0a11")
 _WRITER = """
 import sys, uuid
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Nil
-from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.kinds import Nil
+from robo_eval_incidents.words import Via
 
 url, station, start, end, names = sys.argv[1:]
 with open_log(url, station=station) as log:

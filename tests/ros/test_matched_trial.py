@@ -19,7 +19,7 @@ from mcap_ros2.decoder import DecoderFactory
 
 from robo_eval.core.canonical import file_digest
 from robo_eval_incidents import open_log
-from robo_eval_incidents.taxonomy import Category, Status
+from robo_eval_incidents.words import Category, Status
 
 PLAN = """
 name: matched

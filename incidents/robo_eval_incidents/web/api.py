@@ -14,8 +14,10 @@ from fastapi.responses import Response
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval_incidents.accounts import Role, User
-from robo_eval_incidents.bodies import (
-    LATEST_NS,
+from robo_eval_incidents.checkpoint import checkpoints_of
+from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.hours import check_period, hours, logged_times
+from robo_eval_incidents.kinds import (
     Action,
     Attachment,
     Body,
@@ -28,16 +30,12 @@ from robo_eval_incidents.bodies import (
     Review,
     Withdrawal,
 )
-from robo_eval_incidents.checkpoint import checkpoints_of
-from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.exposure import check_period, hours
-from robo_eval_incidents.page import Filter, list_incidents
+from robo_eval_incidents.lists import Filter, list_incidents, todo, todo_dict, utc_today
 from robo_eval_incidents.record import STATION, content_digest
 from robo_eval_incidents.standing import standing
-from robo_eval_incidents.taxonomy import Category, Severity, Status, Via
+from robo_eval_incidents.state import RefusedError
+from robo_eval_incidents.text import LATEST_NS
 from robo_eval_incidents.text import Line as LineText
-from robo_eval_incidents.times import logged_times
-from robo_eval_incidents.todo import todo, utc_today
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.api_forms import (
     CheckpointShown,
@@ -75,7 +73,7 @@ from robo_eval_incidents.web.permissions import (
 )
 from robo_eval_incidents.web.sessions import IDLE_NS, WHOLE_NS, Session
 from robo_eval_incidents.web.strict import StrictRoute
-from robo_eval_incidents.workflow import RefusedError
+from robo_eval_incidents.words import Category, Severity, Status, Via
 
 MOST_ROWS: Final = 500
 """Incidents or records in one answer."""
@@ -185,13 +183,15 @@ def show_todo(
 ) -> dict[str, Any]:
     """What is left to do: overdue first, then the worst, then the oldest; `after` skips some."""
     today = utc_today()
-    found = todo(site.log, robot=robot, owner=owner, overdue=overdue, today=today)
-    end = after + limit
+    found = todo(
+        site.log, robot=robot, owner=owner, overdue=overdue, today=today, after=after, limit=limit
+    )
+    end = after + len(found.rows)
     return {
         "today": today.isoformat(),
-        "count": len(found),
-        "rows": [one.as_dict() for one in found[after:end]],
-        "next": end if end < len(found) else None,
+        "count": found.count,
+        "rows": [todo_dict(one, today) for one in found.rows],
+        "next": end if end < found.count else None,
     }
 
 
@@ -362,8 +362,8 @@ def show_records(
 
 
 def _lines(site: Site, station: str | None, after: int) -> Iterator[Line]:
-    for number, content in site.log.contents(station=station, after=after):
-        yield Line(number=number, sha256=content_digest(content), content=content)
+    for number, content, texts in site.log.stored(station=station, after=after):
+        yield Line(number=number, sha256=content_digest(content), content=content, texts=texts)
 
 
 def _note_views(site: Site, session: Session, lines: list[Line]) -> None:
@@ -392,7 +392,7 @@ def verify(site: ThisSite, session: Program) -> dict[str, Any]:
 def show_heads(site: ThisSite, _session: Program) -> dict[str, HeadShown]:
     """How far each station has got, by name."""
     return {
-        name: HeadShown(sequence=head.sequence, sha256=head.sha256, time_ns=head.at.time_ns)
+        name: HeadShown(sequence=head.sequence, sha256=head.sha256)
         for name, head in site.log.heads().items()
     }
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from robo_eval.core.kinds import Side
 from robo_eval.core.yaml_form import Section
-from robo_eval_incidents.bodies import (
+from robo_eval_incidents.kinds import (
     Action,
     Attachment,
     Body,
@@ -25,10 +25,10 @@ from robo_eval_incidents.bodies import (
     Withdrawal,
     plain,
 )
-from robo_eval_incidents.incident import Incident, Measure
 from robo_eval_incidents.record import Record, content_digest
-from robo_eval_incidents.taxonomy import Category, Engagement, Severity, Status, Via
+from robo_eval_incidents.state import Incident, Measure
 from robo_eval_incidents.text import Name
+from robo_eval_incidents.words import Category, Engagement, Severity, Status, Via
 
 _Body = TypeVar("_Body", bound=Body)
 
@@ -332,6 +332,8 @@ class Line(Shown):
     sha256: str
     content: str
     """Canonical form, over which the digest is taken."""
+    texts: str | None
+    """Free texts and their salts, whose digests the canonical form holds; a JSON object."""
 
 
 class Lines(Shown):
@@ -347,7 +349,6 @@ class HeadShown(Shown):
 
     sequence: int
     sha256: str
-    time_ns: int
 
 
 class CheckpointShown(Shown):

@@ -12,19 +12,19 @@ from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.accounts import Accounts, User
-from robo_eval_incidents.bodies import View
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.kinds import View
+from robo_eval_incidents.lists import Filter, robots
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.page import Filter, robots
-from robo_eval_incidents.schema import RECORDS
-from robo_eval_incidents.taxonomy import Severity, Via
+from robo_eval_incidents.schema import INCIDENTS
+from robo_eval_incidents.state import Incident
 from robo_eval_incidents.web.permissions import ForbiddenError
 from robo_eval_incidents.web.sessions import COOKIE, Session, Sessions
+from robo_eval_incidents.words import Severity, Via
 
 if TYPE_CHECKING:
     from robo_eval_incidents.web.files import Folder
@@ -123,11 +123,9 @@ class Site:
 
     def _ever_critical(self) -> list[str]:
         """Incidents that are or were critical, whose report is here."""
-        # As canonical JSON has it; within a text its quotes would be escaped.
-        word = f'"severity":"{Severity.CRITICAL.value}"'
-        about = func.coalesce(RECORDS.c.about, RECORDS.c.record_id)
-        found = select(about).where(RECORDS.c.content.contains(word)).distinct()
-        query = select(RECORDS.c.record_id).where(RECORDS.c.record_id.in_(found))
+        query = select(INCIDENTS.c.id).where(
+            INCIDENTS.c.highest_severity == Severity.CRITICAL.value
+        )
         with self.log.database.reading() as connection:
             return list(connection.execute(query).scalars())
 

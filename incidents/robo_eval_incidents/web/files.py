@@ -10,8 +10,7 @@ from typing import BinaryIO, Final
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.bodies import Evidence
-from robo_eval_incidents.given import section_of
+from robo_eval_incidents.kinds import Evidence, section_of
 from robo_eval_incidents.log import EVIDENCE, IncidentLog
 from robo_eval_incidents.web.deps import NotFoundError
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.bodies import (
+from robo_eval_incidents.kinds import (
     Action,
     Attachment,
     Closure,
@@ -19,12 +19,12 @@ from robo_eval_incidents.bodies import (
     Report,
     Review,
     Withdrawal,
+    section_of,
 )
-from robo_eval_incidents.given import day_of, section_of
-from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.moments import field_again, field_time, time_of_field
-from robo_eval_incidents.tables_cells import quantities_cell, quantities_of
-from robo_eval_incidents.taxonomy import RECORDABILITY, Answer
+from robo_eval_incidents.state import Incident
+from robo_eval_incidents.text import day_of, quantities_cell, quantities_of
+from robo_eval_incidents.words import Answer, Question
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SECOND_NS: Final = 10**9
@@ -153,7 +153,10 @@ def action_of(fields: Fields) -> Action:
     """
     values: dict[str, Any] = {name: _given(fields, name) for name in ("what", "owner")}
     if due := fields.get("due", "").strip():
-        values["due"] = day_of(due, "due")
+        try:
+            values["due"] = day_of(due)
+        except ValueError as err:
+            raise InputError(f"due: {err}") from err
     return section_of(Action, values)
 
 
@@ -251,7 +254,7 @@ def _quantities(fields: Fields) -> list[dict[str, Any]]:
 
 
 def _answers(fields: Fields) -> dict[str, str]:
-    found = {name: fields.get(f"answer_{name}", "").strip() for name in RECORDABILITY}
+    found = {name: fields.get(f"answer_{name}", "").strip() for name in Question}
     for name, answer in found.items():
         if answer and answer not in set(Answer):
             raise InputError(f"{name}: answers are {', '.join(Answer)}, given {answer!r:.40}")

@@ -6,8 +6,8 @@ from typing import Final
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.accounts import Role, User
-from robo_eval_incidents.bodies import Attachment, Body, Correction, Nil, Report
-from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.kinds import Attachment, Body, Correction, Nil, Report
+from robo_eval_incidents.state import Incident
 from robo_eval_incidents.text import same_person
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.errors import RoboEvalError
-from robo_eval_incidents.bodies import Quantity
+from robo_eval_incidents.kinds import Quantity
 from robo_eval_incidents.web.excerpt import (
     WINDOW_S,
     Excerpt,

@@ -12,10 +12,23 @@ from markupsafe import Markup
 
 import robo_eval
 from robo_eval.core.wording import shown
-from robo_eval_incidents import meanings, moments
+from robo_eval_incidents import moments
+from robo_eval_incidents.kinds import in_words
 from robo_eval_incidents.record import new_id
-from robo_eval_incidents.taxonomy import MEANINGS, RECORDABILITY, Category, Engagement, Severity
+from robo_eval_incidents.text import shown_time
 from robo_eval_incidents.web.sessions import Session
+from robo_eval_incidents.words import (
+    SIDES,
+    Answer,
+    Category,
+    Engagement,
+    Question,
+    Severity,
+    Status,
+    Via,
+    Word,
+    spoken,
+)
 
 IS_PART: Final = "hx-request"
 _ZONE: Final = Markup("<span data-zone>UTC</span>")
@@ -33,24 +46,24 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
-        spoken=meanings.spoken,
-        in_words=meanings.in_words,
-        shown_time=moments.shown_time,
+        spoken=spoken,
+        in_words=in_words,
+        shown_time=shown_time,
         short_time=moments.short_time,
         machine_time=moments.machine_time,
         number=shown,
         hours=hours,
-        severity=lambda severity: meanings.SEVERITIES[Severity(severity)],
+        severity=lambda severity: Severity(severity).label,
     )
     env.globals.update(
-        severities=meanings.SEVERITY_MEANINGS,
-        statuses=meanings.STATUS_MEANINGS,
-        categories={category: MEANINGS[category] for category in Category},
-        engagements={engagement: meanings.ENGAGEMENTS[engagement] for engagement in Engagement},
-        sides=meanings.SIDES,
-        doors=meanings.DOORS,
-        answers=meanings.ANSWERS,
-        questions=RECORDABILITY,
+        severities={one: one.meaning for one in Severity},
+        statuses={one: one.meaning for one in Status},
+        categories={one: one.meaning for one in Category},
+        engagements={one: _choice(one) for one in Engagement},
+        sides=SIDES,
+        doors={one: one.meaning for one in Via},
+        answers={one: _choice(one) for one in Answer},
+        questions={one: one.meaning for one in Question},
         new_id=new_id,
         software=robo_eval.__version__,
         zone=_ZONE,
@@ -86,6 +99,13 @@ def render(
         )
     )
     return HTMLResponse(text, status_code=status, headers={"vary": "HX-Request"})
+
+
+def _choice(word: Word) -> str:
+    """A word with its meaning, as a list offers it."""
+    if word.value == "unknown":
+        return "not known"
+    return f"{word.label}: {word.meaning}" if word.meaning else word.label
 
 
 def is_part(request: Request) -> bool:

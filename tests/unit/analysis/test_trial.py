@@ -131,7 +131,8 @@ def test_a_tampered_log_is_named_before_its_numbers_are_believed(trial, capsys, 
 
 
 def test_rows_that_were_chained_anew_do_not_end_where_the_manifest_says(trial):
-    from robo_eval.log.rows import GENESIS, row_digest
+    from robo_eval.log.chain import GENESIS
+    from robo_eval.log.rows import row_digest
     from robo_eval.log.store import COLUMNS
 
     with sqlite3.connect(trial.path / "episodes.db") as connection:

@@ -23,13 +23,13 @@ from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents import IncidentLog, open_log
-from robo_eval_incidents.bodies import Body, Nil, Report
+from robo_eval_incidents.kinds import Body, Nil, Report
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.record import Record
-from robo_eval_incidents.taxonomy import Category, Severity, Via
 from robo_eval_incidents.web.app import make_app
 from robo_eval_incidents.web.deps import Site
 from robo_eval_incidents.web.sessions import COOKIE
+from robo_eval_incidents.words import Category, Severity, Via
 
 HAPPENED_NS = 1_772_000_000 * 10**9
 HOUR_NS = 3_600 * 10**9

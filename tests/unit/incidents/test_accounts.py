@@ -13,7 +13,7 @@ from sqlalchemy import select
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import IncidentLog, accounts, open_log
 from robo_eval_incidents.accounts import Accounts, LoginError, Role
-from robo_eval_incidents.bodies import Account
+from robo_eval_incidents.kinds import Account
 from robo_eval_incidents.schema import SESSIONS, USERS
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.sessions import IDLE_NS, WHOLE_NS, Sessions

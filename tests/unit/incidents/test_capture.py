@@ -28,12 +28,12 @@ from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents import capture as capturing
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Body, Correction, Reclassification, Review
 from robo_eval_incidents.capture import capture
-from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.kinds import Body, Correction, Reclassification, Review
 from robo_eval_incidents.merge import merge
-from robo_eval_incidents.taxonomy import Category, Severity, Status, Via
+from robo_eval_incidents.state import Incident
 from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.words import Category, Severity, Status, Via
 
 START_NS = 1_772_000_000 * 10**9
 S = 10**9

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import random
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -15,12 +13,10 @@ import pytest
 
 from robo_eval.core.errors import InputError
 from robo_eval.log.signing import open_key
-from robo_eval_incidents import open_log, scan
+from robo_eval_incidents import open_log
 from robo_eval_incidents.accounts import Accounts
-from robo_eval_incidents.bodies import Evidence, Exposure, Review
-from robo_eval_incidents.page import list_incidents
+from robo_eval_incidents.kinds import Evidence, Exposure, Review
 from robo_eval_incidents.record import new_id
-from robo_eval_incidents.times import exposed
 from robo_eval_incidents.verify import verify_log
 
 
@@ -35,7 +31,6 @@ def filled(log, report, nil, say) -> Path:
         log,
         Exposure(robot="ur5e", side="real", mode="autonomous", start_ns=10**18, seconds=5.5),
     )
-    list_incidents(log)
     log.close()
     return log.database.path
 
@@ -107,7 +102,7 @@ def _put(connection, contents):
 
 
 @pytest.mark.parametrize(
-    "column", ["station", "sequence", "record_id", "about", "sha256", "number"]
+    "column", ["station", "sequence", "record_id", "subject", "kind", "texts", "sha256", "number"]
 )
 def test_every_cell_beside_a_record_is_found(filled, tamper, column):
     tamper(f"UPDATE records SET {column} = {column} + 100 WHERE number = 4")
@@ -139,8 +134,9 @@ def test_two_records_that_were_swapped_are_found(filled, tamper):
 
 def test_an_inserted_record_is_found(filled, tamper):
     tamper(
-        "INSERT INTO records (number, station, sequence, record_id, about, content, sha256)"
-        f" SELECT 50, station, 7, '{new_id()}', about, content, sha256 FROM records"
+        "INSERT INTO records (number, station, sequence, record_id, subject, kind, content, texts,"
+        " sha256)"
+        f" SELECT 50, station, 7, '{new_id()}', subject, kind, content, texts, sha256 FROM records"
         " WHERE number = 3"
     )
     problems = _problems(filled)
@@ -151,16 +147,16 @@ def test_a_doubled_record_is_found(filled, tamper):
     connection = sqlite3.connect(filled)
     with pytest.raises(sqlite3.IntegrityError):  # the tables themselves refuse it
         connection.execute(
-            "INSERT INTO records SELECT 50, station, sequence, record_id, about,"
-            " content, sha256 FROM records WHERE number = 3"
+            "INSERT INTO records SELECT 50, station, sequence, record_id, subject, kind,"
+            " content, texts, sha256 FROM records WHERE number = 3"
         )
     connection.close()
     tamper(
         "PRAGMA foreign_keys = OFF",
         "CREATE TABLE copy AS SELECT * FROM records",
         "DROP TABLE records",
-        "INSERT INTO copy SELECT 50, station, sequence, record_id, about, content, sha256"
-        " FROM copy WHERE number = 3",
+        "INSERT INTO copy SELECT 50, station, sequence, record_id, subject, kind, content, texts,"
+        " sha256 FROM copy WHERE number = 3",
         "ALTER TABLE copy RENAME TO records",
     )
     assert any("is there twice" in problem for problem in _problems(filled))
@@ -169,14 +165,17 @@ def test_a_doubled_record_is_found(filled, tamper):
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("UPDATE page SET severity = 'near_miss' WHERE severity = 'minor'", "another severity"),
-        ("UPDATE page SET description = 'nothing' WHERE sequence = 5", "another description"),
-        ("DELETE FROM page WHERE sequence = 2", "is left out of the lists"),
-        ("DELETE FROM page WHERE sequence = 5", "is left out of the lists"),
-        ("UPDATE page SET incident_id = 'x' || incident_id", "of which there is no report"),
-        ("UPDATE exposed SET end_ns = end_ns + 1000000000000", "another end_ns"),
-        ("DELETE FROM exposed", "is left out of the lists"),
-        ("UPDATE exposed SET record_id = 'x'", "of which there is no exposure"),
+        (
+            "UPDATE incidents SET severity = 'near_miss' WHERE severity = 'minor'",
+            "another severity",
+        ),
+        ("UPDATE incidents SET words = 'nothing' WHERE sequence = 5", "another words"),
+        ("DELETE FROM incidents WHERE sequence = 2", "is left out of the lists"),
+        ("DELETE FROM incidents WHERE sequence = 5", "is left out of the lists"),
+        ("UPDATE incidents SET id = 'x' || id", "of which there is no report"),
+        ("UPDATE times SET end_ns = end_ns + 1000000000000", "another end_ns"),
+        ("DELETE FROM times", "is left out of the lists"),
+        ("UPDATE times SET id = id || 'x'", "of which there is no exposure"),
         ("UPDATE stations SET sequence = 5", "is not the one it stated"),
         ("UPDATE stations SET sha256 = 'x'", "is not the one it stated"),
         ("DELETE FROM stations", "is not in the table of stations"),
@@ -190,13 +189,16 @@ def test_lists_that_say_something_else_are_found(filled, tamper, statement, said
 @pytest.mark.parametrize(
     "statements",
     [
-        ("UPDATE records SET number = number - 1000", "UPDATE page SET severity = 'near_miss'"),
-        ("UPDATE page SET counts = 2",),
-        ("UPDATE page SET counts = 'x'",),
-        ("CREATE TRIGGER t AFTER UPDATE ON stations BEGIN DELETE FROM page; END",),
+        (
+            "UPDATE records SET number = number - 1000",
+            "UPDATE incidents SET severity = 'near_miss'",
+        ),
+        ("UPDATE incidents SET counts = 2",),
+        ("UPDATE incidents SET counts = 'x'",),
+        ("CREATE TRIGGER t AFTER UPDATE ON stations BEGIN DELETE FROM incidents; END",),
         ("CREATE VIEW v AS SELECT 1",),
         ("CREATE TABLE notes (id INTEGER)",),
-        ("DROP INDEX records_about",),
+        ("DROP INDEX records_subject",),
         ("INSERT INTO users VALUES ('m', 'M', 'x', 'reviewer', 0, 0)",),
         ("UPDATE records SET station = CAST(station AS BLOB)",),
         ("UPDATE records SET sequence = 'two' WHERE number = 2",),
@@ -210,21 +212,6 @@ def test_lists_that_say_something_else_are_found(filled, tamper, statement, said
 def test_what_else_may_be_done_to_a_file_is_a_problem_and_no_crash(filled, tamper, statements):
     tamper(*statements)
     assert not verify_log(filled).ok
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "INSERT INTO paged VALUES ('ghost', 0)",
-        "UPDATE paged SET sequence = 'x'",
-        "UPDATE paged SET station = CAST(station AS BLOB)",
-    ],
-)
-def test_what_is_done_to_the_lists_place_does_not_stop_them(filled, tamper, statement):
-    tamper(statement)
-    verify_log(filled)
-    with open_log(filled) as log:
-        assert len(list_incidents(log).rows) == 2
 
 
 def test_roles_that_no_record_gave_are_found(log, path, tamper):
@@ -251,23 +238,6 @@ def test_a_record_no_program_can_read_is_a_problem_even_if_its_chain_fits(filled
     )
     tamper("UPDATE stations SET sha256 = ?", parameters=(digest,))
     assert any(problem.row == 6 for problem in verify_log(filled).problems)
-
-
-def test_lists_that_are_behind_are_no_problem(filled, report, nil, say):
-    with open_log(filled) as log:
-        say(log, report())
-        say(log, nil(7))
-    assert verify_log(filled).ok
-
-
-def test_lists_of_a_newer_copy_are_made_anew(filled, tamper, report):
-    """A log restored from a backup: here, its lists are ahead of its records."""
-    tamper("UPDATE paged SET sequence = 60")
-    tamper("UPDATE page SET severity = 'critical'")
-    with open_log(filled) as log:
-        assert {row.severity for row in list_incidents(log).rows} == {"minor", "near_miss"}
-        assert len(exposed(log)) == 1
-    assert verify_log(filled).ok
 
 
 def test_a_log_of_nothing_but_zeros_in_the_middle_is_reported(filled):
@@ -326,7 +296,7 @@ def _noticed_or_identical(path, before):
     if not found.ok:
         return "noticed"
     with open_log(path, read_only=True) as log:
-        return "identical" if {content for _, content in log.contents()} == before else "changed"
+        return "identical" if {tuple(one) for one in log.stored()} == before else "changed"
 
 
 @pytest.mark.slow
@@ -341,10 +311,9 @@ def test_a_flip_anywhere_in_a_large_file_is_found_or_changes_no_record(tmp_path,
         for number in range(200):
             say(log, report(description=f"event {number}: " + "word " * (number % 60)))
             say(log, nil(number))
-        list_incidents(log)
     whole = path.read_bytes()
     with open_log(path, read_only=True) as log:
-        before = {content for _, content in log.contents()}
+        before = {tuple(one) for one in log.stored()}
     with closing(sqlite3.connect(path)) as connection:
         stored = connection.execute("SELECT number, CAST(content AS BLOB) FROM records").fetchall()
     places = [
@@ -390,46 +359,3 @@ def _with(whole, flips):
 def _flipped(path, whole, flips, before):
     path.write_bytes(_with(whole, flips))
     return _noticed_or_identical(path, before)
-
-
-@pytest.mark.slow
-def test_several_processes_find_what_one_finds(tmp_path, report, nil, say, monkeypatch):
-    """A log is read in parts where it is large; here it counts as large."""
-    path = tmp_path / "incidents.db"
-    with open_log(path, station="a", make=True) as one:
-        for number in range(30):
-            say(one, report(description=f"event {number}") if number % 3 else nil(number))
-    with open_log(path, station="b") as other:
-        for number in range(7):
-            say(other, nil(100 + number))
-        list_incidents(other)
-    monkeypatch.setattr(scan, "_processes", lambda: 3)
-    damages = [
-        "SELECT 1",
-        "UPDATE records SET content = replace(content, 'tor A', 'tor B') WHERE number = 2",
-        "UPDATE records SET content = replace(content, 'tor A', 'tor B') WHERE number = 29",
-        "DELETE FROM records WHERE number = 13",
-        "DELETE FROM records WHERE number = 14",
-        "DELETE FROM records WHERE number = 27",
-        "UPDATE records SET number = 500 WHERE number = 10",
-        "UPDATE records SET content = CAST(X'7bff' AS TEXT) WHERE number = 20",
-        "UPDATE page SET severity = 'major' WHERE sequence = 9",
-    ]
-    for damage in damages:
-        copy = tmp_path / "copy.db"
-        shutil.copy(path, copy)
-        with contextlib.closing(sqlite3.connect(copy)) as connection:
-            connection.execute(damage)
-            connection.commit()
-        found = []
-        for large in (10**9, 5):
-            monkeypatch.setattr(scan, "_LARGE", large)
-            found.append(verify_log(copy))
-        alone, shared = found
-        assert {p.what for p in alone.problems} == {p.what for p in shared.problems} or (
-            "CAST" in damage and not shared.ok
-        )
-        assert alone.ok == (damage == "SELECT 1")
-        if alone.ok:
-            assert alone == shared
-        copy.unlink()

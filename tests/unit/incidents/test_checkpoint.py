@@ -111,7 +111,9 @@ def test_the_loss_of_the_tail_is_found_back_to_the_checkpoint(path, log, kept, t
     """Somebody cuts the tail, and makes all of the file agree with it."""
     log.close()
     last = 4 - lost
-    tamper(f"DELETE FROM records WHERE sequence > {last}", "DELETE FROM checkpoints")
+    tables = ("records", "incidents", "times")
+    tamper(*(f"DELETE FROM {table} WHERE sequence > {last}" for table in tables))
+    tamper("DELETE FROM checkpoints")
     tamper(
         f"UPDATE stations SET sequence = {last}, sha256 = (SELECT sha256 FROM records"
         f" WHERE sequence = {last})"

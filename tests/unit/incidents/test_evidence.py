@@ -24,7 +24,8 @@ from robo_eval.log.verify import verify_trial
 from robo_eval.metrics.body import Body
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents import log as writer
-from robo_eval_incidents.bodies import (
+from robo_eval_incidents.hours import log_exposure
+from robo_eval_incidents.kinds import (
     Closure,
     Correction,
     Nil,
@@ -33,11 +34,10 @@ from robo_eval_incidents.bodies import (
     Review,
     View,
 )
-from robo_eval_incidents.exposure import log_exposure
 from robo_eval_incidents.merge import merge
 from robo_eval_incidents.reader import changes_since, read_incidents, state_of
-from robo_eval_incidents.taxonomy import Category, Severity, Via
-from robo_eval_incidents.workflow import RefusedError
+from robo_eval_incidents.state import RefusedError
+from robo_eval_incidents.words import Category, Severity, Via
 
 START = 1_772_000_000 * 10**9
 HOUR = 3_600 * 10**9

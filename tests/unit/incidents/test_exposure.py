@@ -9,6 +9,7 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,17 +17,18 @@ from hypothesis import strategies as st
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval_incidents import IncidentLog, open_log
-from robo_eval_incidents.bodies import Body, Exposure, Nil
-from robo_eval_incidents.exposure import (
+from robo_eval_incidents.hours import (
     exposure_of,
     hours,
     hours_rows,
     log_exposure,
     unplaced_episodes,
 )
-from robo_eval_incidents.spans import clipped, holds, length, merged, without
-from robo_eval_incidents.taxonomy import Engagement, Via
+from robo_eval_incidents.kinds import Body, Exposure, Nil
+from robo_eval_incidents.spans import clipped, holds, merged, without
+from robo_eval_incidents.spans import within as _within
 from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.words import Engagement, Via
 
 S = 10**9
 HOUR = 3_600 * S
@@ -83,7 +85,7 @@ def test_hours_nobody_knows_are_not_made_up(played, log, unknown):
     trial = played(**unknown)
     assert exposure_of(trial) == ()
     assert len(unplaced_episodes(trial)) == 6
-    assert log_exposure(trial, log) == 0
+    assert log_exposure(trial, log).added == 0
     assert hours(log).total() == 0.0
 
 
@@ -100,17 +102,17 @@ def test_a_folder_that_is_no_trial_is_refused(tmp_path, log):
 
 def test_a_trial_is_logged_once_however_often_it_is_asked_for(played, log):
     trial = played()
-    assert log_exposure(trial, log) == 6
-    assert log_exposure(trial, log) == 0
+    assert log_exposure(trial, log).added == 6
+    assert log_exposure(trial, log).added == 0
     assert hours(log).total(Side.REAL) == pytest.approx(3.0)
     assert verify_log(log.name).ok
 
 
 def test_one_plan_played_twice_has_the_hours_of_both(played, log):
     later = {"start_ns": START + 100 * HOUR}
-    assert log_exposure(played("one"), log) == 6
+    assert log_exposure(played("one"), log).added == 6
     # All at one time: what overlaps counts once.
-    assert log_exposure(played("two", **later), log) == 6
+    assert log_exposure(played("two", **later), log).added == 6
     assert hours(log).total() == pytest.approx(4.0)
 
 
@@ -124,7 +126,7 @@ def test_stations_that_log_one_trial_do_not_double_its_hours(played, log, tmp_pa
     merge(tmp_path / "other.db", log)
     found = hours(log)
     assert found.total() == pytest.approx(3.0)
-    assert found.overlaps == ()
+    assert found.of("overlap") == []
 
 
 def test_twin_hours_are_never_those_of_a_robot(played, log):
@@ -132,7 +134,7 @@ def test_twin_hours_are_never_those_of_a_robot(played, log):
     found = hours(log)
     assert (found.total(Side.REAL), found.total(Side.TWIN)) == pytest.approx((3.0, 3.0))
     assert found.total(Side.SIM) == 0.0
-    assert found.overlaps == ()
+    assert found.of("overlap") == []
     assert found.as_dict()["hours"] == pytest.approx({"twin": 3.0, "real": 3.0})
 
 
@@ -178,15 +180,15 @@ def test_what_was_logged_twice_counts_once_and_is_named(log, say):
         "autonomous": pytest.approx(1.0),
         "assisted": pytest.approx(0.5),
     }
-    (overlap,) = found.overlaps
+    (overlap,) = found.of("overlap")
     assert seconds(overlap.start_ns, overlap.end_ns) == (1800, 3600)
-    assert (overlap.first, overlap.second) == ("e1", second.record_id)
+    assert [name for _, name in overlap.named] == ["e1", second.record_id]
 
 
 def test_rounding_is_no_overlap(log, say):
     say(log, time(0, 3600.0000004))
     say(log, time(3600, 7200))
-    assert hours(log).overlaps == ()
+    assert hours(log).of("overlap") == []
 
 
 def test_a_robot_that_was_off_was_not_exposed(log, say):
@@ -195,7 +197,7 @@ def test_a_robot_that_was_off_was_not_exposed(log, say):
     found = hours(log)
     assert found.total() == pytest.approx(0.5)
     assert {row.mode.value: row.hours for row in found.rows} == {"off": 1.5, "autonomous": 0.5}
-    assert len(found.overlaps) == 1
+    assert len(found.of("overlap")) == 1
 
 
 # What was not logged
@@ -207,43 +209,46 @@ def test_a_gap_is_a_time_of_a_shift_without_exposure(log, say):
     say(log, time(3700, 7200))
     say(log, time(0, 4 * 3600, robot="arm-2"))
     found = hours(log)
-    assert [seconds(gap.start_ns, gap.end_ns) for gap in found.gaps] == [(0, 600), (7200, 14400)]
-    assert {(gap.robot, gap.within, gap.name) for gap in found.gaps} == {
+    assert [seconds(gap.start_ns, gap.end_ns) for gap in found.of("gap")] == [
+        (0, 600),
+        (7200, 14400),
+    ]
+    assert {(gap.robot, gap.within, gap.name) for gap in found.of("gap")} == {
         ("arm-1", "shift", f"{record.station}/{record.sequence}")
     }
-    assert len(hours(log, gap_s=60).gaps) == 3
+    assert len(hours(log, gap_s=60).of("gap")) == 3
 
 
 def test_a_shift_of_a_station_has_a_gap_only_where_no_robot_was_at_work(log, say):
     say(log, shift(0, 7200))
     say(log, time(0, 3000))
     say(log, time(2000, 5000, robot="arm-2"))
-    (gap,) = hours(log).gaps
+    (gap,) = hours(log).of("gap")
     assert (gap.robot, seconds(gap.start_ns, gap.end_ns)) == (None, (5000, 7200))
 
 
 def test_a_run_has_a_gap_between_its_episodes(log, say):
     for start in (0, 7200):
         say(log, time(start, start + 3600, trial="a" * 64, episode_id=f"e{start}"))
-    (gap,) = hours(log).gaps
+    (gap,) = hours(log).of("gap")
     assert (gap.within, gap.name, gap.robot) == ("run", "a" * 64, "arm-1")
     assert seconds(gap.start_ns, gap.end_ns) == (3600, 7200)
     # The run began before the period, whose begin is in its gap.
-    (gap,) = hours(log, START + 5000 * S, START + 6000 * S).gaps
+    (gap,) = hours(log, START + 5000 * S, START + 6000 * S).of("gap")
     assert seconds(gap.start_ns, gap.end_ns) == (5000, 6000)
 
 
 def test_a_gap_that_is_in_two_shifts_is_listed_once(log, say):
     say(log, shift(0, 3600, robot="arm-1"))
     say(log, shift(1800, 5400, robot="arm-1"))
-    spans = [seconds(gap.start_ns, gap.end_ns) for gap in hours(log).gaps]
+    spans = [seconds(gap.start_ns, gap.end_ns) for gap in hours(log).of("gap")]
     assert spans == [(0, 3600), (3600, 5400)]
 
 
 def test_a_robot_that_was_off_leaves_no_gap(log, say):
     say(log, shift(0, 3600, robot="arm-1"))
     say(log, time(0, 3600, mode="off"))
-    assert hours(log).gaps == ()
+    assert hours(log).of("gap") == []
 
 
 def test_an_incident_outside_all_logged_hours_is_listed(log, say, report):
@@ -252,16 +257,18 @@ def test_an_incident_outside_all_logged_hours_is_listed(log, say, report):
     late = say(log, report(happened_ns=START + 3700 * S))
     twin = say(log, report(happened_ns=START + 1800 * S, side="twin"))
     say(log, report(happened_ns=START + 9000 * S, side="sim"))
-    found = [one.incident_id for one in hours(log).outside]
+    found = [one.named[0][0] for one in hours(log).of("outside")]
     assert found == [twin.record_id, late.record_id]
     assert within.record_id not in found
-    assert [one.incident_id for one in hours(log, None, START + 3600 * S).outside] == found[:1]
+    assert [one.named[0][0] for one in hours(log, None, START + 3600 * S).of("outside")] == found[
+        :1
+    ]
 
 
 def test_an_incident_at_the_edge_of_a_period_is_not_outside(log, say, report):
     say(log, time(0, 3600, robot="ur5e"))
     say(log, report(happened_ns=START + 1800 * S))
-    assert hours(log, START + 1800 * S).outside == ()
+    assert hours(log, START + 1800 * S).of("outside") == []
 
 
 # Against brute force, second by second
@@ -351,8 +358,10 @@ def test_hours_overlaps_and_gaps_are_those_of_each_second(times, shifts, period)
         assert total * 3600 <= len(within(period)) + 1e-6
     logged_s = sum(row.hours for row in found.rows) * 3600
     assert logged_s == pytest.approx(sum(map(bool, there.values())), abs=1e-6)
-    assert seconds_of(found.overlaps) == {place for place, own in there.items() if len(own) > 1}
-    gaps = seconds_of(found.gaps)
+    assert seconds_of(found.of("overlap")) == {
+        place for place, own in there.items() if len(own) > 1
+    }
+    gaps = seconds_of(found.of("gap"))
     assert gaps == {
         (watch.robot, watch.side.value, second)
         for watch in shifts
@@ -364,7 +373,7 @@ def test_hours_overlaps_and_gaps_are_those_of_each_second(times, shifts, period)
         )
     }
     # Each once.
-    assert sum((gap.end_ns - gap.start_ns) // S for gap in found.gaps) == len(gaps)
+    assert sum((gap.end_ns - gap.start_ns) // S for gap in found.of("gap")) == len(gaps)
 
 
 @given(st.lists(TIMES, min_size=1, max_size=8), st.integers(1, LAST))
@@ -388,14 +397,20 @@ PAIRS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=8)
 
 @given(PAIRS, PAIRS, st.integers(-3, 33), st.integers(0, 2))
 def test_spans_are_sets_of_instants(first, second, instant, slack):
-    def points(spans: list[tuple[int, int]]) -> set[int]:
-        return {point for start, end in spans for point in range(start, end)}
+    def spans(pairs: list[tuple[int, int]]) -> Any:
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
-    one, other = merged(first), merged(second)
-    assert points(one) == points(first)
-    assert all(before[1] < after[0] for before, after in pairwise(one))
-    assert points(without(one, other)) == points(first) - points(second)
-    assert length(one) == len(points(first))
-    inside = any(start - slack <= instant <= end + slack for start, end in one)
-    assert holds(one, instant, slack) == inside
-    assert points([clipped((3, 20), 5, None)]) == set(range(5, 20))
+    def points(found: Any) -> set[int]:
+        return {point for start, end in found.tolist() for point in range(start, end)}
+
+    one, other = merged(spans(first)), merged(spans(second))
+    assert points(one) == points(spans(first))
+    assert all(before[1] < after[0] for before, after in pairwise(one.tolist()))
+    assert points(without(one, other)) == points(one) - points(other)
+    ends = np.array([[0, 40], [instant, instant + 5]])
+    inside = [len(points(one) & set(range(*span))) for span in ends.tolist()]
+    assert _within(one, ends[:, 0], ends[:, 1]).tolist() == inside
+    is_in = any(start - slack <= instant < end + (slack or 0) + (slack > 0)
+                for start, end in one.tolist())  # fmt: skip
+    assert holds(one, np.array([instant]), slack).tolist() == [is_in]
+    assert points(clipped(spans([(3, 20)]), 5, None)) == set(range(5, 20))

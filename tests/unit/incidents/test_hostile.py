@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.bodies import Attachment
-from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.kinds import Attachment
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.app import API
+from robo_eval_incidents.words import Via
 
 NS = 1_772_000_000 * 10**9
 REPORT: dict[str, Any] = {

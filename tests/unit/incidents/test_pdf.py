@@ -13,7 +13,8 @@ from pypdf import PdfReader
 
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval_incidents import IncidentLog, open_log
-from robo_eval_incidents.bodies import (
+from robo_eval_incidents.checkpoint import make_checkpoint
+from robo_eval_incidents.kinds import (
     Action,
     Correction,
     Effectiveness,
@@ -23,7 +24,6 @@ from robo_eval_incidents.bodies import (
     Report,
     Review,
 )
-from robo_eval_incidents.checkpoint import make_checkpoint
 from robo_eval_incidents.pdf import write_pdf
 from robo_eval_incidents.record import Record
 

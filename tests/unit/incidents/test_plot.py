@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcap.writer import Writer
 from rosbags.typesys import Stores, get_typestore
 
-from robo_eval_incidents.bodies import Quantity
+from robo_eval_incidents.kinds import Quantity
 from robo_eval_incidents.web.excerpt import read_excerpt
 from robo_eval_incidents.web.plot import event_plot
 

@@ -9,7 +9,7 @@ import pytest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval_incidents.rule import ANY, FOLDER, Ignored, Rule, read_file, read_rules
-from robo_eval_incidents.taxonomy import Category, Severity
+from robo_eval_incidents.words import Category, Severity
 from robo_eval_robot.guard_checks import Code
 
 RULE = """

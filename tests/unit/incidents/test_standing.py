@@ -15,9 +15,9 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.safety import safety_score
 from robo_eval.stats.rates import garwood_interval
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Exposure, Nil, Reclassification, Report, Review
+from robo_eval_incidents.kinds import Exposure, Nil, Reclassification, Report, Review
 from robo_eval_incidents.standing import SideStanding, standing
-from robo_eval_incidents.taxonomy import Category, Severity, Via
+from robo_eval_incidents.words import Category, Severity, Via
 
 HOUR = 3_600 * 10**9
 START = 1_772_000_000 * 10**9

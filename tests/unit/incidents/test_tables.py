@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import (
-    LATEST_NS,
+from robo_eval_incidents.kinds import (
     Action,
     Attachment,
     Evidence,
@@ -27,8 +26,8 @@ from robo_eval_incidents.bodies import (
     Review,
     plain,
 )
+from robo_eval_incidents.lists import Filter, tally
 from robo_eval_incidents.merge import merge
-from robo_eval_incidents.page import Filter, tally
 from robo_eval_incidents.tables import (
     COLUMNS,
     IncidentTable,
@@ -41,7 +40,9 @@ from robo_eval_incidents.tables import (
     write_csv,
     write_json,
 )
-from robo_eval_incidents.tables_cells import (
+from robo_eval_incidents.tables_read import import_reports, read_table
+from robo_eval_incidents.text import (
+    LATEST_NS,
     answers_cell,
     answers_of,
     evidence_cell,
@@ -53,9 +54,8 @@ from robo_eval_incidents.tables_cells import (
     quantities_of,
     safe_cell,
 )
-from robo_eval_incidents.tables_read import import_reports, read_table
-from robo_eval_incidents.taxonomy import Severity, Status
 from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.words import Severity, Status
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "incidents.schema.json"
 AWKWARD = {
@@ -162,7 +162,7 @@ def test_what_was_imported_is_the_same_incident_when_its_log_is_merged(
     import_reports(other, out, by="Operator B")
     merge(path, other)
     assert [one.incident_id for one in other.incidents()] == [filed.record_id]
-    assert tally(other) == {("real", "minor"): 1}
+    assert tally(other) == {(Side.REAL, Severity.MINOR, Status.REPORTED): 1}
     assert verify_log(other.database.path).ok
 
 
@@ -280,7 +280,9 @@ def test_records_are_exported_all_together(log, report, say, tmp_path):
     with pytest.raises(InputError, match="leave the filters out"):
         export(log, out, Filter(robot="ur5e"))
     assert export(log, out) == 2
-    assert out.read_text().splitlines()[1:] == [content for _, content in log.contents()]
+    assert out.read_text().splitlines()[1:] == [
+        "\t".join(filter(None, one[1:])) for one in log.stored()
+    ]
 
 
 # The published schema --------------------------------------------------------------------------

@@ -11,20 +11,24 @@ import pytest
 
 from robo_eval.core.kinds import Side
 from robo_eval_incidents import IncidentLog, open_log
-from robo_eval_incidents.bodies import Exposure, Nil, Withdrawal
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.exposure import hours, log_exposure
+from robo_eval_incidents.hours import (
+    find_time,
+    hours,
+    log_exposure,
+    logged_times,
+    shifts,
+)
+from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal
+from robo_eval_incidents.lists import robots
 from robo_eval_incidents.log import DATABASE
 from robo_eval_incidents.merge import merge
-from robo_eval_incidents.page import robots
 from robo_eval_incidents.reader import read_incidents
 from robo_eval_incidents.record import Record, new_id
-from robo_eval_incidents.schema import is_kind
 from robo_eval_incidents.standing import standing
-from robo_eval_incidents.taxonomy import Via
-from robo_eval_incidents.times import exposed, find_time, logged_times, shifts, withdrawals
+from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.verify import verify_log
-from robo_eval_incidents.workflow import RefusedError
+from robo_eval_incidents.words import Via
 
 S = 10**9
 HOUR = 3_600 * S
@@ -91,9 +95,9 @@ def test_without_its_nil_report_a_side_has_no_rates(log: IncidentLog, say: Say) 
 def test_withdrawn_hours_leave_a_gap_in_their_shift(log: IncidentLog, say: Say) -> None:
     say(log, shift(0, 8))
     wrong = say(log, exposure(0, 8))
-    assert hours(log).gaps == ()
+    assert hours(log).of("gap") == []
     say(log, withdrawal(wrong))
-    (gap,) = hours(log).gaps
+    (gap,) = hours(log).of("gap")
     assert (gap.start_ns, gap.end_ns) == (START, START + 8 * HOUR)
 
 
@@ -103,20 +107,20 @@ def test_a_withdrawn_episode_is_no_end_of_its_run(log: IncidentLog, say: Say) ->
     middle = say(log, exposure(1, 2, **of_run))
     say(log, exposure(2, 3, **of_run))
     stray = say(log, exposure(0, 1, **of_run, start_ns=0))
-    assert [gap.start_ns for gap in hours(log).gaps] == [HOUR]
+    assert [gap.start_ns for gap in hours(log).of("gap")] == [HOUR]
     say(log, withdrawal(stray, "its clock was at 1970"))
-    assert hours(log).gaps == ()
+    assert hours(log).of("gap") == []
     say(log, withdrawal(middle, "another robot"))
-    (gap,) = hours(log).gaps
+    (gap,) = hours(log).of("gap")
     assert (gap.start_ns, gap.end_ns) == (START + HOUR, START + 2 * HOUR)
 
 
 def test_a_withdrawn_episode_is_not_logged_again(played: Any, log: IncidentLog, say: Say) -> None:
     trial = played()
-    assert log_exposure(trial, log) == 6
+    assert log_exposure(trial, log).added == 6
     first = next(record for record in log.records() if record.kind == "exposure")
     say(log, withdrawal(first))
-    assert log_exposure(trial, log) == 0
+    assert log_exposure(trial, log).added == 0
     assert sum(row.times for row in hours(log).rows) == 5
 
 
@@ -166,10 +170,11 @@ def test_exposure_that_touches_a_period(log: IncidentLog, say: Say) -> None:
     for start in (100, 200, 300):
         body = exposure(0, 50 / 3_600, start_ns=start * S)
         say(log, body)
-    assert [one.start_ns // S for one in exposed(log)] == [100, 200, 300]
-    assert [one.end_ns // S for one in exposed(log)] == [150, 250, 350]
-    assert len(exposed(log, 150 * S, 200 * S)) == 0
-    assert len(exposed(log, 149 * S, 201 * S)) == 2
+    found, _ = logged_times(log)
+    assert [one.start_ns // S for one in found] == [300, 200, 100]
+    assert [one.end_ns // S for one in found] == [350, 250, 150]
+    assert logged_times(log, 150 * S, 200 * S) == ([], False)
+    assert len(logged_times(log, 149 * S, 201 * S)[0]) == 2
 
 
 def test_times_are_listed_newest_first_with_who_took_them_back(log: IncidentLog, say: Say) -> None:
@@ -273,15 +278,15 @@ def test_incidents_in_a_quiet_shift_are_named(log: IncidentLog, say: Say, report
     say(log, report(happened_ns=START + 9 * HOUR))
     say(log, report(happened_ns=START + 8 * HOUR, robot="arm-2"))
     say(log, report(happened_ns=START + HOUR, side="twin"))
-    first, second = found = hours(log).contradicted
-    assert (first.shift, first.by, first.incidents, first.named[0][1]) == (
+    first, second = found = hours(log).of("contradicted")
+    assert (first.name, first.by, first.count, first.named[0][1]) == (
         "cell-1/2", "Operator B", 1, "cell-1/4",
     )  # fmt: skip
-    assert (second.shift, second.incidents, second.named[0][1]) == ("cell-1/3", 1, "cell-1/6")
-    assert hours(log, START + 2 * HOUR).contradicted == found[1:]
+    assert (second.name, second.count, second.named[0][1]) == ("cell-1/3", 1, "cell-1/6")
+    assert hours(log, START + 2 * HOUR).of("contradicted") == found[1:]
     quiet = next(record for record in log.records() if record.sequence == 2)
     say(log, withdrawal(quiet))
-    assert hours(log).contradicted == found[1:]
+    assert hours(log).of("contradicted") == found[1:]
 
 
 def test_a_shift_that_was_not_quiet_has_no_quiet_hours(
@@ -293,8 +298,8 @@ def test_a_shift_that_was_not_quiet_has_no_quiet_hours(
     assert standing(log).real.nil_hours == 16
     for hour in range(5):
         say(log, report(robot="arm-1", happened_ns=START + hour * HOUR))
-    (found,) = hours(log).contradicted
-    assert (found.incidents, len(found.named)) == (5, 3)
+    (found,) = hours(log).of("contradicted")
+    assert (found.count, len(found.named)) == (5, 3)
     assert standing(log).real.nil_hours == 8
 
 
@@ -311,7 +316,7 @@ def test_a_station_speaks_for_its_own_robots(tmp_path: Path, say: Say, report: A
         say(truck, report(robot="cart-1", happened_ns=START + HOUR))
         for source in (cell, truck):
             merge(source.database.path, lab)
-        assert hours(lab).contradicted == ()
+        assert hours(lab).of("contradicted") == []
         assert {row.robot: row.nil_hours for row in hours(lab).rows} == {
             "arm-1": 8, "cart-1": 0, "cart-2": 0,
         }  # fmt: skip
@@ -325,8 +330,8 @@ def test_many_shifts_are_looked_through_in_one_go(log: IncidentLog, say: Say, re
         say(log, shift(2 * number, 2 * number + 1, robot="arm-1"))
     say(log, report(robot="arm-1", happened_ns=START + 10 * HOUR))
     found = hours(log)
-    assert len(found.gaps) == 300
-    assert [one.shift for one in found.contradicted] == ["cell-1/7"]
+    assert len(found.of("gap")) == 300
+    assert [one.name for one in found.of("contradicted")] == ["cell-1/7"]
 
 
 # How they are found
@@ -335,9 +340,9 @@ def test_many_shifts_are_looked_through_in_one_go(log: IncidentLog, say: Say, re
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("UPDATE exposed SET mode = 'off'", "cell-1/2: the lists show another mode"),
-        ("DELETE FROM exposed", "cell-1/2: is left out of the lists"),
-        ("DROP INDEX records_withdrawal", "index records_withdrawal of the database is not"),
+        ("UPDATE times SET mode = 'off'", "cell-1/2: the lists show another mode"),
+        ("DELETE FROM times WHERE kind = 'exposure'", "cell-1/2: is left out of the lists"),
+        ("DROP INDEX times_by_start", "index times_by_start of the database is not"),
     ],
 )
 def test_changed_lists_of_times_are_found(
@@ -360,18 +365,10 @@ def test_hours_that_no_record_could_say_are_refused_in_one_line(
     say(log, exposure(0, 1))
     hours(log)
     log.close()
-    tamper(f"UPDATE exposed SET {cell}")
+    tamper(f"UPDATE times SET {cell}")
     with open_log(path) as again, pytest.raises(IncidentLogError, match="`robo-eval verify` says"):
         hours(again)
     assert not verify_log(path).ok
-
-
-@pytest.mark.parametrize("kind", ["nil", "withdrawal"])
-def test_they_are_found_without_reading_all_records(log: IncidentLog, kind: str) -> None:
-    query = f"SELECT content FROM records WHERE {is_kind(kind, is_server=False)}"
-    with log.database.reading() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}").all()
-    assert [row[-1] for row in plan] == [f"SCAN records USING INDEX records_{kind}"]
 
 
 def test_what_somebody_wrote_makes_no_record_another_one(
@@ -379,4 +376,4 @@ def test_what_somebody_wrote_makes_no_record_another_one(
 ) -> None:
     say(log, report(description='"kind":"nil"', robot='"kind":"withdrawal"'))
     assert shifts(log) == []
-    assert withdrawals(log) == {}
+    assert logged_times(log) == ([], False)

@@ -9,7 +9,7 @@ import pytest
 
 from robo_eval.core.errors import UnknownNameError
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import (
+from robo_eval_incidents.kinds import (
     Action,
     Closure,
     Correction,
@@ -17,10 +17,10 @@ from robo_eval_incidents.bodies import (
     Reclassification,
     Review,
 )
+from robo_eval_incidents.lists import overdue_days, todo
 from robo_eval_incidents.merge import merge
-from robo_eval_incidents.taxonomy import Status, Via
-from robo_eval_incidents.todo import OPEN, check_owner, todo
-from robo_eval_incidents.workflow import RefusedError
+from robo_eval_incidents.state import OPEN, RefusedError
+from robo_eval_incidents.words import Status, Via
 
 TODAY = date(2030, 4, 13)
 CONFIRMED = Review(verdict="confirmed", note="seen")
@@ -33,7 +33,7 @@ def left(log):
 
     def look(**asked):
         found = todo(log, today=TODAY, **asked)
-        return {one.description: [step.text for step in one.steps] for one in found}
+        return {one.description: [step.text for step in one.steps] for one in found.rows}
 
     return look
 
@@ -56,9 +56,9 @@ def test_each_incident_says_what_comes_next(happen, left):
     happen("drafted", via=Via.RULE)
     happen("reviewed", ("R. Example", CONFIRMED))
     assert left() == {
-        "reported": ["needs a review"],
-        "drafted": ["needs a review"],
-        "reviewed": ["can be closed"],
+        "reported": ["it needs a review"],
+        "drafted": ["it needs a review"],
+        "reviewed": ["it can be closed"],
     }
 
 
@@ -66,20 +66,20 @@ def test_a_second_person_is_asked_for(log, happen, left):
     happen("reported", severity="major")
     assert left() == {
         "reported": [
-            "needs a review by somebody else than Operator A",
-            "needs a corrective action: it is or was major",
+            "it needs a review by somebody else than Operator A",
+            "it needs a corrective action: it is or was major",
         ]
     }
-    assert todo(log, today=TODAY)[0].steps[0].not_by == ("Operator A",)
+    assert todo(log, today=TODAY).rows[0].steps[0].not_by == ("Operator A",)
 
 
 def test_a_draft_of_a_rule_needs_two_people(log, happen, left, say):
     about = happen("drafted", severity="critical", via=Via.RULE)
-    assert left()["drafted"][0] == "needs reviews by two people"
+    assert left()["drafted"][0] == "it needs reviews by two people"
     say(log, Correction(fields={"robot": "ur10"}, reason="x"), by="B", incident_id=about)
-    assert left()["drafted"][0] == "needs reviews by two people other than B"
+    assert left()["drafted"][0] == "it needs reviews by two people other than B"
     say(log, DISMISSED, by="C", incident_id=about)
-    assert left()["drafted"][0] == "needs a review by somebody else than B and C"
+    assert left()["drafted"][0] == "it needs a review by somebody else than B and C"
     with pytest.raises(RefusedError):
         say(log, DISMISSED, by="C", incident_id=about)
     say(log, DISMISSED, by="D", incident_id=about)
@@ -91,14 +91,21 @@ def test_an_action_is_overdue_when_its_day_is_over(log, happen, left):
         action = Action(what="a longer\nguard", owner="Operator B", due=due)
         happen(f"due {due}", ("R. Example", CONFIRMED), ("R. Example", action))
     assert left() == {
-        "due 2030-04-01": ["action 'a longer guard' of Operator B was to be done by 2030-04-01"],
-        "due 2030-04-12": ["action 'a longer guard' of Operator B was to be done by 2030-04-12"],
-        "due 2030-04-13": ["action 'a longer guard' of Operator B is to be done by 2030-04-13"],
-        "due None": ["action 'a longer guard' of Operator B has no day by which it is to be done"],
+        "due 2030-04-01": [
+            "action 'a longer guard' of Operator B, due 2030-04-01, was not checked"
+        ],
+        "due 2030-04-12": [
+            "action 'a longer guard' of Operator B, due 2030-04-12, was not checked"
+        ],
+        "due 2030-04-13": [
+            "action 'a longer guard' of Operator B, due 2030-04-13, was not checked"
+        ],
+        "due None": ["action 'a longer guard' of Operator B was not checked"],
     }
-    days = {one.description: one.steps[0].overdue_days for one in todo(log, today=TODAY)}
+    days = {
+        one.description: overdue_days(one.steps[0], TODAY) for one in todo(log, today=TODAY).rows
+    }
     assert days == {"due 2030-04-01": 12, "due 2030-04-12": 1, "due 2030-04-13": 0, "due None": 0}
-    assert [one.is_overdue for one in todo(log, today=TODAY)].count(True) == 2
 
 
 def test_an_action_that_does_not_help_is_left(log, happen, left, say):
@@ -107,20 +114,20 @@ def test_an_action_that_does_not_help_is_left(log, happen, left, say):
     action_id = say(log, action, incident_id=about).record_id
     failed = Effectiveness(action_id=action_id, is_effective=False, how="it bends")
     say(log, failed, by="C", incident_id=about)
-    said = f"action '{'w' * 57}...' of Operator B did not help: act anew, or check it again"
-    assert left() == {"x": [said]}
-    assert todo(log, today=TODAY)[0].is_overdue
+    said = f"action '{'w' * 57}...' of Operator B was found not to be effective: act anew"
+    assert left() == {"x": [f"{said}, or check it again"]}
+    assert overdue_days(todo(log, today=TODAY).rows[0].steps[0], TODAY)
     helped = Effectiveness(action_id=action_id, is_effective=True, how="200 cycles")
     say(log, helped, by="C", incident_id=about)
-    assert left() == {"x": ["can be closed"]}
+    assert left() == {"x": ["it can be closed"]}
 
 
 def test_of_a_major_one_its_owner_does_not_check_the_action(log, happen, left):
     action = Action(what="a guard", owner="Operator B")
     happen("x", ("R. Example", CONFIRMED), ("R. Example", action), severity="major")
-    step = todo(log, today=TODAY)[0].steps[0]
+    step = todo(log, today=TODAY).rows[0].steps[0]
     assert (step.verb, step.owner, step.not_by) == ("check", "Operator B", ("Operator B",))
-    assert left()["x"][0].endswith("; somebody else has to check it")
+    assert left()["x"][0].endswith("; somebody else than Operator B has to check it")
 
 
 def test_of_an_action_that_did_not_help_nobody_is_told_who_checks_it(log, happen, left, say):
@@ -128,9 +135,11 @@ def test_of_an_action_that_did_not_help_nobody_is_told_who_checks_it(log, happen
     action_id = say(log, Action(what="a guard", owner="Operator B"), incident_id=about).record_id
     failed = Effectiveness(action_id=action_id, is_effective=False, how="it bends")
     say(log, failed, by="C", incident_id=about)
-    said = "action 'a guard' of Operator B did not help: act anew, or check it again"
+    said = (
+        "action 'a guard' of Operator B was found not to be effective: act anew, or check it again"
+    )
     assert left() == {"x": [said]}
-    assert todo(log, today=TODAY)[0].steps[0].not_by == ("Operator B",)
+    assert todo(log, today=TODAY).rows[0].steps[0].not_by == ("Operator B",)
 
 
 def test_what_is_settled_is_absent(log, happen, left, say):
@@ -138,7 +147,7 @@ def test_what_is_settled_is_absent(log, happen, left, say):
     about = happen("closed", ("R. Example", CONFIRMED), ("R. Example", Closure(note="done")))
     assert left() == {}
     say(log, Reclassification(severity="minor", category="damage", reason="x"), incident_id=about)
-    assert left() == {"closed": ["needs a review"]}
+    assert left() == {"closed": ["it needs a review"]}
 
 
 def test_overdue_first_then_the_worst_then_the_oldest(happen, left, log):
@@ -151,7 +160,9 @@ def test_overdue_first_then_the_worst_then_the_oldest(happen, left, log):
     happen("late and bad", ("R. Example", late), severity="critical", happened_ns=9)
     happen("was major", ("R. Example", milder), severity="major", happened_ns=9)
     assert list(left()) == ["late and bad", "late and mild", "was major", "older", "newer", "mild"]
-    assert todo(log, today=TODAY)[0].steps[0].is_overdue, "what is overdue is named first"
+    assert overdue_days(todo(log, today=TODAY).rows[0].steps[0], TODAY), (
+        "what is overdue is named first"
+    )
 
 
 def test_only_a_part_is_asked_for(happen, left):
@@ -161,7 +172,7 @@ def test_only_a_part_is_asked_for(happen, left):
     happen("other", robot="franka")
     assert list(left(robot="franka")) == ["other"]
     assert list(left(robot="ur5e")) == ["both"]
-    of_b = "action 'a guard' of Operator B was to be done by 2030-04-01"
+    of_b = "action 'a guard' of Operator B, due 2030-04-01, was not checked"
     assert left(owner="operator  B") == {"both": [of_b]}
     assert left(overdue=True) == {"both": [of_b]}
     assert left(owner="Operator C", overdue=True) == {}
@@ -170,13 +181,26 @@ def test_only_a_part_is_asked_for(happen, left):
 
 
 def test_only_a_person_who_owns_nothing_open_where_others_do_is_refused(log, happen, say):
-    check_owner(log, "Operator B")  # nobody owns anything
+    assert todo(log, owner="Operator B").rows == [], "nobody owns anything"
     happen("x", ("R. Example", CONFIRMED), ("R. Example", Action(what="a", owner="Operator B")))
-    check_owner(log, "operator  b")
+    assert todo(log, owner="operator  b").rows
     with pytest.raises(
         UnknownNameError, match="unknown owner 'Operator'; did you mean 'Operator B"
     ):
-        check_owner(log, "Operator")
+        todo(log, owner="Operator")
+
+
+def test_a_page_of_it_is_as_the_whole_has_it(happen, log):
+    late = Action(what="a guard", owner="Operator B", due=date(2030, 4, 1))
+    for number in range(7):
+        happen(f"event {number}", ("R. Example", late), happened_ns=number % 3)
+    whole = todo(log, today=TODAY)
+    for asked in ({}, {"owner": "Operator B"}, {"overdue": True}):
+        pages = [todo(log, today=TODAY, after=after, limit=3, **asked) for after in (0, 3, 6)]
+        assert [len(page.rows) for page in pages] == [3, 3, 1]
+        names = [row.name for page in pages for row in page.rows]
+        assert names == [row.name for row in whole.rows]
+        assert {page.count for page in pages} == {7}
 
 
 def test_a_log_that_cannot_be_written_says_the_same(log, happen):
@@ -185,7 +209,7 @@ def test_a_log_that_cannot_be_written_says_the_same(log, happen):
     found = todo(log, today=TODAY)
     with open_log(log.database.path, read_only=True) as reading:
         assert todo(reading, today=TODAY) == found
-    assert len(found) == 1
+    assert found.count == 1
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -217,7 +241,7 @@ def test_nothing_is_forgotten(log, report, say, tmp_path, seed):
             continue
     merge(other.database.path, log)
     other.close()
-    found = {one.incident_id: one for one in todo(log, today=TODAY)}
+    found = {one.incident_id: one for one in todo(log, today=TODAY).rows}
     incidents = log.incidents()
     assert found.keys() == {one.incident_id for one in incidents if one.status in OPEN}
     assert {one.status for one in incidents} >= {Status.DISMISSED, Status.REPORTED}

@@ -26,10 +26,9 @@ from robo_eval.core.errors import InputError
 from robo_eval.page.embed import static
 from robo_eval_incidents import open_log
 from robo_eval_incidents.accounts import Accounts
-from robo_eval_incidents.bodies import Evidence, View
 from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
+from robo_eval_incidents.kinds import Evidence, View
 from robo_eval_incidents.record import new_id
-from robo_eval_incidents.taxonomy import Via
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web import serve as serving
 from robo_eval_incidents.web.app import STATIC, make_app
@@ -37,6 +36,7 @@ from robo_eval_incidents.web.pages.audit import verify_command
 from robo_eval_incidents.web.pages.login import own_path
 from robo_eval_incidents.web.security import HEADERS, MOST_BYTES
 from robo_eval_incidents.web.sessions import COOKIE, Sessions
+from robo_eval_incidents.words import Via
 
 REPORT = {
     "description": "The gripper touched the fence.",
@@ -892,14 +892,16 @@ def test_what_is_left_to_do_names_who_and_since_when(browse) -> None:
     for who in ("operator", "reviewer", "auditor"):
         text = browse(who).get("/todo?robot=left").text
         assert f'<a href="/incidents/{incident_id}">Hit the fence.</a>' in text
-        assert ">3 days overdue</span> Action &#39;move the fence&#39; of Operator B was to" in text
-        assert "Needs a review by somebody else than reviewer." in text
-        assert text.index("overdue</span>") < text.index("Needs a review"), "overdue comes first"
-    assert "Needs a review" not in reviewer.get("/todo?robot=left&overdue=yes").text
+        assert ">3 days overdue</span> Action &#39;move the fence&#39; of Operator B, due" in text
+        assert "It needs a review by somebody else than reviewer." in text
+        assert text.index("overdue</span>") < text.index("It needs a review"), "overdue comes first"
+    assert "It needs a review" not in reviewer.get("/todo?robot=left&overdue=yes").text
     assert incident_id in reviewer.get("/todo?owner=operator+b").text
-    assert "Nothing that fits these filters" in reviewer.get("/todo?owner=Operator+Z").text
+    unknown = reviewer.get("/todo?owner=Operator+Z")
+    assert unknown.status_code == 422
+    assert "unknown owner" in unknown.text.lower()
     browse("second").post(f"/incidents/{incident_id}/review", FORMS["review"])
-    assert "Needs a review" not in reviewer.get("/todo?robot=left").text
+    assert "It needs a review" not in reviewer.get("/todo?robot=left").text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import Arm, EndReason
-from robo_eval.log.rows import GENESIS
+from robo_eval.log.chain import GENESIS
 from robo_eval.log.store import EpisodeStore
 
 

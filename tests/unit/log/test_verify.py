@@ -11,9 +11,10 @@ import pytest
 
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError, TrialDirectoryError
+from robo_eval.log.chain import GENESIS
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.manifest import read_manifest, write_manifest
-from robo_eval.log.rows import CHAIN, GENESIS, ROW_FORM, cells_of, row_digest
+from robo_eval.log.rows import CHAIN, ROW_FORM, cells_of, row_digest
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.verify import _Check, verify_trial
 

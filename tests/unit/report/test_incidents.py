@@ -8,8 +8,8 @@ import pytest
 
 from robo_eval.report.incidents import incident_list
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Attachment, Evidence, Nil, Report, Review
-from robo_eval_incidents.taxonomy import Category, Severity, Via
+from robo_eval_incidents.kinds import Attachment, Evidence, Nil, Report, Review
+from robo_eval_incidents.words import Category, Severity, Via
 
 HAPPENED_NS = 1_772_000_000 * 10**9
 

@@ -18,9 +18,9 @@ from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Nil
+from robo_eval_incidents.kinds import Nil
 from robo_eval_incidents.record import Record
-from robo_eval_incidents.taxonomy import Category, Engagement, Severity
+from robo_eval_incidents.words import Category, Engagement, Severity
 from robo_eval_robot.attempt import Attempt
 from robo_eval_robot.config import RobotConfig, read_robot
 from robo_eval_robot.drafting import Drafts

@@ -10,11 +10,11 @@ from fastapi.responses import RedirectResponse, Response
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.accounts import LoginError
 from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.web.deps import FormError, LoggedOutError, NotFoundError
 from robo_eval_incidents.web.files import ChangedFileError
 from robo_eval_incidents.web.permissions import ForbiddenError
 from robo_eval_incidents.web.templating import is_part
-from robo_eval_incidents.workflow import RefusedError
 
 _STATUS: Final[tuple[tuple[type[InputError], int], ...]] = (
     (LoggedOutError, 401),

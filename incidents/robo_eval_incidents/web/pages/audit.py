@@ -11,14 +11,14 @@ from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
-from sqlalchemy import URL, make_url, or_, select
+from sqlalchemy import URL, make_url, select
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.bodies import Account, View
 from robo_eval_incidents.database import is_url, secrets_in
-from robo_eval_incidents.incident import Incident
+from robo_eval_incidents.kinds import Account, View
 from robo_eval_incidents.record import Record, record_of
 from robo_eval_incidents.schema import RECORDS
+from robo_eval_incidents.state import Incident
 from robo_eval_incidents.verify import LogReport, verify_log
 from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.permissions import check_audit, check_verify
@@ -131,10 +131,9 @@ def show_audit(
 
 
 def _views_and_accounts(site: Site, before: int) -> list[Seen]:
-    kinds = [RECORDS.c.content.contains(f'"kind":"{body.kind}"') for body in (View, Account)]
     query = (
-        select(RECORDS.c.number, RECORDS.c.content)
-        .where(RECORDS.c.number < before, or_(*kinds))
+        select(RECORDS.c.number, RECORDS.c.content, RECORDS.c.texts)
+        .where(RECORDS.c.number < before, RECORDS.c.kind.in_((View.kind, Account.kind)))
         .order_by(RECORDS.c.number.desc())
         .limit(_ROWS)
     )
@@ -142,8 +141,8 @@ def _views_and_accounts(site: Site, before: int) -> list[Seen]:
         rows = connection.execute(query).all()
     incidents: dict[str, Incident | None] = {}
     found = []
-    for number, content in rows:
-        record = record_of(content, where=f"{site.log.name}: record {number}")
+    for number, content, texts in rows:
+        record = record_of(content, texts, where=f"{site.log.name}: record {number}")
         about = record.incident_id
         if about is not None and about not in incidents:
             incidents[about] = _incident(site, about)

@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import tables
+from robo_eval_incidents.lists import Filter
 from robo_eval_incidents.moments import time_of_day
-from robo_eval_incidents.page import Filter
 from robo_eval_incidents.pdf import write_pdf
 from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisSite
 from robo_eval_incidents.web.files import pieces_of

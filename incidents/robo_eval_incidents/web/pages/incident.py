@@ -10,9 +10,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents import workflow
-from robo_eval_incidents.bodies import (
-    BODIES,
+from robo_eval_incidents.kinds import (
+    KINDS,
     Action,
     Attachment,
     Body,
@@ -24,9 +23,8 @@ from robo_eval_incidents.bodies import (
     Review,
     View,
 )
-from robo_eval_incidents.incident import Incident
 from robo_eval_incidents.narrative import history
-from robo_eval_incidents.taxonomy import Via
+from robo_eval_incidents.state import Incident, RefusedError, check
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import NotFoundError, Person, Posted, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.files import (
@@ -40,6 +38,7 @@ from robo_eval_incidents.web.permissions import ForbiddenError, check_record, ma
 from robo_eval_incidents.web.plot import event_plot
 from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
+from robo_eval_incidents.words import Via
 
 router: Final = APIRouter(include_in_schema=False)
 _PLOTTED: Final = ".mcap"
@@ -67,7 +66,7 @@ def show_incident(
     """The page of an incident."""
     incident = site.incident(incident_id)
     site.note_view(session, incident)
-    done = recorded if recorded in BODIES else ""
+    done = recorded if recorded in KINDS else ""
     return _page(request, site, session, incident, recorded=done)
 
 
@@ -222,8 +221,8 @@ def _review_refused(incident: Incident, name: str) -> str:
     verdicts: tuple[Any, ...] = ("confirmed", "dismissed")
     for verdict in verdicts:
         try:
-            workflow.check(incident, Review(verdict=verdict, note="-"), name)
-        except workflow.RefusedError as err:
+            check(incident, Review(verdict=verdict, note="-"), name)
+        except RefusedError as err:
             refusals.append(str(err))
     return refusals[0] if len(refusals) == len(verdicts) else ""
 

@@ -10,13 +10,13 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
+from robo_eval_incidents.lists import Filter, Page, list_incidents
 from robo_eval_incidents.moments import time_of_day
-from robo_eval_incidents.page import Filter, Page, list_incidents
-from robo_eval_incidents.taxonomy import Category, Severity, Status
 from robo_eval_incidents.text import name_of
 from robo_eval_incidents.web.deps import Person, ThisSite
 from robo_eval_incidents.web.pages.answers import status_of
 from robo_eval_incidents.web.templating import is_part, render
+from robo_eval_incidents.words import Category, Severity, Status
 
 router: Final = APIRouter(include_in_schema=False)
 FILTERS: Final = (

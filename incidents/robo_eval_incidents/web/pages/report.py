@@ -9,18 +9,17 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.bodies import Nil, Report
+from robo_eval_incidents.hours import Finding, find_time, speaking_against
+from robo_eval_incidents.kinds import Nil, Report
 from robo_eval_incidents.moments import field_time
 from robo_eval_incidents.record import Record
-from robo_eval_incidents.taxonomy import Via
-from robo_eval_incidents.times import find_time
-from robo_eval_incidents.unlogged import Contradicted, speaking_against
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import Person, Posted, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.permissions import check_record
 from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
+from robo_eval_incidents.words import Via
 
 router: Final = APIRouter(include_in_schema=False)
 _SHIFT_NS: Final = 8 * 3_600 * 10**9
@@ -64,7 +63,7 @@ def report_nil(request: Request, site: ThisSite, form: ThisForm) -> Response:
     return go_to(request, f"/nil?recorded={record.station}/{record.sequence}")
 
 
-def _contrary(site: Site, name: str) -> Contradicted | None:
+def _contrary(site: Site, name: str) -> Finding | None:
     """What speaks against a shift that was reported to be quiet; None if nothing does."""
     try:
         shift = find_time(site.log, name)
@@ -102,7 +101,7 @@ def _form(
     *,
     problem: str = "",
     recorded: str = "",
-    contrary: Contradicted | None = None,
+    contrary: Finding | None = None,
     typed: dict[str, str] | None = None,
     status: int = 200,
 ) -> HTMLResponse:

@@ -13,18 +13,25 @@ from fastapi.responses import HTMLResponse, Response
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
-from robo_eval_incidents.bodies import Withdrawal
-from robo_eval_incidents.exposure import Hours, HoursRow, hours
+from robo_eval_incidents.hours import (
+    TITLES,
+    Hours,
+    HoursRow,
+    LoggedTime,
+    find_time,
+    hours,
+    logged_times,
+)
+from robo_eval_incidents.kinds import Withdrawal
 from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.standing import SideStanding, Standing, standing
-from robo_eval_incidents.taxonomy import Severity, Via
-from robo_eval_incidents.times import LoggedTime, find_time, logged_times
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.permissions import check_record, may_record
 from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
+from robo_eval_incidents.words import Severity, Via
 
 router: Final = APIRouter(include_in_schema=False)
 SHOWN: Final = 20
@@ -152,6 +159,7 @@ def _page(
         failed=failed,
         reason=reason,
         shown=SHOWN,
+        titles=TITLES,
         real=Side.REAL,
     )
 

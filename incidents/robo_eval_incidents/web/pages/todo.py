@@ -10,9 +10,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.bodies import LATEST_NS
-from robo_eval_incidents.text import name_of
-from robo_eval_incidents.todo import Todo, todo
+from robo_eval_incidents.lists import Todo, overdue_days, todo, utc_today
+from robo_eval_incidents.text import LATEST_NS, name_of
 from robo_eval_incidents.web.deps import Person, Site, ThisSite
 from robo_eval_incidents.web.pages.answers import status_of
 from robo_eval_incidents.web.templating import render
@@ -59,13 +58,12 @@ def show_todo(
 ) -> HTMLResponse:
     """What is left to do, overdue first, then the worst, then the oldest."""
     asked = Asked(robot=robot.strip(), owner=owner.strip(), overdue=bool(overdue))
-    problem, status, found = "", 200, list[Todo]()
+    problem, status, found = "", 200, Todo([], 0)
     try:
-        found = _found(site, asked)
+        found = _found(site, asked, after)
     except InputError as err:
         problem, status = str(err), status_of(err)
-    rows = found[after : after + _ROWS]
-    end = after + len(rows)
+    end = after + len(found.rows)
     return render(
         request,
         "todo.html.j2",
@@ -74,17 +72,20 @@ def show_todo(
         asked=asked,
         problem=problem,
         robots=site.robots(),
-        rows=rows,
-        count=len(found),
-        overdue=sum(one.is_overdue for one in found),
-        more=asked.link(end) if end < len(found) else None,
+        rows=found.rows,
+        count=found.count,
+        today=utc_today(),
+        overdue_days=overdue_days,
+        more=asked.link(end) if end < found.count else None,
     )
 
 
-def _found(site: Site, asked: Asked) -> list[Todo]:
+def _found(site: Site, asked: Asked, after: int) -> Todo:
     return todo(
         site.log,
         robot=asked.robot or None,
         owner=name_of(asked.owner, "owner") if asked.owner else None,
         overdue=asked.overdue,
+        after=after,
+        limit=_ROWS,
     )

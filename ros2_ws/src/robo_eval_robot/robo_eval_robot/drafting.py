@@ -14,12 +14,12 @@ from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.incident_log import incidents_of
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents import open_log
-from robo_eval_incidents.bodies import Nil
 from robo_eval_incidents.capture import BY, Capturing
 from robo_eval_incidents.happened import Scene, guard_occurrence
+from robo_eval_incidents.kinds import Nil
 from robo_eval_incidents.log import DATABASE
 from robo_eval_incidents.rule import read_rules
-from robo_eval_incidents.taxonomy import Engagement, Via
+from robo_eval_incidents.words import Engagement, Via
 from robo_eval_robot.config import RobotConfig
 
 if TYPE_CHECKING:

@@ -1,0 +1,812 @@
+"""For how long robots were exposed, and where hours, shifts and incidents do not fit together."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+from pydantic import ValidationError
+from sqlalchemy import Select, func, select
+
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
+from robo_eval.core.yaml_form import first_problem
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.evidence import PHYSICAL
+from robo_eval.log.store import EpisodeStore
+from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.kinds import Exposure, Nil
+from robo_eval_incidents.lists import Filter, filtered
+from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.record import Record
+from robo_eval_incidents.schema import INCIDENTS, TIMES
+from robo_eval_incidents.spans import NONE, Ints, Spans, clipped, holds, merged, within, without
+from robo_eval_incidents.text import when
+from robo_eval_incidents.words import Engagement, Via
+
+GAP_S: Final = 300.0
+"""A pause between two episodes is no longer than this; what is longer is a gap."""
+UNNAMED: Final = "unnamed"
+"""What a robot is called whose episodes do not name it."""
+SLACK_NS: Final = 10**9
+"""Clocks of people and robots may differ by so much."""
+_ROUNDING_NS: Final = 10**6
+"""Lengths are kept in seconds; what overlaps by less was rounded."""
+_HOUR_NS: Final = 3_600 * 10**9
+_NAMED: Final = 3
+"""Incidents that are named of a shift that was to be without."""
+_BY: Final = "robo-eval"
+# Made once for this use, so that an episode that is logged twice is one record.
+_EPISODES: Final = uuid.UUID("5b6f7f0e-9d0c-5c07-8e0b-6d2a3f0f3f5e")
+
+
+# From the episodes of a trial --------------------------------------------------------------------
+
+
+def exposure_of(trial: Path | str) -> tuple[Exposure, ...]:
+    """The exposure of each physical episode of a trial, void and lost ones included.
+
+    Simulation exposes nobody and is left out, and so is an episode of which nobody knows when it
+    was or for how long; `unplaced_episodes` has those. An episode counts as `assisted` if somebody
+    stepped in, and as `unknown` if an import does not say.
+
+    Args:
+        trial: The trial directory.
+
+    Raises:
+        TrialDirectoryError: If there is none, or its episodes cannot be read.
+        InputError: If an episode holds what a record cannot; the message names it.
+    """
+    opened = TrialDirectory.open(trial)
+    return tuple(_exposure(one, opened) for one in _physical(opened) if _is_placed(one))
+
+
+def unplaced_episodes(trial: Path | str) -> tuple[str, ...]:
+    """Ids of physical episodes whose start or exposure is not known: hours that are missing."""
+    episodes = _physical(TrialDirectory.open(trial))
+    return tuple(one.episode_id for one in episodes if not _is_placed(one))
+
+
+class Logged(NamedTuple):
+    """How many episodes of a trial were logged now, and how many were withdrawn before."""
+
+    added: int
+    withdrawn: int
+
+
+def log_exposure(trial: Path | str, log: IncidentLog) -> Logged:
+    """Record the exposure of a trial; episodes that are in the log already are left alone.
+
+    Args:
+        trial: The trial directory.
+        log: The log.
+
+    Raises:
+        TrialDirectoryError: If the trial cannot be read.
+        InputError: If an episode holds what a record cannot.
+        IncidentLogError: If the log cannot be written.
+    """
+    bodies = {_record_id(body): body for body in exposure_of(trial)}
+    with log.database.reading() as connection:
+        columns = (TIMES.c.id, TIMES.c.withdrawn_by)
+        known = {row[0]: row[1] for row in connection.execute(select(*columns))}
+    new = {record_id: body for record_id, body in bodies.items() if record_id not in known}
+    for record_id, body in new.items():
+        log.file(body, by=_BY, via=Via.RULE, record_id=record_id)
+    return Logged(len(new), sum(known.get(one) is not None for one in bodies))
+
+
+def _physical(trial: TrialDirectory) -> Iterator[Episode]:
+    with EpisodeStore(trial.path, durable=False, read_only=True) as store:
+        yield from (one for one in store.episodes() if one.side.value in PHYSICAL)
+
+
+def _is_placed(episode: Episode) -> bool:
+    # A physical episode of no time at all was not measured.
+    return episode.start_ns is not None and bool(episode.exposure_s)
+
+
+def _exposure(episode: Episode, trial: TrialDirectory) -> Exposure:
+    mode = Engagement.ASSISTED if episode.interventions else Engagement.AUTONOMOUS
+    try:
+        return Exposure.model_validate(
+            {
+                "robot": episode.robot or UNNAMED,
+                "side": episode.side,
+                "mode": mode if trial.plan.says_help else Engagement.UNKNOWN,
+                "task": episode.family or episode.task,
+                "policy": episode.policy,
+                "episode_id": episode.episode_id,
+                "trial": trial.plan_digest,
+                "start_ns": episode.start_ns,
+                "seconds": episode.exposure_s,
+            }
+        )
+    except ValidationError as err:
+        problem = first_problem(err, Exposure)
+        raise InputError(f"{trial.path}: episode {episode.episode_id!r:.80}: {problem}") from err
+
+
+def _record_id(body: Exposure) -> str:
+    """Id of the record of an episode.
+
+    Its start is in it, because one plan can be played twice, with the same names of episodes.
+    """
+    return str(uuid.uuid5(_EPISODES, f"{body.trial} {body.start_ns} {body.episode_id}"))
+
+
+# Times as they were logged -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTime:
+    """Hours, or a shift without incidents, as somebody logged them.
+
+    Attributes:
+        record_id: The record of it.
+        name: Its station and number.
+        kind: `exposure` or `nil`.
+        by: Who logged it.
+        robot: Robot; None for all of the station.
+        side: Side.
+        start_ns: Start, UTC.
+        end_ns: End, UTC.
+        what: Mode and task of exposure, the note of a nil report.
+        withdrawn_by: Who withdrew it; None if it counts.
+        reason: Why; None if it counts.
+    """
+
+    record_id: str
+    name: str
+    kind: str
+    by: str
+    robot: str | None
+    side: Side
+    start_ns: int
+    end_ns: int
+    what: str
+    withdrawn_by: str | None
+    reason: str | None
+
+
+def logged_times(
+    log: IncidentLog,
+    since_ns: int | None = None,
+    until_ns: int | None = None,
+    *,
+    robot: str | None = None,
+    limit: int = 50,
+) -> tuple[Sequence[LoggedTime], bool]:
+    """Entries of exposure and of shifts that touch a period, newest first, withdrawn ones as well.
+
+    Args:
+        log: The log.
+        since_ns: Begin of the period, UTC; None for all before.
+        until_ns: End of the period, UTC; None for all after.
+        robot: Only what is of this robot, or of all robots of a station.
+        limit: How many at most.
+
+    Returns:
+        The entries, and whether there are more.
+    """
+    query = _in_period(select(TIMES), since_ns, until_ns)
+    if robot is not None:
+        query = query.where((TIMES.c.robot == robot) | TIMES.c.robot.is_(None))
+    query = query.order_by(TIMES.c.start_ns.desc(), TIMES.c.id.desc()).limit(limit + 1)
+    with log.database.reading() as connection:
+        rows = connection.execute(query).all()
+    return [_logged_time(row) for row in rows[:limit]], len(rows) > limit
+
+
+def find_time(log: IncidentLog, name: str) -> LoggedTime:
+    """An entry of exposure or of a shift.
+
+    Args:
+        log: The log.
+        name: Its station and number, or the id of its record.
+
+    Raises:
+        InputError: If there is none.
+    """
+    ids = [one.record_id for one in log.named(name) if isinstance(one.body, Exposure | Nil)]
+    with log.database.reading() as connection:
+        row = connection.execute(select(TIMES).where(TIMES.c.id.in_(ids))).first()
+    if row is None:
+        raise InputError(
+            f"no hours and no shift {name!r:.80} in this log; `robo-eval incidents exposure"
+            " --times` has them"
+        )
+    return _logged_time(row)
+
+
+def _logged_time(row: Any) -> LoggedTime:  # noqa: ANN401 - a row of the table
+    return LoggedTime(
+        record_id=row.id,
+        name=f"{row.station}/{row.sequence}",
+        kind=row.kind,
+        by=row.by,
+        robot=row.robot,
+        side=Side(row.side),
+        start_ns=row.start_ns,
+        end_ns=row.end_ns,
+        what=", ".join(filter(None, (row.mode, row.what))),
+        withdrawn_by=row.withdrawn_by,
+        reason=row.reason,
+    )
+
+
+def _in_period(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
+    if since_ns is not None:
+        query = query.where(TIMES.c.end_ns > since_ns)
+    if until_ns is not None:
+        query = query.where(TIMES.c.start_ns < until_ns)
+    return query
+
+
+# Hours -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoursRow:
+    """For how long one robot did one thing in one mode.
+
+    Attributes:
+        robot: Robot.
+        side: Side.
+        mode: Who was in control.
+        task: Task; empty if not known.
+        hours: Hours, each counted once.
+        nil_hours: As many of them lie in shifts that were reported to be without incidents, and
+            had none.
+        times: How many times, mostly episodes, they were logged in.
+    """
+
+    robot: str
+    side: Side
+    mode: Engagement
+    task: str
+    hours: float
+    nil_hours: float
+    times: int
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether an incident could have happened: not while it was off."""
+        return self.mode is not Engagement.OFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something about hours, shifts and incidents that does not fit.
+
+    Attributes:
+        kind: `overlap` for a time that was logged twice and counts once, `gap` for one within a
+            shift or run that was not logged, `outside` for an incident while nothing was logged,
+            which counts all the same, `contradicted` for a shift that was reported to be without
+            incidents and had some.
+        robot: Robot; None where a shift of a whole station is meant.
+        side: Side.
+        start_ns: Start, UTC.
+        end_ns: End, UTC.
+        within: What a gap is a part of: `shift`, or `run` of a trial.
+        name: Shift, or digest of the trial's plan, it is about; empty of an overlap or incident.
+        by: Who reported the shift without incidents.
+        named: Ids and names: of both times of an overlap, or of the first incidents.
+        count: How many incidents there are.
+    """
+
+    kind: Literal["overlap", "gap", "outside", "contradicted"]
+    robot: str | None
+    side: Side
+    start_ns: int
+    end_ns: int
+    within: str = ""
+    name: str = ""
+    by: str = ""
+    named: tuple[tuple[str, str], ...] = ()
+    count: int = 0
+
+    @property
+    def names(self) -> str:
+        """What it names, in words."""
+        rest = max(0, self.count - len(self.named))
+        return ", ".join(name for _, name in self.named) + (f" and {rest} more" if rest else "")
+
+    def __str__(self) -> str:
+        whose = f"{self.robot or 'no robot at work'} ({self.side})"
+        span = f"{when(self.start_ns)} to {when(self.end_ns)}"
+        match self.kind:
+            case "overlap":
+                return f"{whose}, {span}: {self.names}"
+            case "gap":
+                return f"{whose}, {span}, within a {self.within}"
+            case "outside":
+                return f"{self.names}, {whose}, {when(self.start_ns)}"
+            case "contradicted":
+                return f"{self.name} by {self.by} ({self.side}), {span}: {self.names}"
+
+
+TITLES: Final = {
+    "overlap": "logged twice",
+    "gap": "not logged",
+    "outside": "incidents at times that were not logged",
+    "contradicted": "reported without incidents, with some",
+}
+"""What findings of each kind are, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hours:
+    """The exposure of a period.
+
+    Attributes:
+        since_ns: Begin of the period, UTC; None for all before.
+        until_ns: End of the period, UTC; None for all after.
+        rows: Hours by robot, side, mode and task.
+        findings: What does not fit.
+    """
+
+    since_ns: int | None
+    until_ns: int | None
+    rows: tuple[HoursRow, ...]
+    findings: tuple[Finding, ...]
+
+    def of(self, kind: str) -> list[Finding]:
+        """Findings of one kind."""
+        return [one for one in self.findings if one.kind == kind]
+
+    def total(self, side: Side = Side.REAL, robot: str | None = None) -> float:
+        """Hours of exposure on one side; those of other sides never count for it."""
+        return total_hours(self.rows, side, robot)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The hours as JSON would have them."""
+        sides = {row.side for row in self.rows} | {Side.REAL}
+        return {
+            "since_ns": self.since_ns,
+            "until_ns": self.until_ns,
+            "hours": {side.value: self.total(side) for side in Side if side in sides},
+            "rows": [asdict(row) for row in self.rows],
+            "findings": [asdict(one) for one in self.findings],
+        }
+
+
+def total_hours(rows: Iterable[HoursRow], side: Side, robot: str | None = None) -> float:
+    """Hours of exposure of some rows on one side, of one robot or of all."""
+    return math.fsum(
+        row.hours
+        for row in rows
+        if row.side is side and row.is_exposed and robot in (None, row.robot)
+    )
+
+
+def check_period(since_ns: int | None, until_ns: int | None) -> None:
+    """Refuse a period that ends before it begins.
+
+    Raises:
+        InputError: If it does.
+    """
+    if since_ns is not None and until_ns is not None and since_ns >= until_ns:
+        raise InputError(
+            f"the period ends at {until_ns} ns, which is not after its begin at {since_ns} ns"
+        )
+
+
+def hours(
+    log: IncidentLog,
+    since_ns: int | None = None,
+    until_ns: int | None = None,
+    *,
+    gap_s: float = GAP_S,
+) -> Hours:
+    """For how long robots were exposed in a period, and what was logged twice or not at all.
+
+    A robot is in one place at a time: what was logged twice for one robot and side counts once,
+    for what began first, and is an overlap. A gap is a time without exposure within a shift, which
+    is the time of a nil report, or within a run, which is the time from the first episode of a
+    trial on one robot to the last. Time that is logged with mode `off` is no gap and no exposure.
+
+    Args:
+        log: The log.
+        since_ns: Begin of the period, UTC; None for all before.
+        until_ns: End of the period, UTC; None for all after.
+        gap_s: The shortest gap that is listed, seconds.
+
+    Raises:
+        InputError: If the period ends before it begins.
+    """
+    period = _Period(log, since_ns, until_ns, named=True)
+    findings = [
+        *period.overlaps(),
+        *period.gaps(max(round(gap_s * 1e9), 1)),
+        *period.outside(),
+        *period.contradicted,
+    ]
+    return Hours(since_ns=since_ns, until_ns=until_ns, rows=period.rows(), findings=tuple(findings))
+
+
+def hours_rows(
+    log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None
+) -> tuple[HoursRow, ...]:
+    """The rows of `hours`, without looking for what is wrong with them."""
+    return _Period(log, since_ns, until_ns, named=False).rows()
+
+
+Body = tuple[str, Side]
+"""A robot, and the side it is on: a twin of the same name is another body."""
+
+
+@dataclass(slots=True)
+class _Times:
+    """Logged times of one body, by their start."""
+
+    spans: Spans
+    is_off: Any
+    keys: Any
+    """Which mode and task, as a number for each."""
+    names: Sequence[str]
+
+    @property
+    def at_work(self) -> Spans:
+        """When it was exposed."""
+        return merged(self.spans[~self.is_off])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """A shift without incidents, as somebody reported it.
+
+    Attributes:
+        name: Station and number of the nil report.
+        by: Who reported it.
+        robot: Robot it is about; None for all robots of its station.
+        robots: Robots it speaks for: that one, or those its station has records of on this side.
+        side: Side.
+        start_ns: Begin, UTC.
+        end_ns: End, UTC.
+        note: What was said with it.
+    """
+
+    name: str
+    by: str
+    robot: str | None
+    robots: frozenset[str]
+    side: Side
+    start_ns: int
+    end_ns: int
+    note: str
+
+
+class _Period:
+    """What was logged and happened in a period.
+
+    Args:
+        log: The log.
+        since_ns: Begin, UTC; None for all before.
+        until_ns: End, UTC; None for all after.
+        named: Whether each time is to be named as well.
+    """
+
+    def __init__(
+        self, log: IncidentLog, since_ns: int | None, until_ns: int | None, *, named: bool
+    ) -> None:
+        check_period(since_ns, until_ns)
+        self._log = log
+        self._bounds = (since_ns, until_ns)
+        self._keys: dict[tuple[str, str], int] = {}
+        self._bodies = self._read(named=named)
+        self._shifts = shifts(log, since_ns, until_ns)
+        self.contradicted: Final = list(contradicted_in(log, self._shifts, since_ns, until_ns))
+
+    def _read(self, *, named: bool) -> dict[Body, _Times]:
+        columns = [
+            TIMES.c[name] for name in ("robot", "side", "mode", "what", "start_ns", "end_ns")
+        ]
+        if named:
+            columns += [TIMES.c.episode_id, TIMES.c.id]
+        query = _in_period(select(*columns), *self._bounds)
+        query = query.where(TIMES.c.kind == Exposure.kind, TIMES.c.withdrawn_by.is_(None))
+        # By the whole time, so that a period tells no other story than the periods it is made of.
+        query = query.order_by(TIMES.c.start_ns, TIMES.c.end_ns, TIMES.c.id)
+        found: dict[tuple[str, str], list[Any]] = defaultdict(list)
+        with self._log.database.reading() as connection:
+            for row in connection.execute(query):
+                found[row[0], row[1]].append(row)
+        try:
+            return {(robot, Side(side)): self._times(found[robot, side], named=named)
+                    for robot, side in sorted(found)}  # fmt: skip
+        except (TypeError, ValueError, OverflowError) as err:
+            raise IncidentLogError(
+                f"{self._log.name}: the list of hours holds what no record says; `robo-eval"
+                " verify` says more"
+            ) from err
+
+    def _times(self, rows: Sequence[Any], *, named: bool) -> _Times:
+        _, _, modes, tasks, starts, ends, *names = zip(*rows, strict=True)
+        keys = [
+            self._keys.setdefault(key, len(self._keys)) for key in zip(modes, tasks, strict=True)
+        ]
+        spans = clipped(np.array((starts, ends), dtype=np.int64).T, *self._bounds)
+        called = [episode or own for episode, own in zip(*names, strict=True)] if named else []
+        is_off = np.array([Engagement(mode) is Engagement.OFF for mode in modes])
+        return _Times(spans, is_off, np.array(keys), called)
+
+    def rows(self) -> tuple[HoursRow, ...]:
+        """Hours by robot, side, mode and task; what was off yields to all else."""
+        contrary = {one.name for one in self.contradicted}
+        quiet = [shift for shift in self._shifts if shift.name not in contrary]
+        found = []
+        names = {number: key for key, number in self._keys.items()}
+        for (robot, side), times in self._bodies.items():
+            own = [(one.start_ns, one.end_ns) for one in quiet
+                   if one.side is side and robot in one.robots]  # fmt: skip
+            nil = merged(np.array(own, dtype=np.int64).reshape(-1, 2))
+            alone, alone_nil = _counted_once(times, nil)
+            for key in np.unique(times.keys).tolist():
+                is_of = times.keys == key
+                mode, task = names[key]
+                found.append(
+                    HoursRow(
+                        robot=robot,
+                        side=side,
+                        mode=Engagement(mode),
+                        task=task,
+                        hours=int(alone[is_of].sum()) / _HOUR_NS,
+                        nil_hours=int(alone_nil[is_of].sum()) / _HOUR_NS,
+                        times=int(
+                            np.count_nonzero(is_of & (times.spans[:, 0] < times.spans[:, 1]))
+                        ),
+                    )
+                )
+        found = [row for row in found if row.times]
+        return tuple(sorted(found, key=lambda row: (row.robot, row.side, row.mode, row.task)))
+
+    def overlaps(self) -> Iterator[Finding]:
+        """What was logged twice."""
+        for (robot, side), times in self._bodies.items():
+            spans = times.spans
+            is_there = spans[:, 0] < spans[:, 1]
+            places = np.flatnonzero(is_there)
+            spans = spans[places]
+            if len(spans) < 2:
+                continue
+            reach = np.maximum.accumulate(spans[:, 1])
+            # Where the end that reaches farthest so far was first reached.
+            is_new = np.append(True, reach[1:] > reach[:-1])
+            latest = np.maximum.accumulate(np.where(is_new, np.arange(len(spans)), 0))
+            ends = np.minimum(spans[1:, 1], reach[:-1])
+            for place in np.flatnonzero(ends - spans[1:, 0] > _ROUNDING_NS).tolist():
+                first, second = (times.names[places[one]] for one in (latest[place], place + 1))
+                yield Finding(
+                    kind="overlap",
+                    robot=robot,
+                    side=side,
+                    start_ns=int(spans[place + 1, 0]),
+                    end_ns=int(ends[place]),
+                    named=((first, first), (second, second)),
+                )
+
+    def gaps(self, least_ns: int) -> Iterator[Finding]:
+        """Times within shifts and runs of which nothing was logged."""
+        known = {body: merged(times.spans) for body, times in self._bodies.items()}
+        at_work: dict[frozenset[Body], Spans] = {}
+        watched: dict[tuple[str | None, Side, frozenset[Body]], int] = {}
+        for watch in sorted(
+            (*_of_shifts(self._shifts), *_of_runs(self._log)),
+            key=lambda one: (one.start_ns, one.end_ns, one.name, one.robot or ""),
+        ):
+            span = clipped(np.array([(watch.start_ns, watch.end_ns)]), *self._bounds)
+            start, end = span[0].tolist()
+            # A gap is listed once, however many shifts and runs it is in; they come by their start.
+            whose = (watch.robot, watch.side, watch.bodies)
+            until = watched.get(whose, start)
+            watched[whose] = max(end, until)
+            if watch.bodies not in at_work:
+                own = [known.get(body, NONE) for body in watch.bodies]
+                at_work[watch.bodies] = merged(np.concatenate([NONE, *own]))
+            taken = at_work[watch.bodies]
+            first = max(int(np.searchsorted(taken[:, 1], until)), 0)
+            last = int(np.searchsorted(taken[:, 0], end))
+            left = without(merged(np.array([(max(start, until), end)])), taken[first:last])
+            for gap_start, gap_end in left[left[:, 1] - left[:, 0] >= least_ns].tolist():
+                yield Finding(
+                    kind="gap",
+                    robot=watch.robot,
+                    side=watch.side,
+                    start_ns=gap_start,
+                    end_ns=gap_end,
+                    within=watch.within,
+                    name=watch.name,
+                )
+
+    def outside(self) -> Iterator[Finding]:
+        """Incidents that count, on physical sides, at a time without exposure."""
+        query = _happened(select(INCIDENTS), *self._bounds).where(INCIDENTS.c.side.in_(PHYSICAL))
+        query = query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id)
+        with self._log.database.reading() as connection:
+            rows = connection.execute(query).all()
+        exposed = {body: times.at_work for body, times in self._bodies.items()}
+        for row in rows:
+            own = exposed.get((row.robot, Side(row.side)), NONE)
+            if not holds(own, np.array([row.happened_ns]), SLACK_NS)[0]:
+                yield Finding(
+                    kind="outside",
+                    robot=row.robot,
+                    side=Side(row.side),
+                    start_ns=row.happened_ns,
+                    end_ns=row.happened_ns,
+                    named=((row.id, f"{row.station}/{row.sequence}"),),
+                    count=1,
+                )
+
+
+def _counted_once(times: _Times, nil: Spans) -> tuple[Ints, Ints]:
+    """What of each time no earlier one has, ns, and as much of it in quiet shifts."""
+    alone = np.zeros(len(times.spans), dtype=np.int64)
+    quiet = np.zeros(len(times.spans), dtype=np.int64)
+    at_work = times.at_work
+    for is_of, taken in ((~times.is_off, NONE), (times.is_off, at_work)):
+        spans = times.spans[is_of]
+        if not len(spans):
+            continue
+        reach = np.append(spans[0, 0], np.maximum.accumulate(spans[:, 1])[:-1])
+        starts = np.maximum(spans[:, 0], reach)
+        ends = np.maximum(spans[:, 1], starts)
+        alone[is_of] = ends - starts - within(taken, starts, ends)
+        quiet[is_of] = within(without(nil, taken), starts, ends)
+    return alone, quiet
+
+
+# Shifts and runs ---------------------------------------------------------------------------------
+
+
+def shifts(
+    log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None
+) -> list[Shift]:
+    """Shifts without incidents that touch a period, by their begin; not those withdrawn."""
+    query = _in_period(select(TIMES), since_ns, until_ns)
+    query = query.where(TIMES.c.kind == Nil.kind, TIMES.c.withdrawn_by.is_(None))
+    with log.database.reading() as connection:
+        rows = connection.execute(query.order_by(TIMES.c.start_ns)).all()
+    known = _robots_by_station(log) if any(row.robot is None for row in rows) else {}
+    found = [
+        Shift(
+            name=f"{row.station}/{row.sequence}",
+            by=row.by,
+            robot=row.robot,
+            robots=frozenset({row.robot})
+            if row.robot
+            else known.get((row.station, row.side), _NOBODY),
+            side=Side(row.side),
+            start_ns=row.start_ns,
+            end_ns=row.end_ns,
+            note=row.what,
+        )
+        for row in rows
+    ]
+    return sorted(found, key=lambda one: (one.start_ns, one.name))
+
+
+_NOBODY: Final[frozenset[str]] = frozenset()
+
+
+def _robots_by_station(log: IncidentLog) -> dict[tuple[str, str], frozenset[str]]:
+    """Robots that incidents or hours are of, by the station that filed them and their side."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    with log.database.reading() as connection:
+        for table in (INCIDENTS, TIMES):
+            query = select(table.c.station, table.c.side, table.c.robot).distinct()
+            if table is TIMES:
+                query = query.where(TIMES.c.kind == Exposure.kind)
+            for station, side, robot in connection.execute(query):
+                found[station, side].add(robot)
+    return {place: frozenset(own) for place, own in found.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Watch:
+    """A time in which hours should have been logged, and of whom."""
+
+    robot: str | None
+    side: Side
+    bodies: frozenset[Body] = field(default_factory=frozenset)
+    start_ns: int
+    end_ns: int
+    within: str
+    name: str
+
+
+def _of_shifts(told: Iterable[Shift]) -> Iterator[_Watch]:
+    for one in told:
+        if one.side is not Side.SIM:
+            yield _Watch(
+                robot=one.robot, side=one.side, start_ns=one.start_ns, end_ns=one.end_ns,
+                bodies=frozenset((robot, one.side) for robot in one.robots),
+                within="shift", name=one.name,
+            )  # fmt: skip
+
+
+def _of_runs(log: IncidentLog) -> Iterator[_Watch]:
+    # What was withdrawn between two others was played all the same, and is a gap; a withdrawn end
+    # is none of the run: its clock may have been wrong.
+    keys = (TIMES.c.trial, TIMES.c.robot, TIMES.c.side)
+    query = select(*keys, func.min(TIMES.c.start_ns), func.max(TIMES.c.end_ns))
+    query = query.where(TIMES.c.trial.isnot(None), TIMES.c.withdrawn_by.is_(None))
+    with log.database.reading() as connection:
+        rows = connection.execute(query.group_by(*keys)).all()
+    for trial, robot, side, start_ns, end_ns in rows:
+        yield _Watch(
+            robot=robot, side=Side(side), start_ns=start_ns, end_ns=end_ns,
+            bodies=frozenset({(robot, Side(side))}), within="run", name=trial,
+        )  # fmt: skip
+
+
+def contradicted_in(
+    log: IncidentLog, told: Sequence[Shift], since_ns: int | None, until_ns: int | None
+) -> Iterator[Finding]:
+    """Shifts that were reported to be without incidents, and had some that count.
+
+    Args:
+        log: The log.
+        told: The shifts.
+        since_ns: Begin of the period, UTC; None for all before.
+        until_ns: End of the period, UTC; None for all after.
+    """
+    if not told:
+        return
+    names = ("robot", "side", "happened_ns", "id", "station", "sequence")
+    query = _happened(select(*(INCIDENTS.c[name] for name in names)), since_ns, until_ns)
+    own: dict[Body, list[tuple[int, str, str]]] = defaultdict(list)
+    with log.database.reading() as connection:
+        for robot, side, happened_ns, incident_id, *name in connection.execute(
+            query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id)
+        ):
+            own[robot, Side(side)].append((happened_ns, incident_id, "/".join(map(str, name))))
+    times = {body: np.array([one[0] for one in found]) for body, found in own.items()}
+    for shift in told:
+        count, first = 0, []
+        for robot in sorted(shift.robots):
+            body = (robot, shift.side)
+            if body in own:
+                begin, end = np.searchsorted(times[body], (shift.start_ns, shift.end_ns)).tolist()
+                count += end - begin
+                first += own[body][begin : min(end, begin + _NAMED)]
+        if count:
+            yield Finding(
+                kind="contradicted",
+                robot=shift.robot,
+                side=shift.side,
+                start_ns=shift.start_ns,
+                end_ns=shift.end_ns,
+                name=shift.name,
+                by=shift.by,
+                named=tuple((one[1], one[2]) for one in sorted(first)[:_NAMED]),
+                count=count,
+            )
+
+
+def speaking_against(log: IncidentLog, record: Record) -> Finding | None:
+    """What speaks against a nil report that was just made; None if nothing does.
+
+    Args:
+        log: The log.
+        record: The report.
+    """
+    body = record.body
+    if not isinstance(body, Nil):
+        return None
+    told = [one for one in shifts(log, body.start_ns, body.end_ns) if one.name == record.name]
+    return next(contradicted_in(log, told, body.start_ns, body.end_ns), None)
+
+
+def _happened(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
+    """Only incidents of a period that count."""
+    wanted = Filter(since_ns=since_ns, until_ns=until_ns)
+    return filtered(query, wanted).where(INCIDENTS.c.counts == 1)

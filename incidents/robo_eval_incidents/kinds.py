@@ -1,0 +1,539 @@
+"""What a record can say: one class for each kind of record, and each field told once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from functools import cache
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
+from robo_eval.core.yaml_form import Section, first_problem
+from robo_eval_incidents.text import (
+    LATEST_NS,
+    Form,
+    Line,
+    Name,
+    Note,
+    Private,
+    Prose,
+    Uri,
+    answers_of,
+    day_of,
+    instant_of,
+    quantities_of,
+    shown_time,
+    too_long,
+)
+from robo_eval_incidents.words import Answer, Category, Engagement, Question, Severity, Word, spoken
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+AHEAD_NS: Final = 300 * 10**9
+"""Clocks of two machines may differ by so much: what is later than that is still to come."""
+MOST_EVIDENCE: Final = 50
+MOST_QUANTITIES: Final = 50
+MOST_SECONDS: Final = 31_622_400.0
+"""Seconds that one time of exposure may take: 366 days."""
+
+
+def _word_of(text: str, _now_ns: int) -> str:
+    return text.strip()
+
+
+def _truth_of(text: str, _now_ns: int) -> bool:
+    if text.strip() not in {"yes", "no"}:
+        raise ValueError(f"is yes or no, given {text!r:.40}")
+    return text.strip() == "yes"
+
+
+Ns = Annotated[
+    int,
+    Strict(),
+    Field(ge=0, le=LATEST_NS),
+    Form(instant_of, shown_time, "datetime-local"),
+]
+"""An instant, UTC, ns since 1970."""
+Day = Annotated[date, Form(day_of, date.isoformat, "date")]
+RECORD_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+RecordId = Annotated[str, Field(pattern=f"^{RECORD_ID.pattern}$")]
+"""Id of a record, a UUID in lower case."""
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+def said(label: str, default: Any = ..., *, help: str = "") -> Any:  # noqa: A002, ANN401
+    """A field as people know it.
+
+    Args:
+        label: What stands beside it.
+        default: Its value where nothing is said; none if something has to be.
+        help: What it is for, if the label does not say so.
+    """
+    return Field(default, title=label, description=help or None)
+
+
+class Body(Section):
+    """What a record says, beside who said it and when."""
+
+    kind: ClassVar[str] = ""
+    """Kind of record; its name in the log."""
+    title: ClassVar[str] = ""
+    """What a history calls such a record."""
+    about_incident: ClassVar[bool] = True
+    """Whether such a record is about an incident that is in the log."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_more: Any) -> None:  # noqa: ANN401
+        """Every class that names its kind is one."""
+        if "kind" in vars(cls):
+            KINDS[cls.kind] = cls
+
+    @property
+    def subject(self) -> str | None:
+        """Record that it takes back; None if it takes none back."""
+        return None
+
+
+KINDS: Final[dict[str, type[Body]]] = {}
+"""Every kind of record, by name."""
+
+
+class Quantity(Section):
+    """Something that was measured."""
+
+    name: Name
+    """Such as `force` or `separation`."""
+    value: float
+    unit: Line = ""
+    """SI unit, such as `N` or `m/s`; empty for a ratio."""
+    limit: float | None = None
+    """What would have been allowed; none if there is no limit."""
+
+    def __str__(self) -> str:
+        limit = "" if self.limit is None else f", limit {self.limit:g}"
+        return f"{self.name} {self.value:g} {self.unit}".rstrip() + limit
+
+
+class Evidence(Section):
+    """A file that shows what happened."""
+
+    uri: Uri
+    """Path, relative to the folder of evidence: that of the log, or the trial directory."""
+    start_ns: Ns | None = None
+    """First instant that matters; none for the whole file."""
+    end_ns: Ns | None = None
+    """Last instant that matters."""
+    sha256: Sha256 | None = None
+    """Digest of the file; none if it was still being written."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.start_ns is None) != (self.end_ns is None):
+            raise ValueError("start_ns and end_ns are both given or both left out")
+        if self.start_ns is not None and self.end_ns is not None and self.start_ns > self.end_ns:
+            raise ValueError("start_ns is after end_ns")
+        return self
+
+
+def _questions(answers: dict[str, Answer]) -> dict[str, Answer]:
+    for name in answers:
+        if name not in set(Question):
+            raise ValueError(f"no question {name!r}; there are {', '.join(Question)}")
+    return answers
+
+
+def _quantities_read(text: str, _now_ns: int) -> list[dict[str, Any]]:
+    return quantities_of(text)
+
+
+def _answers_read(text: str, _now_ns: int) -> dict[str, str]:
+    return answers_of(text)
+
+
+def _answers_shown(answers: Mapping[str, Answer]) -> str:
+    return "; ".join(f"{spoken(name)}: {answer}" for name, answer in answers.items())
+
+
+def _listed(values: tuple[object, ...]) -> str:
+    return "; ".join(map(str, values))
+
+
+Quantities = Annotated[tuple[Quantity, ...], Form(_quantities_read, _listed)]
+Answers = Annotated[
+    dict[str, Answer], AfterValidator(_questions), Form(_answers_read, _answers_shown, "answers")
+]
+
+
+class Opened(Body):
+    """A station begins its chain."""
+
+    kind: ClassVar = "opened"
+    title: ClassVar = "Opened"
+    about_incident: ClassVar = False
+
+    software: Line = said("Program", help="Which program opened it.")
+    note: Note = said("Note", "")
+
+
+class Report(Body):
+    """An event around a robot: reported by a person, or drafted by a rule."""
+
+    kind: ClassVar = "report"
+    title: ClassVar = "Reported"
+    about_incident: ClassVar = False
+
+    happened_ns: Ns = said("When", help="When it happened.")
+    robot: Name = said("Robot", help="Robot, as its robot file names it.")
+    side: Side = said("Side", help="real, twin (a stand-in behind ROS 2), or sim.")
+    severity: Severity = said("Severity")
+    category: Category = said("Category", help="What kind of event it was.")
+    description: Prose = said("What happened")
+    engagement: Engagement = said("Who was in control", Engagement.UNKNOWN)
+    episode_id: Line | None = said("Episode", None, help="Episode it happened in.")
+    policy: Line | None = said("Policy", None, help="Policy that was running.")
+    task: Line | None = said("Task", None)
+    quantities: Quantities = Field(default=(), max_length=MOST_QUANTITIES, title="Measured")
+    evidence: tuple[Evidence, ...] = Field(default=(), max_length=MOST_EVIDENCE, title="Evidence")
+    answers: Answers = Field(default_factory=dict, title="Questions about injuries")
+    rule: Line | None = said("Rule", None, help="Rule that drafted it.")
+    source_id: Line | None = said("Source id", None, help="Its id where it was imported from.")
+
+
+class Correction(Body):
+    """Other values for fields of a report; what was first said stays in the log."""
+
+    kind: ClassVar = "correction"
+    title: ClassVar = "Corrected"
+    FIELDS: ClassVar = (
+        "happened_ns", "robot", "side", "description", "engagement", "episode_id", "policy",
+        "task", "quantities", "answers",
+    )  # fmt: skip
+
+    fields: dict[str, Any] = Field(min_length=1, title="New values")
+    reason: Prose = said("Why")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in self.fields:
+            if name not in self.FIELDS:
+                extra = "; reclassify it instead" if name in {"severity", "category"} else ""
+                raise ValueError(
+                    f"fields: no field {name!r} can be corrected{extra}; there are"
+                    f" {', '.join(self.FIELDS)}"
+                )
+            try:
+                _correctable(name).validate_python(self.fields[name])
+            except ValidationError as err:
+                problem = err.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+                raise ValueError(f"fields.{name}: {problem}") from err
+        return self
+
+
+@cache
+def _correctable(name: str) -> TypeAdapter[Any]:
+    """What a field that can be corrected takes."""
+    return TypeAdapter(Report.model_fields[name].rebuild_annotation())
+
+
+class Reclassification(Body):
+    """Another severity or category."""
+
+    kind: ClassVar = "reclassification"
+    title: ClassVar = "Reclassified"
+
+    severity: Severity = said("Severity")
+    category: Category = said("Category")
+    reason: Prose = said("Why")
+
+
+class Attachment(Body):
+    """Further evidence."""
+
+    kind: ClassVar = "attachment"
+    title: ClassVar = "Attached"
+
+    evidence: tuple[Evidence, ...] = Field(min_length=1, max_length=MOST_EVIDENCE, title="Evidence")
+    note: Note = said("Note", "")
+
+
+class Review(Body):
+    """What a person found who looked at an incident."""
+
+    kind: ClassVar = "review"
+    title: ClassVar = "Reviewed"
+
+    verdict: Literal["confirmed", "dismissed"] = said("Verdict")
+    note: Prose = said("What you found")
+    duplicate_of: RecordId | None = said(
+        "Duplicate of", None, help="The incident this one is the same event as, if it is dismissed."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.duplicate_of is not None and self.verdict != "dismissed":
+            raise ValueError("duplicate_of: only an incident that is dismissed is a duplicate")
+        return self
+
+
+class Action(Body):
+    """Something that is going to be done, so that it does not happen again."""
+
+    kind: ClassVar = "action"
+    title: ClassVar = "Corrective action"
+
+    what: Prose = said("What is going to be done")
+    owner: Name = said("Owner", help="Who sees to it.")
+    due: Day | None = said("Due", None, help="Until when.")
+
+
+class Effectiveness(Body):
+    """Whether a corrective action helped."""
+
+    kind: ClassVar = "effectiveness"
+    title: ClassVar = "Action checked"
+
+    action_id: RecordId = said("Action", help="Record of the action.")
+    is_effective: Annotated[bool, Form(_truth_of)] = said("Did it help?")
+    how: Prose = said("How that was found out")
+
+
+class Closure(Body):
+    """Nothing is left to do."""
+
+    kind: ClassVar = "closure"
+    title: ClassVar = "Closed"
+
+    note: Prose = said("Why nothing is left to do")
+
+
+class Nil(Body):
+    """A time in which nothing happened, said so by somebody who was there."""
+
+    kind: ClassVar = "nil"
+    title: ClassVar = "Shift without incidents"
+    about_incident: ClassVar = False
+
+    start_ns: Ns = said("Begin")
+    end_ns: Ns = said("End")
+    robot: Line | None = said("Robot", None, help="Robot it is about; none for all of the station.")
+    side: Side = said("Side", Side.REAL)
+    note: Note = said("Note", "")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.start_ns >= self.end_ns:
+            raise ValueError("start_ns is not before end_ns; a shift takes time")
+        return self
+
+
+class Exposure(Body):
+    """A time in which a robot was exposed."""
+
+    kind: ClassVar = "exposure"
+    title: ClassVar = "Hours"
+    about_incident: ClassVar = False
+
+    robot: Name = said("Robot")
+    side: Side = said("Side")
+    mode: Engagement = said("Who was in control")
+    task: Line = said("Task", "")
+    policy: Line | None = said("Policy", None)
+    episode_id: Line | None = said("Episode", None)
+    """Counted once for each episode of a trial."""
+    trial: Line | None = said("Trial", None)
+    """What names the trial: the SHA-256 of its plan; none if it was no episode."""
+    start_ns: Ns = said("Begin")
+    seconds: Annotated[float, Field(ge=0.0, le=MOST_SECONDS)] = said("Seconds")
+    """How long: a year at most."""
+
+    @property
+    def end_ns(self) -> int:
+        """End, UTC."""
+        return self.start_ns + round(self.seconds * 1e9)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.end_ns > LATEST_NS:
+            raise ValueError("seconds: it would end after the year 2262")
+        return self
+
+
+class Withdrawal(Body):
+    """A time that was logged by mistake: hours or a shift without incidents no longer count."""
+
+    kind: ClassVar = "withdrawal"
+    title: ClassVar = "Withdrawn"
+    about_incident: ClassVar = False
+
+    withdrawn_id: RecordId = said("Record", help="Record of the exposure, or the nil report.")
+    reason: Prose = said("What was wrong with it")
+
+    @property
+    def subject(self) -> str:
+        """Record that it takes back."""
+        return self.withdrawn_id
+
+
+class View(Body):
+    """Somebody looked at a critical incident."""
+
+    kind: ClassVar = "view"
+    title: ClassVar = "Viewed"
+
+
+class Account(Body):
+    """Who may do what on the web page, from now on."""
+
+    kind: ClassVar = "account"
+    title: ClassVar = "Account"
+    about_incident: ClassVar = False
+
+    user: Name = said("Person")
+    roles: tuple[Literal["operator", "reviewer", "auditor"], ...] = Field(title="Roles")
+    """None for an account that was closed."""
+
+
+def plain(body: BaseModel) -> dict[str, Any]:
+    """A body as JSON has it; what is not set is left out."""
+    return body.model_dump(mode="json", exclude_none=True)
+
+
+# Free text -------------------------------------------------------------------------------------
+
+
+def private_texts(
+    kind: str, values: Mapping[str, Any]
+) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Where a body has free text: what holds it, under which key, and its path in the body.
+
+    Args:
+        kind: Kind of the record.
+        values: Its body as JSON has it.
+    """
+    if kind == Correction.kind:
+        fields = values.get("fields")
+        if isinstance(fields, dict):
+            yield from _texts_in(Report, fields, "fields.")
+    model = KINDS.get(kind)
+    if model is not None and isinstance(values, dict):
+        yield from _texts_in(model, values, "")
+
+
+def _texts_in(
+    model: type[BaseModel], values: dict[str, Any], before: str
+) -> Iterator[tuple[dict[str, Any], str, str]]:
+    for name, inner in _private(model).items():
+        value = values.get(name)
+        if inner is None and value:
+            yield values, name, before + name
+        elif inner is not None and isinstance(value, list):
+            for number, one in enumerate(value):
+                if isinstance(one, dict):
+                    yield from _texts_in(inner, one, f"{before}{name}.{number}.")
+
+
+@cache
+def _private(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
+    """Fields of free text; those whose entries have some come with the entry's class."""
+    found: dict[str, type[BaseModel] | None] = {}
+    for name, field in model.model_fields.items():
+        if Private in field.metadata:
+            found[name] = None
+        for inner in get_args(field.annotation):
+            if isinstance(inner, type) and issubclass(inner, BaseModel) and _private(inner):
+                found[name] = inner
+    return found
+
+
+# From outside ----------------------------------------------------------------------------------
+
+_HAVE: Final = re.compile(r"(?:String|Tuple) should have")
+
+
+def form_of(field: FieldInfo) -> Form:
+    """How people write a field and see it."""
+    own = next((one for one in field.metadata if isinstance(one, Form)), None)
+    if own is not None:
+        return own
+    for inner in get_args(field.annotation):
+        found = next(
+            (one for one in getattr(inner, "__metadata__", ()) if isinstance(one, Form)), None
+        )
+        if found is not None:
+            return found
+    return _WORD if _is_word(field.annotation) else _TEXT
+
+
+_TEXT: Final = Form(lambda text, _now_ns: text)
+_WORD: Final = Form(_word_of, spoken, "choice")
+
+
+def _is_word(annotation: Any) -> bool:  # noqa: ANN401 - a type hint
+    return isinstance(annotation, type) and issubclass(annotation, Word | Side)
+
+
+def section_of(model: type[_Model], values: Any, where: str = "") -> _Model:  # noqa: ANN401
+    """A section made of values from outside.
+
+    Args:
+        model: Which section.
+        values: What was given, anything at all.
+        where: What comes before the field in messages.
+
+    Raises:
+        InputError: If it is none; the message is one line that begins with `where` and the field.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as err:
+        raise InputError(f"{where}{problem_of(err, model)}") from err
+
+
+def problem_of(err: ValidationError, model: type[BaseModel]) -> str:
+    """The most likely cause in one line, which begins with the field."""
+    first = err.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "string_too_long":
+        return f"{field}: {too_long(first)}"
+    if first["type"] == "too_long":
+        found, most = first["ctx"]["actual_length"], first["ctx"]["max_length"]
+        return f"{field}: are {found}; {most} are the most"
+    if first["type"] != "value_error":
+        return " ".join(first_problem(err, model).split())
+    # Ours; it is about the field as a whole, or begins with the field within the section.
+    text = " ".join(first["msg"].removeprefix("Value error, ").split())
+    # Of a correction people know the fields, and not where a record keeps them.
+    text = text.removeprefix("fields.").replace("Input should be", "must be")
+    text = _HAVE.sub("must have", text).replace(" after validation", "")
+    return f"{field}: {text}" if field else text
+
+
+@cache
+def _terms() -> re.Pattern[str]:
+    fields = {name for model in KINDS.values() for name in model.model_fields}
+    words = {word.value for one in (Severity, Category, Engagement, Question) for word in one}
+    names = sorted(name for name in fields | words if "_" in name)
+    return re.compile(rf"\b(?:{'|'.join(names)})\b")
+
+
+def in_words(text: str) -> str:
+    """A sentence as people read it: words and names of fields without underscores.
+
+    Example:
+        >>> in_words("incident lab/2 is near_miss; start_ns is not before end_ns of arm_1")
+        'incident lab/2 is near miss; start is not before end of arm_1'
+    """
+    return _terms().sub(lambda found: spoken(found[0].removesuffix("_ns")), text)

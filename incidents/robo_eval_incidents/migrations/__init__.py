@@ -1,1 +1,0 @@
-"""Alembic's scripts: one file per schema version of the incident log."""

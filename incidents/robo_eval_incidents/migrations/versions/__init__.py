@@ -1,1 +1,0 @@
-"""The steps from one schema version to the next."""

@@ -1,0 +1,38 @@
+"""Chains of digests, as both logs keep them: each link names the digest of the one before it."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+GENESIS: Final = "0" * 64
+"""What the first link of a chain names as the digest of the one before it."""
+
+
+class Link(NamedTuple):
+    """A place in a chain: its number, from 1 on, and its digest."""
+
+    sequence: int
+    sha256: str
+
+
+START: Final = Link(0, GENESIS)
+"""What the first link follows."""
+
+
+def break_before(
+    last: Link, sequence: int, previous_sha256: object
+) -> Literal["gap", "moved", "other"] | None:
+    """How a link fails to follow the last one; None if it follows.
+
+    Args:
+        last: The link before, or `START`.
+        sequence: Number of the link.
+        previous_sha256: Digest that it names as the one before it.
+
+    Returns:
+        `gap` if links between them are missing, `moved` if it should come before, `other` if it
+        names another link as the one before it.
+    """
+    if sequence != last.sequence + 1:
+        return "gap" if sequence > last.sequence else "moved"
+    return None if previous_sha256 == last.sha256 else "other"
