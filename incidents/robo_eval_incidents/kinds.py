@@ -60,6 +60,10 @@ def _truth_of(text: str, _now_ns: int) -> bool:
     return text.strip() == "yes"
 
 
+def _truth_shown(value: bool) -> str:  # noqa: FBT001 - what a form shows
+    return "yes" if value else "no"
+
+
 Ns = Annotated[
     int,
     Strict(),
@@ -146,6 +150,12 @@ class Evidence(Section):
         if self.start_ns is not None and self.end_ns is not None and self.start_ns > self.end_ns:
             raise ValueError("start_ns is after end_ns")
         return self
+
+    def __str__(self) -> str:
+        span = ""
+        if self.start_ns is not None and self.end_ns is not None:
+            span = f", {shown_time(self.start_ns)} to {shown_time(self.end_ns)}"
+        return f"{self.uri}{span}" + (f", SHA-256 {self.sha256}" if self.sha256 else "")
 
 
 def _questions(answers: dict[str, Answer]) -> dict[str, Answer]:
@@ -306,7 +316,7 @@ class Effectiveness(Body):
     title: ClassVar = "Action checked"
 
     action_id: RecordId = said("Action", help="Record of the action.")
-    is_effective: Annotated[bool, Form(_truth_of)] = said("Did it help?")
+    is_effective: Annotated[bool, Form(_truth_of, _truth_shown)] = said("Effective")
     how: Prose = said("How that was found out")
 
 

@@ -244,7 +244,7 @@ def export(
     write = writers.get(out.suffix.lower())
     if write is None:
         raise InputError(
-            f"{out}: the name must end in {', '.join(writers)}, or .pdf for a period on paper"
+            f"{out}: the name must end in {', '.join(writers)}, or .html for a period to print"
         )
     if write is _write_records and wanted not in (None, Filter()):
         raise InputError(f"{out}: records are exported all together; leave the filters out")

@@ -244,7 +244,8 @@ def import_(
 def export(
     *,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help=".csv, .json, .jsonl or .pdf.")
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help=".csv, .json, .jsonl, or .html to print."),
     ],
     robot: RobotOption = None,
     side: SideOption = None,
@@ -256,7 +257,7 @@ def export(
     log: LogOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write incidents as they stand as CSV, JSON or PDF, or every record as .jsonl.
+    """Write incidents as they stand as CSV, JSON or a page to print, or every record as .jsonl.
 
     CSV and JSON can be imported, records can be merged.
 
@@ -266,9 +267,9 @@ def export(
         robot=robot, side=side, severity=severity, status=status, since=since, until=until
     )
     with readable(log) as found:
-        if out.suffix.lower() == ".pdf":
+        if out.suffix.lower() == ".html":
             count = None
-            _write_pdf(found, out, wanted, force=force)
+            _write_paper(found, out, wanted, force=force)
         else:
             from robo_eval_incidents.tables import export as write
 
@@ -280,18 +281,18 @@ def export(
     say(f"{out}: written" if count is None else f"{out}: {count} {what} written")
 
 
-def _write_pdf(log: IncidentLog, out: Path, wanted: Filter, *, force: bool) -> None:
+def _write_paper(log: IncidentLog, out: Path, wanted: Filter, *, force: bool) -> None:
     from dataclasses import replace
 
     from robo_eval.core.errors import InputError
     from robo_eval_incidents.lists import Filter
-    from robo_eval_incidents.pdf import write_pdf
+    from robo_eval_incidents.paper import write_paper
 
     if replace(wanted, since_ns=None, until_ns=None) != Filter():
-        raise InputError(f"{out}: a PDF is of a period; only --since and --until fit it")
+        raise InputError(f"{out}: a page to print is of a period; only --since and --until fit it")
     if not force and (out.exists() or out.is_symlink()):
         raise InputError(f"{out}: exists already; choose another name, or replace it: --force")
-    write_pdf(log, out, wanted.since_ns, wanted.until_ns)
+    write_paper(log, out, wanted.since_ns, wanted.until_ns)
 
 
 def schema() -> None:

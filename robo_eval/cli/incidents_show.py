@@ -213,24 +213,16 @@ def _record_dict(record: Record) -> dict[str, Any]:
 
 
 def _print_incident(incident: Incident) -> None:
-    report, counted = incident.report, incident.counted
+    from robo_eval_incidents.facts import of_incident
+
+    report = incident.report
     say(f"{incident.name}: {incident.severity}, {incident.category}, {incident.status}")
     if incident.counted_severity is not incident.severity:
         say(f"  counts as {incident.counted_severity} until it is reviewed")
-    say(f"  {when(report.happened_ns)}, {report.robot} ({report.side}), {report.engagement}")
-    if incident.counts_elsewhere:
-        where = f"{counted.robot} ({counted.side}), {when(counted.happened_ns)}"
-        say(f"  counts as {where} until reviewed")
-    for title, value in (
-        ("episode", report.episode_id),
-        ("policy", report.policy),
-        ("task", report.task),
-    ):
-        if value:
-            say(f"  {title} {value}")
     for line in report.description.splitlines():
         say(f"  {line}")
-    _print_facts(incident)
+    for fact in of_incident(incident):
+        say(f"  {fact.label}: {fact.text}")
     for number, measure in enumerate(incident.measures.values(), start=1):
         state = {None: "not checked", True: "effective", False: "not effective"}
         due = f", due {measure.action.due}" if measure.action.due else ""
@@ -242,7 +234,7 @@ def _print_incident(incident: Incident) -> None:
 
 
 def _print_records(incident: Incident) -> None:
-    from robo_eval_incidents.narrative import history
+    from robo_eval_incidents.facts import history
 
     print_table(
         f"records of {incident.incident_id}",
@@ -252,21 +244,9 @@ def _print_records(incident: Incident) -> None:
                 f"{step.record.station}/{step.record.sequence}",
                 when(step.record.at.time_ns),
                 f"{step.record.by} ({step.record.via})",
-                "\n".join(step.lines("->")),
+                "\n".join(step.lines()),
             )
             for step in history(incident, views=True)
         ],
         whole=(2, 3),
     )
-
-
-def _print_facts(incident: Incident) -> None:
-    for one in incident.report.quantities:
-        say(f"  {one}")
-    for question, answer in incident.report.answers.items():
-        say(f"  {question}: {answer}")
-    for piece in incident.evidence:
-        span = ""
-        if piece.start_ns is not None and piece.end_ns is not None:
-            span = f" from {when(piece.start_ns)} to {when(piece.end_ns)}"
-        say(f"  evidence {piece.uri}{span}")

@@ -505,7 +505,7 @@ def test_exports_are_files(come: Any, tmp_path: Path) -> None:
     person = come("S. Example")
     page = person.page
     for button, name, begin in (
-        ("PDF report", "incidents_2020-01-01.pdf", b"%PDF-"),
+        ("Report to print", "incidents_2020-01-01.html", b"<!doctype html>"),
         ("CSV table", "incidents_2020-01-01.csv", b"id,"),
         ("JSON", "incidents_2020-01-01.json", b"{"),
     ):

@@ -31,7 +31,7 @@ import robo_eval_incidents.accounts
 import robo_eval_incidents.capture
 import robo_eval_incidents.checkpoint
 import robo_eval_incidents.merge
-import robo_eval_incidents.pdf
+import robo_eval_incidents.paper
 import robo_eval_incidents.standing
 import robo_eval_incidents.tables_read
 import robo_eval_incidents.verify  # noqa: F401

@@ -99,9 +99,8 @@ incidents checkpoint -o stamped.json --key key.pem --stamp http://h/ --by me --l
 incidents merge other.db --log log.db
 incidents import table.csv --by me --log log.db
 incidents export --out all.jsonl --log log.db
-incidents export --out all.pdf --log log.db
+incidents export --out all.html --log log.db
 incidents schema
-incidents migrate --log log.db
 incidents serve --log log.db
 incidents user add me --role reviewer --by me --log log.db
 incidents user list --log log.db

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
-from fastapi import Request
-from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 import robo_eval
@@ -16,7 +14,6 @@ from robo_eval_incidents import moments
 from robo_eval_incidents.kinds import in_words
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.text import shown_time
-from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.words import (
     SIDES,
     Answer,
@@ -29,6 +26,12 @@ from robo_eval_incidents.words import (
     Word,
     spoken,
 )
+
+if TYPE_CHECKING:
+    from fastapi import Request
+    from fastapi.responses import HTMLResponse
+
+    from robo_eval_incidents.web.sessions import Session
 
 IS_PART: Final = "hx-request"
 _ZONE: Final = Markup("<span data-zone>UTC</span>")
@@ -88,6 +91,9 @@ def render(
         status: HTTP status.
         values: What the template shows.
     """
+    # Late: a document to print needs templates, and no server.
+    from fastapi.responses import HTMLResponse
+
     text = (
         environment()
         .get_template(template)

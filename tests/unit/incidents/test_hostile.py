@@ -550,7 +550,7 @@ def test_a_form_of_another_role_is_refused(web, known: str, what: str) -> None:
         "/incidents/new", "/nil", "/safety", "/verify", "/audit", "/export", "/incidents?side=moon",
         f"/incidents?after=9999999999999999999~{NOBODY}", "/incidents?since=never",
         "/incidents/%00", "/incidents/..%2f..", "/safety?since=x", "/safety?robot=%00",
-        "/export/incidents.exe", "/export/incidents.pdf?since=x", "/audit?before=-1",
+        "/export/incidents.exe", "/export/incidents.html?since=x", "/audit?before=-1",
         "/export/incidents.csv?since=2026-02-30", "/audit?before=99999999999999999999999",
         "/static/../app.py", "/static/%2e%2e/app.py", "/login?next=//evil.example",
         "/nil?recorded=%00", "/incidents?text=%ff%00", "/todo?owner=%00", "/todo?robot=%ff",

@@ -13,7 +13,7 @@ from robo_eval.core.errors import InputError
 from robo_eval_incidents import tables
 from robo_eval_incidents.lists import Filter
 from robo_eval_incidents.moments import time_of_day
-from robo_eval_incidents.pdf import write_pdf
+from robo_eval_incidents.paper import printed
 from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisSite
 from robo_eval_incidents.web.files import pieces_of
 from robo_eval_incidents.web.pages.answers import status_of
@@ -24,7 +24,7 @@ router: Final = APIRouter(include_in_schema=False)
 _KINDS: Final = {
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
-    "pdf": "application/pdf",
+    "html": "text/html; charset=utf-8",
 }
 
 
@@ -81,8 +81,8 @@ def _check_order(wanted: Filter) -> None:
 def _written(site: Site, kind: str, wanted: Filter) -> BinaryIO:
     file: Any = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it was sent
     try:
-        if kind == "pdf":
-            write_pdf(site.log, file, since_ns=wanted.since_ns, until_ns=wanted.until_ns)
+        if kind == "html":
+            file.write(printed(site.log, wanted.since_ns, wanted.until_ns).encode())
         else:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             write = tables.write_csv if kind == "csv" else tables.write_json

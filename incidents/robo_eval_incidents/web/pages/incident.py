@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from robo_eval.core.errors import InputError
+from robo_eval_incidents.facts import history, of_incident
 from robo_eval_incidents.kinds import (
     KINDS,
     Action,
@@ -23,7 +24,6 @@ from robo_eval_incidents.kinds import (
     Review,
     View,
 )
-from robo_eval_incidents.narrative import history
 from robo_eval_incidents.state import Incident, RefusedError, check
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import NotFoundError, Person, Posted, Site, ThisForm, ThisSite
@@ -198,6 +198,7 @@ def _page(
         incident=incident,
         report=incident.report,
         steps=tuple(history(incident)),
+        facts=tuple(of_incident(incident)),
         views=sum(isinstance(record.body, View) for record in incident.records),
         open_points=open_points,
         may=may,
