@@ -127,7 +127,7 @@ class Quantity(Section):
     """What would have been allowed; none if there is no limit."""
 
     def __str__(self) -> str:
-        limit = "" if self.limit is None else f", limit {self.limit:g}"
+        limit = "" if self.limit is None else f", limit {self.limit:g} {self.unit}".rstrip()
         return f"{self.name} {self.value:g} {self.unit}".rstrip() + limit
 
 

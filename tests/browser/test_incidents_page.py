@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,7 +21,7 @@ import pytest
 from mcap.writer import Writer
 from rosbags.typesys import Stores, get_typestore
 
-from robo_eval_incidents import open_log
+from robo_eval_incidents import open_log, paper
 from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.kinds import Exposure, Report
 from robo_eval_incidents.log import make_log
@@ -518,6 +519,29 @@ def test_exports_are_files(come: Any, tmp_path: Path) -> None:
         data = (tmp_path / name).read_bytes()
         assert data.startswith(begin)
         assert len(data) > 3_000
+
+
+@pytest.mark.slow
+def test_a_long_report_prints_on_many_pages(come: Any, tmp_path: Path) -> None:
+    from pypdf import PdfReader
+
+    said = "The arm touched the fixture, \u0625\u064a\u0642\u0627\u0641. " + "word " * 300
+    with open_log(tmp_path / "incidents.db", station="long", make=True) as log:
+        for number in range(130):
+            report = Report(
+                happened_ns=NOW_NS - HOUR_NS, robot="arm_1", side="real", severity="minor",
+                category="other", description=f"event {number}: {said}",
+            )  # fmt: skip
+            log.file(report, by="A", via=Via.CLI)
+        paper.write_paper(log, tmp_path / "long.html")
+    page = come("S. Example").page.context.browser.new_page()
+    page.goto((tmp_path / "long.html").as_uri())
+    sheets = PdfReader(BytesIO(page.pdf(prefer_css_page_size=True))).pages
+    page.close()
+    assert len(sheets) > 100
+    assert f"/ {len(sheets)}" in sheets[-1].extract_text()
+    for part in ("event 129", "arm touched"):
+        assert part in sheets[-1].extract_text() + sheets[-2].extract_text()
 
 
 @pytest.mark.slow

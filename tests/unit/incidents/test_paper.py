@@ -79,7 +79,7 @@ def test_it_says_what_the_log_says(filled: IncidentLog) -> None:
         filled.heads()["cell-1"].sha256,
         "none: nothing outside this log vouches for its records",
         "100.00 h",
-        "force 182.5 N, limit 140",
+        "force 182.5 N, limit 140 N",
         "The gripper pressed on the fixture.",
         "incidents/a.mcap",
         "Reclassified",
