@@ -96,8 +96,8 @@ class Body(Section):
     """Kind of record; its name in the log."""
     title: ClassVar[str] = ""
     """What a history calls such a record."""
-    about_incident: ClassVar[bool] = True
-    """Whether such a record is about an incident that is in the log."""
+    about_incident: ClassVar[bool | None] = True
+    """Whether such a record is about an incident that is in the log; None if it may be."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_more: Any) -> None:  # noqa: ANN401
@@ -107,7 +107,7 @@ class Body(Section):
 
     @property
     def subject(self) -> str | None:
-        """Record that it takes back; None if it takes none back."""
+        """What else than an incident it tells of; None if it tells of nothing else."""
         return None
 
 
@@ -395,6 +395,24 @@ class Withdrawal(Body):
     def subject(self) -> str:
         """Record that it takes back."""
         return self.withdrawn_id
+
+
+class Redaction(Body):
+    """A free text is to be taken out of the log; it is out once two people asked for it."""
+
+    kind: ClassVar = "redaction"
+    title: ClassVar = "Text to be taken out"
+    about_incident: ClassVar = None
+
+    redacted_id: RecordId = said("Record")
+    subject_id: RecordId = said("About", help="What that record tells of.")
+    field: Line = said("Text", help="Its path in that record, such as description.")
+    reason: Prose = said("Why")
+
+    @property
+    def subject(self) -> str:
+        """What the record tells of whose text is taken out."""
+        return self.subject_id
 
 
 class View(Body):

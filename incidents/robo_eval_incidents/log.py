@@ -20,6 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from robo_eval.core.errors import InputError
 from robo_eval.log.chain import GENESIS, Link
 from robo_eval.log.provenance import software
+from robo_eval_incidents import redaction
 from robo_eval_incidents.database import (
     Database,
     IncidentLogError,
@@ -37,6 +38,7 @@ from robo_eval_incidents.kinds import (
     Exposure,
     Nil,
     Opened,
+    Redaction,
     Report,
     Review,
     Withdrawal,
@@ -204,7 +206,7 @@ class IncidentLog:
         )
         if not RECORD_ID.fullmatch(entry.record_id):
             raise InputError(f"record_id {entry.record_id!r:.60}: is no UUID in lower case")
-        if body.about_incident != (incident_id is not None):
+        if body.about_incident not in (None, incident_id is not None):
             word = "needs" if body.about_incident else "has no"
             raise InputError(f"a record of kind {body.kind!r} {word} incident_id")
         if not self.database.is_server:
@@ -240,8 +242,8 @@ class IncidentLog:
             if head is None:
                 _, head = self._put(driver, None, _opening())
             record, new = self._put(driver, head, entry, after)
-            own = [one for one in found if one.subject == record.subject]
-            put_rows(connection, rows_of([*own, record]))
+            own = [*(one for one in found if one.subject == record.subject), record]
+            put_rows(connection, rows_of(redaction.take_out(connection, own)))
         self._known = new
         return record
 
@@ -301,26 +303,27 @@ class IncidentLog:
         return record, new
 
     def put_records(
-        self, connection: Connection, station: str, new: Sequence[Record], rows: Sequence[Row]
+        self, connection: Connection, station: str, rows: Sequence[tuple[Record, Row]]
     ) -> None:
         """Add records that follow the newest one of a station, with what the lists show of them.
 
         Args:
             connection: A transaction that writes.
             station: Their station.
-            new: The records.
-            rows: Their rows, of `row_of`.
+            rows: The records, each with its row of `row_of`.
         """
         driver: Any = connection.connection.driver_connection
-        subjects = sorted({record.subject for record in new})
+        subjects = sorted({record.subject for record, _ in rows})
         self._hold(driver, station, subjects)
         told = records_of(connection, self.name, subjects)
-        connection.execute(RECORDS.insert(), list(rows))
-        driver.execute(self._statements.put_head, rows[-1])
-        for record in new:
+        for record, row in rows:
             told[record.subject].append(record)
+            # What was taken out here does not come back with an older copy.
+            left = redaction.without_redacted(told[record.subject])[-1]
+            driver.execute(self._statements.insert_record, {**row, "texts": left.texts()})
+        driver.execute(self._statements.put_head, rows[-1][1])
         for own in told.values():
-            put_rows(connection, rows_of(own))
+            put_rows(connection, rows_of(redaction.take_out(connection, own)))
 
     # Reading -----------------------------------------------------------------------------------
 
@@ -637,6 +640,8 @@ def _check(entry: _Entry, found: Sequence[Record]) -> tuple[str, ...]:
     body = entry.body
     if isinstance(body, Withdrawal):
         _check_withdrawal(body, found)
+    if isinstance(body, Redaction):
+        redaction.check(body, entry.by, found)
     if entry.incident_id is None:
         return ()
     incident = _incident_in(found, entry.incident_id)

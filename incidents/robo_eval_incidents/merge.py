@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,10 +20,11 @@ from robo_eval.log.chain import START, Link, break_before
 from robo_eval.log.files import appearing, explained
 from robo_eval_incidents.checkpoint import heads_stated, plain_heads
 from robo_eval_incidents.database import IncidentLogError, is_url
-from robo_eval_incidents.kinds import Attachment, Evidence, Report
+from robo_eval_incidents.kinds import Attachment, Evidence, Redaction, Report
 from robo_eval_incidents.lists import Row
 from robo_eval_incidents.log import DATABASE, EVIDENCE, IncidentLog, heads_of, open_log, row_of
 from robo_eval_incidents.record import FORM, MOST_BYTES, Record, record_of
+from robo_eval_incidents.redaction import forget
 from robo_eval_incidents.schema import RECORDS
 
 EXPORT_SUFFIX: Final = ".jsonl"
@@ -342,6 +344,10 @@ class _Merge:
         """Commit what waits, the station's head with its records."""
         if self.waiting:
             self.into.database.persistently(self._commit)
+            if any(isinstance(record.body, Redaction) for record, _ in self.waiting):
+                # Where another program is reading, the file is emptied when the log is closed.
+                with suppress(IncidentLogError):
+                    forget(self.into.database)
             station = self.waiting[0][0].station
             self.merged.added[station] = self.merged.added.get(station, 0) + len(self.waiting)
             self.waiting.clear()
@@ -355,8 +361,7 @@ class _Merge:
                 # Somebody has added other records to this chain meanwhile.
                 raise _fork(self.name, station, new[0][0].sequence)
             if new:
-                records, rows = zip(*new, strict=True)
-                self.into.put_records(connection, station, records, rows)
+                self.into.put_records(connection, station, new)
 
     # Evidence ----------------------------------------------------------------------------------
 

@@ -308,7 +308,7 @@ class Frame(Section):
             raise ValueError(f"kind: there is no kind {self.kind!r:.40}")
         if self.kind == Report.kind and self.incident_id != self.record_id:
             raise ValueError("incident_id: a report is about the incident of its own id")
-        if KINDS[self.kind].about_incident and self.incident_id is None:
+        if KINDS[self.kind].about_incident is True and self.incident_id is None:
             raise ValueError(f"incident_id: a record of kind {self.kind!r} is about an incident")
         return self
 

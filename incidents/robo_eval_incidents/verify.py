@@ -24,10 +24,11 @@ from robo_eval.log.signing import default_key
 from robo_eval.log.verify import Problem
 from robo_eval_incidents.checkpoint import Checkpoint, check_stamp, read_checkpoint
 from robo_eval_incidents.database import create_tables
-from robo_eval_incidents.kinds import Account, Attachment, Evidence, Report
+from robo_eval_incidents.kinds import Account, Attachment, Evidence, Redaction, Report
 from robo_eval_incidents.lists import Row, rows_of
 from robo_eval_incidents.log import IncidentLog, open_log, records_of
 from robo_eval_incidents.record import Record, record_of
+from robo_eval_incidents.redaction import asked, is_decided
 from robo_eval_incidents.schema import (
     CHECKPOINTS,
     INCIDENTS,
@@ -243,6 +244,9 @@ class _Check:
     about: set[str] = field(default_factory=set)
     accounts: dict[str, set[frozenset[str]]] = field(default_factory=lambda: defaultdict(set))
     evidence: list[tuple[str, Evidence]] = field(default_factory=list)
+    gone: list[tuple[Record, str]] = field(default_factory=list)
+    """Free texts that are missing: of which record, under which path."""
+    redactions: list[Record] = field(default_factory=list)
     steps: int = 0
     """Records that were written after somebody set the clock."""
 
@@ -270,6 +274,7 @@ class _Check:
                 self._check_lists(connection)
         if self.log.database.is_server:
             self.notes.append("pages and indexes are the server's to check; see its amcheck")
+        self._check_texts()
         self._compare_checkpoints(own, kept)
         if signed_by is not None and not self.checkpoints:
             self.problem(f"there is no checkpoint that {signed_by} could have signed")
@@ -356,6 +361,7 @@ class _Check:
         else:
             self._expect([record])
         body = record.body
+        self.gone += [(record, path) for path in record.gone]
         if record.incident_id not in (None, record.record_id):
             self.about.add(str(record.incident_id))
         match body:
@@ -363,6 +369,8 @@ class _Check:
                 self.evidence += [(record.name, one) for one in body.evidence if one.sha256]
                 if isinstance(body, Report):
                     self.reports.add(record.record_id)
+            case Redaction():
+                self.redactions.append(record)
             case Account():
                 self.accounts[person_key(body.user)].add(frozenset(body.roles))
             case _:
@@ -402,6 +410,27 @@ class _Check:
                 )
             elif stated != last:
                 self.problem(f"station {name}: its newest record is not the one it stated")
+
+    # Free texts --------------------------------------------------------------------------------
+
+    def _check_texts(self) -> None:
+        """That no text is missing but what two people asked to take out, and that this is out."""
+        told = asked(self.redactions)
+        for record, path in self.gone:
+            own = told.get((record.record_id, path), ())
+            if is_decided(own):
+                names = " and ".join(one.by for one in own)
+                why = own[0].body.reason if isinstance(own[0].body, Redaction) else ""
+                self.notes.append(
+                    f"{record.name}: {path} was taken out at {when(own[-1].at.time_ns)}, asked for"
+                    f" by {names}: {why}"
+                )
+            else:
+                self.problem(f"{record.name}: its {path} is missing, and was not to be taken out")
+        for (record_id, path), own in told.items():
+            for record in self.log.named(record_id) if is_decided(own) else ():
+                if path in record.salts:
+                    self.problem(f"{record.name}: its {path} was to be taken out, and is there")
 
     # Lists -------------------------------------------------------------------------------------
 

@@ -281,6 +281,40 @@ def close(
         _file(found, incident, body, by, json=json)
 
 
+def redact(
+    record: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECORD", help="STATION/NUMBER of the record, as `incidents show` lists it."
+        ),
+    ],
+    *,
+    field: Annotated[str, typer.Option("--field", help="Its text to take out: description, ...")],
+    reason: ReasonOption,
+    by: ByOption = None,
+    log: LogOption = None,
+    station: StationOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take a free text out of the log; it is out once two people have asked for it.
+
+    The record stays, with the digest of the text, and says who asked and why; `verify` says so too.
+    Copies elsewhere (exports, backups, logs of other stations) have to be seen to where they are.
+
+    Example: robo-eval incidents redact lab/2 --field description --reason "names a person"
+    """
+    from robo_eval_incidents.redaction import redact as ask
+    from robo_eval_incidents.words import Via
+
+    by = author(by, json=json)
+    with opened(log, station) as found:
+        made, is_out = ask(found, record, field, reason, by=by, via=Via.CLI)
+        text = f"{record}: {field} is taken out" if is_out else (
+            f"{record}: a second person has to ask for {field} as well before it is taken out"
+        )  # fmt: skip
+        say_filed(found, made, text, json=json, taken_out=is_out)
+
+
 def _action_of(incident: Incident, number: int | None) -> str:
     """Record of an action: the one of a number, or the only one that is not yet effective.
 

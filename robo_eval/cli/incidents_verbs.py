@@ -31,6 +31,7 @@ app.command("review", short_help="Confirm or dismiss an incident.")(incidents_ch
 app.command("act", short_help="Record a corrective action.")(incidents_change.act)
 app.command("check", short_help="Say whether an action helped.")(incidents_change.check)
 app.command("close", short_help="Close an incident.")(incidents_change.close)
+app.command("redact", short_help="Take a text out of the log.")(incidents_change.redact)
 app.command("capture", short_help="Draft incidents from a trial.")(incidents_rates.capture)
 app.command("exposure", short_help="Log and print hours of exposure.")(incidents_times.exposure)
 app.command("withdraw", short_help="Take back hours, or a nil report.")(incidents_times.withdraw)

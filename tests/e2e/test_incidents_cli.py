@@ -707,6 +707,9 @@ WRONG = {
     "import something else": (["import", "other.txt"], "ends in .csv or .json"),
     "export over a file": (["export", "--out", "other.csv"], "exists already"),
     "export as something else": (["export", "--out", "a.xlsx"], "must end in .csv"),
+    "redact what is no text": (
+        ["redact", "lab/2", "--field", "robot", "--reason", "x"], "it has description"
+    ),
     "export a filtered page": (
         ["export", "--out", "a.html", "-r", "x"], "a page to print is of a period"
     ),

@@ -23,6 +23,8 @@ from robo_eval_incidents.kinds import Action, Closure, Effectiveness, Nil, Repor
 from robo_eval_incidents.lists import Filter, list_incidents, tally
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.merge import merge
+from robo_eval_incidents.record import GONE
+from robo_eval_incidents.redaction import redact
 from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.words import Severity, Status, Via
@@ -177,6 +179,21 @@ def test_tables_of_other_programs_are_no_problem(log, url, say):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE notes (id integer PRIMARY KEY)")
     assert verify_log(url).ok
+
+
+def test_a_text_is_taken_out_of_a_server_by_its_owner(log, url, say):
+    about = say(_report(description="Zarathustra was near")).record_id
+    for by in ("R. Example", "S. Example"):
+        _, is_out = redact(log, about, "description", "names a person", by=by, via=Via.CLI)
+    assert is_out
+    assert log.incident(about).report.description == GONE
+    found = verify_log(url)
+    assert found.ok, found.problems
+    assert any("description was taken out" in note for note in found.notes)
+    with psycopg.connect(url) as connection:
+        for table in ("records", "incidents", "times"):
+            rows = connection.execute(f"SELECT t::text FROM {table} t").fetchall()
+            assert not any("arathustra" in row[0] for row in rows)
 
 
 def test_of_two_that_check_at_once_one_is_refused(log, url, say):

@@ -183,6 +183,9 @@ VALUES: dict[str, st.SearchStrategy[dict[str, object]]] = {
         optional={"task": LINES, "trial": SHAS},
     ),
     "withdrawal": st.fixed_dictionaries({"withdrawn_id": IDS, "reason": PROSE}),
+    "redaction": st.fixed_dictionaries(
+        {"redacted_id": IDS, "subject_id": IDS, "field": NAMES, "reason": PROSE}
+    ),
     "view": st.just({}),
     "account": st.fixed_dictionaries(
         {"user": NAMES, "roles": st.lists(st.sampled_from(["operator", "auditor"]), unique=True)}

@@ -1,0 +1,169 @@
+"""Taking a free text out of the log: two people ask for it, and every digest stays what it was."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, update
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.kinds import KINDS, Redaction, plain, private_texts
+from robo_eval_incidents.record import GONE, Record, text_digest
+from robo_eval_incidents.schema import RECORDS
+from robo_eval_incidents.state import RefusedError
+from robo_eval_incidents.text import person_key, same_person
+
+if TYPE_CHECKING:
+    from robo_eval_incidents.database import Database
+    from robo_eval_incidents.log import IncidentLog
+    from robo_eval_incidents.words import Via
+
+Asked = Mapping[tuple[str, str], Sequence[Record]]
+"""Who asked for which text to be taken out: records of redactions by record and path."""
+
+
+def asked(records: Iterable[Record]) -> Asked:
+    """What some records ask to take out."""
+    found: defaultdict[tuple[str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        if isinstance(record.body, Redaction):
+            found[record.body.redacted_id, record.body.field].append(record)
+    return found
+
+
+def is_decided(own: Sequence[Record]) -> bool:
+    """Whether two people asked for it."""
+    return len({person_key(record.by) for record in own}) > 1
+
+
+def paths_of(record: Record) -> list[str]:
+    """Free texts that a record has, those taken out included."""
+    return [path for _, _, path in private_texts(record.kind, plain(record.body))]
+
+
+def without_redacted(records: Sequence[Record]) -> list[Record]:
+    """Records of a subject, without the texts that two people asked to take out."""
+    decided = {key for key, own in asked(records).items() if is_decided(own)}
+    if not decided:
+        return list(records)
+    return [
+        _without(one, {path for record_id, path in decided if record_id == one.record_id})
+        for one in records
+    ]
+
+
+def _without(record: Record, paths: set[str]) -> Record:
+    values = plain(record.body)
+    gone, salts = dict(record.gone), dict(record.salts)
+    for holder, key, path in private_texts(record.kind, values):
+        if path in paths and path in salts:
+            gone[path], holder[key] = text_digest(salts.pop(path), holder[key]), GONE
+    if len(gone) == len(record.gone):
+        return record
+    body = KINDS[record.kind].model_validate(values)
+    return replace(record, body=body, salts=salts, gone=gone)
+
+
+def take_out(connection: Connection, records: Sequence[Record]) -> list[Record]:
+    """Take out of the database what two people asked for; the records as they are then.
+
+    Args:
+        connection: A transaction that writes.
+        records: All records of a subject.
+    """
+    left = without_redacted(records)
+    for before, after in zip(records, left, strict=True):
+        if after is not before:
+            of_it = (RECORDS.c.station == after.station) & (RECORDS.c.sequence == after.sequence)
+            connection.execute(update(RECORDS).where(of_it).values(texts=after.texts()))
+    return left
+
+
+def check(body: Redaction, by: str, records: Sequence[Record]) -> None:
+    """Refuse a redaction that names no text, or that the same person asked for already.
+
+    Args:
+        body: The redaction.
+        by: Who asks for it.
+        records: All records of its subject.
+
+    Raises:
+        RefusedError: If it may not follow; the message says why and what would do.
+    """
+    named = [one for one in records if one.record_id == body.redacted_id]
+    paths = sorted({path for one in named for path in paths_of(one)})
+    if not named:
+        raise RefusedError(f"there is no record {body.redacted_id} about that in this log")
+    if body.field not in paths:
+        raise RefusedError(
+            f"record {named[0].name} has no free text {body.field!r:.40}; it has"
+            f" {', '.join(paths) or 'none'}"
+        )
+    if all(body.field in one.gone for one in named):
+        raise RefusedError(f"{body.field} of record {named[0].name} was taken out already")
+    own = asked(records).get((body.redacted_id, body.field), ())
+    if any(same_person(one.by, by) for one in own):
+        raise RefusedError(f"{by} asked for it already; a second person has to ask for the same")
+
+
+def redact(
+    log: IncidentLog, name: str, field: str, reason: str, *, by: str, via: Via
+) -> tuple[Record, bool]:
+    """Ask for a free text to be taken out, or, as the second person, take it out.
+
+    Args:
+        log: The log.
+        name: The record: its station and number, or its id.
+        field: Path of the text, such as `description`.
+        reason: Why.
+        by: Who asks.
+        via: By which door.
+
+    Returns:
+        The record of it, and whether the text is out now.
+
+    Raises:
+        InputError: If there is no such record or text, or the same person asks again.
+        IncidentLogError: If this program may not change texts.
+    """
+    found = log.named(name)
+    if not found:
+        raise InputError(f"no record {name!r:.80} in this log; `robo-eval incidents show` has them")
+    first = found[0]
+    fields = {
+        "redacted_id": first.record_id,
+        "subject_id": first.subject,
+        "field": field,
+        "reason": reason,
+    }
+    record = log.record("redaction", fields, by=by, via=via, about=first.incident_id)
+    is_out = all(field in one.gone for one in log.named(first.record_id))
+    if is_out:
+        forget(log.database)
+    return record, is_out
+
+
+def forget(database: Database) -> None:
+    """Let the files of a database hold nothing any more that was taken out of its tables.
+
+    An SQLite file has its freed cells overwritten as they are freed; what it still holds is the log
+    of its newest pages. A server keeps dead rows until they are vacuumed.
+
+    Raises:
+        IncidentLogError: If somebody else is reading, or this role may not vacuum.
+    """
+    connection = database.connected()
+    if database.is_server:
+        for table in ("records", "incidents", "times"):
+            connection.exec_driver_sql(f"VACUUM (FULL) {table}")
+        return
+    busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+    if busy:
+        raise IncidentLogError(
+            f"{database.name}: the text is out of the tables, and not yet out of the file beside it,"
+            f" {database.name}-wal, which another program is reading: close that program"
+        )
