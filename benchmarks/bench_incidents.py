@@ -1,18 +1,20 @@
-"""Durable appends to an incident log beside bare SQLite commits, and how long verifying takes.
+"""What the incident log costs, beside the code of an earlier version on the same filings.
 
-Appends and bare commits of the same text, with the same sync setting, take turns in one process, in
-one folder. Logs of 10,000 to 1,000,000 records are written in bulk, and each is verified in a
-process of its own: printed are seconds, peak memory, and the slope of seconds over records, both on
-logarithmic scales: 1 is linear.
+One process after the other builds the log, verifies it, prints rates, hours and lists, and merges
+all of it into an empty log; printed are seconds of CPU, peak memory, and ratios of this version to
+the earlier one. `--against` names that version; its files are taken out of git into a folder of
+their own. Appends are measured beside bare SQLite commits of the same text, in turns in one
+process. With `--records` another number of records; `--only-this` leaves the earlier version out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
+import os
 import platform
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -21,171 +23,204 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from robo_eval.log.chain import GENESIS
-from robo_eval_incidents import IncidentLog, open_log
-from robo_eval_incidents.kinds import Body, Nil, Report
-from robo_eval_incidents.lists import list_incidents
-from robo_eval_incidents.log import Head, row_of
-from robo_eval_incidents.record import Record, content_digest, new_id, now
-from robo_eval_incidents.schema import RECORDS
-from robo_eval_incidents.verify import verify_log
-from robo_eval_incidents.words import Category, Severity, Via
+from incident_histories import IS_OLD, START_NS, fill
 
+from robo_eval_incidents import open_log
+
+AGAINST: Final = "e283b57"
+ROOT: Final = Path(__file__).parents[1]
+WANTED: Final = {
+    "verify": 0.65, "rates": 0.5, "a page of todo": 0.05, "hours with findings": 0.7,
+    "merge": 0.7, "list": 2.0, "filtered list": 2.0, "search": 2.0, "memory of verify, MB": 1.5,
+}  # fmt: skip
+"""Ratios of this version to the earlier one that are wanted at most."""
 ROUNDS: Final = 20
 PER_ROUND: Final = 250
-SIZES: Final = (10_000, 100_000, 1_000_000)
-_BATCH: Final = 20_000
 
 
-def report_of(number: int) -> Report:
-    """A report of some length."""
-    return Report(
-        happened_ns=1_772_000_000 * 10**9 + number * 10**9,
-        robot="ur5e" if number % 3 else "franka",
-        side="real",
-        severity=list(Severity)[number % 2],
-        category=Category.PROTECTIVE_STOP,
-        description=f"event {number}: stopped {number % 40} mm before the fixture, then released",
-        task="pick",
-    )
+# One version -----------------------------------------------------------------------------------
+
+
+def work(folder: Path, count: int) -> dict[str, float]:
+    """Seconds of CPU of each task, of this process and its helpers, and peak memory."""
+    path = folder / "incidents.db"
+    if not path.exists():
+        fill(path, count)
+    found: dict[str, float] = {}
+    for name, task in _tasks(path).items():
+        started = _cpu()
+        task()
+        found[name] = _cpu() - started
+    return found
+
+
+def verify(folder: Path) -> dict[str, float]:
+    """The same of a verification, in a process of its own."""
+    from robo_eval_incidents.verify import verify_log
+
+    started = _cpu()
+    report = verify_log(folder / "incidents.db")
+    assert report.ok, report.problems
+    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"verify": _cpu() - started, "memory of verify, MB": kib / 1024}
+
+
+def merge(folder: Path) -> dict[str, float]:
+    """Seconds until all of it is in an empty log and can be listed."""
+    from robo_eval_incidents.merge import merge as merge_into
+
+    started = _cpu()
+    with (
+        tempfile.TemporaryDirectory() as name,
+        open_log(Path(name) / "incidents.db", station="office", make=True) as log,
+    ):
+        merge_into(folder / "incidents.db", log)
+        _lists().list_incidents(log)
+    return {"merge": _cpu() - started}
+
+
+def _lists() -> Any:  # noqa: ANN401 - of either version
+    if IS_OLD:
+        from robo_eval_incidents import page  # type: ignore[attr-defined]
+
+        return page
+    from robo_eval_incidents import lists
+
+    return lists
+
+
+def _tasks(path: Path) -> dict[str, Callable[[], object]]:
+    from robo_eval_incidents.standing import standing
+
+    lists = _lists()
+    log = open_log(path, station="cell")
+    if IS_OLD:
+        from robo_eval_incidents.exposure import hours  # type: ignore[import-not-found]
+        from robo_eval_incidents.todo import todo  # type: ignore[import-not-found]
+
+        page: Callable[[], object] = lambda: todo(log)[:50]  # noqa: E731
+    else:
+        from robo_eval_incidents.hours import hours
+
+        page = lambda: lists.todo(log, limit=50)  # noqa: E731
+    wanted = lists.Filter(robot="cell_0", since_ns=START_NS + 10**15)
+    return {
+        "list": lambda: lists.list_incidents(log),
+        "filtered list": lambda: lists.list_incidents(log, wanted),
+        "search": lambda: lists.list_incidents(log, lists.Filter(text="thunderstorm")),
+        "a page of todo": page,
+        "rates": lambda: standing(log),
+        "hours with findings": lambda: hours(log),
+    }
+
+
+def _cpu() -> float:
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in both)
+
+
+# Both ------------------------------------------------------------------------------------------
+
+
+def compare(count: int, against: str | None) -> None:
+    """Every task by this version and the earlier one, and the ratio of both."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        places = {"this": ROOT}
+        if against is not None:
+            places[against] = folder / "code"
+            _take_out(against, places[against])
+        found = {who: _measured(place, folder / who, count) for who, place in places.items()}
+    print(f"{count:,} records, {platform.machine()}, Python {platform.python_version()}")
+    for task, seconds in found["this"].items():
+        line = f"{task:24} {seconds:9.3f}"
+        if against is not None:
+            before = found[against][task]
+            line += f"   before {before:9.3f}   ratio {seconds / max(before, 1e-9):5.2f}"
+            line += f" (at most {WANTED[task]})"
+        print(line)
+
+
+def _take_out(revision: str, folder: Path) -> None:
+    folder.mkdir()
+    files = subprocess.run(["git", "archive", revision], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(["tar", "-x", "-C", folder], input=files.stdout, check=True)
+    shutil.copytree(ROOT / "benchmarks", folder / "benchmarks", dirs_exist_ok=True)
+
+
+def _measured(place: Path, folder: Path, count: int) -> dict[str, float]:
+    folder.mkdir()
+    paths = [place, *(place / name for name in ("incidents", "sim", "benchmarks"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    found: dict[str, float] = {}
+    for step in ("work", "verify", "merge"):
+        command = [sys.executable, str(place / "benchmarks" / "bench_incidents.py"), "--step", step,
+                   "--folder", str(folder), "--records", str(count)]  # fmt: skip
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found |= json.loads(done.stdout)
+    return found
 
 
 # Appending -------------------------------------------------------------------------------------
 
 
-def bench_append() -> None:
-    """Durable appends beside bare commits."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with (
-            open_log(folder / "incidents.db", station="bench", make=True) as log,
-            closing(_bare(folder / "bare.db")) as bare,
-        ):
-            reports = [report_of(number) for number in range(PER_ROUND)]
-            text = log.file(reports[0], by="Operator A", via=Via.CLI).content()
-            _append(log, reports)
-            _commit(bare, text, PER_ROUND)
-            ours, theirs = 0.0, 0.0
-            for _ in range(ROUNDS):
-                theirs += _timed(lambda: _commit(bare, text, PER_ROUND))
-                ours += _timed(lambda: _append(log, reports))
-    count = ROUNDS * PER_ROUND
+def append() -> None:
+    """Durable appends beside bare commits of as much text."""
+    from robo_eval_incidents.words import Via
+
+    fields = {
+        "happened_ns": START_NS, "robot": "ur5e", "side": "real", "severity": "minor",
+        "category": "protective_stop", "task": "pick",
+        "description": "stopped 12 mm before the fixture, then released",
+    }  # fmt: skip
+    with (
+        tempfile.TemporaryDirectory() as name,
+        open_log(Path(name) / "incidents.db", station="bench", make=True) as log,
+        closing(sqlite3.connect(Path(name) / "bare.db", isolation_level=None)) as bare,
+    ):
+        for pragma in ("journal_mode = WAL", "synchronous = FULL"):
+            bare.execute(f"PRAGMA {pragma}")
+        bare.execute("CREATE TABLE line (number INTEGER PRIMARY KEY, content TEXT NOT NULL)")
+        record = log.record("report", fields, by="Operator A", via=Via.CLI)
+        text = record.content() + (record.texts() or "")
+        seconds = [0.0, 0.0]
+        for _ in range(ROUNDS):
+            started = time.perf_counter()
+            for _ in range(PER_ROUND):
+                bare.execute("BEGIN IMMEDIATE")
+                bare.execute("INSERT INTO line (content) VALUES (?)", (text,))
+                bare.execute("COMMIT")
+            middle = time.perf_counter()
+            for _ in range(PER_ROUND):
+                log.record("report", fields, by="Operator A", via=Via.CLI)
+            seconds[0] += middle - started
+            seconds[1] += time.perf_counter() - middle
+    rates = [ROUNDS * PER_ROUND / one for one in seconds]
     print(
-        f"append: {count / ours:,.0f}/s; bare commit of {len(text)} characters:"
-        f" {count / theirs:,.0f}/s; ratio {theirs / ours:.2f} (at least 0.5 is wanted)"
+        f"append {rates[1]:,.0f}/s; bare commit of {len(text)} characters {rates[0]:,.0f}/s;"
+        f" ratio {rates[1] / rates[0]:.2f} (at least 0.5)"
     )
-
-
-def _bare(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("CREATE TABLE line (number INTEGER PRIMARY KEY, content TEXT NOT NULL)")
-    return connection
-
-
-def _commit(bare: sqlite3.Connection, text: str, count: int) -> None:
-    for _ in range(count):
-        bare.execute("BEGIN IMMEDIATE")
-        bare.execute("INSERT INTO line (content) VALUES (?)", (text,))
-        bare.execute("COMMIT")
-
-
-def _append(log: IncidentLog, reports: list[Report]) -> None:
-    for report in reports:
-        log.file(report, by="Operator A", via=Via.CLI)
-
-
-def _timed(work: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-# Verifying -------------------------------------------------------------------------------------
-
-
-def fill(path: Path, count: int) -> None:
-    """A sound log of some records, one in ten a report; written in few transactions."""
-    with open_log(path, station="bench", make=True) as log:
-        log.file(report_of(0), by="Operator A", via=Via.CLI)
-        head = log.heads()["bench"]
-        while head.sequence < count:
-            end = min(count, head.sequence + _BATCH)
-            rows = []
-            while head.sequence < end:
-                record = _next(head, report_of(head.sequence) if head.sequence % 10 == 0 else None)
-                content = record.content()
-                digest = content_digest(content)
-                rows.append(row_of(record, content, digest))
-                head = Head(sequence=record.sequence, sha256=digest, at=record.at)
-            with log.database.writing() as connection:
-                connection.execute(RECORDS.insert(), rows)
-                log.put_heads(connection, {"bench": head})
-        list_incidents(log)
-
-
-def _next(head: Head, body: Body | None) -> Record:
-    record_id = new_id()
-    return Record(
-        station="bench",
-        sequence=head.sequence + 1,
-        previous_sha256=head.sha256 or GENESIS,
-        record_id=record_id,
-        incident_id=record_id if body is not None else None,
-        at=now(),
-        clock_step_ns=0,
-        by="Operator A",
-        via=Via.CLI,
-        body=body or Nil(start_ns=head.sequence, end_ns=head.sequence + 1, robot="ur5e"),
-    )
-
-
-def bench_verify(sizes: tuple[int, ...]) -> None:
-    """Seconds and memory of verifying, by the number of records."""
-    seconds: dict[int, float] = {}
-    for size in sizes:
-        with tempfile.TemporaryDirectory() as name:
-            path = Path(name) / "incidents.db"
-            fill(path, size)
-            command = [sys.executable, __file__, "--verify", str(path)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found = json.loads(done.stdout)
-        seconds[size] = found["seconds"]
-        print(
-            f"verify: {size:>9,} records in {found['seconds']:6.2f} s, peak {found['mb']:,.0f} MB"
-            + (" (under 20 s is wanted)" if size == 1_000_000 else "")
-        )
-    small, large = min(sizes), max(sizes)
-    if small < large:
-        slope = math.log(seconds[large] / seconds[small]) / math.log(large / small)
-        print(f"verify: slope {slope:.2f}")
-
-
-def verify_one(path: Path) -> None:
-    """Verify a log in this process, and say how long it took."""
-    start = time.perf_counter()
-    found = verify_log(path)
-    seconds = time.perf_counter() - start
-    assert found.ok, found.problems
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "mb": peak}))
 
 
 def main() -> None:
-    """Run both."""
+    """Run all of it, or, as a helper, one step."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, help="verify a log of one size only")
-    parser.add_argument("--verify", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.verify is not None:
-        verify_one(arguments.verify)
-        return
-    print(f"{platform.machine()}, Python {platform.python_version()}")
-    bench_append()
-    bench_verify((arguments.records,) if arguments.records else SIZES)
+    parser.add_argument("--records", type=int, default=150_000)
+    parser.add_argument("--against", default=AGAINST)
+    parser.add_argument("--only-this", action="store_true")
+    parser.add_argument("--step", choices=("work", "verify", "merge"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.step == "work":
+        print(json.dumps(work(given.folder, given.records)))
+    elif given.step is not None:
+        print(json.dumps((verify if given.step == "verify" else merge)(given.folder)))
+    else:
+        append()
+        compare(given.records, None if given.only_this else given.against)
 
 
 if __name__ == "__main__":

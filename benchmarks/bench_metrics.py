@@ -200,7 +200,9 @@ def measure(source: Callable[[], pd.DataFrame]) -> dict[str, float]:
         evidence = timed("incidents", lambda: read_evidence(Path(folder)))
     summary = timed(
         "metrics",
-        lambda: summary_of_table(table, None, config=config, acc=None, evidence=evidence),
+        lambda: summary_of_table(
+            table, None, config=config, find_acc=lambda: None, evidence=evidence
+        ),
     )
     assert not summary.findings, summary.findings[0]
     timed("json", lambda: json.dumps(summary.as_dict(), allow_nan=False))

@@ -164,6 +164,6 @@ def forget(database: Database) -> None:
     busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
     if busy:
         raise IncidentLogError(
-            f"{database.name}: the text is out of the tables, and not yet out of the file beside it,"
-            f" {database.name}-wal, which another program is reading: close that program"
+            f"{database.name}: the text is out of the tables, and not yet out of the file beside"
+            f" it, {database.name}-wal, which another program is reading: close that program"
         )
