@@ -51,6 +51,11 @@ class Checkpoint:
     signature: str
     stamp: str | None = None
 
+    def as_dict(self) -> dict[str, str]:
+        """What a file of it holds."""
+        stamp = {} if self.stamp is None else {"stamp": self.stamp}
+        return {"checkpoint": self.content, "signature": self.signature, **stamp}
+
     @property
     def sha256(self) -> str:
         """Digest of its content."""
@@ -212,10 +217,7 @@ def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
     Raises:
         TrialDirectoryError: If it cannot be written.
     """
-    data = {"checkpoint": checkpoint.content, "signature": checkpoint.signature}
-    if checkpoint.stamp is not None:
-        data["stamp"] = checkpoint.stamp
-    write_atomically(path, json.dumps(data, indent=2).encode() + b"\n")
+    write_atomically(path, json.dumps(checkpoint.as_dict(), indent=2).encode() + b"\n")
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

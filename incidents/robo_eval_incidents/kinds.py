@@ -98,6 +98,8 @@ class Body(Section):
     """What a history calls such a record."""
     about_incident: ClassVar[bool | None] = True
     """Whether such a record is about an incident that is in the log; None if it may be."""
+    role: ClassVar[Literal["operator", "reviewer"] | None] = None
+    """Who records it on the page and by a program; None for what neither takes."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_more: Any) -> None:  # noqa: ANN401
@@ -203,6 +205,7 @@ class Report(Body):
 
     kind: ClassVar = "report"
     title: ClassVar = "Reported"
+    role: ClassVar = "operator"
     about_incident: ClassVar = False
 
     happened_ns: Ns = said("When", help="When it happened.")
@@ -227,6 +230,7 @@ class Correction(Body):
 
     kind: ClassVar = "correction"
     title: ClassVar = "Corrected"
+    role: ClassVar = "operator"
     FIELDS: ClassVar = (
         "happened_ns", "robot", "side", "description", "engagement", "episode_id", "policy",
         "task", "quantities", "answers",
@@ -263,6 +267,7 @@ class Reclassification(Body):
 
     kind: ClassVar = "reclassification"
     title: ClassVar = "Reclassified"
+    role: ClassVar = "reviewer"
 
     severity: Severity = said("Severity")
     category: Category = said("Category")
@@ -274,6 +279,7 @@ class Attachment(Body):
 
     kind: ClassVar = "attachment"
     title: ClassVar = "Attached"
+    role: ClassVar = "operator"
 
     evidence: tuple[Evidence, ...] = Field(min_length=1, max_length=MOST_EVIDENCE, title="Evidence")
     note: Note = said("Note", "")
@@ -284,6 +290,7 @@ class Review(Body):
 
     kind: ClassVar = "review"
     title: ClassVar = "Reviewed"
+    role: ClassVar = "reviewer"
 
     verdict: Literal["confirmed", "dismissed"] = said("Verdict")
     note: Prose = said("What you found")
@@ -303,6 +310,7 @@ class Action(Body):
 
     kind: ClassVar = "action"
     title: ClassVar = "Corrective action"
+    role: ClassVar = "reviewer"
 
     what: Prose = said("What is going to be done")
     owner: Name = said("Owner", help="Who sees to it.")
@@ -314,6 +322,7 @@ class Effectiveness(Body):
 
     kind: ClassVar = "effectiveness"
     title: ClassVar = "Action checked"
+    role: ClassVar = "reviewer"
 
     action_id: RecordId = said("Action", help="Record of the action.")
     is_effective: Annotated[bool, Form(_truth_of, _truth_shown)] = said("Effective")
@@ -325,6 +334,7 @@ class Closure(Body):
 
     kind: ClassVar = "closure"
     title: ClassVar = "Closed"
+    role: ClassVar = "reviewer"
 
     note: Prose = said("Why nothing is left to do")
 
@@ -334,6 +344,7 @@ class Nil(Body):
 
     kind: ClassVar = "nil"
     title: ClassVar = "Shift without incidents"
+    role: ClassVar = "operator"
     about_incident: ClassVar = False
 
     start_ns: Ns = said("Begin")
@@ -354,6 +365,7 @@ class Exposure(Body):
 
     kind: ClassVar = "exposure"
     title: ClassVar = "Hours"
+    role: ClassVar = "reviewer"
     about_incident: ClassVar = False
 
     robot: Name = said("Robot")
@@ -386,6 +398,7 @@ class Withdrawal(Body):
 
     kind: ClassVar = "withdrawal"
     title: ClassVar = "Withdrawn"
+    role: ClassVar = "reviewer"
     about_incident: ClassVar = False
 
     withdrawn_id: RecordId = said("Record", help="Record of the exposure, or the nil report.")

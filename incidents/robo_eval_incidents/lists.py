@@ -22,7 +22,7 @@ from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
 from robo_eval_incidents.state import OPEN, Incident, Step, incident_of
-from robo_eval_incidents.text import LATEST_NS, person_key
+from robo_eval_incidents.text import LATEST_NS, iso_of, person_key
 from robo_eval_incidents.words import Category, Engagement, Severity, Status
 
 if TYPE_CHECKING:
@@ -432,13 +432,11 @@ def _in_order(row: Listed, today: date) -> Listed:
     return replace(row, steps=tuple(steps))
 
 
-def todo_dict(row: Listed, today: date) -> dict[str, Any]:
-    """What is left to do about an incident, as JSON would have it."""
-    names = ("incident_id", "name", "happened_ns", "robot", "side", "severity",
-             "counted_severity", "category", "status", "description")  # fmt: skip
+def row_dict(row: Listed, today: date) -> dict[str, Any]:
+    """An incident in a list as JSON has it, with what comes next."""
     steps = [
         {**asdict(step), "due": step.due and step.due.isoformat(),
          "not_by": list(step.not_by), "overdue_days": overdue_days(step, today)}
         for step in row.steps
     ]  # fmt: skip
-    return {name: getattr(row, name) for name in names} | {"steps": steps}
+    return {"name": row.name, "time": iso_of(row.happened_ns), **asdict(row), "steps": steps}

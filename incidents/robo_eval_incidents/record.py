@@ -169,6 +169,12 @@ class Record:
             )
         return data.decode()
 
+    def as_dict(self) -> dict[str, Any]:
+        """What it says as JSON has it, free texts in their place, with its name and digest."""
+        content = self.content()
+        named = {"name": self.name, "sha256": content_digest(content)}
+        return {**named, **json.loads(content), "body": plain(self.body)}
+
     def texts(self) -> str | None:
         """Its free texts and their salts as they lie beside the canonical form; None without."""
         found = {

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TextIO
+from typing import Annotated, Any, Final, Literal, Self, TextIO
 
 from pydantic import AfterValidator, ConfigDict, Field
 
@@ -22,6 +22,7 @@ from robo_eval_incidents.kinds import (
     Quantity,
     RecordId,
     Sha256,
+    View,
 )
 from robo_eval_incidents.lists import Filter, list_incidents
 from robo_eval_incidents.log import IncidentLog
@@ -137,6 +138,28 @@ class Row(_Part):
     """Who stands behind its verdict; not imported."""
     open_actions: tuple[OpenAction, ...] = ()
     """Corrective actions that were not found effective; not imported."""
+
+
+class Whole(Row):
+    """One incident as it stands, and everything that was recorded about it."""
+
+    name: str
+    """Station and number."""
+    open: tuple[str, ...]
+    """What is missing until it may be closed."""
+    records: tuple[dict[str, Any], ...]
+    """Its records, oldest first."""
+
+    @classmethod
+    def of(cls, incident: Incident, *, views: bool) -> Self:
+        """An incident, with records of who looked at it or without."""
+        records = [one.as_dict() for one in incident.records if views or one.kind != View.kind]
+        return cls(
+            **dict(row_of(incident)),
+            name=incident.name,
+            open=tuple(incident.open_points),
+            records=tuple(records),
+        )
 
 
 class IncidentTable(_Part):

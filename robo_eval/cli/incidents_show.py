@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from robo_eval_incidents.lists import Filter, Listed, Page
-    from robo_eval_incidents.record import Record
     from robo_eval_incidents.state import Incident
 
     _Word = TypeVar("_Word", bound=StrEnum)
@@ -113,7 +112,7 @@ def list_(
     Examples: robo-eval incidents list; robo-eval incidents list --severity critical --since -30d
     """
     from robo_eval.core.names import unknown_name
-    from robo_eval_incidents.lists import list_incidents, robots
+    from robo_eval_incidents.lists import list_incidents, robots, row_dict, utc_today
 
     wanted = filter_of(
         robot=robot,
@@ -132,17 +131,11 @@ def list_(
         page = list_incidents(found, wanted, after=after, limit=limit)
         name = found.name
     if json:
-        print_json({"log": name, "incidents": _rows(page), "next": page.next})
+        today = utc_today()
+        listed = [row_dict(one, today) for one in page.rows]
+        print_json({"log": name, "incidents": listed, "next": page.next})
         return
     _print_page(name, page)
-
-
-def _rows(page: Page) -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
-    from robo_eval_incidents.text import iso_of
-
-    return [{"name": row.name, "time": iso_of(row.happened_ns), **asdict(row)} for row in page.rows]
 
 
 def _print_page(name: str, page: Page) -> None:
@@ -187,29 +180,11 @@ def show(incident: NameArgument, *, log: LogOption = None, json: JsonOption = Fa
     with readable(log) as found:
         shown = found.incident(incident)
     if json:
-        print_json(_as_dict(shown))
+        from robo_eval_incidents.tables import Whole
+
+        print_json(Whole.of(shown, views=True).model_dump(mode="json"))
         return
     _print_incident(shown)
-
-
-def _as_dict(incident: Incident) -> dict[str, Any]:
-    from robo_eval_incidents.tables import row_of
-
-    return {
-        "name": incident.name,
-        **row_of(incident).model_dump(mode="json"),
-        "open": incident.open_points,
-        "records": [_record_dict(record) for record in incident.records],
-    }
-
-
-def _record_dict(record: Record) -> dict[str, Any]:
-    import json
-
-    from robo_eval_incidents.kinds import plain
-
-    values: dict[str, Any] = json.loads(record.content())
-    return {**values, "body": plain(record.body)}
 
 
 def _print_incident(incident: Incident) -> None:

@@ -33,8 +33,8 @@ def todo(
 
     Examples: robo-eval incidents todo; robo-eval incidents todo --owner "Operator B" --overdue
     """
+    from robo_eval_incidents.lists import row_dict, utc_today
     from robo_eval_incidents.lists import todo as todo_of
-    from robo_eval_incidents.lists import todo_dict, utc_today
     from robo_eval_incidents.text import name_of
 
     owner = None if owner is None else name_of(owner, "--owner")
@@ -43,7 +43,7 @@ def todo(
         rows = todo_of(found, robot=robot, owner=owner, overdue=overdue, today=today).rows
         name = found.name
     if json:
-        left = [todo_dict(one, today) for one in rows]
+        left = [row_dict(one, today) for one in rows]
         print_json({"log": name, "today": today.isoformat(), "todo": left})
     elif rows:
         _print(name, rows, today)

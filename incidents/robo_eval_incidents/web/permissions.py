@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.accounts import Role, User
-from robo_eval_incidents.kinds import Attachment, Body, Correction, Nil, Report
+from robo_eval_incidents.kinds import Body
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.text import same_person
 
 
 class ForbiddenError(InputError):
     """The account's roles do not include this; nothing was changed."""
-
-
-OPERATOR_RECORDS: Final = (Report, Nil, Correction, Attachment)
-"""What operators record; corrections and evidence only of what they reported themselves."""
 
 
 def may_record(user: User, body: type[Body], incident: Incident | None = None) -> bool:
@@ -28,9 +22,10 @@ def may_record(user: User, body: type[Body], incident: Incident | None = None) -
         incident: Incident it is about, if it is about one.
     """
     if user.may_review:
-        return True
-    if not user.may_report or body not in OPERATOR_RECORDS:
+        return body.role is not None
+    if not user.may_report or body.role != Role.OPERATOR.value:
         return False
+    # Operators correct, and add evidence to, what they reported themselves.
     return incident is None or is_own(user, incident)
 
 
@@ -48,12 +43,11 @@ def check_record(user: User, body: type[Body], incident: Incident | None = None)
     """
     if may_record(user, body, incident):
         return
-    if user.may_report and body in OPERATOR_RECORDS:
+    if user.may_report and body.role == Role.OPERATOR.value:
         raise ForbiddenError(
             "operators correct what they reported themselves; ask a reviewer to do it"
         )
-    wanted = Role.OPERATOR if body in OPERATOR_RECORDS else Role.REVIEWER
-    raise ForbiddenError(f"this needs the role {wanted.value}; this account is {_roles(user)}")
+    raise ForbiddenError(f"this needs the role {body.role}; this account is {_roles(user)}")
 
 
 def check_export(user: User) -> None:

@@ -115,6 +115,13 @@ def problem(status: int, text: str, *, is_logged_out: bool = False) -> Response:
 def _first(err: RequestValidationError) -> str:
     errors = err.errors()
     first = errors[0]
+    cause = first.get("ctx", {})
+    if isinstance(cause.get("error"), InputError):
+        return str(cause["error"])
+    if first["type"] == "union_tag_not_found":
+        return "kind: is missing; the body is {kind, fields, about, record_id}"
+    if first["type"] == "union_tag_invalid":
+        return f"kind: is {cause['tag']!r:.60}; there are {cause['expected_tags']}"
     place = [str(part) for part in first["loc"]]
     named = place[1:] if place[:1] in (["body"], ["query"], ["path"]) else place
     field = ".".join(named)[:80]

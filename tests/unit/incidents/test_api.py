@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from robo_eval_incidents.kinds import KINDS
 from robo_eval_incidents.record import content_digest
 from robo_eval_incidents.web.app import API
 
@@ -21,8 +22,9 @@ REPORT: dict[str, Any] = {
 }
 
 
-def post(web, who, path, body, code=201):
-    answer = web.client.post(f"{API}{path}", json=body, headers=web.headers[who])
+def post(web, who, kind, fields, about=None, code=201, **more):
+    body = {"kind": kind, "fields": fields, **more} | ({"about": about} if about else {})
+    answer = web.client.post(f"{API}/records", json=body, headers=web.headers[who])
     assert answer.status_code == code, answer.text
     return answer.json()
 
@@ -34,7 +36,7 @@ def get(web, who, path, code=200, **query):
 
 
 def report(web, who="operator", **fields):
-    return post(web, who, "/incidents", REPORT | fields)["record_id"]
+    return post(web, who, "report", REPORT | fields)["record_id"]
 
 
 # Sessions --------------------------------------------------------------------------------------
@@ -79,61 +81,117 @@ def test_name_and_password_can_come_with_a_call(web) -> None:
 
 def test_a_major_incident_goes_its_way(web) -> None:
     name = report(web, severity="major", category="force_limit")
-    at = f"/incidents/{name}"
-    detail = post(web, "reviewer", f"{at}/closures", {"note": "done"}, 409)["detail"]
+    detail = post(web, "reviewer", "closure", {"note": "done"}, name, 409)["detail"]
     assert "it needs a review by somebody else than" in detail
-    post(web, "reviewer", f"{at}/reviews", {"verdict": "confirmed", "note": "seen"})
-    action = post(web, "second", f"{at}/actions", {"what": "lower it", "owner": "operator"})
-    shown = get(web, "operator", at)
+    post(web, "reviewer", "review", {"verdict": "confirmed", "note": "seen"}, name)
+    action = post(web, "second", "action", {"what": "lower it", "owner": "operator"}, name)
+    shown = get(web, "operator", f"/incidents/{name}")
     assert shown["status"] == "acting"
-    assert shown["reviewers"] == ["reviewer", "operator"]
-    assert shown["actions"][0]["is_effective"] is None
+    assert shown["reviewed_by"] == ["reviewer"]
+    assert shown["open_actions"] == [{"what": "lower it", "owner": "operator", "due": None}]
+    assert shown["open"]
     check = {"action_id": action["record_id"], "is_effective": True, "how": "50 trials"}
-    post(web, "second", f"{at}/checks", check)
-    post(web, "second", f"{at}/closures", {"note": "done"})
-    shown = get(web, "operator", at)
-    assert (shown["status"], shown["open_points"]) == ("closed", [])
+    post(web, "second", "effectiveness", check, name)
+    post(web, "second", "closure", {"note": "done"}, name[:8])
+    shown = get(web, "operator", f"/incidents/{name}")
+    assert (shown["status"], shown["open"], shown["open_actions"]) == ("closed", [], [])
     assert [record["via"] for record in shown["records"]] == ["api"] * 5
     assert {record["by"] for record in shown["records"]} == {"operator", "reviewer", "second"}
+    assert [record["body"].get("note") for record in shown["records"]][1] == "seen"
 
 
 def test_operators_correct_and_attach_to_what_they_reported_themselves(web) -> None:
     name = report(web)
-    at = f"/incidents/{name}"
     fix = {"fields": {"robot": "ur10e"}, "reason": "the other arm"}
-    assert "themselves" in post(web, "colleague", f"{at}/corrections", fix, 403)["detail"]
-    post(web, "operator", f"{at}/corrections", fix)
-    post(web, "operator", f"{at}/attachments", {"evidence": [{"uri": "incidents/a.mcap"}]})
-    shown = get(web, "operator", at)
-    assert shown["report"]["robot"] == "ur10e"
+    assert "themselves" in post(web, "colleague", "correction", fix, name, 403)["detail"]
+    post(web, "operator", "correction", fix, name)
+    post(web, "operator", "attachment", {"evidence": [{"uri": "incidents/a.mcap"}]}, name)
+    shown = get(web, "reviewer", f"/incidents/{name}")
+    assert [record["kind"] for record in shown["records"]] == ["report", "correction", "attachment"]
     assert shown["evidence"][0]["uri"] == "incidents/a.mcap"
 
 
+FIELDS: dict[str, dict[str, Any]] = {
+    "report": REPORT,
+    "correction": {"fields": {"robot": "ur10e"}, "reason": "the other arm"},
+    "reclassification": {"severity": "minor", "category": "collision", "reason": "contact"},
+    "attachment": {"evidence": [{"uri": "incidents/a.mcap"}]},
+    "review": {"verdict": "confirmed", "note": "seen"},
+    "action": {"what": "lower it", "owner": "operator"},
+    "effectiveness": {
+        "action_id": str(uuid.UUID(int=1)),
+        "is_effective": True,
+        "how": "50 trials",
+    },
+    "closure": {"note": "done"},
+    "nil": {"start_ns": 1, "end_ns": 2},
+    "exposure": {
+        "robot": "ur5e",
+        "side": "real",
+        "mode": "autonomous",
+        "start_ns": 1,
+        "seconds": 60.0,
+    },
+    "withdrawal": {"withdrawn_id": str(uuid.UUID(int=1)), "reason": "typed twice"},
+    "opened": {"software": "mine"},
+    "redaction": {
+        "redacted_id": str(uuid.UUID(int=1)),
+        "subject_id": str(uuid.UUID(int=1)),
+        "field": "description",
+        "reason": "a name",
+    },
+    "view": {},
+    "account": {"user": "mallory", "roles": ["auditor"]},
+}
+
+
+def test_there_is_a_case_of_every_kind() -> None:
+    assert FIELDS.keys() == KINDS.keys()
+
+
+@pytest.mark.parametrize("kind", sorted(FIELDS))
+def test_a_kind_is_for_its_role(web, kind: str) -> None:
+    about = report(web, "colleague") if KINDS[kind].about_incident else None
+    role = KINDS[kind].role
+    before = web.log.heads()
+    if role is None:
+        detail = post(web, "reviewer", kind, FIELDS[kind], about, 422)["detail"]
+        assert detail.startswith(f"kind: is '{kind}'; there are 'report', ")
+    elif role == "reviewer":
+        detail = post(web, "operator", kind, FIELDS[kind], about, 403)["detail"]
+        assert "needs the role reviewer" in detail
+    if role is not None:
+        assert "role" in post(web, "auditor", kind, FIELDS[kind], about, 403)["detail"]
+    assert web.log.heads() == before
+
+
+def test_hours_are_recorded_by_a_reviewers_program(web) -> None:
+    name = post(web, "reviewer", "exposure", FIELDS["exposure"])["record_id"]
+    assert get(web, "operator", "/hours")["hours"]["real"] == pytest.approx(1 / 60)
+    post(web, "reviewer", "withdrawal", {"withdrawn_id": name, "reason": "typed twice"})
+    assert get(web, "operator", "/hours")["hours"]["real"] == 0
+    assert get(web, "operator", "/times")["times"][0]["withdrawn_by"] == "reviewer"
+
+
 @pytest.mark.parametrize(
-    ("path", "body"),
+    ("body", "said"),
     [
-        ("reviews", {"verdict": "confirmed", "note": "seen"}),
-        ("reclassifications", {"severity": "minor", "category": "collision", "reason": "contact"}),
-        ("actions", {"what": "lower it", "owner": "operator"}),
-        ("closures", {"note": "done"}),
-        (
-            "checks",
-            {"action_id": str(uuid.UUID(int=1)), "is_effective": True, "how": "50 trials"},
-        ),
+        ({"fields": REPORT}, "kind: is missing"),
+        ({"kind": "closing", "fields": {}}, "kind: is 'closing'; there are 'report'"),
+        ({"kind": "report", "fields": REPORT | {"severity": "bad"}}, "severity: "),
+        ({"kind": "report", "fields": REPORT | {"rule": "estop"}}, "rule: only a rule drafts"),
+        ({"kind": "report", "fields": REPORT, "about": "12345678"}, "report.about: "),
+        ({"kind": "closure", "fields": {"note": "done"}}, "closure.about: "),
+        ({"kind": "nil", "fields": {"start_ns": 2, "end_ns": 1}}, "start_ns is not before"),
+        ([], ""),
     ],
 )
-def test_only_reviewers_judge(web, path: str, body: dict[str, Any]) -> None:
-    name = report(web)
-    for who in ("operator", "auditor"):
-        before = web.log.heads()
-        assert "role" in post(web, who, f"/incidents/{name}/{path}", body, 403)["detail"]
-        assert web.log.heads() == before
-
-
-@pytest.mark.parametrize("path", ["/incidents", "/nils"])
-def test_auditors_change_nothing(web, path: str) -> None:
-    nil = {"start_ns": 1, "end_ns": 2}
-    post(web, "auditor", path, nil if path == "/nils" else REPORT, 403)
+def test_what_is_wrong_is_said_in_one_line(web, body: object, said: str) -> None:
+    before = web.log.heads()
+    answer = web.client.post(f"{API}/records", json=body, headers=web.headers["reviewer"])
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(said)
+    assert web.log.heads() == before
 
 
 def test_auditors_see_who_looked_at_critical_incidents(web) -> None:
@@ -165,27 +223,23 @@ def test_reading_records_of_a_critical_incident_is_a_view_of_it(web) -> None:
 
 
 def test_the_same_id_twice_is_one_record(web) -> None:
-    given = REPORT | {"record_id": str(uuid.uuid4())}
-    first = post(web, "operator", "/incidents", given)
+    same = {"record_id": str(uuid.uuid4())}
+    first = post(web, "operator", "report", REPORT, **same)
     before = web.log.heads()
-    assert post(web, "operator", "/incidents", given) == first
-    other = post(web, "operator", "/incidents", given | {"robot": "ur10e"}, 409)
+    assert post(web, "operator", "report", REPORT, **same) == first
+    other = post(web, "operator", "report", REPORT | {"robot": "ur10e"}, None, 409, **same)
     assert "says something else" in other["detail"]
-    assert "says something else" in post(web, "colleague", "/incidents", given, 409)["detail"]
+    again = post(web, "colleague", "report", REPORT, None, 409, **same)
+    assert "says something else" in again["detail"]
     assert web.log.heads() == before
 
 
 def test_a_record_cannot_take_the_place_of_another_incident(web) -> None:
     first, second = report(web), report(web)
-    review = {"verdict": "confirmed", "note": "seen", "record_id": str(uuid.uuid4())}
-    post(web, "reviewer", f"/incidents/{first}/reviews", review)
-    post(web, "reviewer", f"/incidents/{second}/reviews", review, 409)
+    same = {"record_id": str(uuid.uuid4())}
+    post(web, "reviewer", "review", FIELDS["review"], first, **same)
+    post(web, "reviewer", "review", FIELDS["review"], second, 409, **same)
     assert get(web, "reviewer", f"/incidents/{second}")["status"] == "reported"
-
-
-def test_people_cannot_report_as_a_rule(web) -> None:
-    detail = post(web, "operator", "/incidents", REPORT | {"rule": "estop"}, 422)["detail"]
-    assert "only a rule drafts" in detail
 
 
 # Lists -------------------------------------------------------------------------------------------
@@ -206,13 +260,13 @@ def test_lists_are_filtered_and_go_on(web) -> None:
 
 
 def test_hours_and_standing_are_those_of_the_log(web) -> None:
-    assert get(web, "auditor", "/exposure")["hours"] == {"real": 0}
+    assert get(web, "auditor", "/hours")["hours"] == {"real": 0}
     real = get(web, "auditor", "/standing")["sides"]["real"]
     assert real["hours"] is None
     assert real["counts"]["near_miss"] > 0
     assert real["rates_per_1000_h"]["near_miss"]["value"] is None
     assert "robot" in get(web, "auditor", "/standing", 422, robot="no such robot")["detail"]
-    get(web, "auditor", "/exposure", 422, since_ns=5, until_ns=5)
+    get(web, "auditor", "/hours", 422, since_ns=5, until_ns=5)
 
 
 def test_what_is_left_to_do_goes_on(web) -> None:
@@ -237,8 +291,8 @@ def test_records_are_what_the_chain_is_made_of(web) -> None:
         after = page["next"]
     assert [one["number"] for one in found] == list(range(1, len(found) + 1))
     assert all(one["sha256"] == content_digest(one["content"]) for one in found)
-    head = get(web, "operator", "/heads")["cell-1"]
-    assert (head["sequence"], head["sha256"]) == (len(found), found[-1]["sha256"])
+    head = web.log.heads()["cell-1"]
+    assert (head.sequence, head.sha256) == (len(found), found[-1]["sha256"])
 
 
 def test_verification_is_for_reviewers_and_auditors(web) -> None:
@@ -254,9 +308,9 @@ def test_verification_is_for_reviewers_and_auditors(web) -> None:
 def test_the_description_is_published_and_names_every_call(web) -> None:
     found = web.client.get(f"{API}/openapi.json").json()
     assert all(path.startswith(API) for path in found["paths"])
-    assert f"{API}/incidents/{{incident_id}}/reviews" in found["paths"]
+    assert f"{API}/records" in found["paths"]
     calls = [call for path in found["paths"].values() for call in path.values()]
-    assert len({call["operationId"] for call in calls}) == len(calls) == 23
+    assert len({call["operationId"] for call in calls}) == len(calls) == 13
     open_calls = [call["summary"] for call in calls if not call.get("security")]
     assert open_calls == ["Log In"]
     assert "HTTPValidationError" not in json.dumps(found)

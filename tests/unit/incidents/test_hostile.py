@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.kinds import Attachment
+from robo_eval_incidents.kinds import KINDS, Attachment
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.app import API
 from robo_eval_incidents.words import Via
@@ -90,7 +90,7 @@ class Case:
     """A request that has to be refused."""
 
     name: str
-    path: str = "/incidents"
+    path: str = "/records"
     content: bytes = b""
     method: str = "POST"
     who: str | None = "operator"
@@ -98,8 +98,11 @@ class Case:
     codes: tuple[int, ...] = (422,)
 
 
-def case(name: str, body: Any, path: str = "/incidents", **more: Any) -> Case:
-    return Case(name=name, path=path, content=json.dumps(body).encode(), **more)
+def case(name: str, body: Any, kind: str = "report", **more: Any) -> Case:
+    sent = {"kind": kind, "fields": body}
+    if KINDS[kind].about_incident:
+        sent["about"] = "{id}"
+    return Case(name=name, content=json.dumps(sent).encode(), **more)
 
 
 def raw(name: str, content: bytes, **more: Any) -> Case:
@@ -143,7 +146,10 @@ def fields() -> list[Case]:
     }  # fmt: skip
     cases += [case(f"with {name}", REPORT | {name: value}) for name, value in more.items()]
     ids = ("1", "../x", NOBODY.upper() + "A", NOBODY[:-1], NOBODY + "'", "\x00" * 36, 7, "")
-    return cases + [case(f"record_id {i!r:.20}", REPORT | {"record_id": i}) for i in ids]
+    for one in ids:
+        sent = {"kind": "report", "fields": REPORT, "record_id": one}
+        cases.append(Case(name=f"record_id {one!r:.20}", content=json.dumps(sent).encode()))
+    return cases
 
 
 def parts() -> list[Case]:
@@ -172,7 +178,7 @@ def parts() -> list[Case]:
 
 def texts() -> list[Case]:
     """Bodies that are not JSON, or JSON that can be read in two ways."""
-    text = json.dumps(REPORT)
+    text = json.dumps({"kind": "report", "fields": REPORT})
     deep = b'{"robot": ' + b"[" * 60 + b"1" + b"]" * 60 + b"}"
     deeper = b"[" * 100_000 + b"]" * 100_000
     form = {"content-type": "application/x-www-form-urlencoded"}
@@ -198,7 +204,7 @@ def texts() -> list[Case]:
         raw("minus infinity", text.replace(str(NS), "-Infinity").encode()),
         raw("1e999", text.replace(str(NS), "1e999").encode(), codes=(400, 422)),
         raw("10,000 digits", text.replace(str(NS), "1" * 10_000).encode(), codes=(400, 422)),
-        raw("a key twice", text.replace("}", ', "severity": "critical"}').encode()),
+        raw("a key twice", text.replace("}}", ', "severity": "critical"}}').encode()),
         raw("a key twice within", b'{"quantities": [{"name": "a", "name": "b"}]}'),
         raw("60 deep", deep),
         raw("100,000 deep", deeper),
@@ -217,12 +223,11 @@ def texts() -> list[Case]:
 
 def others() -> list[Case]:
     """What is about an incident, in a role that may."""
-    at = "/incidents/{id}"
     deep: Any = 1
     for _ in range(15):
         deep = [deep]
     wrong: dict[str, list[Any]] = {
-        "corrections": [
+        "correction": [
             {"fields": {}, "reason": "x"}, {"fields": {"severity": "minor"}, "reason": "x"},
             {"fields": {"rule": "x"}, "reason": "x"}, {"fields": {"robot": ""}, "reason": "x"},
             {"fields": {"robot": "a\u202eb"}, "reason": "x"}, {"fields": {"robot": "ur10e"}},
@@ -232,31 +237,31 @@ def others() -> list[Case]:
             {"fields": {"robot": "ur10e"}, "reason": "x" * 8_001},
             {"fields": {"__class__": "x"}, "reason": "x"}, {"fields": [], "reason": "x"},
         ],
-        "reclassifications": [
+        "reclassification": [
             {"severity": "near_miss", "category": "protective_stop", "reason": "the same"},
             {"severity": "worse", "category": "fire", "reason": "x"},
             {"severity": "minor", "category": "fire"},
         ],
-        "attachments": [{"evidence": []}, *({"evidence": [{"uri": uri}]} for uri in PATHS)],
-        "reviews": [
+        "attachment": [{"evidence": []}, *({"evidence": [{"uri": uri}]} for uri in PATHS)],
+        "review": [
             {"verdict": "fine", "note": "x"}, {"verdict": "confirmed", "note": ""},
             {"verdict": "confirmed", "note": "x", "duplicate_of": NOBODY},
             {"verdict": "dismissed", "note": "x", "duplicate_of": NOBODY},
             {"verdict": "dismissed", "note": "x", "duplicate_of": "../x"},
         ],
-        "actions": [
+        "action": [
             {"what": "x", "owner": ""}, {"what": "x", "owner": "y", "due": "2026-13-45"},
             {"what": "x", "owner": "y", "due": "soon"}, {"what": "\x00", "owner": "y"},
         ],
-        "checks": [
+        "effectiveness": [
             {"action_id": NOBODY, "is_effective": True, "how": "x"},
             {"action_id": "x", "is_effective": True, "how": "x"},
             {"action_id": NOBODY, "is_effective": "perhaps", "how": "x"},
         ],
-        "closures": [{"note": "x"}, {"note": "\u2067x"}],
+        "closure": [{"note": "x"}, {"note": "\u2067x"}],
     }  # fmt: skip
     cases = [
-        case(f"{what} {n}", body, f"{at}/{what}", who="reviewer", codes=(404, 409, 422))
+        case(f"{what} {n}", body, what, who="reviewer", codes=(404, 409, 422))
         for what, bodies in wrong.items()
         for n, body in enumerate(bodies)
     ]
@@ -266,7 +271,7 @@ def others() -> list[Case]:
         {"start_ns": 0, "end_ns": 1, "note": "x" * 201},
         {"start_ns": 0, "end_ns": 1, "side": "moon"}, {"start_ns": 0, "end_ns": 1, "robot": "\x00"},
     ]  # fmt: skip
-    return cases + [case(f"nil {n}", body, "/nils") for n, body in enumerate(nils)]
+    return cases + [case(f"nil {n}", body, "nil") for n, body in enumerate(nils)]
 
 
 def places() -> list[Case]:
@@ -275,17 +280,16 @@ def places() -> list[Case]:
         "x", "' OR 1=1", "..%2f..%2fetc%2fpasswd", "%00", "%ff%fe", NOBODY, "a" * 5_000, "0190b6a0",
         "%E2%80%AE", "cell-1%2F1", "{id}x", "-" * 12,
     )  # fmt: skip
-    body = json.dumps({"verdict": "confirmed", "note": "x"}).encode()
     cases = []
     for name in names:
         path = f"/incidents/{name}"
         cases.append(Case(name=f"GET {name:.20}", path=path, method="GET", codes=(404, 422)))
+        fields = {"verdict": "confirmed", "note": "x"}
+        sent = {"kind": "review", "fields": fields, "about": unquote(name, errors="replace")}
+        content = json.dumps(sent).encode()
         cases.append(
-            Case(
-                name=f"review {name:.20}", path=f"{path}/reviews", content=body, who="reviewer",
-                codes=(404, 405, 422),
-            )
-        )  # fmt: skip
+            Case(name=f"review {name:.20}", content=content, who="reviewer", codes=(404, 422))
+        )
     queries = (
         "side=moon", "severity=' OR 1=1", "since_ns=-1", "since_ns=99999999999999999999",
         "since_ns=NaN", "limit=0", "limit=100000", "limit=-1", "limit=x", "text=%00", "text=%ff",
@@ -302,14 +306,14 @@ def places() -> list[Case]:
         Case(name=f"records?{query}", path=f"/records?{query}", method="GET", who="auditor")
         for query in ("station=../x", "station=%00", "after=-1", "after=1e9", "limit=1000")
     ]
-    others = ("/exposure?since_ns=5&until_ns=5", "/standing?robot=%00", "/standing?robot=none")
+    others = ("/hours?since_ns=5&until_ns=5", "/standing?robot=%00", "/standing?robot=none")
     cases += [Case(name=path, path=path, method="GET") for path in others]
     return cases
 
 
 def strangers() -> list[Case]:
     """Calls of people who may not."""
-    report = json.dumps(REPORT).encode()
+    report = json.dumps({"kind": "report", "fields": REPORT}).encode()
     json_type = {"content-type": "application/json"}
     credentials = (
         "Bearer", "Bearer ", "Bearer x", "Bearer " + "x" * 5_000, "Bearer ' OR 1=1 --", "Basic",
@@ -323,7 +327,7 @@ def strangers() -> list[Case]:
         for value in credentials
     ]  # fmt: skip
     cases.append(Case(name="as nobody", content=report, who=None, codes=(401,)))
-    reads = ("/incidents", "/incidents/{id}", "/records", "/heads", "/standing", "/verification")
+    reads = ("/incidents", "/incidents/{id}", "/records", "/hours", "/standing", "/verification")
     cases += [
         Case(name=f"nobody reads {path}", path=path, method="GET", who=None, codes=(401,))
         for path in reads
@@ -334,23 +338,26 @@ def strangers() -> list[Case]:
         {"name": "operator", "password": "x" * 600}, {"name": ["operator"], "password": "x"},
         {"name": "operator", "password": {"$ne": None}},
     ]  # fmt: skip
-    cases += [case(f"login {n}", one, "/session", who=None) for n, one in enumerate(logins)]
+    cases += [
+        Case(name=f"login {n}", path="/session", content=json.dumps(one).encode(), who=None)
+        for n, one in enumerate(logins)
+    ]
     forbidden = {
-        "operator": ("reviews", "reclassifications", "actions", "checks", "closures"),
-        "auditor": ("reviews", "corrections", "attachments", "actions", "closures"),
-        "colleague": ("corrections", "attachments"),
+        "operator": ("review", "reclassification", "action", "effectiveness", "closure"),
+        "auditor": ("review", "correction", "attachment", "action", "closure"),
+        "colleague": ("correction", "attachment"),
     }
     bodies = {
-        "reviews": {"verdict": "confirmed", "note": "x"},
-        "reclassifications": {"severity": "minor", "category": "fire", "reason": "x"},
-        "actions": {"what": "x", "owner": "y"},
-        "checks": {"action_id": NOBODY, "is_effective": True, "how": "x"},
-        "closures": {"note": "x"},
-        "corrections": {"fields": {"robot": "ur10e"}, "reason": "x"},
-        "attachments": {"evidence": [{"uri": "a.mcap"}]},
+        "review": {"verdict": "confirmed", "note": "x"},
+        "reclassification": {"severity": "minor", "category": "fire", "reason": "x"},
+        "action": {"what": "x", "owner": "y"},
+        "effectiveness": {"action_id": NOBODY, "is_effective": True, "how": "x"},
+        "closure": {"note": "x"},
+        "correction": {"fields": {"robot": "ur10e"}, "reason": "x"},
+        "attachment": {"evidence": [{"uri": "a.mcap"}]},
     }
     cases += [
-        case(f"{who} {what}", bodies[what], f"/incidents/{{id}}/{what}", who=who, codes=(403,))
+        case(f"{who} {what}", bodies[what], what, who=who, codes=(403,))
         for who, kinds in forbidden.items()
         for what in kinds
     ]
@@ -375,11 +382,17 @@ def test_there_are_enough_of_them() -> None:
     assert len({one.name for one in CASES}) == len(CASES)
 
 
+def reported(web, who: str, fields: dict[str, Any] = REPORT) -> dict[str, Any]:
+    sent = {"kind": "report", "fields": fields}
+    answer = web.client.post(f"{API}/records", json=sent, headers=web.headers[who])
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
 @pytest.fixture(scope="module")
 def known(web) -> str:
     """An incident that `operator` reported."""
-    answer = web.client.post(f"{API}/incidents", json=REPORT, headers=web.headers["operator"])
-    return str(answer.json()["record_id"])
+    return str(reported(web, "operator")["record_id"])
 
 
 @pytest.mark.parametrize("given", CASES, ids=lambda one: one.name)
@@ -389,7 +402,7 @@ def test_a_program_is_refused_and_nothing_changes(web, known: str, given: Case) 
     answer = web.client.request(
         given.method,
         f"{API}{given.path.replace('{id}', known)}",
-        content=given.content,
+        content=given.content.replace(b"{id}", known.encode()),
         headers={name: value.encode("latin-1") for name, value in headers.items()},
     )
     assert answer.status_code in given.codes, answer.text[:300]
@@ -409,9 +422,7 @@ def test_a_program_is_refused_and_nothing_changes(web, known: str, given: Case) 
 @pytest.mark.parametrize("said", [*SCRIPTS, *SQL, *OTHER])
 def test_what_looks_dangerous_is_kept_as_it_is_and_shown_as_text(web, said: str) -> None:
     given = REPORT | {"description": said, "task": said.replace("\n", " ")}
-    answer = web.client.post(f"{API}/incidents", json=given, headers=web.headers["operator"])
-    assert answer.status_code == 201, answer.text
-    name = answer.json()["record_id"]
+    name = reported(web, "operator", given)["record_id"]
     assert web.log.incident(name).report.description == said
     found = web.client.get(
         f"{API}/incidents", params={"text": said.split("\n")[0]}, headers=web.headers["operator"]
@@ -586,8 +597,7 @@ def test_no_file_outside_the_folder_of_evidence_is_handed_out(web, tmp_path: Pat
         "incidents.db-wal",
         "beside.json",
     )
-    answer = web.client.post(f"{API}/incidents", json=REPORT, headers=web.headers["operator"])
-    name = answer.json()["record_id"]
+    name = reported(web, "operator")["record_id"]
     body = Attachment.model_validate({"evidence": [{"uri": uri} for uri in uris]})
     web.log.file(body, by="operator", via=Via.CLI, incident_id=name)
     cookies, _ = web.cookies("operator")
@@ -624,17 +634,17 @@ def test_a_clock_that_jumps_is_written_down_and_breaks_nothing(
 ) -> None:
     real = time.time_ns
     password = ("operator", "operator has a password")
-    web.client.post(f"{API}/incidents", json=REPORT, headers=web.headers["operator"])
+    reported(web, "operator")
     with monkeypatch.context() as patched:
         patched.setattr(time, "time_ns", lambda: real() + jump_s * 10**9)
-        answer = web.client.post(f"{API}/incidents", json=REPORT, auth=password)
+        sent = {"kind": "report", "fields": REPORT}
+        answer = web.client.post(f"{API}/records", json=sent, auth=password)
         # A session whose age cannot be known opens nothing, and comes to no harm.
         listed = web.client.get(f"{API}/incidents", headers=web.headers["operator"])
     assert listed.status_code == 401
     record = web.log.find(answer.json()["record_id"])
     assert abs(record.clock_step_ns - jump_s * 10**9) < 10**9
-    again = web.client.post(f"{API}/incidents", json=REPORT, headers=web.headers["operator"])
-    assert again.status_code == 201
+    reported(web, "operator")
     assert verify_log(web.site.target).ok
 
 
