@@ -129,7 +129,7 @@ def opened(folder: Path, count: int, stack: ExitStack) -> tuple[Asked, float]:
         "cookie": f"{COOKIE}={site.sessions.begin(user)}",
         "authorization": f"Bearer {site.sessions.begin(user, for_program=True)}",
     }
-    client = stack.enter_context(TestClient(app))
+    client = stack.enter_context(TestClient(app, base_url="http://localhost"))
     return Asked(client=client, headers=headers), wrote_s
 
 

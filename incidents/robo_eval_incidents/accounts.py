@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -14,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import delete, select, update
 
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
-from robo_eval_incidents.kinds import Account
+from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.kinds import Account, Refusal
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import SESSIONS, USERS
 from robo_eval_incidents.text import name_of, person_key
@@ -31,6 +35,12 @@ _TRIES: Final = 5
 _LOCK_NS: Final = 60 * 10**9
 """For how long at first; each further failure doubles it."""
 _LONGEST_LOCK_NS: Final = 3_600 * 10**9
+_MOST_AT_ONCE: Final = 8
+"""Logins that are under way at once; the server answers some forty requests at a time."""
+_MOST_OF_ONE: Final = 4
+"""Of them from one address."""
+_TOGETHER_S: Final = 600.0
+"""Refused logins of so long are one record."""
 _FLOOR_S: Final = 0.4
 """A refused login takes at least so long, whatever the reason, so that its time tells nothing."""
 
@@ -90,6 +100,19 @@ class LoginError(InputError):
     """Name and password do not open an account, or not now."""
 
 
+class BusyError(InputError):
+    """So many passwords are being looked at that this one is not."""
+
+
+@dataclass(slots=True)
+class _Refused:
+    """Refused logins of a name that are not recorded yet, and when some were last recorded."""
+
+    attempts: int = 0
+    since_ns: int = 0
+    recorded_s: float = -math.inf
+
+
 class Accounts:
     """The accounts of a log.
 
@@ -108,6 +131,9 @@ class Accounts:
         self._log = log
         self._floor_s = floor_s
         self._hasher = _hasher()
+        self._lock = threading.Lock()
+        self._under_way: Counter[str] = Counter()
+        self._refused: defaultdict[str | None, _Refused] = defaultdict(_Refused)
 
     # Changing ----------------------------------------------------------------------------------
 
@@ -222,22 +248,75 @@ class Accounts:
 
     # Logging in --------------------------------------------------------------------------------
 
-    def log_in(self, name: str, password: str) -> User:
+    def log_in(self, name: str, password: str, origin: str = "") -> User:
         """The account that a name and a password open.
+
+        Args:
+            name: Name.
+            password: Password.
+            origin: From where they came, such as an address.
 
         Raises:
             LoginError: If they open none, or the account is locked for a while. The message and
                 the time it takes do not tell which.
+            BusyError: If many others are being looked at.
         """
         started = time.monotonic()
-        user = self._checked(name, password)
-        if user is None:
-            time.sleep(max(0.0, self._floor_s - (time.monotonic() - started)))
-            raise LoginError(
-                "name or password is wrong, or the account is locked for some minutes after"
-                f" {_TRIES} wrong passwords"
-            )
+        with self._place(origin):
+            user = self._checked(name, password)
+            if user is None:
+                self._note_refused(name)
+                time.sleep(max(0.0, self._floor_s - (time.monotonic() - started)))
+                raise LoginError(
+                    "name or password is wrong, or the account is locked for some minutes after"
+                    f" {_TRIES} wrong passwords"
+                )
+        self._record_refused([user.name])
         return user
+
+    @contextmanager
+    def _place(self, origin: str) -> Iterator[None]:
+        """Room to look at a password, so that guessing leaves some to everybody else."""
+        with self._lock:
+            of_all, own = self._under_way.total(), self._under_way[origin]
+            if of_all >= _MOST_AT_ONCE or own >= _MOST_OF_ONE:
+                raise BusyError("many are logging in at this moment; try again in some seconds")
+            self._under_way[origin] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way[origin] -= 1
+                self._under_way += Counter()  # forgets who has none under way
+
+    def _note_refused(self, name: str) -> None:
+        """Count a refused login; the log gets those of ten minutes as one record."""
+        user = self.find(name)
+        # A name without account is not kept: it might be a password.
+        known = None if user is None else user.name
+        with self._lock:
+            refused = self._refused[known]
+            refused.since_ns = refused.since_ns or time.time_ns()
+            refused.attempts += 1
+            is_due = time.monotonic() - refused.recorded_s >= _TOGETHER_S
+        if is_due:
+            self._record_refused([known])
+
+    def record_refused(self) -> None:
+        """Record every refused login that is not recorded yet."""
+        self._record_refused(list(self._refused))
+
+    def _record_refused(self, names: Iterable[str | None]) -> None:
+        for name in names:
+            with self._lock:
+                refused = self._refused.get(name, _Refused())
+                if not refused.attempts:
+                    continue
+                self._refused[name] = _Refused(recorded_s=time.monotonic())
+            # Whether the log can be written does not decide who may read it.
+            with suppress(IncidentLogError):
+                body = Refusal(user=name, attempts=refused.attempts, since_ns=refused.since_ns)
+                self._log.file(body, by="robo-eval", via=Via.RULE)
 
     def _checked(self, name: str, password: str) -> User | None:
         now_ns = time.time_ns()

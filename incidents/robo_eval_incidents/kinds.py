@@ -447,6 +447,18 @@ class Account(Body):
     """None for an account that was closed."""
 
 
+class Refusal(Body):
+    """Logins that were refused, those of some minutes together."""
+
+    kind: ClassVar = "refusal"
+    title: ClassVar = "Logins refused"
+    about_incident: ClassVar = False
+
+    user: Name | None = said("Account", None, help="None for names that have no account.")
+    attempts: Annotated[int, Strict(), Field(ge=1)] = said("Attempts")
+    since_ns: Ns = said("Since")
+
+
 def plain(body: BaseModel) -> dict[str, Any]:
     """A body as JSON has it; what is not set is left out."""
     return body.model_dump(mode="json", exclude_none=True)

@@ -47,6 +47,10 @@ def serve(
         bool,
         typer.Option("--allow-plain-http", help="Listen elsewhere without TLS: others can read."),
     ] = False,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="Name it is reached by, beside this machine's; may repeat."),
+    ] = None,
     evidence: Annotated[
         Path | None,
         typer.Option("--evidence", metavar="DIR", help="Folder of evidence of a log on a server."),
@@ -76,6 +80,7 @@ def serve(
         cert=cert,
         key=key,
         allow_plain=allow_plain,
+        names=names or (),
         evidence=evidence,
         on_ready=lambda url: say(f"the incident log is at {url} until Ctrl-C"),
     )

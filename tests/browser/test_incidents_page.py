@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -689,6 +690,31 @@ def test_a_session_ends_and_what_was_typed_is_there_after_it(come: Any, served: 
     page.click("text=Log out")
     page.wait_for_url("**/login")
     assert person.goto("/incidents").url.endswith("/login?next=/incidents")
+
+
+def test_a_link_in_an_e_mail_finds_whoever_is_logged_in(chromium: Any, served: Served) -> None:
+    target = f"{served.url}/incidents?severity=minor"
+    with closing(chromium.new_context()) as context:
+        page = context.new_page()
+        mail = f"data:text/html,<a href='{target}'>overdue</a>"
+        page.goto(mail)
+        page.click("a")
+        page.fill("[name=name]", "R. Example")
+        page.fill("[name=password]", PASSWORD)
+        page.click("button")
+        page.wait_for_url(target)
+        page.goto(mail)
+        page.click("a")
+        page.wait_for_url(target)
+        cookie = next(one for one in context.cookies() if one["name"] == COOKIE)
+        assert (cookie["sameSite"], cookie["httpOnly"], cookie["secure"]) == ("Lax", True, False)
+
+
+def test_behind_a_proxy_with_tls_cookies_are_sent_by_tls_alone(served: Served) -> None:
+    for scheme in ("http", "https"):
+        request = Request(f"{served.url}/login", headers={"X-Forwarded-Proto": scheme})
+        with urlopen(request) as answer:
+            assert ("Secure" in answer.headers["set-cookie"]) == (scheme == "https")
 
 
 def test_the_recording_around_an_event_is_drawn_and_downloaded(come: Any, served: Served) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, WrapValidator, create_model
 
@@ -28,7 +28,7 @@ from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.tables import Whole
 from robo_eval_incidents.text import LATEST_NS, Line, Name
 from robo_eval_incidents.verify import verify_log
-from robo_eval_incidents.web.deps import NotFoundError, Program, Site, ThisSite
+from robo_eval_incidents.web.deps import NotFoundError, Program, Site, ThisSite, origin_of
 from robo_eval_incidents.web.permissions import (
     check_audit,
     check_export,
@@ -57,6 +57,7 @@ _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     409: {"model": Problem, "description": "This may not follow what is recorded."},
     413: {"description": "The request is too long."},
     422: {"model": Problem, "description": "A field cannot be used."},
+    429: {"model": Problem, "description": "Many others are logging in."},
     503: {"model": Problem, "description": "The log cannot be read or written at the moment."},
 }
 
@@ -101,9 +102,9 @@ class Token(Who):
 
 
 @router.post("/session", status_code=201)
-def log_in(site: ThisSite, sent: Login) -> Token:
+def log_in(request: Request, site: ThisSite, sent: Login) -> Token:
     """Begin a session: the token goes into the header of each call."""
-    user = site.accounts.log_in(sent.name, sent.password)
+    user = site.accounts.log_in(sent.name, sent.password, origin_of(request))
     token = site.sessions.begin(user, for_program=True)
     return Token(**_who(user), token=token, idle_s=IDLE_NS // 10**9, whole_s=WHOLE_NS // 10**9)
 

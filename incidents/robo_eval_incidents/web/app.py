@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -48,7 +48,7 @@ def make_app(
     *,
     station: str | None = None,
     evidence: Path | None = None,
-    is_tls: bool = False,
+    names: Iterable[str] = (),
 ) -> FastAPI:
     """The web page of an incident log.
 
@@ -56,7 +56,7 @@ def make_app(
         target: Path of the log, a folder that holds `incidents.db`, or URL.
         station: As whom to write; None for the log's own station.
         evidence: Folder of evidence; None for `incidents/` beside the log.
-        is_tls: Whether browsers reach it by TLS; their cookies are then sent no other way.
+        names: Names it is reached by, beside `localhost` and any address.
 
     Raises:
         IncidentLogError: If the log cannot be opened.
@@ -70,12 +70,12 @@ def make_app(
         accounts=accounts,
         sessions=Sessions(log, accounts),
         evidence=Folder.of(log, evidence),
-        is_tls=is_tls,
     )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
+        accounts.record_refused()
         log.close()
 
     app = FastAPI(
@@ -87,7 +87,7 @@ def make_app(
         lifespan=lifespan,
     )
     app.state.site = site
-    app.add_middleware(Guarded)
+    app.add_middleware(Guarded, names=("localhost", *names))
     app.mount("/static", _Static(directory=STATIC), name="static")
     for module in _PAGES:
         app.include_router(module.router)

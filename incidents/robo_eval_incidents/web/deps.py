@@ -55,7 +55,6 @@ class Site:
         accounts: Its accounts.
         sessions: Who is logged in.
         evidence: Where files of evidence are; None if this machine has none.
-        is_tls: Whether browsers reach it by TLS.
     """
 
     target: str | Path
@@ -63,7 +62,6 @@ class Site:
     accounts: Accounts
     sessions: Sessions
     evidence: Folder | None
-    is_tls: bool
     _robots: tuple[dict[str, int], list[str]] = field(default_factory=lambda: ({}, []))
 
     def robots(self) -> list[str]:
@@ -128,6 +126,11 @@ class Site:
         )
         with self.log.database.reading() as connection:
             return list(connection.execute(query).scalars())
+
+
+def origin_of(request: Request) -> str:
+    """Address a request came from: of the browser, where a proxy on this machine says so."""
+    return "" if request.client is None else request.client.host
 
 
 def site_of(request: Request) -> Site:
@@ -242,7 +245,8 @@ def program(
     """
     kind, _, value = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
-        return site.sessions.of_call(site.accounts.log_in(*_name_and_password(value.strip())))
+        given = _name_and_password(value.strip())
+        return site.sessions.of_call(site.accounts.log_in(*given, origin_of(request)))
     found = (
         site.sessions.find(value.strip(), for_program=True) if kind.lower() == "bearer" else None
     )

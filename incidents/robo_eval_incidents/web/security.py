@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
+from collections.abc import Iterable
 from typing import Final
+from urllib.parse import urlsplit
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,18 +27,24 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
+_HOST: Final = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.]+\])\.?(:[0-9]{1,5})?", re.ASCII)
 _NOT_KEPT: Final = "no-store"
 
 
 class Guarded:
-    """Adds headers to every answer, and refuses requests that are too long.
+    """Adds headers to every answer, and refuses requests that are too long or meant for others.
+
+    A page of somebody else whose name leads here for a moment could otherwise read as if it were
+    ours (DNS rebinding); an address can lead nowhere else.
 
     Args:
         app: The application.
+        names: Names of this site.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
         self._app = app
+        self._names = frozenset(name.lower().rstrip(".") for name in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -50,6 +60,14 @@ class Guarded:
                 headers.setdefault("cache-control", _NOT_KEPT)
             await send(message)
 
+        if (host := _host_of(scope)) not in self._names and not _is_address(host):
+            refusal = PlainTextResponse(
+                f"this page is not at {host[:80]!r}; whoever serves it can say that it is, by"
+                " --name\n",
+                421,
+            )
+            await refusal(scope, receive, send_guarded)
+            return
         body = await _whole(receive) if _has_body(scope) else b""
         if body is None:
             refusal = PlainTextResponse(
@@ -58,6 +76,22 @@ class Guarded:
             await refusal(scope, receive, send_guarded)
             return
         await self._app(scope, _replay(body, receive), send_guarded)
+
+
+def _host_of(scope: Scope) -> str:
+    """Name or address that a request is for, without its port."""
+    text = Headers(scope=scope).get("host", "")
+    if not _HOST.fullmatch(text):
+        return text
+    return (urlsplit(f"//{text}").hostname or "").rstrip(".")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _has_body(scope: Scope) -> bool:

@@ -6,7 +6,7 @@ import ipaddress
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -31,6 +31,7 @@ def serve(
     cert: Path | None = None,
     key: Path | None = None,
     allow_plain: bool = False,
+    names: Sequence[str] = (),
     evidence: Path | None = None,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
@@ -44,6 +45,7 @@ def serve(
         cert: Certificate for TLS, PEM.
         key: Its private key, PEM.
         allow_plain: Listen on other addresses than this machine's own without TLS.
+        names: Names it is reached by, beside that of this machine and any address.
         evidence: Folder of evidence; None for `incidents/` beside the log.
         on_ready: Told the address of the page as soon as it can be opened.
 
@@ -61,7 +63,9 @@ def serve(
         from robo_eval_incidents.web.app import make_app
     except ImportError as err:
         raise MissingExtraError(f"the web page needs {err.name}: {pip_install('server')}") from err
-    app = make_app(target, station=station, evidence=evidence, is_tls=cert is not None)
+    app = make_app(
+        target, station=station, evidence=evidence, names=(host, socket.gethostname(), *names)
+    )
     try:
         _check_usable(app.state.site)
     except BaseException:
@@ -74,7 +78,9 @@ def serve(
             ssl_keyfile=key,
             log_level="warning",
             server_header=False,
-            proxy_headers=False,
+            # A proxy on this machine says how and from where the browser came.
+            proxy_headers=True,
+            forwarded_allow_ips="127.0.0.1,::1",
             timeout_graceful_shutdown=_STOP_S,
         )
         url = address(host, listener.getsockname()[1], is_tls=cert is not None)

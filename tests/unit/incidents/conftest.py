@@ -197,7 +197,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     """The web page of a log of the station `cell-1`, with an account for each of `PEOPLE`."""
     folder = tmp_path_factory.mktemp("web")
     open_log(folder / "incidents.db", station="cell-1", make=True).close()
-    app = make_app(folder / "incidents.db")
+    app = make_app(folder / "incidents.db", names=["testserver"])
     site: Site = app.state.site
     headers = {}
     for name, role in PEOPLE.items():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,8 @@ from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents import IncidentLog, accounts, open_log
-from robo_eval_incidents.accounts import Accounts, LoginError, Role
-from robo_eval_incidents.kinds import Account
+from robo_eval_incidents.accounts import Accounts, BusyError, LoginError, Role
+from robo_eval_incidents.kinds import Account, Refusal
 from robo_eval_incidents.schema import SESSIONS, USERS
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.sessions import IDLE_NS, WHOLE_NS, Sessions
@@ -68,6 +70,67 @@ def test_all_refusals_read_the_same(known: Accounts) -> None:
     for name, password in [*tries, ("R. Example", "\udcff"), ("' OR 1=1 --", PASSWORD)]:
         with pytest.raises(LoginError, match="name or password is wrong, or the account is locked"):
             known.log_in(name, password)
+
+
+def refusals(log: IncidentLog) -> list[tuple[str | None, int]]:
+    bodies = [record.body for record in log.records()]
+    return [(body.user, body.attempts) for body in bodies if isinstance(body, Refusal)]
+
+
+def test_refused_logins_are_recorded_those_of_ten_minutes_together(
+    known: Accounts, log: IncidentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(name: str, times: int) -> None:
+        for _ in range(times):
+            with pytest.raises(LoginError):
+                known.log_in(name, "wrong")
+
+    fail("r. example", 3)
+    assert refusals(log) == [("R. Example", 1)]
+    known.log_in("R. Example", PASSWORD)
+    found = [("R. Example", 1), ("R. Example", 2)]
+    assert refusals(log) == found
+    # A name without account might be a password: it is not kept.
+    fail("hunter2 hunter2", 2)
+    fail("R. Example", 1)
+    found.append((None, 1))
+    assert refusals(log) == found
+    real = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: real() + 601)
+    fail("someone", 1)
+    found.append((None, 2))
+    assert refusals(log) == found
+    known.record_refused()
+    found.append(("R. Example", 1))
+    known.record_refused()
+    assert refusals(log) == found
+    assert "hunter2" not in "".join(one.content for one in log.stored())
+    assert verify_log(log.name).ok
+
+
+def test_guessing_leaves_room_for_others(known: Accounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_go_on, came = threading.Event(), threading.Semaphore(0)
+
+    def checked(_name: str, _password: str) -> None:
+        came.release()
+        assert may_go_on.wait(60)
+
+    with ThreadPoolExecutor(8) as pool, monkeypatch.context() as patched:
+        patched.setattr(known, "_checked", checked)
+        tries = [pool.submit(known.log_in, "x", "y", "10.0.0.1") for _ in range(4)]
+        for _ in tries:
+            assert came.acquire(timeout=60)
+        with pytest.raises(BusyError, match="try again"):
+            known.log_in("x", "y", "10.0.0.1")
+        tries += [pool.submit(known.log_in, "x", "y", f"10.0.1.{n}") for n in range(4)]
+        for _ in range(4):
+            assert came.acquire(timeout=60)
+        with pytest.raises(BusyError):
+            known.log_in("R. Example", PASSWORD, "10.0.2.1")
+        may_go_on.set()
+        for one in tries:
+            assert isinstance(one.exception(), LoginError)
+    assert known.log_in("R. Example", PASSWORD, "10.0.0.1").name == "R. Example"
 
 
 def test_refusals_take_the_same_time_at_least(known: Accounts, log: IncidentLog) -> None:

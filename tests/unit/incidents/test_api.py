@@ -141,6 +141,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         "reason": "a name",
     },
     "view": {},
+    "refusal": {"attempts": 1, "since_ns": 1},
     "account": {"user": "mallory", "roles": ["auditor"]},
 }
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -31,7 +31,7 @@ from robo_eval_incidents.kinds import Evidence, View
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web import serve as serving
-from robo_eval_incidents.web.app import STATIC, make_app
+from robo_eval_incidents.web.app import API, STATIC, make_app
 from robo_eval_incidents.web.pages.audit import verify_command
 from robo_eval_incidents.web.pages.login import own_path
 from robo_eval_incidents.web.security import HEADERS, MOST_BYTES
@@ -702,7 +702,7 @@ def test_the_cookie_of_a_session_is_for_this_site_alone(web) -> None:
         if text.startswith("robo_eval_session")
     )
     assert "HttpOnly" in cookie
-    assert "samesite=strict" in cookie.lower()
+    assert "samesite=lax" in cookie.lower()
     assert "Secure" not in cookie
     assert web.client.get("/safety").status_code == 200
     web.client.cookies.clear()
@@ -751,10 +751,55 @@ def test_a_login_leads_nowhere_else(path: str) -> None:
     assert own_path(path) == "/"
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/incidents?text=it's (really) over; 40~60 mm..., [see]!",
+     "/incidents/0190b6a0?recorded=report",
+     "/incidents?text=" + "x" * 500],
+)  # fmt: skip
+def test_a_link_from_elsewhere_keeps_its_target(web, path: str) -> None:
+    there = quote(path, safe="/?=~'();,.[]!")
+    answer = web.client.get(there, headers={"sec-fetch-site": "cross-site"})
+    target = parse_qs(urlsplit(answer.headers["location"]).query)["next"][0]
+    assert own_path(target) == target
+    assert unquote(target) == path
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["testserver", "TestServer:8500", "testserver.", "localhost:1", "127.0.0.1:8500", "[::1]:8500",
+     "192.168.1.7"],
+)  # fmt: skip
+def test_a_page_is_at_its_own_names_and_at_addresses(web, host: str) -> None:
+    assert web.client.get("/login", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["elsewhere.example", "testserver.elsewhere.example", "", "127.0.0.1.elsewhere.example:80",
+     "testserver@elsewhere.example", "[::1]elsewhere", "testserver/x", "127.0.0.1:x"],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["/login", f"{API}/openapi.json", "/static/base.css"])
+def test_a_page_is_nowhere_else(web, host: str, path: str) -> None:
+    answer = web.client.get(path, headers={"host": host})
+    assert answer.status_code == 421
+    assert "--name" in answer.text
+
+
+def test_refused_logins_are_shown_to_auditors(web, browse) -> None:
+    for name, password in (("reviewer", "wrong"), ("nobody at all", "wrong")):
+        log_in(web, name, password)
+    web.site.accounts.record_refused()
+    page = " ".join(browse("auditor").get("/audit").text.split())
+    assert "refused, account <b>reviewer</b>" in page
+    assert "refused, by names that have no account" in page
+    assert "nobody at all" not in page
+
+
 def test_under_tls_cookies_are_sent_no_other_way(path: Path, log: Any) -> None:
     Accounts(log).add("R. Example", "four words in a row", ["reviewer"], by="setup")
-    app = make_app(path, is_tls=True)
-    with TestClient(app, base_url="https://testserver", follow_redirects=False) as client:
+    app = make_app(path)
+    with TestClient(app, base_url="https://localhost", follow_redirects=False) as client:
         page = client.get("/login")
         token = re.search(r'name="csrf" value="([0-9a-f]+)"', page.text)
         assert token is not None
@@ -838,7 +883,7 @@ def test_the_page_names_the_command_that_compares_with_a_checkpoint(tmp_path: Pa
         write_checkpoint(kept, tmp_path / "kept.checkpoint")
         user = Accounts(log).add("R. Example", "four words in a row", ["reviewer"], by="setup")
         token = Sessions(log, Accounts(log)).begin(user)
-    with TestClient(make_app(path), cookies={COOKIE: token}) as client:
+    with TestClient(make_app(path, names=["testserver"]), cookies={COOKIE: token}) as client:
         found = re.search(r"<code>(robo-eval verify .*?)</code></pre>", client.get("/verify").text)
     assert found is not None
     words = shlex.split(html.unescape(found[1]).replace("FILE", str(tmp_path / "kept.checkpoint")))

@@ -8,7 +8,7 @@ from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.accounts import LoginError
+from robo_eval_incidents.accounts import BusyError, LoginError
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.web.deps import FormError, LoggedOutError, NotFoundError
@@ -19,6 +19,7 @@ from robo_eval_incidents.web.templating import is_part
 _STATUS: Final[tuple[tuple[type[InputError], int], ...]] = (
     (LoggedOutError, 401),
     (LoginError, 401),
+    (BusyError, 429),
     (ForbiddenError, 403),
     (NotFoundError, 404),
     (FormError, 400),

@@ -15,7 +15,7 @@ from sqlalchemy import URL, make_url, select
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.database import is_url, secrets_in
-from robo_eval_incidents.kinds import Account, View
+from robo_eval_incidents.kinds import Account, Refusal, View
 from robo_eval_incidents.record import Record, record_of
 from robo_eval_incidents.schema import RECORDS
 from robo_eval_incidents.state import Incident
@@ -38,7 +38,7 @@ class Seen:
     Attributes:
         number: Order of arrival.
         record: The record.
-        incident: Incident that was looked at; None for a change of an account.
+        incident: Incident that was looked at; None for what is about none.
     """
 
     number: int
@@ -116,9 +116,9 @@ def verify_command(target: str | Path) -> str:
 def show_audit(
     request: Request, site: ThisSite, session: Person, before: int = _MOST_AFTER
 ) -> HTMLResponse:
-    """Who looked at critical incidents, and which accounts were changed, newest first."""
+    """Who looked at critical incidents, changed accounts and refused logins, newest first."""
     check_audit(session.user)
-    found = _views_and_accounts(site, min(max(before, 0), _MOST_AFTER))
+    found = _records(site, min(max(before, 0), _MOST_AFTER))
     older = found[-1].number if len(found) == _ROWS else None
     return render(
         request,
@@ -130,10 +130,12 @@ def show_audit(
     )
 
 
-def _views_and_accounts(site: Site, before: int) -> list[Seen]:
+def _records(site: Site, before: int) -> list[Seen]:
     query = (
         select(RECORDS.c.number, RECORDS.c.content, RECORDS.c.texts)
-        .where(RECORDS.c.number < before, RECORDS.c.kind.in_((View.kind, Account.kind)))
+        .where(
+            RECORDS.c.number < before, RECORDS.c.kind.in_((View.kind, Account.kind, Refusal.kind))
+        )
         .order_by(RECORDS.c.number.desc())
         .limit(_ROWS)
     )

@@ -10,14 +10,15 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from robo_eval_incidents.accounts import LoginError
-from robo_eval_incidents.web.deps import AnyForm, Site, ThisForm, ThisSite, Visitor
-from robo_eval_incidents.web.pages.answers import go_to
+from robo_eval_incidents.accounts import BusyError, LoginError
+from robo_eval_incidents.web.deps import AnyForm, Site, ThisForm, ThisSite, Visitor, origin_of
+from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.sessions import COOKIE, LOGIN_COOKIE, WHOLE_NS
 from robo_eval_incidents.web.templating import render
 
 router: Final = APIRouter(include_in_schema=False)
-_OWN_PATH: Final = re.compile(r"/(?![/\\])[\w/.~%&=?+:-]{0,300}", re.ASCII)
+_OWN_PATH: Final = re.compile(r"/(?!/)[!-\[\]-~]{0,2000}")
+"""A path with its query: printable, and without a backslash, which browsers read as a slash."""
 _LOGIN_S: Final = 3_600
 
 
@@ -37,18 +38,26 @@ def log_in(request: Request, site: ThisSite, found: Visitor, fields: AnyForm) ->
         problem = "this page was open for too long; please try again"
         return _login_page(request, site, fields.get("next", "/"), problem=problem, status=403)
     try:
-        user = site.accounts.log_in(fields.get("name", ""), fields.get("password", ""))
-    except LoginError as err:
+        user = site.accounts.log_in(
+            fields.get("name", ""), fields.get("password", ""), origin_of(request)
+        )
+    except (LoginError, BusyError) as err:
         next_path = fields.get("next", "/")
         return _login_page(
-            request, site, next_path, problem=str(err), name=fields.get("name", ""), status=401
+            request,
+            site,
+            next_path,
+            problem=str(err),
+            name=fields.get("name", ""),
+            status=status_of(err),
         )
     if found is not None:
         site.sessions.end(found)
     answer = RedirectResponse(own_path(fields.get("next", "/")), status_code=303)
-    # No `max_age`: closing the browser ends it, the server does after a shift.
+    # No `max_age`: closing the browser ends it, the server does after a shift. `lax`: a link in an
+    # e-mail finds whoever is logged in; forms of other sites still come without it.
     answer.set_cookie(
-        COOKIE, site.sessions.begin(user), httponly=True, samesite="strict", secure=site.is_tls
+        COOKIE, site.sessions.begin(user), httponly=True, samesite="lax", secure=_is_tls(request)
     )
     answer.delete_cookie(LOGIN_COOKIE)
     return answer
@@ -89,7 +98,7 @@ def _login_page(
         max_age=_LOGIN_S,
         httponly=True,
         samesite="strict",
-        secure=site.is_tls,
+        secure=_is_tls(request),
     )
     return page
 
@@ -101,4 +110,10 @@ def own_path(path: str) -> str:
         >>> own_path("/incidents/new"), own_path("//elsewhere.example/x")
         ('/incidents/new', '/')
     """
-    return path if _OWN_PATH.fullmatch(path) and ".." not in unquote(path) else "/"
+    is_own = _OWN_PATH.fullmatch(path) and ".." not in unquote(path.partition("?")[0])
+    return path if is_own else "/"
+
+
+def _is_tls(request: Request) -> bool:
+    """Whether the browser came by TLS, to here or to a proxy on this machine."""
+    return request.url.scheme == "https"
