@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 _SHOWN: Final = 300
 """Characters of a description in a list."""
+_STEP: Final = tuple(one.name for one in fields(Step))
 _CURSOR: Final = re.compile(r"([0-9]{1,19})~([0-9a-f-]{36})")
 
 
@@ -43,9 +44,11 @@ def rows_of(records: Sequence[Record]) -> Iterator[tuple[Table, Row]]:
     Args:
         records: All records of it, in any order.
     """
-    incident = incident_of([one for one in records if one.incident_id is not None])
-    if incident is not None:
+    about = [one for one in records if one.incident_id is not None]
+    if about and (incident := incident_of(about)) is not None:
         yield INCIDENTS, _incident_row(incident)
+        if len(about) == len(records):
+            return
     ordered = sorted(records, key=lambda one: (one.station, one.sequence))
     # What several stations logged is listed as the first of them has it.
     logged = next((one for one in ordered if isinstance(one.body, Exposure | Nil)), None)
@@ -87,7 +90,7 @@ def _incident_row(incident: Incident) -> Row:
 
 
 def _plain_step(step: Step) -> dict[str, Any]:
-    found = {name: value for name, value in asdict(step).items() if value}
+    found = {name: value for name in _STEP if (value := getattr(step, name))}
     return found | ({"due": step.due.isoformat()} if step.due else {})
 
 

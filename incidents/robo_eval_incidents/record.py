@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, Strict, ValidationError, model_validator
+from pydantic_core import from_json
 
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
@@ -253,7 +254,7 @@ def record_of(content: str, texts: str | None = None, *, where: str) -> Record:
 
 def _object_of(content: str, where: str) -> dict[str, Any]:
     try:
-        values = json.loads(content)
+        values = from_json(content)
         if not isinstance(values, dict):
             raise TypeError("holds no JSON object")
     except (ValueError, TypeError, RecursionError) as problem:

@@ -103,6 +103,8 @@ class Incident:
     is_closed: bool = False
     _changes: int = 0
     """Bits of the records that changed it, see `told`."""
+    _behind: tuple[str, ...] | None = None
+    """`reviewers`, until a record changes them."""
 
     @property
     def incident_id(self) -> str:
@@ -147,14 +149,17 @@ class Incident:
         Whoever reported an incident, or classified it last, stands behind its being one, and not
         behind its being none.
         """
-        names = {
-            person_key(record.by): record.by
-            for record in self.reviews
-            if isinstance(record.body, Review) and record.body.verdict == self.verdict
-        }
-        if self.verdict == "confirmed" and self.classified_by is not None:
-            names.setdefault(person_key(self.classified_by), self.classified_by)
-        return tuple(names.values())
+        if self._behind is None:
+            verdict = self.verdict
+            names = {
+                person_key(record.by): record.by
+                for record in self.reviews
+                if isinstance(record.body, Review) and record.body.verdict == verdict
+            }
+            if verdict == "confirmed" and self.classified_by is not None:
+                names.setdefault(person_key(self.classified_by), self.classified_by)
+            self._behind = tuple(names.values())
+        return self._behind
 
     @property
     def is_reviewed(self) -> bool:
@@ -276,6 +281,7 @@ class Incident:
                 # It says something about what was known where it was made.
                 if not self._changes & ~known:
                     self.reviews.append(record)
+                    self._behind = None
                     if self.is_reviewed:
                         self.counted = self.report
             case Action():
@@ -303,6 +309,7 @@ class Incident:
 
     def _changed(self, record: Record, bit: int) -> None:
         self.changed_by = _person(record)
+        self._behind = None
         self._changes |= bit
         self.reviews.clear()
         self.is_closed = False

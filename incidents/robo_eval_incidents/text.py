@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -116,6 +117,7 @@ def same_person(one: str, other: str) -> bool:
     return person_key(one) == person_key(other)
 
 
+@lru_cache(maxsize=1_024)
 def person_key(name: str) -> str:
     """What a person's name is compared by."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
