@@ -213,6 +213,17 @@ class IncidentLog:
             return self._append(entry)
         return self.database.persistently(lambda: self._append(entry))
 
+    def check_past(self, body: Body) -> None:
+        """Refuse what somebody says of a time to come.
+
+        Raises:
+            InputError: If it is about one.
+        """
+        with self.database.reading() as connection:
+            driver: Any = connection.connection.driver_connection
+            head = self._head(driver, None)
+        _check_past(body, 0 if head is None else head.at.time_ns)
+
     def check_named(self) -> None:
         """Refuse to write as nobody.
 

@@ -320,8 +320,10 @@ def _json(value: object) -> str:
 def write_csv(log: IncidentLog, file: TextIO, wanted: Filter | None = None) -> int:
     """Write incidents as CSV, newest first; see `write_json`.
 
-    No cell is taken for a formula: one that begins like a formula has an apostrophe before it.
+    A byte order mark says that it is UTF-8. No cell is taken for a formula: one that begins like a
+    formula has an apostrophe before it.
     """
+    file.write("\ufeff")  # else Excel reads it in the code page of its machine
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
     count = 0

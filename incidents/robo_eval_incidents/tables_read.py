@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,10 +60,12 @@ class Reported:
     Attributes:
         report: What it says, as a report.
         incident_id: Its id in the log it is from; None if the table does not say.
+        where: File and line, for messages.
     """
 
     report: Report
     incident_id: str | None
+    where: str = field(compare=False)
 
     @property
     def record_id(self) -> str:
@@ -198,6 +200,11 @@ def import_reports(
     by = name_of(by, "by")
     found = checked_table(path, robot=robot, source=source)
     new = [one for one in found if not _is_known(log, one, path)]
+    for one in new:
+        try:
+            log.check_past(one.report)
+        except InputError as err:
+            raise InputError(f"{one.where}{err}") from err
     return Imported(added=_append(log, new, by), known=len(found) - len(new))
 
 
@@ -269,11 +276,9 @@ def _renamed(one: Reported, source_id: str, where: str) -> Reported:
 
 def _text(path: Path) -> str:
     try:
-        return door.bytes_of(path).decode("utf-8-sig")
+        return door.decoded(door.bytes_of(path), path)
     except FileNotFoundError as err:
         raise InputError(f"{path}: no such file of incidents") from err
-    except UnicodeDecodeError as err:
-        raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err
     except OSError as err:
         raise InputError(f"{path}: cannot be read: {err.strerror or err}") from err
 
@@ -283,8 +288,6 @@ def _no_constant(name: str) -> float:
 
 
 def _check_header(path: Path, header: list[str]) -> None:
-    if len(header) == 1 and ";" in header[0]:
-        raise InputError(f"{path}: its columns are divided by ';'; save it with commas")
     for column in header:
         if column not in COLUMNS and column != _OLD_ID:
             raise InputError(f"{path}: {unknown_name('column', column, COLUMNS)}")
@@ -368,4 +371,4 @@ def _report_of(row: Row, where: str) -> Reported:
     )
     if len(canonical_json(plain(report))) > MOST_BYTES - _OVERHEAD:
         raise InputError(f"{where}description: with the other fields it is too long for a record")
-    return Reported(report=report, incident_id=row.id)
+    return Reported(report=report, incident_id=row.id, where=where)

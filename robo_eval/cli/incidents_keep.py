@@ -277,8 +277,8 @@ def export(
     if json:
         print_json({"file": str(out), "rows": count})
         return
-    what = "records" if out.suffix.lower() == ".jsonl" else "incidents"
-    say(f"{out}: written" if count is None else f"{out}: {count} {what} written")
+    what = "record" if out.suffix.lower() == ".jsonl" else "incident"
+    say(f"{out}: written" if count is None else f"{out}: {counted(count, what)} written")
 
 
 def _write_paper(log: IncidentLog, out: Path, wanted: Filter, *, force: bool) -> None:

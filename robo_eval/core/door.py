@@ -12,11 +12,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.core.errors import PlanError
+from robo_eval.core.errors import InputError, PlanError
 
 if TYPE_CHECKING:
     import yaml
 
+UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+"""What a text in UTF-16 begins with."""
 LARGEST_FILE: Final = 10**9
 """Bytes of a file that is read as a whole."""
 LARGEST: Final = 2_000_000
@@ -75,6 +77,30 @@ def opened(path: Path) -> BufferedReader:
         file.close()
         raise
     return file
+
+
+def decoded(data: bytes, path: Path) -> str:
+    """The text of a file: UTF-8, or UTF-16 with its byte order mark.
+
+    Args:
+        data: What the file holds.
+        path: The file, for messages.
+
+    Raises:
+        InputError: If it is neither; the message names the line.
+    """
+    is_wide = data[:2] in UTF_16
+    try:
+        return data.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as err:
+        if is_wide:
+            what = "is cut short or no UTF-16; save it as UTF-8"
+            raise InputError(f"{path}: {what}") from err
+        line = data.count(b"\n", 0, err.start) + 1
+        raise InputError(
+            f"{path}: line {line}: is not UTF-8 text: byte 0x{data[err.start]:02x}; save it as"
+            " UTF-8 (in Excel: CSV UTF-8)"
+        ) from err
 
 
 def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:

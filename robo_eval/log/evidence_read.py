@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
@@ -21,6 +22,9 @@ from robo_eval.log.evidence import FORMS, NAMES, Checkpoint, Evidence, Noted, Po
 from robo_eval.log.evidence_cells import WordError
 from robo_eval.log.incident_log import incidents_of, is_incident_log, read_incidents
 
+SEPARATOR: Final = re.compile(r'"?sep=(?P<sign>.)"?', re.IGNORECASE)
+"""What Excel reads in a first line: the delimiter."""
+_OTHERS: Final = {";": "';'", "\t": "tabs"}
 _COLUMNS: Final = {"time_ns": "time", "utc_offset_s": "time"}
 """Columns whose fields are called otherwise."""
 _NO_CELLS: Final = ("line", "record")
@@ -105,11 +109,7 @@ def _bytes_of(path: Path, name: str) -> bytes:
 
 def _notes(path: Path, name: str, data: bytes) -> Iterator[Noted]:
     """What the lines of a CSV file say."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as err:
-        raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err
-    found = records(path, text)
+    found = records(path, door.decoded(data, path))
     _, header = next(found)
     form = FORMS[name]
     _check_header(path, name, header)
@@ -163,19 +163,28 @@ def _contradictions(note: Noted) -> Iterator[tuple[str, str]]:
 def records(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
     """The cells of each record of a CSV text, with the line it begins in; the header comes first.
 
-    Blank cells at the end that have no column are left out: spreadsheets write them.
+    Blank cells at the end that have no column are left out: spreadsheets write them. A first line
+    `sep=;` says what divides columns, which else are divided by commas.
 
     Raises:
         InputError: If it is not CSV, or a record has not as many cells as the header.
     """
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    line, header = 1, None
+    first, _, rest = text.partition("\n")
+    sign = SEPARATOR.fullmatch(first.rstrip("\r"))
+    before = int(sign is not None)
+    source = io.StringIO(rest if sign else text, newline="")
+    reader = csv.reader(source, strict=True, delimiter=sign["sign"] if sign else ",")
+    line, header = 1 + before, None
     try:
         for cells in reader:
             while cells and not cells[-1].strip() and len(cells) > len(header or ()):
                 del cells[-1]
             if header is None:
                 header = [name.strip() for name in cells]
+                for sign_, name in _OTHERS.items():
+                    if len(header) == 1 and sign_ in header[0]:
+                        what = f"its columns are divided by {name}; save it with commas"
+                        raise InputError(f"{path}: {what}")
                 yield line, header
             elif any(cell.strip() for cell in cells):
                 if len(cells) != len(header):
@@ -184,7 +193,7 @@ def records(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
                         f" {len(header)}"
                     )
                 yield line, cells
-            line = reader.line_num + 1
+            line = reader.line_num + 1 + before
     except csv.Error as err:
         raise InputError(f"{path}: line {line}: no CSV: {err}") from err
     if header is None:
@@ -197,8 +206,6 @@ def _wrong(path: Path, line: int, column: str, what: str) -> InputError:
 
 def _check_header(path: Path, name: str, header: list[str]) -> None:
     needed, others = columns_of(FORMS[name])
-    if len(header) == 1 and ";" in header[0]:
-        raise InputError(f"{path}: its columns are divided by ';'; save it with commas")
     for column in header:
         # Programs write pauses, and newer ones may say more of them.
         if column not in (*needed, *others) and name != "pauses":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,13 +17,11 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
 from robo_eval.log.column_map import ColumnMap, Constant
 from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.evidence_read import SEPARATOR
 from robo_eval.log.files import explained
 from robo_eval.log.import_plan import plan_of_import
 from robo_eval.log.import_row import ImportedRow, RowMaker, check_new, put, write_trial
 
-_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
-_SEPARATOR: Final = re.compile(r'"?sep=(?P<sign>.)"?', re.IGNORECASE)
-"""What Excel reads in a first line: the delimiter."""
 _REMARKS: Final = ("#", "%", "//")
 """What lines before the header begin with that hold remarks."""
 _PREFACE: Final = 100
@@ -186,7 +183,7 @@ class _Reader:
 
     def _encoding(self) -> str:
         with self._path.open("rb") as file:
-            return "utf-16" if file.read(2) in _UTF_16 else "utf-8-sig"
+            return "utf-16" if file.read(2) in door.UTF_16 else "utf-8-sig"
 
     def _rows(self, lines: _Lines) -> Iterator[ImportedRow]:
         header = self._header(lines)
@@ -203,7 +200,7 @@ class _Reader:
         lines.skip(self._map.skip)
         wanted = {source.column for source in self._map.columns.values()}
         for text in lines.texts():
-            sign = _SEPARATOR.fullmatch(text.rstrip("\r\n"))
+            sign = SEPARATOR.fullmatch(text.rstrip("\r\n"))
             if sign and "delimiter" not in self._map.model_fields_set:
                 self._delimiter = sign["sign"]
             if sign:
@@ -233,19 +230,11 @@ class _Reader:
 
     def _not_utf8(self) -> InputError:
         # Read again: the error counts from the start of some buffer.
-        data = door.bytes_of(self._path)
-        if data[:2] in _UTF_16:
-            return InputError(f"{self._path}: is cut short or no UTF-16; save the table as UTF-8")
         try:
-            data.decode()
-        except UnicodeDecodeError as err:
-            line = data.count(b"\n", 0, err.start) + 1
-            given = f": byte 0x{data[err.start]:02x}"
-        else:  # written meanwhile
-            line, given = 1, ""
-        return InputError(
-            f"{self._path}: line {line}: is not CSV in UTF-8{given}; save the table as UTF-8"
-        )
+            door.decoded(door.bytes_of(self._path), self._path)
+        except InputError as err:
+            return err
+        return InputError(f"{self._path}: changed while it was read; import it again")
 
     def _check_header(self, header: Sequence[str], lines: _Lines) -> None:
         where = f"{self._path}: line {lines.first}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tempfile
 import unicodedata
 from pathlib import Path
@@ -40,7 +41,7 @@ from robo_eval_incidents.tables import (
     write_csv,
     write_json,
 )
-from robo_eval_incidents.tables_read import import_reports, read_table
+from robo_eval_incidents.tables_read import import_reports, read_csv, read_table
 from robo_eval_incidents.text import (
     LATEST_NS,
     answers_cell,
@@ -404,7 +405,7 @@ BAD_COLUMNS = {
         f"{HEADER},evidence\n{GOOD.strip()},a.mcap (from 2026-03-01T09:30:00Z to x)\n",
         "column evidence.0.end: 'x' is not a time",
     ),
-    "not text": (b"source_id\xff", "is not UTF-8 text: .* at byte 9"),
+    "not text": (b"source_id\xff", "line 1: is not UTF-8 text: byte 0xff"),
     "null": (f"{HEADER}\n2,2026-03-01T09:30:00Z,minor,a\0b,a\n", r"U\+0000|no CSV"),
 }
 
@@ -616,7 +617,7 @@ def test_an_exported_formula_is_text(log, report, say, start):
     say(log, report(description=formula, robot="=1+1", task="@SUM(A1)", policy="-2"))
     text = io.StringIO()
     write_csv(log, text)
-    header, line = csv.reader(io.StringIO(text.getvalue()))
+    header, line = csv.reader(io.StringIO(text.getvalue().removeprefix("\ufeff")))
     assert header == list(COLUMNS)
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in line)
 
@@ -660,3 +661,65 @@ def test_any_row_is_read_back_from_csv_and_json(drawn):
     assert [one.description for one in reports] == [row.description for row in drawn]
     assert [one.quantities for one in reports] == [row.quantities for row in drawn]
     assert [iso_of(one.happened_ns) for one in reports] == [row.time for row in drawn]
+
+
+# As spreadsheets and editors write them --------------------------------------------------------
+
+UMLAUTS = "source_id,time,severity,robot,description\na,2025-05-01T10:00:00Z,minor,c1,T\u00fcre\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        UMLAUTS.encode(),
+        UMLAUTS.encode("utf-8-sig"),
+        UMLAUTS.encode("utf-16"),
+        b"\xfe\xff" + UMLAUTS.encode("utf-16-be"),
+        ("sep=,\r\n" + UMLAUTS).encode(),
+        ("sep=;\n" + UMLAUTS.replace(",", ";")).encode(),
+        ("sep=\t\n" + UMLAUTS.replace(",", "\t")).encode(),
+    ],
+)
+def test_a_table_is_read_however_it_was_saved(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(data)
+    (one,) = read_csv(path)
+    assert (one.report.description, one.report.source_id) == ("T\u00fcre", "a")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (UMLAUTS.encode("cp1252"), "line 2: is not UTF-8 text: byte 0xfc; save it as UTF-8"),
+        (UMLAUTS.encode("utf-16")[:-1], "is cut short or no UTF-16; save it as UTF-8"),
+        (UMLAUTS.replace(",", "\t").encode(), "its columns are divided by tabs; save it with"),
+        (UMLAUTS.replace(",", ";").encode(), "its columns are divided by ';'; save it with commas"),
+        (("sep=,\n" + UMLAUTS.replace("minor", "minr")).encode(), "line 3, column severity: "),
+    ],
+)  # fmt: skip
+def test_a_table_in_another_form_says_how_to_save_it(
+    tmp_path: Path, data: bytes, said: str
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=re.escape(f"{path}: {said}")):
+        read_csv(path)
+
+
+def test_a_time_to_come_is_named_with_its_line_and_nothing_is_added(log, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(UMLAUTS + "b,2235-03-01T09:30:00Z,minor,c1,x\n", encoding="utf-8")
+    before = log.heads()
+    with pytest.raises(InputError, match=re.escape(f"{path}: line 3, column time: 2235-03-01")):
+        import_reports(log, path, by="Operator A")
+    assert log.heads() == before
+
+
+def test_a_spreadsheet_sees_that_a_table_is_utf_8(log, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(UMLAUTS.encode())
+    import_reports(log, path, by="Operator A")
+    export(log, tmp_path / "out.csv")
+    data = (tmp_path / "out.csv").read_bytes()
+    assert data.startswith(b"\xef\xbb\xbfid,")
+    assert "T\u00fcre".encode() in data

@@ -426,7 +426,7 @@ BAD_TABLES = {
     "Latin-1": (
         "p,s\na,1\nJörg,1\n".encode("latin-1"),
         SIMPLE,
-        "line 3: is not CSV in UTF-8: byte 0xf6; save the table as UTF-8",
+        "line 3: is not UTF-8 text: byte 0xf6; save it as UTF-8",
     ),
     "ticks beyond what a float tells apart": (
         f"p,s,n\na,1,{2**53}\n",
@@ -513,7 +513,7 @@ BAD_TABLES = {
     "column twice": ("p,s,p\na,1,b\n", SIMPLE, "column 'p' appears twice"),
     "empty file": ("", SIMPLE, "is empty; it needs a header"),
     "header only": ("p,s\n", SIMPLE, "holds no episodes"),
-    "not text": (b"p,s\n\xff\xfe,1\n", SIMPLE, "is not CSV in UTF-8"),
+    "not text": (b"p,s\n\xff\xfe,1\n", SIMPLE, "is not UTF-8 text"),
     "zero byte": (b"p,s\na\x00,1\n", SIMPLE, ""),
     "open quote": ('p,s\n"a,1\n', SIMPLE, "is not CSV"),
     "short line": ("p,s\na,1\nb\n", SIMPLE, "line 3: has 1 cells, the header has 2"),
@@ -616,7 +616,7 @@ BAD_TABLES = {
     "UTF-16 that is cut short": (
         "p,s\na,1\n".encode("utf-16")[:-1],
         SIMPLE,
-        "is cut short or no UTF-16; save the table as",
+        "is cut short or no UTF-16; save it as UTF-8",
     ),
     **{
         f"exponent in {unit}": (
