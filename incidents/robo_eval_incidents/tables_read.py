@@ -17,9 +17,10 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.evidence_read import records
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.kinds import Report, plain, section_of
+from robo_eval_incidents.kinds import Body, Correction, Reclassification, Report, plain, section_of
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import MOST_BYTES, Record
+from robo_eval_incidents.state import Incident, check
 from robo_eval_incidents.tables import COLUMNS, VERSION, IncidentTable, Row
 from robo_eval_incidents.text import (
     answers_of,
@@ -47,10 +48,12 @@ class Imported:
     Attributes:
         added: Names of new incidents, as `STATION/NUMBER`.
         known: How many were in the log already.
+        corrected: Names of incidents that were corrected or reclassified as the table has them.
     """
 
     added: tuple[str, ...]
     known: int
+    corrected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +63,13 @@ class Reported:
     Attributes:
         report: What it says, as a report.
         incident_id: Its id in the log it is from; None if the table does not say.
+        row: The line.
         where: File and line, for messages.
     """
 
     report: Report
     incident_id: str | None
+    row: Row = field(compare=False)
     where: str = field(compare=False)
 
     @property
@@ -177,7 +182,13 @@ def checked_table(
 
 
 def import_reports(
-    log: IncidentLog, path: Path, *, by: str, robot: str | None = None, source: str | None = None
+    log: IncidentLog,
+    path: Path,
+    *,
+    by: str,
+    robot: str | None = None,
+    source: str | None = None,
+    as_corrections: bool = False,
 ) -> Imported:
     """File the incidents of a table as new reports; all of them are checked before the first is.
 
@@ -192,6 +203,8 @@ def import_reports(
         robot: Robot of lines that name none.
         source: What names the table, put before every source id; needed where two tables number
             their incidents alike.
+        as_corrections: Correct and reclassify incidents that are in the log where a cell of the
+            table says something else; cells that are empty say nothing.
 
     Raises:
         InputError: If the file cannot be read, a line is no incident, two lines have one id, or
@@ -199,13 +212,48 @@ def import_reports(
     """
     by = name_of(by, "by")
     found = checked_table(path, robot=robot, source=source)
-    new = [one for one in found if not _is_known(log, one, path)]
-    for one in new:
+    new: list[Reported] = []
+    changes: list[tuple[Incident, Body]] = []
+    for one in found:
+        own = _known(log, one, path, as_corrections=as_corrections)
         try:
-            log.check_past(one.report)
+            if own is None:
+                new.append(one)
+                log.check_past(one.report)
+            elif as_corrections:
+                changes += _changes(log.incident(own.record_id), one, path, by)
         except InputError as err:
             raise InputError(f"{one.where}{err}") from err
-    return Imported(added=_append(log, new, by), known=len(found) - len(new))
+    added = _append(log, new, by)
+    for incident, body in changes:
+        log.file(body, by=by, via=Via.IMPORT, incident_id=incident.incident_id)
+    corrected = tuple(dict.fromkeys(incident.name for incident, _ in changes))
+    return Imported(added=added, known=len(found) - len(new), corrected=corrected)
+
+
+def _changes(
+    incident: Incident, one: Reported, path: Path, by: str
+) -> Iterator[tuple[Incident, Body]]:
+    """What makes an incident stand as a line has it; checked, as far as it may follow."""
+    given = {"happened_ns" if name == "time" else name for name in one.row.model_fields_set}
+    now, counted, new = (plain(made) for made in (incident.report, incident.counted, one.report))
+    fields = {
+        name: new.get(name)
+        for name in Correction.FIELDS
+        # A table says where an incident counts, which may wait for a review.
+        if name in given and new.get(name) not in (now.get(name), counted.get(name))
+    }
+    reason = f"as {path.name} has it"
+    severity = one.row.severity
+    category = one.row.category if "category" in given else incident.category
+    bodies: list[Body] = []
+    if fields:
+        bodies.append(section_of(Correction, {"fields": fields, "reason": reason}))
+    if (severity, category) != (incident.severity, incident.category):
+        bodies.append(Reclassification(severity=severity, category=category, reason=reason))
+    for body in bodies:
+        check(incident, body, by)
+        yield incident, body
 
 
 def _check_once(path: Path, one: Reported, seen: set[str]) -> None:
@@ -230,24 +278,22 @@ def _append(log: IncidentLog, new: Sequence[Reported], by: str) -> tuple[str, ..
     return tuple(added)
 
 
-def _is_known(log: IncidentLog, one: Reported, path: Path) -> bool:
-    """Whether an incident is in the log: under its own id, or imported before."""
+def _known(log: IncidentLog, one: Reported, path: Path, *, as_corrections: bool) -> Record | None:
+    """The report of an incident in the log, under its own id or imported before; None if new."""
     name = str(one.report.source_id)
     for own_id in (one.incident_id, name if _is_id(name) else None):
         own = None if own_id is None else log.find(own_id)
         if own is not None:
             _check_incident(own, path)
-            return True
+            return own
     found = log.find(_record_id(name))
-    if found is None:
-        return False
-    if plain(found.body) != plain(one.report):
+    if found is not None and not as_corrections and plain(found.body) != plain(one.report):
         raise InputError(
-            f"{path}: source id {name!r:.80} is in the log already, as {found.station}/"
-            f"{found.sequence}, and says something else there; correct that one, or name this"
-            " table by --source if it numbers other incidents"
+            f"{path}: source id {name!r:.80} is in the log already, as {found.name}, and says"
+            " something else there; --as-corrections corrects that one, --source names a table"
+            " that numbers other incidents"
         )
-    return True
+    return found
 
 
 def _check_incident(found: Record, path: Path) -> None:
@@ -371,4 +417,4 @@ def _report_of(row: Row, where: str) -> Reported:
     )
     if len(canonical_json(plain(report))) > MOST_BYTES - _OVERHEAD:
         raise InputError(f"{where}description: with the other fields it is too long for a record")
-    return Reported(report=report, incident_id=row.id, where=where)
+    return Reported(report=report, incident_id=row.id, row=row, where=where)

@@ -213,6 +213,10 @@ def import_(
         str | None,
         typer.Option("--source", metavar="NAME", help="What the table is; goes before its ids."),
     ] = None,
+    as_corrections: Annotated[
+        bool,
+        typer.Option("--as-corrections", help="Correct what is in the log as the table has it."),
+    ] = False,
     by: ByOption = None,
     log: LogOption = None,
     station: StationOption = None,
@@ -230,15 +234,19 @@ def import_(
     by = author(by, json=json)
     checked_table(table, robot=robot, source=source)  # before a log is made for it
     with opened(log, station, make=True) as found:
-        done = import_reports(found, table, by=by, robot=robot, source=source)
+        done = import_reports(
+            found, table, by=by, robot=robot, source=source, as_corrections=as_corrections
+        )
     if json:
-        print_json({"added": list(done.added), "known": done.known})
+        print_json({"added": done.added, "known": done.known, "corrected": done.corrected})
         return
     count = len(done.added)
     what = "1 incident was" if count == 1 else f"{count} incidents were"
     say(f"{table}: {what} added, {done.known} known")
     if done.added:
         say(f"  {done.added[0]} to {done.added[-1]}")
+    if done.corrected:
+        say(f"  corrected: {', '.join(done.corrected)}")
 
 
 def export(

@@ -511,7 +511,7 @@ def test_stations_that_were_apart_are_brought_together(lab, run, incidents, tmp_
 def test_tables_go_out_and_come_in(lab, run, incidents, tmp_path):
     incidents("export", "--out", "all.csv")
     before = records(lab)
-    assert incidents("import", "all.csv") == {"added": [], "known": 1}
+    assert incidents("import", "all.csv") == {"added": [], "known": 1, "corrected": []}
     assert records(lab) == before
     other = run("incidents", "import", "all.csv", "--log", "other.db")
     assert other.out.startswith("all.csv: 1 incident was added, 0 known\n")

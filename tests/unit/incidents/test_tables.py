@@ -56,7 +56,7 @@ from robo_eval_incidents.text import (
     safe_cell,
 )
 from robo_eval_incidents.verify import verify_log
-from robo_eval_incidents.words import Severity, Status
+from robo_eval_incidents.words import Severity, Status, Via
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "incidents.schema.json"
 AWKWARD = {
@@ -723,3 +723,46 @@ def test_a_spreadsheet_sees_that_a_table_is_utf_8(log, tmp_path: Path) -> None:
     data = (tmp_path / "out.csv").read_bytes()
     assert data.startswith(b"\xef\xbb\xbfid,")
     assert "T\u00fcre".encode() in data
+
+
+def test_a_newer_version_of_a_table_corrects_what_is_in_the_log(log, tmp_path: Path) -> None:
+    header = "source_id,time,severity,category,robot,task,description\n"
+    first = (
+        "a,2025-05-01T10:00:00Z,minor,collision,c1,pick,x\nb,2025-05-02T10:00:00Z,minor,,c1,,y\n"
+    )
+    newer = "a,2025-05-01T11:00:00Z,major,,c2,,x\nb,2025-05-02T10:00:00Z,minor,,c1,,y\n"
+    path = tmp_path / "table.csv"
+    path.write_text(header + first, encoding="utf-8")
+    import_reports(log, path, by="Operator A")
+    path.write_text(header + newer, encoding="utf-8")
+    before = log.heads()
+    with pytest.raises(InputError, match="--as-corrections corrects that one"):
+        import_reports(log, path, by="Operator A")
+    assert log.heads() == before
+    done = import_reports(log, path, by="Operator B", as_corrections=True)
+    a, b = sorted(log.incidents(), key=lambda one: str(one.report.source_id))
+    assert (done.added, done.known, done.corrected) == ((), 2, (a.name,))
+    # An empty cell says nothing: task and category stay.
+    shown = (iso_of(a.report.happened_ns), a.report.robot, a.report.task, a.severity, a.category)
+    assert shown == ("2025-05-01T11:00:00Z", "c2", "pick", "major", "collision")
+    assert [one.kind for one in a.records] == ["report", "correction", "reclassification"]
+    assert [one.kind for one in b.records] == ["report"]
+    before = log.heads()
+    assert import_reports(log, path, by="Operator B", as_corrections=True).corrected == ()
+    assert log.heads() == before
+
+
+def test_what_a_log_exported_corrects_nothing_in_it(log, report, say, tmp_path: Path) -> None:
+    first = say(log, report(severity="major", category="force_limit"))
+    fields = {"fields": {"robot": "another"}, "reason": "typed wrong"}
+    about = first.record_id
+    log.record("correction", fields, by="Operator A", via=Via.CLI, about=about)
+    minor = {"severity": "minor", "category": "collision", "reason": "seen again"}
+    log.record("reclassification", minor, by="Operator A", via=Via.CLI, about=about)
+    assert log.incident(about).counts_elsewhere
+    path = tmp_path / "out.csv"
+    export(log, path)
+    before = log.heads()
+    done = import_reports(log, path, by="Operator B", as_corrections=True)
+    assert (done.known, done.corrected) == (1, ())
+    assert log.heads() == before
