@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -325,7 +325,7 @@ class Effectiveness(Body):
     role: ClassVar = "reviewer"
 
     action_id: RecordId = said("Action", help="Record of the action.")
-    is_effective: Annotated[bool, Form(_truth_of, _truth_shown)] = said("Effective")
+    is_effective: Annotated[bool, Form(_truth_of, _truth_shown, "choice")] = said("Effective")
     how: Prose = said("How that was found out")
 
 
@@ -535,7 +535,8 @@ _WORD: Final = Form(_word_of, spoken, "choice")
 
 
 def _is_word(annotation: Any) -> bool:  # noqa: ANN401 - a type hint
-    return isinstance(annotation, type) and issubclass(annotation, Word | Side)
+    is_one = isinstance(annotation, type) and issubclass(annotation, Word | Side)
+    return is_one or get_origin(annotation) is Literal
 
 
 def section_of(model: type[_Model], values: Any, where: str = "") -> _Model:  # noqa: ANN401

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
 from robo_eval_incidents.kinds import (
-    Action,
-    Attachment,
-    Closure,
+    RECORD_ID,
+    Body,
     Correction,
-    Effectiveness,
-    Evidence,
-    Nil,
-    Reclassification,
     Report,
-    Review,
-    Withdrawal,
+    form_of,
     section_of,
 )
 from robo_eval_incidents.moments import field_again, field_time, time_of_field
 from robo_eval_incidents.state import Incident
-from robo_eval_incidents.text import day_of, quantities_cell, quantities_of
+from robo_eval_incidents.text import quantities_cell
 from robo_eval_incidents.words import Answer, Question
 
-_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_Body = TypeVar("_Body", bound=Body)
+
 _SECOND_NS: Final = 10**9
-_MORE: Final = ("episode_id", "policy", "task")
 _TIMES: Final = ("happened", "start", "end")
+_OF_PROGRAMS: Final = {"evidence": (), "rule": None, "source_id": None}
+"""Fields of a report that no form has."""
 
 Fields = Mapping[str, str]
+"""What a form sent: times without their unit (`happened`), and a field for each question."""
 
 
 def record_id_of(fields: Fields) -> str:
@@ -41,30 +39,22 @@ def record_id_of(fields: Fields) -> str:
         InputError: If the form has none.
     """
     found = fields.get("record_id", "")
-    if not _ID.fullmatch(found):
+    if not RECORD_ID.fullmatch(found):
         raise InputError("the form has no id; open the page again and send it from there")
     return found
 
 
 def report_of(fields: Fields) -> Report:
-    """A report.
+    """A report, of a robot that was chosen or of another one that was typed.
 
     Raises:
         InputError: If a field is none; the message names it.
     """
-    values: dict[str, Any] = {
-        "happened_ns": time_of_field(fields.get("happened", ""), "time"),
-        "robot": _robot(fields),
-        "side": fields.get("side") or "real",
-        "severity": _chosen(fields, "severity"),
-        "category": _chosen(fields, "category"),
-        "description": _given(fields, "description"),
-        "engagement": fields.get("engagement") or "unknown",
-        "quantities": _quantities(fields),
-        "answers": _answers(fields),
-    }
-    values |= {name: fields[name] for name in _MORE if fields.get(name, "").strip()}
-    return section_of(Report, values)
+    robot = fields.get("other_robot", "").strip() or fields.get("robot", "").strip()
+    if not robot:
+        raise InputError("robot: say which robot it was")
+    side = fields.get("side") or Side.REAL
+    return body_of(Report, fields, robot=robot, side=side, **_OF_PROGRAMS)
 
 
 def correction_of(fields: Fields, incident: Incident) -> Correction:
@@ -73,134 +63,40 @@ def correction_of(fields: Fields, incident: Incident) -> Correction:
     Raises:
         InputError: If nothing differs, or a field is none; the message names it.
     """
-    before = correction_fields(incident)
+    before, report = correction_fields(incident), incident.report
     changed: dict[str, Any] = {}
-    happened_ns = time_of_field(fields.get("happened", before["happened"]), "time")
-    if happened_ns != incident.report.happened_ns // _SECOND_NS * _SECOND_NS:
-        changed["happened_ns"] = happened_ns
-    for name in ("robot", "side", "description", "engagement", *_MORE):
-        given = fields.get(name, before[name]).replace("\r\n", "\n").strip()
-        if given != before[name].strip():
-            changed[name] = given
-    if fields.get("quantities", before["quantities"]).strip() != before["quantities"].strip():
-        changed["quantities"] = _quantities(fields)
-    answers = _answers(fields)
-    if answers != {name: str(answer) for name, answer in incident.report.answers.items()}:
-        changed["answers"] = answers
+    for name in Correction.FIELDS:
+        key = _key(name)
+        given = fields.get(key, before.get(key, "")).replace("\r\n", "\n").strip()
+        if name == "answers":
+            if (answers := _answers(fields)) != {
+                one: str(said) for one, said in report.answers.items()
+            }:
+                changed[name] = answers
+        elif key in _TIMES:
+            # A form shows whole seconds.
+            if (
+                time_ns := time_of_field(given, "time")
+            ) != report.happened_ns // _SECOND_NS * _SECOND_NS:
+                changed[name] = time_ns
+        elif given != before[key].strip():
+            changed[name] = _read(Report, name, given)
     if not changed:
         raise InputError("nothing was changed; change a field above, then say why")
-    return section_of(Correction, {"fields": changed, "reason": _given(fields, "reason")})
+    return body_of(Correction, fields, fields=changed)
 
 
 def correction_fields(incident: Incident) -> dict[str, str]:
     """How an incident stands, as the form of a correction has it."""
     report = incident.report
     quantities = [one.model_dump(mode="json", exclude_none=True) for one in report.quantities]
-    shown = {name: getattr(report, name) or "" for name in _MORE}
+    shown = {name: str(getattr(report, name) or "") for name in Correction.FIELDS}
     return {
         **shown,
         "happened": field_time(report.happened_ns),
-        "robot": report.robot,
-        "side": str(report.side),
-        "description": report.description,
-        "engagement": str(report.engagement),
         "quantities": quantities_cell(quantities),
         **{f"answer_{name}": str(answer) for name, answer in report.answers.items()},
     }
-
-
-def reclassification_of(fields: Fields) -> Reclassification:
-    """Another severity or category.
-
-    Raises:
-        InputError: If a field is none; the message names it.
-    """
-    values = {name: _chosen(fields, name) for name in ("severity", "category")}
-    return section_of(Reclassification, {**values, "reason": _given(fields, "reason")})
-
-
-def review_of(fields: Fields) -> Review:
-    """A review.
-
-    Raises:
-        InputError: If a field is none; the message names it.
-    """
-    values: dict[str, Any] = {
-        "verdict": _chosen(fields, "verdict"),
-        "note": _given(fields, "note"),
-    }
-    if duplicate_of := fields.get("duplicate_of", "").strip():
-        values["duplicate_of"] = duplicate_of
-    return section_of(Review, values)
-
-
-def attachment_of(fields: Fields, evidence: Evidence) -> Attachment:
-    """Further evidence.
-
-    Args:
-        fields: The form.
-        evidence: The file, as it was found below the folder of evidence.
-    """
-    values = {"evidence": [evidence.model_dump(exclude_none=True)], "note": fields.get("note", "")}
-    return section_of(Attachment, values)
-
-
-def action_of(fields: Fields) -> Action:
-    """A corrective action.
-
-    Raises:
-        InputError: If a field is none; the message names it.
-    """
-    values: dict[str, Any] = {name: _given(fields, name) for name in ("what", "owner")}
-    if due := fields.get("due", "").strip():
-        try:
-            values["due"] = day_of(due)
-        except ValueError as err:
-            raise InputError(f"due: {err}") from err
-    return section_of(Action, values)
-
-
-def effectiveness_of(fields: Fields) -> Effectiveness:
-    """A check of a corrective action.
-
-    Raises:
-        InputError: If a field is none; the message names it.
-    """
-    found = _chosen(fields, "is_effective")
-    if found not in {"yes", "no"}:
-        raise InputError("is_effective: say yes or no")
-    values = {
-        "action_id": _given(fields, "action_id"),
-        "is_effective": found == "yes",
-        "how": _given(fields, "how"),
-    }
-    return section_of(Effectiveness, values)
-
-
-def closure_of(fields: Fields) -> Closure:
-    """That nothing is left to do.
-
-    Raises:
-        InputError: If a field is none; the message names it.
-    """
-    return section_of(Closure, {"note": _given(fields, "note")})
-
-
-def nil_of(fields: Fields) -> Nil:
-    """A shift without incidents.
-
-    Raises:
-        InputError: If a field is none; the message names it.
-    """
-    values: dict[str, Any] = {
-        "start_ns": time_of_field(fields.get("start", ""), "begin"),
-        "end_ns": time_of_field(fields.get("end", ""), "end"),
-        "side": fields.get("side") or "real",
-        "note": fields.get("note", ""),
-    }
-    if robot := fields.get("robot", "").strip():
-        values["robot"] = robot
-    return section_of(Nil, values)
 
 
 def again(fields: Fields) -> dict[str, str]:
@@ -208,49 +104,49 @@ def again(fields: Fields) -> dict[str, str]:
     return {name: field_again(text) if name in _TIMES else text for name, text in fields.items()}
 
 
-def withdrawal_of(fields: Fields, withdrawn_id: str) -> Withdrawal:
-    """That hours or a shift were logged by mistake.
+def body_of(kind: type[_Body], fields: Fields, /, **known: object) -> _Body:
+    """What a form says.
+
+    Args:
+        kind: What kind of record it makes.
+        fields: The form.
+        known: Fields that it does not have.
 
     Raises:
         InputError: If a field is none; the message names it.
     """
-    values = {"withdrawn_id": withdrawn_id, "reason": _given(fields, "reason")}
-    return section_of(Withdrawal, values)
+    values = dict(known)
+    for name in kind.model_fields:
+        if name not in known and (value := _value(kind, name, fields)) is not None:
+            values[name] = value
+    return section_of(kind, values)
 
 
-# Fields ----------------------------------------------------------------------------------------
+def _value(kind: type[Body], name: str, fields: Fields) -> Any:  # noqa: ANN401 - as the field has it
+    """The value of a field; None if nothing is said."""
+    field = kind.model_fields[name]
+    form, text = form_of(field), fields.get(_key(name), "")
+    if form.widget == "datetime-local":
+        return time_of_field(text, str(field.title).lower())
+    if form.widget == "answers":
+        return _answers(fields)
+    if text.strip():
+        return _read(kind, name, text)
+    if field.is_required():
+        what = "choose one" if form.widget == "choice" else "is empty; say it in a few words"
+        raise InputError(f"{name}: {what}")
+    return None
 
 
-def _robot(fields: Fields) -> str:
-    """A robot that was chosen, or another one that was typed."""
-    robot = fields.get("other_robot", "").strip() or fields.get("robot", "").strip()
-    if not robot:
-        raise InputError("robot: say which robot it was")
-    return robot
-
-
-def _chosen(fields: Fields, name: str) -> str:
-    found = fields.get(name, "").strip()
-    if not found:
-        raise InputError(f"{name}: choose one")
-    return found
-
-
-def _given(fields: Fields, name: str) -> str:
-    found = fields.get(name, "")
-    if not found.strip():
-        raise InputError(f"{name}: is empty; say it in a few words")
-    return found
-
-
-def _quantities(fields: Fields) -> list[dict[str, Any]]:
-    text = fields.get("quantities", "").strip()
-    if not text:
-        return []
+def _read(kind: type[Body], name: str, text: str) -> Any:  # noqa: ANN401 - as the field has it
     try:
-        return quantities_of(text)
+        return form_of(kind.model_fields[name]).read(text, time.time_ns())
     except ValueError as err:
-        raise InputError(f"quantities: {err}") from err
+        raise InputError(f"{name}: {err}") from err
+
+
+def _key(name: str) -> str:
+    return name.removesuffix("_ns")
 
 
 def _answers(fields: Fields) -> dict[str, str]:

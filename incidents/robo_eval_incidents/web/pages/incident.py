@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -77,11 +76,11 @@ def change_incident(
     """Record something about an incident."""
     if what not in _FORMS:
         raise NotFoundError(f"there is no form {what:.40}")
-    kind, read = _FORMS[what]
+    kind = _FORMS[what]
     incident = site.incident(incident_id)
     check_record(form.user, kind, incident)
     try:
-        _file(site, form, incident, read)
+        _file(site, form, incident, kind)
     except ForbiddenError:
         raise
     except InputError as err:
@@ -123,36 +122,32 @@ def download(site: ThisSite, session: Person, incident_id: str, number: int) -> 
 
 # Forms -----------------------------------------------------------------------------------------
 
-_Read = Callable[[Posted, Incident, Site], Body]
-
-
-def _attachment(form: Posted, _incident: Incident, site: Site) -> Attachment:
-    uri = form.fields.get("uri", "")
-    return forms.attachment_of(form.fields, recorded_evidence(site.evidence, uri))
-
-
-def _plainly(read: Callable[[forms.Fields], Body]) -> _Read:
-    return lambda form, _incident, _site: read(form.fields)
-
-
-_FORMS: Final[dict[str, tuple[type[Body], _Read]]] = {
-    "review": (Review, _plainly(forms.review_of)),
-    "reclassify": (Reclassification, _plainly(forms.reclassification_of)),
-    "correct": (Correction, lambda form, incident, _: forms.correction_of(form.fields, incident)),
-    "attach": (Attachment, _attachment),
-    "act": (Action, _plainly(forms.action_of)),
-    "check": (Effectiveness, _plainly(forms.effectiveness_of)),
-    "close": (Closure, _plainly(forms.closure_of)),
+_FORMS: Final[dict[str, type[Body]]] = {
+    "review": Review,
+    "reclassify": Reclassification,
+    "correct": Correction,
+    "attach": Attachment,
+    "act": Action,
+    "check": Effectiveness,
+    "close": Closure,
 }
-"""Every form about an incident by the end of its path: what it records, and how it is read."""
+"""Every form about an incident by the end of its path, and what it records."""
 
 
-def _file(site: Site, form: Posted, incident: Incident, read: _Read) -> None:
+def _file(site: Site, form: Posted, incident: Incident, kind: type[Body]) -> None:
     record_id = forms.record_id_of(form.fields)
     if _is_corrected(form, incident, record_id):
         return
+    body: Body
+    if kind is Correction:
+        body = forms.correction_of(form.fields, incident)
+    elif kind is Attachment:
+        evidence = recorded_evidence(site.evidence, form.fields.get("uri", ""))
+        body = forms.body_of(kind, form.fields, evidence=[evidence.model_dump(exclude_none=True)])
+    else:
+        body = forms.body_of(kind, form.fields)
     site.log.file(
-        read(form, incident, site),
+        body,
         by=form.user.name,
         via=Via.WEB,
         incident_id=incident.incident_id,
@@ -188,7 +183,7 @@ def _page(
     status: int = 200,
 ) -> HTMLResponse:
     user = session.user
-    may = {what: may_record(user, kind, incident) for what, (kind, _) in _FORMS.items()}
+    may = {what: may_record(user, kind, incident) for what, kind in _FORMS.items()}
     open_points = [] if incident.is_closed else incident.open_points
     return render(
         request,

@@ -57,7 +57,7 @@ def report_nil(request: Request, site: ThisSite, form: ThisForm) -> Response:
     """Record a shift without incidents."""
     check_record(form.user, Nil)
     try:
-        record = _file(site, form, forms.nil_of(form.fields))
+        record = _file(site, form, forms.body_of(Nil, form.fields))
     except InputError as err:
         return _again(request, site, form, "nil.html.j2", err)
     return go_to(request, f"/nil?recorded={record.station}/{record.sequence}")

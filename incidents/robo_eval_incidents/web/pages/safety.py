@@ -100,7 +100,7 @@ def withdraw(request: Request, site: ThisSite, form: ThisForm, record_id: str) -
         raise NotFoundError(str(err)) from err
     try:
         site.log.file(
-            forms.withdrawal_of(form.fields, time.record_id),
+            forms.body_of(Withdrawal, form.fields, withdrawn_id=time.record_id),
             by=form.user.name,
             via=Via.WEB,
             record_id=forms.record_id_of(form.fields),
