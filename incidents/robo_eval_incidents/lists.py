@@ -356,9 +356,9 @@ def utc_today() -> date:
     return datetime.now(UTC).date()
 
 
-def overdue_days(step: Step, today: date) -> int:
-    """Whole days since a step was due; 0 if its day is not over."""
-    return 0 if step.due is None else max(0, (today - step.due).days)
+def overdue_days(due: date | None, today: date) -> int:
+    """Whole days since something was due; 0 if its day is not over."""
+    return 0 if due is None else max(0, (today - due).days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +414,7 @@ def todo(
     found: list[Listed] = []
     owners: dict[str, str] = {}
     for row in _listed(log, ordered):
-        steps = [step for step in row.steps if not overdue or overdue_days(step, today)]
+        steps = [step for step in row.steps if not overdue or overdue_days(step.due, today)]
         owners |= {person_key(one.owner): one.owner for one in row.steps if one.owner is not None}
         if owner is not None:
             steps = [
@@ -425,13 +425,13 @@ def todo(
     if owner is not None and owners and person_key(owner) not in owners:
         raise unknown_name("owner", owner, sorted(owners.values()))
     # An incident that is overdue for another owner is not for this one.
-    found.sort(key=lambda row: not overdue_days(row.steps[0], today))
+    found.sort(key=lambda row: not overdue_days(row.steps[0].due, today))
     return Todo(found[after:][:limit], len(found))
 
 
 def _in_order(row: Listed, today: date) -> Listed:
     """With the steps that are overdue first."""
-    steps = sorted(row.steps, key=lambda step: -overdue_days(step, today))
+    steps = sorted(row.steps, key=lambda step: -overdue_days(step.due, today))
     return replace(row, steps=tuple(steps))
 
 
@@ -439,7 +439,7 @@ def row_dict(row: Listed, today: date) -> dict[str, Any]:
     """An incident in a list as JSON has it, with what comes next."""
     steps = [
         {**asdict(step), "due": step.due and step.due.isoformat(),
-         "not_by": list(step.not_by), "overdue_days": overdue_days(step, today)}
+         "not_by": list(step.not_by), "overdue_days": overdue_days(step.due, today)}
         for step in row.steps
     ]  # fmt: skip
     return {"name": row.name, "time": iso_of(row.happened_ns), **asdict(row), "steps": steps}

@@ -62,7 +62,7 @@ def _print(name: str, rows: list[Listed], today: date) -> None:
         [
             (
                 one.name,
-                f"{days} d" if (days := overdue_days(step, today)) else "",
+                f"{days} d" if (days := overdue_days(step.due, today)) else "",
                 one.counted_severity,
                 one.robot,
                 one.status,

@@ -394,15 +394,15 @@ def test_a_correction_leaves_a_time_alone_that_the_clocks_showed_twice(
     form.locator("[name=reason]").fill("was left out")
     form.locator("button.send").click()
     person.page.wait_for_url("**recorded=correction")
-    changes = person.page.locator(".history .change").all_inner_texts()
-    assert [" ".join(one.split()) for one in changes] == ["task not given sorting"]
+    said = person.page.locator(".history li").last.locator(".said").all_inner_texts()
+    assert [" ".join(one.split()) for one in said] == ["Task none → sorting", "Why was left out"]
     form = person.open_form("Correct the report")
     form.locator("[name=happened]").fill("2025-11-02T03:30:00")
     form.locator("[name=reason]").fill("the clock was read wrongly")
     form.locator("button.send").click()
     person.page.get_by_text("the clock was read wrongly").wait_for()
-    changed = person.page.locator(".history .change").last.locator("time").all_inner_texts()
-    assert changed == ["2025-11-02 01:30:00 GMT-5", "2025-11-02 03:30:00 GMT-5"]
+    said = person.page.locator(".history li").last.locator(".said").first.inner_text()
+    assert " ".join(said.split()) == "When 2025-11-02 06:30:00 UTC → 2025-11-02 08:30:00 UTC"
 
 
 def test_every_field_is_named_and_a_refusal_is_read_out(come: Any) -> None:
@@ -508,7 +508,7 @@ def test_exports_are_files(come: Any, tmp_path: Path) -> None:
     page = person.page
     for button, name, begin in (
         ("Report to print", "incidents_2020-01-01.html", b"<!doctype html>"),
-        ("CSV table", "incidents_2020-01-01.csv", b"id,"),
+        ("CSV table", "incidents_2020-01-01.csv", b"\xef\xbb\xbfid,"),
         ("JSON", "incidents_2020-01-01.json", b"{"),
     ):
         person.goto("/export")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ import robo_eval
 from robo_eval.core.wording import shown
 from robo_eval_incidents import moments
 from robo_eval_incidents.kinds import in_words
+from robo_eval_incidents.lists import overdue_days, utc_today
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.text import shown_time
 from robo_eval_incidents.words import (
@@ -57,6 +59,7 @@ def environment() -> jinja2.Environment:
         number=shown,
         hours=hours,
         severity=lambda severity: Severity(severity).label,
+        gist=_gist,
     )
     env.globals.update(
         severities={one: one.meaning for one in Severity},
@@ -68,6 +71,7 @@ def environment() -> jinja2.Environment:
         answers={one: _choice(one) for one in Answer},
         questions={one: one.meaning for one in Question},
         new_id=new_id,
+        overdue_days=lambda due: overdue_days(due, utc_today()),
         software=robo_eval.__version__,
         zone=_ZONE,
     )
@@ -105,6 +109,11 @@ def render(
         )
     )
     return HTMLResponse(text, status_code=status, headers={"vary": "HX-Request"})
+
+
+def _gist(text: str) -> str:
+    """The beginning of a text, as a title has it."""
+    return textwrap.shorten(text.strip().partition("\n")[0], 90, placeholder="…") or "Incident"
 
 
 def _choice(word: Word) -> str:

@@ -103,7 +103,7 @@ def test_an_action_is_overdue_when_its_day_is_over(log, happen, left):
         "due None": ["action 'a longer guard' of Operator B was not checked"],
     }
     days = {
-        one.description: overdue_days(one.steps[0], TODAY) for one in todo(log, today=TODAY).rows
+        one.description: overdue_days(one.steps[0].due, TODAY) for one in todo(log, today=TODAY).rows
     }
     assert days == {"due 2030-04-01": 12, "due 2030-04-12": 1, "due 2030-04-13": 0, "due None": 0}
 
@@ -116,7 +116,7 @@ def test_an_action_that_does_not_help_is_left(log, happen, left, say):
     say(log, failed, by="C", incident_id=about)
     said = f"action '{'w' * 57}...' of Operator B was found not to be effective: act anew"
     assert left() == {"x": [f"{said}, or check it again"]}
-    assert overdue_days(todo(log, today=TODAY).rows[0].steps[0], TODAY)
+    assert overdue_days(todo(log, today=TODAY).rows[0].steps[0].due, TODAY)
     helped = Effectiveness(action_id=action_id, is_effective=True, how="200 cycles")
     say(log, helped, by="C", incident_id=about)
     assert left() == {"x": ["it can be closed"]}
@@ -160,7 +160,7 @@ def test_overdue_first_then_the_worst_then_the_oldest(happen, left, log):
     happen("late and bad", ("R. Example", late), severity="critical", happened_ns=9)
     happen("was major", ("R. Example", milder), severity="major", happened_ns=9)
     assert list(left()) == ["late and bad", "late and mild", "was major", "older", "newer", "mild"]
-    assert overdue_days(todo(log, today=TODAY).rows[0].steps[0], TODAY), (
+    assert overdue_days(todo(log, today=TODAY).rows[0].steps[0].due, TODAY), (
         "what is overdue is named first"
     )
 

@@ -942,6 +942,10 @@ def test_what_is_left_to_do_names_who_and_since_when(browse) -> None:
         assert text.index("overdue</span>") < text.index("It needs a review"), "overdue comes first"
     assert "It needs a review" not in reviewer.get("/todo?robot=left&overdue=yes").text
     assert incident_id in reviewer.get("/todo?owner=operator+b").text
+    page = reviewer.get(f"/incidents/{incident_id}").text
+    assert "3 days overdue</span>" in page
+    assert "<h1>Hit the fence.</h1>" in page
+    assert "<title>Hit the fence. · cell-1/" in page
     unknown = reviewer.get("/todo?owner=Operator+Z")
     assert unknown.status_code == 422
     assert "unknown owner" in unknown.text.lower()

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.lists import Todo, overdue_days, todo, utc_today
+from robo_eval_incidents.lists import Todo, todo
 from robo_eval_incidents.text import LATEST_NS, name_of
 from robo_eval_incidents.web.deps import Person, Site, ThisSite
 from robo_eval_incidents.web.pages.answers import status_of
@@ -74,8 +74,6 @@ def show_todo(
         robots=site.robots(),
         rows=found.rows,
         count=found.count,
-        today=utc_today(),
-        overdue_days=overdue_days,
         more=asked.link(end) if end < found.count else None,
     )
 
