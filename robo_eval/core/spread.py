@@ -168,6 +168,8 @@ class Crew(Generic[Piece, Found]):
     def __init__(self) -> None:
         self.workers: list[Worker[Piece, Found]] = []
         self.ended: list[tuple[Piece, Found]] = []
+        self._may_fail = 0
+        """How many workers in a row may die while they start: none before one has started."""
 
     def hire(self, *, is_alone: bool) -> Worker[Piece, Found]:
         """A new worker.
@@ -223,18 +225,22 @@ class Crew(Generic[Piece, Found]):
             self.ended.extend(worker.answers())
             problem = worker.problem()
         except EOFError:
-            if not worker.is_ready:
+            if not worker.is_ready and not self._may_fail:
                 raise CheckFailedError(
                     "worker processes cannot start; a script that starts some needs"
                     " `if __name__ == '__main__':`, or gives their number as 1"
                 ) from None
             problem = None
         else:
+            if worker.is_ready:
+                self._may_fail = _TRIES - 1
             if problem is None:
                 return []
         self.workers.remove(worker)
         worker.end()
-        if worker.todo:
+        if not worker.is_ready and problem is None:
+            self._may_fail -= 1  # no piece is to blame: it had begun none
+        elif worker.todo:
             self.lose(worker, problem)
         return [list(worker.todo)] if worker.todo else []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -17,7 +18,8 @@ import pytest
 import yaml
 
 from robo_eval.analysis.aiq import dissimilarity, mccp, relative, space
-from robo_eval.core.errors import InputError, UnknownNameError
+from robo_eval.core import spread
+from robo_eval.core.errors import CheckFailedError, InputError, UnknownNameError
 from robo_eval.core.spread import done
 from robo_eval.log.lock import RunLock
 from robo_eval.study import entries, work
@@ -186,6 +188,37 @@ def test_a_killed_worker_costs_what_it_was_doing_only(tiny, tmp_path):
     assert found.keys() == {job.digest for job in jobs}
     mixed = next(job for job in jobs if job.kind == "mixture")
     assert found[mixed.digest]["first"] == work.do(mixed)["first"]
+
+
+def touched(path):
+    path.touch()
+    return path.name
+
+
+def ends(_hears, _speaks, sign) -> None:
+    while sign is not None and not sign.exists():
+        time.sleep(0.01)
+    time.sleep(0.5)  # what the other one said was heard
+    os._exit(9)
+
+
+@pytest.mark.parametrize("dead", [{0, 1}, {1}, {1, 2}], ids=str)
+def test_a_worker_that_dies_while_it_starts_blames_no_piece(monkeypatch, tmp_path, dead):
+    """If none has started yet, none can; later ones are replaced."""
+    jobs = [tmp_path / f"{number}" for number in range(6)]
+    numbers = itertools.count()
+
+    def hire(crew, *, is_alone):
+        if next(numbers) in dead:
+            return spread.Worker(ends, None if 0 in dead else jobs[0], forks=False)
+        return spread.Worker(spread._serve, touched, forks=False)
+
+    monkeypatch.setattr(spread._Hands, "hire", hire)
+    if 0 in dead:
+        with pytest.raises(CheckFailedError, match="cannot start"):
+            list(done(jobs, touched, workers=2))
+    else:
+        assert dict(done(jobs, touched, workers=2)) == {path: path.name for path in jobs}
 
 
 def test_a_killed_run_goes_on_where_it_was(tiny, tmp_path, done_already):
