@@ -103,7 +103,8 @@ def test_an_action_is_overdue_when_its_day_is_over(log, happen, left):
         "due None": ["action 'a longer guard' of Operator B was not checked"],
     }
     days = {
-        one.description: overdue_days(one.steps[0].due, TODAY) for one in todo(log, today=TODAY).rows
+        one.description: overdue_days(one.steps[0].due, TODAY)
+        for one in todo(log, today=TODAY).rows
     }
     assert days == {"due 2030-04-01": 12, "due 2030-04-12": 1, "due 2030-04-13": 0, "due None": 0}
 
