@@ -172,8 +172,8 @@ def interrupt_until_complete(
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.slow) for seed in range(4)])
 def test_killed_at_random_moments_and_resumed(tmp_path, play, seed):
     # 4 x 13 = 52 kills, half of them in the long tests. Two workers commit more between two kills,
-    # so they get more to do.
-    jobs, episodes = (2, 40) if seed == 0 else (1, 20)
+    # so they get more to do; fast machines as well.
+    jobs, episodes = (2, 240) if seed == 0 else (1, 120)
     expected = undisturbed(tmp_path / "undisturbed", episodes)
     stopped = interrupt_until_complete(
         play, tmp_path / "killed", episodes, seed=seed, jobs=jobs, signals=[signal.SIGKILL], most=13
@@ -188,7 +188,7 @@ def test_killed_at_random_moments_and_resumed(tmp_path, play, seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_any_signal_at_random_moments(tmp_path, play, seed):
     # 4 x 12 = 48 signals.
-    jobs, episodes = ((1, 20), (2, 40))[seed % 2]
+    jobs, episodes = ((1, 120), (2, 240))[seed % 2]
     expected = undisturbed(tmp_path / "undisturbed", episodes)
     signals = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL]
     stopped = interrupt_until_complete(
