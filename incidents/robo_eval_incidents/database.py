@@ -307,11 +307,6 @@ def driver_errors() -> tuple[type[Exception], ...]:
     return (SQLAlchemyError, sqlite3.Error, psycopg.Error)
 
 
-def is_conflict(err: BaseException) -> bool:
-    """Whether a driver says that something is there already."""
-    return type(err).__name__ in {"IntegrityError", "UniqueViolation"}
-
-
 def _connect_file(path: Path, *, read_only: bool = False) -> Connection:
     driver = files.connect(path, read_only=read_only, busy_s=_BUSY_S)
     engine = create_engine(

@@ -213,16 +213,11 @@ class IncidentLog:
             return self._append(entry)
         return self.database.persistently(lambda: self._append(entry))
 
-    def check_past(self, body: Body) -> None:
-        """Refuse what somebody says of a time to come.
-
-        Raises:
-            InputError: If it is about one.
-        """
+    def newest_ns(self) -> int:
+        """When this station wrote its newest record, UTC; 0 if there is none."""
         with self.database.reading() as connection:
-            driver: Any = connection.connection.driver_connection
-            head = self._head(driver, None)
-        _check_past(body, 0 if head is None else head.at.time_ns)
+            head = self._head(connection.connection.driver_connection, None)
+        return 0 if head is None else head.at.time_ns
 
     def check_named(self) -> None:
         """Refuse to write as nobody.
@@ -249,7 +244,7 @@ class IncidentLog:
             after = _check(entry, found)
             head = self._head(driver, known)
             if entry.via is not Via.RULE:
-                _check_past(entry.body, 0 if head is None else head.at.time_ns)
+                check_past(entry.body, 0 if head is None else head.at.time_ns)
             if head is None:
                 _, head = self._put(driver, None, _opening())
             record, new = self._put(driver, head, entry, after)
@@ -682,10 +677,16 @@ def _check_withdrawal(body: Withdrawal, found: Sequence[Record]) -> None:
         raise RefusedError(f"{before.by} withdrew it already, in {before.name}")
 
 
-def _check_past(body: Body, newest_ns: int) -> None:
+def check_past(body: Body, newest_ns: int) -> None:
     """Refuse what somebody says of a time to come; a rule speaks by the clock of its robot.
 
-    Where the clock was set back, the newest record of the station tells how late it is at least.
+    Args:
+        body: What they say.
+        newest_ns: When the station wrote its newest record: where the clock was set back, that
+            tells how late it is at least.
+
+    Raises:
+        InputError: If it is about such a time.
     """
     match body:
         case Report():

@@ -15,10 +15,10 @@ from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.log.evidence_read import records
+from robo_eval.log.evidence_read import bytes_of, records
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import Body, Correction, Reclassification, Report, plain, section_of
-from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.log import IncidentLog, check_past
 from robo_eval_incidents.record import MOST_BYTES, Record
 from robo_eval_incidents.state import Incident, check
 from robo_eval_incidents.tables import COLUMNS, VERSION, IncidentTable, Row
@@ -212,6 +212,7 @@ def import_reports(
     """
     by = name_of(by, "by")
     found = checked_table(path, robot=robot, source=source)
+    newest_ns = log.newest_ns()
     new: list[Reported] = []
     changes: list[tuple[Incident, Body]] = []
     for one in found:
@@ -219,7 +220,7 @@ def import_reports(
         try:
             if own is None:
                 new.append(one)
-                log.check_past(one.report)
+                check_past(one.report, newest_ns)
             elif as_corrections:
                 changes += _changes(log.incident(own.record_id), one, path, by)
         except InputError as err:
@@ -321,12 +322,7 @@ def _renamed(one: Reported, source_id: str, where: str) -> Reported:
 
 
 def _text(path: Path) -> str:
-    try:
-        return door.decoded(door.bytes_of(path), path)
-    except FileNotFoundError as err:
-        raise InputError(f"{path}: no such file of incidents") from err
-    except OSError as err:
-        raise InputError(f"{path}: cannot be read: {err.strerror or err}") from err
+    return door.decoded(bytes_of(path, "incidents"), path)
 
 
 def _no_constant(name: str) -> float:

@@ -73,7 +73,7 @@ def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) 
             found |= {"silent": recorded.silent, "problems": recorded.problems}
             digest = recorded.sha256
         else:
-            data = _bytes_of(path, name)
+            data = bytes_of(path, name)
             found[name] = tuple(_notes(path, name, data))
             digest = hashlib.sha256(data).hexdigest()
         if digest is not None:
@@ -98,7 +98,16 @@ def _beside(folder: Path | None, name: str) -> Path | None:
     return path if os.path.lexists(path) else None
 
 
-def _bytes_of(path: Path, name: str) -> bytes:
+def bytes_of(path: Path, name: str) -> bytes:
+    """What a file of evidence holds.
+
+    Args:
+        path: The file.
+        name: What it is of, for messages.
+
+    Raises:
+        InputError: If it is missing or cannot be read.
+    """
     try:
         return door.bytes_of(path)
     except FileNotFoundError as err:

@@ -26,7 +26,7 @@ from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.kinds import Body, Nil, Report
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.record import Record
-from robo_eval_incidents.web.app import make_app
+from robo_eval_incidents.web.app import API, make_app
 from robo_eval_incidents.web.deps import Site
 from robo_eval_incidents.web.sessions import COOKIE
 from robo_eval_incidents.words import Category, Severity, Via
@@ -171,6 +171,15 @@ class Web:
     def log(self) -> IncidentLog:
         """The log."""
         return self.site.log
+
+    def record(
+        self, who: str, kind: str, fields: dict[str, Any], *, code: int = 201, **more: Any
+    ) -> Any:
+        """What a program of a person is answered that records something."""
+        sent = {"kind": kind, "fields": fields, **more}
+        answer = self.client.post(f"{API}/records", json=sent, headers=self.headers[who])
+        assert answer.status_code == code, answer.text
+        return answer.json()
 
     def cookies(self, who: str) -> tuple[dict[str, str], str]:
         """Cookies of a person who has logged in, and the token of their forms."""

@@ -23,10 +23,8 @@ REPORT: dict[str, Any] = {
 
 
 def post(web, who, kind, fields, about=None, code=201, **more):
-    body = {"kind": kind, "fields": fields, **more} | ({"about": about} if about else {})
-    answer = web.client.post(f"{API}/records", json=body, headers=web.headers[who])
-    assert answer.status_code == code, answer.text
-    return answer.json()
+    more |= {"about": about} if about else {}
+    return web.record(who, kind, fields, code=code, **more)
 
 
 def get(web, who, path, code=200, **query):

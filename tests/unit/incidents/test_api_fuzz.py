@@ -68,18 +68,11 @@ def readable(value: Any) -> Any:
     return value
 
 
-def reported(web) -> dict[str, Any]:
-    sent = {"kind": "report", "fields": REPORT}
-    answer = web.client.post(f"{API}/records", json=sent, headers=web.headers["operator"])
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
 @pytest.mark.slow
 def test_every_call_answers_as_it_is_described(web) -> None:
     """Draws calls from the description, and looks at every answer."""
     schema = schemathesis.openapi.from_asgi(f"{API}/openapi.json", web.client.app)
-    name = reported(web)["record_id"]
+    name = web.record("operator", "report", REPORT)["record_id"]
 
     def call(case: schemathesis.Case) -> None:
         # The session in use must not end, and an account that is guessed at locks itself.
@@ -135,7 +128,7 @@ def test_a_text_is_a_record_or_refused(text: str) -> None:
 
 
 def test_a_record_with_another_field_is_read_or_refused(web) -> None:
-    record = web.log.find(reported(web)["record_id"])
+    record = web.log.find(web.record("operator", "report", REPORT)["record_id"])
     values = json.loads(record.content())
 
     @given(name=st.sampled_from(sorted(values)), value=JSON)

@@ -382,17 +382,10 @@ def test_there_are_enough_of_them() -> None:
     assert len({one.name for one in CASES}) == len(CASES)
 
 
-def reported(web, who: str, fields: dict[str, Any] = REPORT) -> dict[str, Any]:
-    sent = {"kind": "report", "fields": fields}
-    answer = web.client.post(f"{API}/records", json=sent, headers=web.headers[who])
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
 @pytest.fixture(scope="module")
 def known(web) -> str:
     """An incident that `operator` reported."""
-    return str(reported(web, "operator")["record_id"])
+    return str(web.record("operator", "report", REPORT)["record_id"])
 
 
 @pytest.mark.parametrize("given", CASES, ids=lambda one: one.name)
@@ -424,7 +417,7 @@ def test_a_program_is_refused_and_nothing_changes(web, known: str, given: Case) 
 @pytest.mark.parametrize("said", [*SCRIPTS, *SQL, *OTHER])
 def test_what_looks_dangerous_is_kept_as_it_is_and_shown_as_text(web, said: str) -> None:
     given = REPORT | {"description": said, "task": said.replace("\n", " ")}
-    name = reported(web, "operator", given)["record_id"]
+    name = web.record("operator", "report", given)["record_id"]
     assert web.log.incident(name).report.description == said
     found = web.client.get(
         f"{API}/incidents", params={"text": said.split("\n")[0]}, headers=web.headers["operator"]
@@ -599,7 +592,7 @@ def test_no_file_outside_the_folder_of_evidence_is_handed_out(web, tmp_path: Pat
         "incidents.db-wal",
         "beside.json",
     )
-    name = reported(web, "operator")["record_id"]
+    name = web.record("operator", "report", REPORT)["record_id"]
     body = Attachment.model_validate({"evidence": [{"uri": uri} for uri in uris]})
     web.log.file(body, by="operator", via=Via.CLI, incident_id=name)
     cookies, _ = web.cookies("operator")
@@ -636,7 +629,7 @@ def test_a_clock_that_jumps_is_written_down_and_breaks_nothing(
 ) -> None:
     real = time.time_ns
     password = ("operator", "operator has a password")
-    reported(web, "operator")
+    web.record("operator", "report", REPORT)
     with monkeypatch.context() as patched:
         patched.setattr(time, "time_ns", lambda: real() + jump_s * 10**9)
         sent = {"kind": "report", "fields": REPORT}
@@ -646,7 +639,7 @@ def test_a_clock_that_jumps_is_written_down_and_breaks_nothing(
     assert listed.status_code == 401
     record = web.log.find(answer.json()["record_id"])
     assert abs(record.clock_step_ns - jump_s * 10**9) < 10**9
-    reported(web, "operator")
+    web.record("operator", "report", REPORT)
     assert verify_log(web.site.target).ok
 
 
