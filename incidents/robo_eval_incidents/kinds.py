@@ -208,7 +208,7 @@ class Report(Body):
     role: ClassVar = "operator"
     about_incident: ClassVar = False
 
-    happened_ns: Ns = said("When", help="When it happened.")
+    happened_ns: Ns = said("When", help="When it happened: -10min, or ISO 8601 with its zone.")
     robot: Name = said("Robot", help="Robot, as its robot file names it.")
     side: Side = said("Side", help="real, twin (a stand-in behind ROS 2), or sim.")
     severity: Severity = said("Severity")
@@ -218,9 +218,18 @@ class Report(Body):
     episode_id: Line | None = said("Episode", None, help="Episode it happened in.")
     policy: Line | None = said("Policy", None, help="Policy that was running.")
     task: Line | None = said("Task", None)
-    quantities: Quantities = Field(default=(), max_length=MOST_QUANTITIES, title="Measured")
+    quantities: Quantities = Field(
+        default=(),
+        max_length=MOST_QUANTITIES,
+        title="Measured",
+        description='Measured, such as "force=81.2 N (limit 80)".',
+    )
     evidence: tuple[Evidence, ...] = Field(default=(), max_length=MOST_EVIDENCE, title="Evidence")
-    answers: Answers = Field(default_factory=dict, title="Questions about injuries")
+    answers: Answers = Field(
+        default_factory=dict,
+        title="Questions about injuries",
+        description="Such as medical_treatment=no.",
+    )
     rule: Line | None = said("Rule", None, help="Rule that drafted it.")
     source_id: Line | None = said("Source id", None, help="Its id where it was imported from.")
 
@@ -292,7 +301,9 @@ class Review(Body):
     title: ClassVar = "Reviewed"
     role: ClassVar = "reviewer"
 
-    verdict: Literal["confirmed", "dismissed"] = said("Verdict")
+    verdict: Literal["confirmed", "dismissed"] = said(
+        "Verdict", help="It happened, or it was no incident."
+    )
     note: Prose = said("What you found")
     duplicate_of: RecordId | None = said(
         "Duplicate of", None, help="The incident this one is the same event as, if it is dismissed."
@@ -325,7 +336,9 @@ class Effectiveness(Body):
     role: ClassVar = "reviewer"
 
     action_id: RecordId = said("Action", help="Record of the action.")
-    is_effective: Annotated[bool, Form(_truth_of, _truth_shown, "choice")] = said("Effective")
+    is_effective: Annotated[bool, Form(_truth_of, _truth_shown, "choice")] = said(
+        "Effective", help="Whether it helped."
+    )
     how: Prose = said("How that was found out")
 
 
@@ -347,11 +360,11 @@ class Nil(Body):
     role: ClassVar = "operator"
     about_incident: ClassVar = False
 
-    start_ns: Ns = said("Begin")
-    end_ns: Ns = said("End")
-    robot: Line | None = said("Robot", None, help="Robot it is about; none for all of the station.")
-    side: Side = said("Side", Side.REAL)
-    note: Note = said("Note", "")
+    start_ns: Ns = said("Begin", help="Begin of the shift, such as -8h.")
+    end_ns: Ns = said("End", help="End of the shift.")
+    robot: Line | None = said("Robot", None, help="Only of this robot; all of the station if none.")
+    side: Side = said("Side", Side.REAL, help="real, twin or sim.")
+    note: Note = said("Note", "", help="A line to go with it.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

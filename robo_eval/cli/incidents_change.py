@@ -2,245 +2,158 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robo_eval.cli.incidents_add import (
-    AnswerOption,
-    CategoryOption,
-    EngagementOption,
-    EpisodeOption,
-    PolicyOption,
-    QuantityOption,
-    RobotOption,
-    SeverityOption,
-    SideOption,
-    TaskOption,
-    context_of,
-    lists_of,
-)
 from robo_eval.cli.incidents_common import (
-    ByOption,
-    LogOption,
     NameArgument,
-    StationOption,
-    author,
     noting_robot,
     opened,
-    past_of,
     period_of,
     say_filed,
     say_open,
 )
-from robo_eval.cli.incidents_evidence import CopyOption
-from robo_eval.cli.output import JsonOption
+from robo_eval.cli.incidents_evidence import CopyOption, evidence_given
+from robo_eval.cli.incidents_fields import Given, Where, said, verb
+from robo_eval.core.errors import InputError
+from robo_eval_incidents.kinds import (
+    Action,
+    Attachment,
+    Body,
+    Closure,
+    Correction,
+    Effectiveness,
+    Reclassification,
+    Report,
+    Review,
+    section_of,
+)
+from robo_eval_incidents.words import Via
 
 if TYPE_CHECKING:
-    from robo_eval_incidents.kinds import Body
     from robo_eval_incidents.log import IncidentLog
     from robo_eval_incidents.state import Incident
+
+    Finish = Callable[[IncidentLog, Incident, dict[str, Any]], None]
+    """Completes what options said by what is known of the incident."""
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why.")]
 
 
-def correct(
-    incident: NameArgument,
-    *,
-    reason: ReasonOption,
-    description: Annotated[str | None, typer.Option("--description", help="What happened.")] = None,
-    robot: RobotOption = None,
-    side: SideOption = None,
-    at: Annotated[
-        str | None, typer.Option("--when", "-w", metavar="TIME", help="When it happened.")
-    ] = None,
-    engagement: EngagementOption = None,
-    episode: EpisodeOption = None,
-    policy: PolicyOption = None,
-    task: TaskOption = None,
-    quantity: QuantityOption = None,
-    answer: AnswerOption = None,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
-) -> None:
+def _about(
+    kind: type[Body],
+    text: str,
+    finish: Finish | None = None,
+    **how: Any,  # noqa: ANN401
+) -> Callable[..., None]:
+    """A verb that records one kind about an incident."""
+
+    @verb(kind, kind.model_fields, **how)
+    def run(where: Where, given: Given, incident: NameArgument) -> None:
+        values = said(kind, given)
+        with opened(where.log, where.station) as log:
+            if finish is not None:
+                finish(log, log.incident(incident), values)
+            _record(log, incident, section_of(kind, values), where)
+
+    run.__doc__ = text
+    return run
+
+
+def _record(log: IncidentLog, name: str, body: Body, where: Where) -> None:
+    """Record a body, and say how the incident stands then."""
+    incident_id = log.incident(name).incident_id
+    record = log.file(body, by=where.by, via=Via.CLI, incident_id=incident_id)
+    after = log.incident(incident_id)
+    text = (
+        f"{after.name}: {body.kind} recorded as {record.name}; it is {after.severity} and"
+        f" {after.status} now"
+    )
+    say_filed(log, record, text, json=where.json)
+    if not where.json:
+        say_open(after)
+
+
+# Other values ----------------------------------------------------------------------------------
+
+
+@verb(Report, Correction.FIELDS, defaults=dict.fromkeys(Correction.FIELDS))
+def correct(where: Where, given: Given, incident: NameArgument, *, reason: ReasonOption) -> None:
     """Give other values for what a report says; what it said first stays in the log.
 
     Reviews begin anew, because they were of something else.
 
     Example: robo-eval incidents correct lab/2 --robot arm_2 --reason "read the wrong label"
     """
-    from robo_eval.core.errors import InputError
-    from robo_eval_incidents.kinds import Correction, section_of
-
-    by = author(by, json=json)
-    fields: dict[str, Any] = {"description": description, "robot": robot, "side": side}
-    fields = {name: value for name, value in fields.items() if value is not None}
-    fields |= context_of(engagement, episode, policy, task) | lists_of(quantity, answer)
-    if at is not None:
-        fields["happened_ns"] = past_of(at, "--when")
+    fields = said(Report, given)
     if not fields:
         raise InputError("nothing to correct was given; name a field, such as --robot arm_2")
     body = section_of(Correction, {"fields": fields, "reason": reason})
-    with opened(log, station) as found, noting_robot(found, robot):
-        _file(found, incident, body, by, json=json)
+    with opened(where.log, where.station) as log, noting_robot(log, given["robot"]):
+        _record(log, incident, body, where)
 
 
-def reclassify(
-    incident: NameArgument,
-    *,
-    severity: SeverityOption = None,
-    category: CategoryOption = None,
-    reason: ReasonOption,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
-) -> None:
+def _reclassified(_log: IncidentLog, incident: Incident, values: dict[str, Any]) -> None:
+    if not {"severity", "category"} & set(values):
+        raise InputError("nothing to change was given; name --severity, --category or both")
+    values |= {"severity": incident.severity, "category": incident.category} | values
+
+
+reclassify = _about(
+    Reclassification,
     """Give an incident another severity or category; a milder one counts once it is reviewed.
 
     Example: robo-eval incidents reclassify lab/2 --severity major --reason "first aid was given"
-    """
-    from robo_eval.core.errors import InputError
-    from robo_eval_incidents.kinds import Reclassification, section_of
-
-    by = author(by, json=json)
-    if severity is None and category is None:
-        raise InputError("nothing to change was given; name --severity, --category or both")
-    with opened(log, station) as found:
-        before = found.incident(incident)
-        values = {
-            "severity": before.severity if severity is None else severity,
-            "category": before.category if category is None else category,
-            "reason": reason,
-        }
-        _file(found, incident, section_of(Reclassification, values), by, json=json)
+    """,
+    _reclassified,
+    defaults={"severity": None, "category": None},
+)
 
 
-def attach(
-    incident: NameArgument,
-    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Files that show it.")],
-    *,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="First instant that matters.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Last instant that matters.")
-    ] = None,
-    note: Annotated[str, typer.Option("--note", help="A line to go with it.")] = "",
-    copy: CopyOption = False,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Name further evidence; the SHA-256 of each file goes into the record.
-
-    Evidence lies in incidents/ beside the log, so that both can be copied together.
-
-    Example: robo-eval incidents attach lab/2 photo.jpg --copy
-    """
-    from robo_eval.cli.incidents_evidence import evidence_given
-    from robo_eval.core.errors import InputError
-    from robo_eval_incidents.kinds import Attachment, section_of
-
-    by = author(by, json=json)
-    if (since is None) != (until is None):
-        raise InputError("--since and --until are both given or both left out")
-    start, end = period_of(since, until)
-    with opened(log, station) as found:
-        found.incident(incident)  # before anything is copied
-        with evidence_given(found, files, copy=copy, start_ns=start, end_ns=end) as pieces:
-            body = section_of(Attachment, {"evidence": pieces, "note": note})
-            _file(found, incident, body, by, json=json)
+# Verdicts and actions --------------------------------------------------------------------------
 
 
-def review(
-    incident: NameArgument,
-    *,
-    confirm: Annotated[
-        bool | None, typer.Option("--confirm/--dismiss", help="It happened, or it was no incident.")
-    ] = None,
-    note: Annotated[str, typer.Option("--note", help="What you found.")],
-    duplicate_of: Annotated[
-        str | None,
-        typer.Option("--duplicate-of", metavar="INCIDENT", help="The one it is the same event as."),
-    ] = None,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
-) -> None:
+def _reviewed(log: IncidentLog, _incident: Incident, values: dict[str, Any]) -> None:
+    if "verdict" not in values:
+        raise InputError("say what you found: --confirm or --dismiss")
+    if "duplicate_of" in values:
+        values["duplicate_of"] = log.incident(values["duplicate_of"]).incident_id
+
+
+review = _about(
+    Review,
     """Confirm or dismiss an incident after looking at it.
 
     A major or critical incident needs two people who agree. Whoever reported it, or changed it
     last, counts as one who confirms it.
 
     Example: robo-eval incidents review lab/2 --confirm --note "seen in the trace" --by NAME
-    """
-    from robo_eval.core.errors import InputError
-    from robo_eval_incidents.kinds import Review, section_of
-
-    by = author(by, json=json)
-    if confirm is None:
-        raise InputError("say what you found: --confirm or --dismiss")
-    values: dict[str, Any] = {"verdict": "confirmed" if confirm else "dismissed", "note": note}
-    with opened(log, station) as found:
-        if duplicate_of is not None:
-            values["duplicate_of"] = found.incident(duplicate_of).incident_id
-        _file(found, incident, section_of(Review, values), by, json=json)
-
-
-def act(
-    incident: NameArgument,
-    what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="What is going to be done.", show_default=False)
-    ],
-    *,
-    owner: Annotated[str, typer.Option("--owner", help="Who sees to it.")],
-    due: Annotated[str | None, typer.Option("--due", metavar="DATE", help="Until when.")] = None,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
-) -> None:
+    """,
+    _reviewed,
+)
+act = _about(
+    Action,
     """Record a corrective action; the incident stays open until it was found effective.
 
     Example: robo-eval incidents act lab/2 "longer gripper guard" --owner NAME --due 2026-04-01
-    """
-    from robo_eval.core.errors import InputError
-    from robo_eval_incidents.kinds import Action, section_of
-    from robo_eval_incidents.text import day_of
-
-    by = author(by, json=json)
-    values = {"what": what, "owner": owner}
-    if due is not None:
-        try:
-            values["due"] = day_of(due).isoformat()
-        except ValueError as err:
-            raise InputError(f"--due: {err}") from err
-    body = section_of(Action, values)
-    with opened(log, station) as found:
-        _file(found, incident, body, by, json=json)
+    """,
+    argument="what",
+)
 
 
+@verb(Effectiveness, ("is_effective", "how"))
 def check(
+    where: Where,
+    given: Given,
     incident: NameArgument,
     *,
-    effective: Annotated[
-        bool | None, typer.Option("--effective/--not-effective", help="Whether it helped.")
-    ] = None,
-    how: Annotated[str, typer.Option("--how", help="How that was found out.")],
     action: Annotated[
         int | None,
         typer.Option("--action", min=1, help="Which action, by its number in `incidents show`."),
     ] = None,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Say whether a corrective action helped.
 
@@ -248,71 +161,12 @@ def check(
 
     Example: robo-eval incidents check lab/2 --effective --how "200 cycles without contact"
     """
-    from robo_eval.core.errors import InputError
-    from robo_eval_incidents.kinds import Effectiveness, section_of
-
-    by = author(by, json=json)
-    if effective is None:
+    values = said(Effectiveness, given)
+    if "is_effective" not in values:
         raise InputError("say whether it helped: --effective or --not-effective")
-    with opened(log, station) as found:
-        action_id = _action_of(found.incident(incident), action)
-        values = {"action_id": action_id, "is_effective": effective, "how": how}
-        _file(found, incident, section_of(Effectiveness, values), by, json=json)
-
-
-def close(
-    incident: NameArgument,
-    *,
-    note: Annotated[str, typer.Option("--note", help="Why nothing is left to do.")],
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Close an incident that was reviewed and whose actions were found effective.
-
-    Example: robo-eval incidents close lab/2 --note "guard replaced"
-    """
-    from robo_eval_incidents.kinds import Closure, section_of
-
-    by = author(by, json=json)
-    body = section_of(Closure, {"note": note})
-    with opened(log, station) as found:
-        _file(found, incident, body, by, json=json)
-
-
-def redact(
-    record: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECORD", help="STATION/NUMBER of the record, as `incidents show` lists it."
-        ),
-    ],
-    *,
-    field: Annotated[str, typer.Option("--field", help="Its text to take out: description, ...")],
-    reason: ReasonOption,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Take a free text out of the log; it is out once two people have asked for it.
-
-    The record stays, with the digest of the text, and says who asked and why; `verify` says so too.
-    Copies elsewhere (exports, backups, logs of other stations) have to be seen to where they are.
-
-    Example: robo-eval incidents redact lab/2 --field description --reason "names a person"
-    """
-    from robo_eval_incidents.redaction import redact as ask
-    from robo_eval_incidents.words import Via
-
-    by = author(by, json=json)
-    with opened(log, station) as found:
-        made, is_out = ask(found, record, field, reason, by=by, via=Via.CLI)
-        text = f"{record}: {field} is taken out" if is_out else (
-            f"{record}: a second person has to ask for {field} as well before it is taken out"
-        )  # fmt: skip
-        say_filed(found, made, text, json=json, taken_out=is_out)
+    with opened(where.log, where.station) as log:
+        values["action_id"] = _action_of(log.incident(incident), action)
+        _record(log, incident, section_of(Effectiveness, values), where)
 
 
 def _action_of(incident: Incident, number: int | None) -> str:
@@ -321,8 +175,6 @@ def _action_of(incident: Incident, number: int | None) -> str:
     Raises:
         InputError: If there is none, or several and no number.
     """
-    from robo_eval.core.errors import InputError
-
     measures = list(incident.measures.values())
     if number is not None:
         if number > len(measures):
@@ -337,17 +189,74 @@ def _action_of(incident: Incident, number: int | None) -> str:
     return due[0].record.record_id
 
 
-def _file(log: IncidentLog, name: str, body: Body, by: str, *, json: bool) -> None:
-    """Record a body, and say how the incident stands then."""
-    from robo_eval_incidents.words import Via
+close = _about(
+    Closure,
+    """Close an incident that was reviewed and whose actions were found effective.
 
-    incident_id = log.incident(name).incident_id
-    record = log.file(body, by=by, via=Via.CLI, incident_id=incident_id)
-    after = log.incident(incident_id)
-    text = (
-        f"{after.name}: {body.kind} recorded as {record.station}/{record.sequence}; it is"
-        f" {after.severity} and {after.status} now"
-    )
-    say_filed(log, record, text, json=json)
-    if not json:
-        say_open(after)
+    Example: robo-eval incidents close lab/2 --note "guard replaced"
+    """,
+)
+
+
+# Evidence, and texts that go -------------------------------------------------------------------
+
+
+@verb(Attachment, ("note",))
+def attach(
+    where: Where,
+    given: Given,
+    incident: NameArgument,
+    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Files that show it.")],
+    *,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="First instant that matters.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Last instant that matters.")
+    ] = None,
+    copy: CopyOption = False,
+) -> None:
+    """Name further evidence; the SHA-256 of each file goes into the record.
+
+    Evidence lies in incidents/ beside the log, so that both can be copied together.
+
+    Example: robo-eval incidents attach lab/2 photo.jpg --copy
+    """
+    if (since is None) != (until is None):
+        raise InputError("--since and --until are both given or both left out")
+    start, end = period_of(since, until)
+    with opened(where.log, where.station) as log:
+        log.incident(incident)  # before anything is copied
+        with evidence_given(log, files, copy=copy, start_ns=start, end_ns=end) as pieces:
+            values = said(Attachment, given) | {"evidence": pieces}
+            _record(log, incident, section_of(Attachment, values), where)
+
+
+@verb()
+def redact(
+    where: Where,
+    record: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECORD", help="STATION/NUMBER of the record, as `incidents show` lists it."
+        ),
+    ],
+    *,
+    field: Annotated[str, typer.Option("--field", help="Its text to take out: description, ...")],
+    reason: ReasonOption,
+) -> None:
+    """Take a free text out of the log; it is out once two people have asked for it.
+
+    The record stays, with the digest of the text, and says who asked and why; `verify` says so too.
+    Copies elsewhere (exports, backups, logs of other stations) have to be seen to where they are.
+
+    Example: robo-eval incidents redact lab/2 --field description --reason "names a person"
+    """
+    from robo_eval_incidents.redaction import redact as ask
+
+    with opened(where.log, where.station) as log:
+        made, is_out = ask(log, record, field, reason, by=where.by, via=Via.CLI)
+        text = f"{record}: {field} is taken out" if is_out else (
+            f"{record}: a second person has to ask for {field} as well before it is taken out"
+        )  # fmt: skip
+        say_filed(log, made, text, json=where.json, taken_out=is_out)

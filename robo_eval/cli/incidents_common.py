@@ -54,6 +54,18 @@ SinceOption = Annotated[
 UntilOption = Annotated[
     str | None, typer.Option("--until", metavar="TIME", help="Before this time.")
 ]
+RobotOption = Annotated[str | None, typer.Option("--robot", "-r", help="Robot.")]
+SideOption = Annotated[
+    str | None, typer.Option("--side", help="real, twin (a stand-in behind ROS 2), or sim.")
+]
+SeverityOption = Annotated[
+    str | None, typer.Option("--severity", "-s", help="near_miss, minor, major or critical.")
+]
+CategoryOption = Annotated[
+    str | None,
+    typer.Option("--category", "-c", help="What kind of event; `incidents schema` lists them."),
+]
+EpisodeOption = Annotated[str | None, typer.Option("--episode", help="Episode it happened in.")]
 NameArgument = Annotated[
     str,
     typer.Argument(
@@ -206,13 +218,13 @@ def time_of(text: str, option: str) -> int:
     from robo_eval_incidents.text import instant_of
 
     try:
-        return instant_of(text, _now_ns())
+        return instant_of(text, now_ns())
     except ValueError as err:
         raise InputError(f"{option}: {err}") from err
 
 
 @cache
-def _now_ns() -> int:
+def now_ns() -> int:
     """Now, the same for all times of one command: `-8h` to `now` are eight hours."""
     return time.time_ns()
 
@@ -227,7 +239,7 @@ def past_of(text: str, option: str) -> int:
     from robo_eval_incidents.kinds import AHEAD_NS
 
     found = time_of(text, option)
-    if found > _now_ns() + AHEAD_NS:
+    if found > now_ns() + AHEAD_NS:
         raise InputError(f"{option}: {text} is still to come; give the time at which it happened")
     return found
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robo_eval.cli.incidents_add import RobotOption, SeverityOption, SideOption
 from robo_eval.cli.incidents_common import (
     ByOption,
     LogOption,
+    RobotOption,
+    SeverityOption,
+    SideOption,
     SinceOption,
     StationOption,
     UntilOption,
@@ -20,6 +22,7 @@ from robo_eval.cli.incidents_common import (
     station_of,
     target_of,
 )
+from robo_eval.cli.incidents_fields import Where, verb
 from robo_eval.cli.incidents_show import StatusOption, filter_of
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
 from robo_eval.core.wording import counted
@@ -203,7 +206,9 @@ def _say_merged(name: str, merged: Merged) -> None:
 # Tables ----------------------------------------------------------------------------------------
 
 
+@verb()
 def import_(
+    where: Where,
     table: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or JSON file.")],
     *,
     robot: Annotated[
@@ -217,10 +222,6 @@ def import_(
         bool,
         typer.Option("--as-corrections", help="Correct what is in the log as the table has it."),
     ] = False,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
 ) -> None:
     """File the incidents of a table as new reports; one bad line keeps all of them out.
 
@@ -231,13 +232,12 @@ def import_(
     """
     from robo_eval_incidents.tables_read import checked_table, import_reports
 
-    by = author(by, json=json)
     checked_table(table, robot=robot, source=source)  # before a log is made for it
-    with opened(log, station, make=True) as found:
+    with opened(where.log, where.station, make=True) as found:
         done = import_reports(
-            found, table, by=by, robot=robot, source=source, as_corrections=as_corrections
+            found, table, by=where.by, robot=robot, source=source, as_corrections=as_corrections
         )
-    if json:
+    if where.json:
         print_json({"added": done.added, "known": done.known, "corrected": done.corrected})
         return
     count = len(done.added)

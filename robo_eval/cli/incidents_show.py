@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robo_eval.cli.incidents_add import (
+from robo_eval.cli.incidents_common import (
     CategoryOption,
     EpisodeOption,
+    LogOption,
+    NameArgument,
     RobotOption,
     SeverityOption,
     SideOption,
-)
-from robo_eval.cli.incidents_common import (
-    LogOption,
-    NameArgument,
     SinceOption,
     UntilOption,
     period_of,

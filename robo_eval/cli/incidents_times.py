@@ -23,7 +23,10 @@ from robo_eval.cli.incidents_common import (
     say_filed,
     when,
 )
+from robo_eval.cli.incidents_fields import Given, Where, said, verb
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval_incidents.kinds import Withdrawal, section_of
+from robo_eval_incidents.words import Via
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -139,8 +142,7 @@ def _log_time(
 ) -> None:
     """Log a time in which a robot worked outside trials."""
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.kinds import MOST_SECONDS, Exposure, section_of
-    from robo_eval_incidents.words import Via
+    from robo_eval_incidents.kinds import MOST_SECONDS, Exposure
 
     if robot is None or since is None or until is None:
         raise InputError("--mode: needs --robot and --since as well")
@@ -218,19 +220,16 @@ def _span(start_ns: int, end_ns: int) -> str:
 # Taking back -----------------------------------------------------------------------------------
 
 
+@verb(Withdrawal, ("reason",))
 def withdraw(
+    where: Where,
+    given: Given,
     name: Annotated[
         str,
         typer.Argument(
             metavar="TIME", help="STATION/NUMBER of the hours or nil report.", show_default=False
         ),
     ],
-    *,
-    reason: Annotated[str, typer.Option("--reason", help="What was wrong with it.")],
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Take back hours, or a shift without incidents, that were logged by mistake.
 
@@ -239,17 +238,13 @@ def withdraw(
     Example: robo-eval incidents withdraw lab/7 --reason "800 h instead of 8 h" --by NAME
     """
     from robo_eval_incidents.hours import find_time
-    from robo_eval_incidents.kinds import Withdrawal, section_of
-    from robo_eval_incidents.words import Via
 
-    by = author(by, json=json)
-    with opened(log, station) as found:
+    with opened(where.log, where.station) as found:
         time = find_time(found, name)
-        values = {"withdrawn_id": time.record_id, "reason": reason}
-        record = found.file(section_of(Withdrawal, values), by=by, via=Via.CLI)
+        values = said(Withdrawal, given) | {"withdrawn_id": time.record_id}
+        record = found.file(section_of(Withdrawal, values), by=where.by, via=Via.CLI)
         text = (
             f"{time.name}: {_what(time)} of {time.robot or 'all robots'} ({time.side}),"
-            f" {_span(time.start_ns, time.end_ns)}, no longer counts; recorded as"
-            f" {record.station}/{record.sequence}"
+            f" {_span(time.start_ns, time.end_ns)}, no longer counts; recorded as {record.name}"
         )
-        say_filed(found, record, text, json=json)
+        say_filed(found, record, text, json=where.json)

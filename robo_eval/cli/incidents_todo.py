@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robo_eval.cli.incidents_add import RobotOption
-from robo_eval.cli.incidents_common import LogOption, readable
+from robo_eval.cli.incidents_common import (
+    LogOption,
+    RobotOption,
+    readable,
+)
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 
 if TYPE_CHECKING:

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from robo_eval.cli.incidents_common import (
-    ByOption,
     LogOption,
     StationOption,
-    author,
     opened,
     readable,
     station_of,
     target_of,
 )
+from robo_eval.cli.incidents_fields import Where, verb
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -92,15 +91,13 @@ def root() -> None:
 
 
 @users.command("add")
+@verb()
 def add(
+    where: Where,
     name: UserArgument,
     *,
     role: RoleOption,
     password_stdin: PasswordOption = False,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Make an account; the password is asked, and never an argument.
 
@@ -108,11 +105,10 @@ def add(
     """
     from robo_eval_incidents.accounts import Accounts
 
-    by = author(by, json=json)
-    with opened(log, station) as found:
+    with opened(where.log, where.station) as found:
         accounts = Accounts(found)
         password = _password(name, from_stdin=password_stdin)
-        _say_user(accounts.add(name, password, role, by=by), "was made", json=json)
+        _say_user(accounts.add(name, password, role, by=where.by), "was made", json=where.json)
 
 
 @users.command("list")
@@ -135,14 +131,12 @@ def list_(*, log: LogOption = None, json: JsonOption = False) -> None:
 
 
 @users.command("passwd")
+@verb()
 def passwd(
+    where: Where,
     name: UserArgument,
     *,
     password_stdin: PasswordOption = False,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Give an account another password; whoever is logged in with it is logged out.
 
@@ -150,25 +144,22 @@ def passwd(
     """
     from robo_eval_incidents.accounts import Accounts
 
-    by = author(by, json=json)
-    with opened(log, station) as found:
+    with opened(where.log, where.station) as found:
         accounts = Accounts(found)
         password = _password(name, from_stdin=password_stdin)
-        accounts.set_password(name, password, by=by)
+        accounts.set_password(name, password, by=where.by)
         user = accounts.find(name)
     assert user is not None
-    _say_user(user, "has another password", json=json)
+    _say_user(user, "has another password", json=where.json)
 
 
 @users.command("roles")
+@verb()
 def roles(
+    where: Where,
     name: UserArgument,
     *,
     role: RoleOption,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Give an account other roles, in place of those it has; they hold from its next click on.
 
@@ -176,20 +167,16 @@ def roles(
     """
     from robo_eval_incidents.accounts import Accounts
 
-    by = author(by, json=json)
-    with opened(log, station) as found:
-        user = Accounts(found).set_roles(name, role, by=by)
-    _say_user(user, "has other roles", json=json)
+    with opened(where.log, where.station) as found:
+        user = Accounts(found).set_roles(name, role, by=where.by)
+    _say_user(user, "has other roles", json=where.json)
 
 
 @users.command("remove")
+@verb()
 def remove(
+    where: Where,
     name: UserArgument,
-    *,
-    by: ByOption = None,
-    log: LogOption = None,
-    station: StationOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Close an account; its records stay, and whoever is logged in with it is logged out.
 
@@ -197,13 +184,12 @@ def remove(
     """
     from robo_eval_incidents.accounts import Accounts
 
-    by = author(by, json=json)
-    with opened(log, station) as found:
+    with opened(where.log, where.station) as found:
         accounts = Accounts(found)
-        accounts.remove(name, by=by)
+        accounts.remove(name, by=where.by)
         user = accounts.find(name)
     assert user is not None
-    _say_user(user, "was closed", json=json)
+    _say_user(user, "was closed", json=where.json)
 
 
 def _password(name: str, *, from_stdin: bool) -> str:

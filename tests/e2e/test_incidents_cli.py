@@ -581,7 +581,7 @@ WRONG = {
     "add bad answer": (["add", "x", "--answer", "hospital=maybe"], "answers.hospital"),
     "add no answer": (
         ["add", "x", "--answer", "hospital=yess"],
-        "answers.hospital: unknown answer 'yess'; valid: yes, no, unknown",
+        "answers.hospital: unknown word 'yess'; did you mean 'yes'?",
     ),
     "add no such file": (["add", "x", "-e", "nowhere.jpg"], "nowhere.jpg: no such file"),
     "add no such file to no log": (
