@@ -55,17 +55,6 @@ UntilOption = Annotated[
     str | None, typer.Option("--until", metavar="TIME", help="Before this time.")
 ]
 RobotOption = Annotated[str | None, typer.Option("--robot", "-r", help="Robot.")]
-SideOption = Annotated[
-    str | None, typer.Option("--side", help="real, twin (a stand-in behind ROS 2), or sim.")
-]
-SeverityOption = Annotated[
-    str | None, typer.Option("--severity", "-s", help="near_miss, minor, major or critical.")
-]
-CategoryOption = Annotated[
-    str | None,
-    typer.Option("--category", "-c", help="What kind of event; `incidents schema` lists them."),
-]
-EpisodeOption = Annotated[str | None, typer.Option("--episode", help="Episode it happened in.")]
 NameArgument = Annotated[
     str,
     typer.Argument(

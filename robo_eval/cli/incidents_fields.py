@@ -52,6 +52,7 @@ _METAVARS: Final = {
     "duplicate_of": "INCIDENT",
 }
 
+_KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
 _MUST: Final = inspect.Parameter.empty
 Given = dict[str, Any]
 """What options said, by field: a text, texts, or a flag; None where nothing was."""
@@ -93,7 +94,7 @@ def verb(
         argument: The field that is an argument.
     """
     options = {
-        name: _option(kind, name, (defaults or {}).get(name, ...), is_argument=name == argument)
+        name: option(kind, name, (defaults or {}).get(name, ...), is_argument=name == argument)
         for name in fields
     }
     shared = {
@@ -110,33 +111,46 @@ def verb(
             said = [{name: given.pop(name) for name in options}] if options else []
             run(where, *said, **given)
 
-        own = list(inspect.signature(run, eval_str=True).parameters.values())
-        own = own[2 if options else 1 :]
-        more = [
-            inspect.Parameter(name, _KEYWORD, annotation=annotation, default=default)
-            for name, (annotation, default) in (options | shared).items()
-        ]
-        parameters = [one.replace(kind=_KEYWORD) for one in own] + more
-        command: Any = call
-        command.__doc__ = run.__doc__
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
-        command.__signature__ = inspect.Signature(parameters)
-        return call
+        return extended(run, call, 2 if options else 1, options | shared)
 
     return made
 
 
-_KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
+def extended(
+    run: Callable[..., None],
+    call: Callable[..., None],
+    skipped: int,
+    options: Mapping[str, tuple[Any, Any]],
+) -> Callable[..., None]:
+    """A command with the parameters of a function and further options.
+
+    Args:
+        run: The function.
+        call: What is called in its place.
+        skipped: How many of its first parameters are no options.
+        options: Annotation and default of each further one.
+    """
+    own = list(inspect.signature(run, eval_str=True).parameters.values())[skipped:]
+    more = [
+        inspect.Parameter(name, _KEYWORD, annotation=annotation, default=default)
+        for name, (annotation, default) in options.items()
+    ]
+    parameters = [one.replace(kind=_KEYWORD) for one in own] + more
+    command: Any = call
+    command.__doc__ = run.__doc__
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__signature__ = inspect.Signature(parameters)
+    return call
 
 
-def _option(
+def option(
     kind: type[Body],
     name: str,
-    default: Any,  # noqa: ANN401
+    default: Any = ...,  # noqa: ANN401
     *,
-    is_argument: bool,
+    is_argument: bool = False,
 ) -> tuple[Any, Any]:
-    """The annotation of a field for typer, and its default."""
+    """The annotation of a field for typer, and its default: that of the kind unless given."""
     field = kind.model_fields[name]
     if default is ...:
         default = _MUST if field.is_required() else field.default
@@ -174,15 +188,15 @@ def said(kind: type[Body], given: Given) -> dict[str, Any]:
     for name, value in given.items():
         if value is None:
             continue
-        option = _flags(name)[0]
+        flag = _flags(name)[0]
         form = form_of(kind.model_fields[name])
         if name in _WORDS:
             values[name] = _WORDS[name][0 if value else 1]
         elif form.widget == "datetime-local":
-            values[name] = past_of(value, option)
+            values[name] = past_of(value, flag)
         else:
             try:
                 values[name] = form.read("; ".join(value) if name in _LISTS else value, now_ns())
             except ValueError as err:
-                raise InputError(f"{option}: {err}") from err
+                raise InputError(f"{flag}: {err}") from err
     return values

@@ -10,20 +10,15 @@ import typer
 from robo_eval.cli.incidents_common import (
     ByOption,
     LogOption,
-    RobotOption,
-    SeverityOption,
-    SideOption,
-    SinceOption,
     StationOption,
-    UntilOption,
     author,
     opened,
     readable,
     station_of,
     target_of,
 )
-from robo_eval.cli.incidents_fields import Where, verb
-from robo_eval.cli.incidents_show import StatusOption, filter_of
+from robo_eval.cli.incidents_fields import Given, Where, verb
+from robo_eval.cli.incidents_show import filter_of, filtered
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
 from robo_eval.core.wording import counted
 
@@ -249,18 +244,14 @@ def import_(
         say(f"  corrected: {', '.join(done.corrected)}")
 
 
+@filtered
 def export(
+    given: Given,
     *,
     out: Annotated[
         Path,
         typer.Option("--out", "-o", metavar="FILE", help=".csv, .json, .jsonl, or .html to print."),
     ],
-    robot: RobotOption = None,
-    side: SideOption = None,
-    severity: SeverityOption = None,
-    status: StatusOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     log: LogOption = None,
     json: JsonOption = False,
@@ -271,9 +262,7 @@ def export(
 
     Example: robo-eval incidents export --out march.csv --since 2026-03-01T00:00:00Z
     """
-    wanted = filter_of(
-        robot=robot, side=side, severity=severity, status=status, since=since, until=until
-    )
+    wanted = filter_of(given)
     with readable(log) as found:
         if out.suffix.lower() == ".html":
             count = None

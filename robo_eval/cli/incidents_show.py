@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from robo_eval.cli.incidents_common import (
-    CategoryOption,
-    EpisodeOption,
     LogOption,
     NameArgument,
-    RobotOption,
-    SeverityOption,
-    SideOption,
     SinceOption,
     UntilOption,
     period_of,
@@ -21,65 +18,73 @@ from robo_eval.cli.incidents_common import (
     say_open,
     when,
 )
+from robo_eval.cli.incidents_fields import Given, extended, option
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import listing, unknown_name
+from robo_eval_incidents.kinds import Report
+from robo_eval_incidents.text import name_of
+from robo_eval_incidents.words import Category, Severity, Status
 
 if TYPE_CHECKING:
-    from enum import StrEnum
-    from typing import TypeVar
-
     from robo_eval_incidents.lists import Filter, Listed, Page
     from robo_eval_incidents.state import Incident
 
-    _Word = TypeVar("_Word", bound=StrEnum)
+_FILTER: Final = {
+    **{
+        name: option(Report, name, None)
+        for name in ("robot", "side", "severity", "category", "episode_id")
+    },
+    "status": (
+        Annotated[str | None, typer.Option("--status", help=f"How far: {listing(tuple(Status))}.")],
+        None,
+    ),
+    "text": (
+        Annotated[
+            str | None, typer.Option("--text", metavar="TEXT", help="Part of what happened.")
+        ],
+        None,
+    ),
+    "since": (SinceOption, None),
+    "until": (UntilOption, None),
+}
 
-StatusOption = Annotated[
-    str | None,
-    typer.Option("--status", help="draft, reported, confirmed, acting, closed or dismissed."),
-]
-TextOption = Annotated[
-    str | None, typer.Option("--text", metavar="TEXT", help="Part of what happened.")
-]
+
+def filtered(run: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of what takes a filter: options say which incidents are meant.
+
+    What is decorated takes first what they said; see `filter_of`.
+    """
+
+    def call(**given: Any) -> None:  # noqa: ANN401
+        run({name: given.pop(name) for name in _FILTER}, **given)
+
+    return extended(run, call, 1, _FILTER)
 
 
-def filter_of(
-    *,
-    robot: str | None = None,
-    side: str | None = None,
-    severity: str | None = None,
-    category: str | None = None,
-    status: str | None = None,
-    text: str | None = None,
-    episode: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-) -> Filter:
+def filter_of(given: Given) -> Filter:
     """Which incidents are asked for.
 
     Raises:
         InputError: If a word is none of its list, or a time is none.
     """
-    from robo_eval.core.kinds import Side
     from robo_eval_incidents.lists import Filter
-    from robo_eval_incidents.text import name_of
-    from robo_eval_incidents.words import Category, Severity, Status
 
-    start, end = period_of(since, until)
+    start, end = period_of(given["since"], given["until"])
+    words: dict[str, type[StrEnum]]
+    words = {"side": Side, "severity": Severity, "category": Category, "status": Status}
+    text = given["text"]
     return Filter(
-        robot=robot,
-        side=_word(Side, "side", side),
-        severity=_word(Severity, "severity", severity),
-        category=_word(Category, "category", category),
-        status=_word(Status, "status", status),
+        robot=given["robot"],
+        **{name: _word(one, name, given[name]) for name, one in words.items()},
         text=None if text is None else name_of(text, "--text"),
-        episode_id=episode,
+        episode_id=given["episode_id"],
         since_ns=start,
         until_ns=end,
     )
 
 
-def _word(words: type[_Word], name: str, given: str | None) -> _Word | None:
-    from robo_eval.core.names import unknown_name
-
+def _word(words: type[StrEnum], name: str, given: str | None) -> Any:  # noqa: ANN401
     if given is None:
         return None
     if given not in set(words):
@@ -87,17 +92,10 @@ def _word(words: type[_Word], name: str, given: str | None) -> _Word | None:
     return words(given)
 
 
+@filtered
 def list_(
+    given: Given,
     *,
-    robot: RobotOption = None,
-    side: SideOption = None,
-    severity: SeverityOption = None,
-    category: CategoryOption = None,
-    status: StatusOption = None,
-    text: TextOption = None,
-    episode: EpisodeOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many.")] = 20,
     after: Annotated[
         str | None, typer.Option("--after", help="`next` of the list before, for older ones.")
@@ -109,20 +107,9 @@ def list_(
 
     Examples: robo-eval incidents list; robo-eval incidents list --severity critical --since -30d
     """
-    from robo_eval.core.names import unknown_name
     from robo_eval_incidents.lists import list_incidents, robots, row_dict, utc_today
 
-    wanted = filter_of(
-        robot=robot,
-        side=side,
-        severity=severity,
-        category=category,
-        status=status,
-        text=text,
-        episode=episode,
-        since=since,
-        until=until,
-    )
+    wanted, robot = filter_of(given), given["robot"]
     with readable(log) as found:
         if robot is not None and robot not in (known := robots(found)):
             raise unknown_name("robot", robot, known)
