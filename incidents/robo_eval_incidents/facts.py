@@ -18,7 +18,7 @@ from robo_eval_incidents.kinds import (
 )
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.state import Incident, corrected
-from robo_eval_incidents.text import shown_time
+from robo_eval_incidents.text import shown_span
 from robo_eval_incidents.words import spoken
 
 _ABOVE: Final = frozenset({"description", "severity", "category", "evidence"})
@@ -61,8 +61,8 @@ def facts(body: BaseModel, without: frozenset[str] = frozenset()) -> Iterator[Fa
     """
     for name in type(body).model_fields:
         value = getattr(body, name)
-        if name not in without and value not in (None, "", (), {}):
-            yield Fact(label_of(type(body), name), *_shown(type(body), name, value))
+        if name not in without | {"until_ns"} and value not in (None, "", (), {}):
+            yield Fact(label_of(type(body), name), *_shown(body, name, value))
 
 
 def label_of(model: type[BaseModel], name: str) -> str:
@@ -70,9 +70,10 @@ def label_of(model: type[BaseModel], name: str) -> str:
     return model.model_fields[name].title or spoken(name)
 
 
-def _shown(model: type[BaseModel], name: str, value: Any) -> tuple[str, int | None]:  # noqa: ANN401
-    field = model.model_fields[name]
-    form = form_of(field)
+def _shown(body: BaseModel, name: str, value: Any) -> tuple[str, int | None]:  # noqa: ANN401
+    form = form_of(type(body).model_fields[name])
+    if name == "happened_ns" and isinstance(body, Report) and body.until_ns is not None:
+        return shown_span(value, body.until_ns), None
     text = "none" if value in (None, "", (), {}) else form.show(value)
     return text, value if form.widget == "datetime-local" else None
 
@@ -83,7 +84,8 @@ def of_incident(incident: Incident) -> Iterator[Fact]:
     for one in facts(report, _ABOVE):
         yield one
         if one.label == label_of(Report, "side") and incident.counts_elsewhere:
-            where = f"{counted.robot} ({counted.side}), {shown_time(counted.happened_ns)}"
+            time = shown_span(counted.happened_ns, counted.until_ns)
+            where = f"{counted.robot} ({counted.side}), {time}"
             yield Fact("Counts as", f"{where}, until it is reviewed")
     if report.rule is None:
         yield Fact("Reported by", incident.record.by)
@@ -140,6 +142,8 @@ def _changes(body: Correction | Reclassification) -> dict[str, Any]:
 
 def _changed(before: Report, after: Report, names: list[str]) -> Iterator[Fact]:
     for name in names:
-        old, new = (_shown(Report, name, getattr(one, name))[0] for one in (before, after))
+        if name == "until_ns":
+            continue  # said with its begin
+        old, new = (_shown(one, name, getattr(one, name))[0] for one in (before, after))
         if old != new:
             yield Fact(label_of(Report, name), f"{old} → {new}")

@@ -28,7 +28,7 @@ from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
 from robo_eval_incidents.spans import NONE, Ints, Spans, clipped, holds, merged, within, without
-from robo_eval_incidents.text import when
+from robo_eval_incidents.text import LATEST_NS, when
 from robo_eval_incidents.words import Engagement, Via
 
 GAP_S: Final = 300.0
@@ -635,13 +635,15 @@ class _Period:
         exposed = {body: times.at_work for body, times in self._bodies.items()}
         for row in rows:
             own = exposed.get((row.robot, Side(row.side)), NONE)
-            if not holds(own, np.array([row.happened_ns]), SLACK_NS)[0]:
+            # One of which only a day is known may have been at any exposure of that day.
+            first, last = np.array([[row.happened_ns], [min(row.latest_ns, LATEST_NS - SLACK_NS)]])
+            if not holds(own, first, SLACK_NS, last)[0]:
                 yield Finding(
                     kind="outside",
                     robot=row.robot,
                     side=Side(row.side),
                     start_ns=row.happened_ns,
-                    end_ns=row.happened_ns,
+                    end_ns=row.latest_ns,
                     named=((row.id, f"{row.station}/{row.sequence}"),),
                     count=1,
                 )
@@ -761,24 +763,25 @@ def contradicted_in(
     """
     if not told:
         return
-    names = ("robot", "side", "happened_ns", "id", "station", "sequence")
+    names = ("robot", "side", "happened_ns", "latest_ns", "id", "station", "sequence")
     query = _happened(select(*(INCIDENTS.c[name] for name in names)), since_ns, until_ns)
-    own: dict[Body, list[tuple[int, str, str]]] = defaultdict(list)
+    own: dict[Body, list[tuple[int, int, str, str]]] = defaultdict(list)
     with log.database.reading() as connection:
-        for robot, side, happened_ns, incident_id, *name in connection.execute(
+        for robot, side, first_ns, last_ns, incident_id, *name in connection.execute(
             query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id)
         ):
-            own[robot, Side(side)].append((happened_ns, incident_id, "/".join(map(str, name))))
+            called = "/".join(map(str, name))
+            own[robot, Side(side)].append((first_ns, last_ns, incident_id, called))
     times = {body: np.array([one[0] for one in found]) for body, found in own.items()}
     for shift in told:
-        count, first = 0, []
+        sure: list[tuple[int, int, str, str]] = []
         for robot in sorted(shift.robots):
             body = (robot, shift.side)
             if body in own:
                 begin, end = np.searchsorted(times[body], (shift.start_ns, shift.end_ns)).tolist()
-                count += end - begin
-                first += own[body][begin : min(end, begin + _NAMED)]
-        if count:
+                # Of which only a day is known, that may have been before or after the shift.
+                sure += [one for one in own[body][begin:end] if one[1] < shift.end_ns]
+        if sure:
             yield Finding(
                 kind="contradicted",
                 robot=shift.robot,
@@ -787,8 +790,8 @@ def contradicted_in(
                 end_ns=shift.end_ns,
                 name=shift.name,
                 by=shift.by,
-                named=tuple((one[1], one[2]) for one in sorted(first)[:_NAMED]),
-                count=count,
+                named=tuple((one[2], one[3]) for one in sorted(sure)[:_NAMED]),
+                count=len(sure),
             )
 
 

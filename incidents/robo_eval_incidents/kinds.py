@@ -24,6 +24,8 @@ from robo_eval.core.kinds import Side
 from robo_eval.core.yaml_form import Section, first_problem
 from robo_eval_incidents.text import (
     LATEST_NS,
+    ROUGHLY,
+    TIMES,
     Form,
     Line,
     Name,
@@ -36,6 +38,8 @@ from robo_eval_incidents.text import (
     instant_of,
     quantities_of,
     shown_time,
+    span_of,
+    span_text,
     too_long,
 )
 from robo_eval_incidents.words import Answer, Category, Engagement, Question, Severity, Word, spoken
@@ -208,7 +212,10 @@ class Report(Body):
     role: ClassVar = "operator"
     about_incident: ClassVar = False
 
-    happened_ns: Ns = said("When", help="When it happened: -10min, or ISO 8601 with its zone.")
+    happened_ns: Ns = said("When", help=f"When it happened: {TIMES}, {ROUGHLY}.")
+    until_ns: Ns | None = said(
+        "Until", None, help="End of the time in which it happened, if only that is known."
+    )
     robot: Name = said("Robot", help="Robot, as its robot file names it.")
     side: Side = said("Side", help="real, twin (a stand-in behind ROS 2), or sim.")
     severity: Severity = said("Severity")
@@ -233,6 +240,22 @@ class Report(Body):
     rule: Line | None = said("Rule", None, help="Rule that drafted it.")
     source_id: Line | None = said("Source id", None, help="Its id where it was imported from.")
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.until_ns is not None and self.until_ns <= self.happened_ns:
+            raise ValueError("until_ns: is not after happened_ns")
+        return self
+
+    @property
+    def time(self) -> str:
+        """When it happened, as far as that is known; see `text.span_of`."""
+        return span_text(self.happened_ns, self.until_ns)
+
+    @property
+    def latest_ns(self) -> int:
+        """The last instant at which it can have happened."""
+        return self.happened_ns if self.until_ns is None else self.until_ns - 1
+
 
 class Correction(Body):
     """Other values for fields of a report; what was first said stays in the log."""
@@ -241,8 +264,8 @@ class Correction(Body):
     title: ClassVar = "Corrected"
     role: ClassVar = "operator"
     FIELDS: ClassVar = (
-        "happened_ns", "robot", "side", "description", "engagement", "episode_id", "policy",
-        "task", "quantities", "answers",
+        "happened_ns", "until_ns", "robot", "side", "description", "engagement", "episode_id",
+        "policy", "task", "quantities", "answers",
     )  # fmt: skip
 
     fields: dict[str, Any] = Field(min_length=1, title="New values")
@@ -550,6 +573,11 @@ _WORD: Final = Form(_word_of, spoken, "choice")
 def _is_word(annotation: Any) -> bool:  # noqa: ANN401 - a type hint
     is_one = isinstance(annotation, type) and issubclass(annotation, Word | Side)
     return is_one or get_origin(annotation) is Literal
+
+
+def times_of(text: str, now_ns: int | None = None) -> dict[str, int | None]:
+    """When something happened, as the fields of a report; see `text.span_of`."""
+    return dict(zip(("happened_ns", "until_ns"), span_of(text, now_ns), strict=True))
 
 
 def section_of(model: type[_Model], values: Any, where: str = "") -> _Model:  # noqa: ANN401

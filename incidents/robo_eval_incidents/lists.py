@@ -22,7 +22,7 @@ from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
 from robo_eval_incidents.state import OPEN, Incident, Step, incident_of
-from robo_eval_incidents.text import LATEST_NS, iso_of, person_key
+from robo_eval_incidents.text import LATEST_NS, person_key, span_text
 from robo_eval_incidents.words import Category, Engagement, Severity, Status
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def _incident_row(incident: Incident) -> Row:
         "station": record.station,
         "sequence": record.sequence,
         "happened_ns": counted.happened_ns,
+        "latest_ns": counted.latest_ns,
         "robot": counted.robot,
         "side": counted.side.value,
         "severity": incident.severity.value,
@@ -157,9 +158,10 @@ class Filter:
         category: Category.
         status: Status.
         text: Part of the description, in any case.
-        since_ns: Happened at this time or later, UTC.
-        until_ns: Happened before this time, UTC.
+        since_ns: Happened, or may have, at this time or later, UTC.
+        until_ns: Happened, or may have, before this time, UTC.
         episode_id: Episode.
+        is_sure: Whether only those are meant that happened in this time for sure.
     """
 
     side: Side | None = None
@@ -171,6 +173,7 @@ class Filter:
     since_ns: int | None = None
     until_ns: int | None = None
     episode_id: str | None = None
+    is_sure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +185,7 @@ class Listed:
         station: Station it was filed at.
         sequence: Number of its report there.
         happened_ns: When it counts as having happened, UTC.
+        latest_ns: The last instant at which it can have: another one if only a day is known.
         robot: Robot it counts for.
         side: Side it counts on.
         severity: How bad it is.
@@ -201,6 +205,7 @@ class Listed:
     station: str
     sequence: int
     happened_ns: int
+    latest_ns: int
     robot: str
     side: Side
     severity: Severity
@@ -219,6 +224,16 @@ class Listed:
     def name(self) -> str:
         """What people call it: station and number."""
         return f"{self.station}/{self.sequence}"
+
+    @property
+    def time(self) -> str:
+        """When it counts as having happened, as far as that is known; see `text.span_of`."""
+        return span_text(self.happened_ns, self.until_ns)
+
+    @property
+    def until_ns(self) -> int | None:
+        """Where the time ends in which it happened; None if that is an instant."""
+        return None if self.latest_ns == self.happened_ns else self.latest_ns + 1
 
 
 class Page(NamedTuple):
@@ -271,6 +286,17 @@ def tally(
     }
 
 
+def undecided(log: IncidentLog, wanted: Filter) -> list[Listed]:
+    """Incidents that count, and may have happened in a period or outside it."""
+    sure = filtered(select(INCIDENTS.c.id), replace(wanted, is_sure=True))
+    query = filtered(select(INCIDENTS), wanted).where(
+        INCIDENTS.c.counts == 1,
+        INCIDENTS.c.latest_ns > INCIDENTS.c.happened_ns,
+        INCIDENTS.c.id.not_in(sure),
+    )
+    return _listed(log, query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id))
+
+
 def robots(log: IncidentLog) -> list[str]:
     """Every robot that incidents, or hours that count, are of."""
     hours = select(TIMES.c.robot).where(
@@ -299,10 +325,11 @@ def filtered(query: Select[Any], wanted: Filter) -> Select[Any]:
             # A search reads the index that has words, not that of this column, which has none.
             column = INCIDENTS.c[name].concat("") if wanted.text else INCIDENTS.c[name]
             query = query.where(column == str(value))
+    first, last = INCIDENTS.c.happened_ns, INCIDENTS.c.latest_ns
     if wanted.since_ns is not None:
-        query = query.where(INCIDENTS.c.happened_ns >= wanted.since_ns)
+        query = query.where((first if wanted.is_sure else last) >= wanted.since_ns)
     if wanted.until_ns is not None:
-        query = query.where(INCIDENTS.c.happened_ns < wanted.until_ns)
+        query = query.where((last if wanted.is_sure else first) < wanted.until_ns)
     if wanted.text:
         query = query.where(INCIDENTS.c.words.contains(folded(wanted.text), autoescape=True))
     return query
@@ -326,6 +353,7 @@ def _of_row(row: Mapping[str, Any]) -> Listed:
         station=row["station"],
         sequence=row["sequence"],
         happened_ns=row["happened_ns"],
+        latest_ns=row["latest_ns"],
         robot=row["robot"],
         side=Side(row["side"]),
         severity=Severity(row["severity"]),
@@ -442,4 +470,4 @@ def row_dict(row: Listed, today: date) -> dict[str, Any]:
          "not_by": list(step.not_by), "overdue_days": overdue_days(step.due, today)}
         for step in row.steps
     ]  # fmt: skip
-    return {"name": row.name, "time": iso_of(row.happened_ns), **asdict(row), "steps": steps}
+    return {"name": row.name, "time": row.time, **asdict(row), "steps": steps}

@@ -168,7 +168,7 @@ def _noted(known: Iterable[Incident]) -> tuple[noted.Incident, ...]:
             policy=incident.counted.policy or None,
             incident_id=incident.incident_id,
             severity=incident.counted_severity.value,
-            time_ns=incident.counted.happened_ns,
+            time_ns=None if incident.counted.until_ns else incident.counted.happened_ns,
             description=incident.report.description,
         )
         for incident in known

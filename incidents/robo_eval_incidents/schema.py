@@ -105,6 +105,7 @@ INCIDENTS: Final = Table(
     Column("station", Text, nullable=False),
     Column("sequence", BigInteger, nullable=False),
     Column("happened_ns", BigInteger, nullable=False),
+    Column("latest_ns", BigInteger, nullable=False),
     Column("robot", Text, nullable=False),
     Column("side", Text, nullable=False),
     Column("severity", Text, nullable=False),

@@ -73,14 +73,19 @@ def within(spans: Spans, starts: Ints, ends: Ints) -> Ints:
     return found
 
 
-def holds(spans: Spans, times: Ints, slack_ns: int = 0) -> npt.NDArray[np.bool_]:
+def holds(
+    spans: Spans, times: Ints, slack_ns: int = 0, until: Ints | None = None
+) -> npt.NDArray[np.bool_]:
     """Whether each of some times is in one of some merged spans, or no farther from it.
 
-    Without slack the end of a span is not in it.
+    Without slack the end of a span is not in it. With `until`, the last instant of each, whether
+    any of it may be.
     """
     if not len(spans):
         return np.zeros(len(times), dtype=np.bool_)
-    place = np.searchsorted(spans[:, 0], times + slack_ns, side="right")
+    place = np.searchsorted(
+        spans[:, 0], (times if until is None else until) + slack_ns, side="right"
+    )
     ends = spans[np.maximum(place - 1, 0), 1]
     is_before = times <= ends + slack_ns if slack_ns else times < ends
     found: npt.NDArray[np.bool_] = (place > 0) & is_before

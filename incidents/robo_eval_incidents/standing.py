@@ -17,7 +17,7 @@ from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.safety import Safety, safety_of
 from robo_eval_incidents.hours import HoursRow, hours_rows, shifts, total_hours
-from robo_eval_incidents.lists import Filter, check_robot, filtered, tally
+from robo_eval_incidents.lists import Filter, Listed, check_robot, filtered, tally, undecided
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import INCIDENTS
 from robo_eval_incidents.words import Severity, Status
@@ -45,6 +45,8 @@ class SideStanding:
         rates: Incidents per 1,000 h by severity, each with Garwood's exact interval.
         score: The safety score; its lower end is the pessimistic score.
         is_valid: Whether the period counts: a critical incident ends it.
+        undecided: Incidents of which only a day or a month is known, which may lie in the period
+            or outside; they are not counted.
     """
 
     side: Side
@@ -55,6 +57,7 @@ class SideStanding:
     rates: Mapping[str, Estimate]
     score: Estimate
     is_valid: bool
+    undecided: tuple[Listed, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The standing of a side as JSON would have it."""
@@ -67,6 +70,7 @@ class SideStanding:
             "score": self.score.as_dict(),
             "pessimistic": self.score.low,
             "is_valid": self.is_valid,
+            "undecided": [{"name": one.name, "time": one.time} for one in self.undecided],
         }
 
 
@@ -111,10 +115,12 @@ def standing(
 ) -> Standing:
     """How safe robots ran in a period.
 
-    An incident counts from its draft on, at the severity `counted_severity` has, until enough
-    people have dismissed it: what nobody has looked at counts against a robot. It counts as well
-    if no hours were logged for its time. Hours are those of `exposure.hours`, each once. Where no
-    hours were logged there is no rate and no score, other than 0 after a critical incident.
+    An incident of which only a day or a month is known counts in a period that holds it whole; one
+    that may lie outside is named. An incident counts from its draft on, at the severity
+    `counted_severity` has, until enough people have dismissed it: what nobody has looked at counts
+    against a robot. It counts as well if no hours were logged for its time. Hours are those of
+    `exposure.hours`, each once. Where no hours were logged there is no rate and no score, other
+    than 0 after a critical incident.
 
     Args:
         log: The log.
@@ -130,7 +136,8 @@ def standing(
     check_robot(log, robot)
     rows = hours_rows(log, since_ns, until_ns)
     wanted = Filter(robot=robot, since_ns=since_ns, until_ns=until_ns)
-    found = tally(log, wanted)
+    found = tally(log, replace(wanted, is_sure=True))
+    open_ = undecided(log, wanted)
     recorded = recorded_sides(log, wanted)
     sides = {}
     for side in Side:
@@ -143,14 +150,11 @@ def standing(
             if where is side and status in _UNREVIEWED
         )  # fmt: skip
         own = [row for row in rows if row.side is side and robot in (None, row.robot)]
-        if side is Side.REAL or own or any(counts.values()):
-            sides[side] = _of_side(
-                side,
-                counts if side in recorded else None,
-                own,
-                unreviewed,
-                config,
-            )
+        maybe = tuple(one for one in open_ if one.side is side)
+        if side is Side.REAL or own or any(counts.values()) or maybe:
+            known = counts if side in recorded else None
+            one = _of_side(side, known, own, unreviewed, config)
+            sides[side] = replace(one, undecided=maybe)
     return Standing(
         since_ns=since_ns, until_ns=until_ns, robot=robot, sides=MappingProxyType(sides)
     )

@@ -188,8 +188,8 @@ class Incident:
     def counts_elsewhere(self) -> bool:
         """Whether it still counts for another robot, side or time than its report says now."""
         now, counted = self.report, self.counted
-        return (now.robot, now.side, now.happened_ns) != (
-            counted.robot, counted.side, counted.happened_ns,
+        return (now.robot, now.side, now.happened_ns, now.until_ns) != (
+            counted.robot, counted.side, counted.happened_ns, counted.until_ns,
         )  # fmt: skip
 
     # What is left ------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from robo_eval_incidents.text import (
     person_key,
     quantities_cell,
     safe_cell,
+    span_of,
 )
 from robo_eval_incidents.words import Answer, Category, Engagement, Severity, Status
 
@@ -59,6 +60,14 @@ def _time(text: str) -> str:
             f"{text!r:.60} is not a time with its zone from 1970 to 2262; write it like"
             " 2026-03-01T09:30:00Z"
         ) from None
+    return text
+
+
+def _span(text: str) -> str:
+    # What is relative would be another time each time the table is read.
+    if text.startswith("-") or text == "now":
+        raise ValueError(f"{text!r:.60} is no time of its own; write it like 2026-03-01T09:30:00Z")
+    span_of(text)
     return text
 
 
@@ -108,8 +117,8 @@ class Row(_Part):
     """Station it was filed at; not imported."""
     number: int | None = None
     """Number of its report there; not imported."""
-    time: Time
-    """When it happened."""
+    time: Annotated[str, Field(max_length=100), AfterValidator(_span)]
+    """When it happened: ISO 8601 with its zone, a day, a month, BEGIN/END, or unknown."""
     robot: Name
     side: Side = Side.REAL
     severity: Severity
@@ -221,7 +230,7 @@ def row_of(incident: Incident) -> Row:
         source_id=report.source_id,
         station=incident.record.station,
         number=incident.record.sequence,
-        time=iso_of(counted.happened_ns),
+        time=counted.time,
         description=report.description,
         quantities=report.quantities,
         evidence=tuple(pieces),

@@ -17,7 +17,15 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.evidence_read import bytes_of, records
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.kinds import Body, Correction, Reclassification, Report, plain, section_of
+from robo_eval_incidents.kinds import (
+    Body,
+    Correction,
+    Reclassification,
+    Report,
+    plain,
+    section_of,
+    times_of,
+)
 from robo_eval_incidents.log import IncidentLog, check_past
 from robo_eval_incidents.record import MOST_BYTES, Record
 from robo_eval_incidents.state import Incident, check
@@ -236,7 +244,7 @@ def _changes(
     incident: Incident, one: Reported, path: Path, by: str
 ) -> Iterator[tuple[Incident, Body]]:
     """What makes an incident stand as a line has it; checked, as far as it may follow."""
-    given = {"happened_ns" if name == "time" else name for name in one.row.model_fields_set}
+    given = one.row.model_fields_set | {"happened_ns", "until_ns"}  # no line is without a time
     now, counted, new = (plain(made) for made in (incident.report, incident.counted, one.report))
     fields = {
         name: new.get(name)
@@ -405,7 +413,7 @@ def _report_of(row: Row, where: str) -> Reported:
             **values,
             # A milder severity that nobody has reviewed does not become the only one.
             "severity": worst(row.severity, row.counted_severity or row.severity),
-            "happened_ns": ns_of(row.time),
+            **times_of(row.time),
             "evidence": evidence,
             "source_id": row.source_id or row.id,
         },

@@ -6,11 +6,13 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, StringConstraints, TypeAdapter, ValidationError
 
@@ -176,9 +178,9 @@ def iso_of(time_ns: int) -> str:
     return f"{text}.{digits}Z" if digits else f"{text}Z"
 
 
-def when(time_ns: int) -> str:
-    """A time for people: UTC, to the second."""
-    return iso_of(time_ns - time_ns % 10**9)
+def when(time_ns: int, until_ns: int | None = None) -> str:
+    """A time for people: UTC, to the second, or as far as it is known."""
+    return iso_of(time_ns - time_ns % 10**9) if until_ns is None else span_text(time_ns, until_ns)
 
 
 def shown_time(time_ns: int) -> str:
@@ -253,6 +255,119 @@ def instant_of(text: str, now_ns: int | None = None) -> int:
         except ValueError:
             pass
         raise ValueError(f"{text!r:.60} {problem}; write it like {TIMES}") from err
+
+
+# Times that are known to a day or a month -------------------------------------------------------
+
+UNKNOWN: Final = "unknown"
+"""What stands for a time that nobody knows."""
+ROUGHLY: Final = "2025-11-07, 2025-11 (of UTC, or 2025-11 Europe/Berlin), or unknown"
+"""How a time is written that is known to a day, to a month, or not at all."""
+_PART: Final = re.compile(
+    r"(?P<day>(?P<month>\d{4}-\d{2})(?:-\d{2})?)(?P<clock>[T ]\d{2}:\d{2}(?::\d{2})?)?"
+    r"(?:\s+(?P<zone>[A-Za-z][\w+/-]*))?",
+    re.ASCII,
+)
+
+
+def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
+    """A time as people write it, and where it ends if it is known to a day or a month only.
+
+    Args:
+        text: What `instant_of` reads; a day or a month, of UTC or of the zone behind it; a time of
+            a day and the name of its zone; `BEGIN/END`; or `unknown`.
+        now_ns: What `now` is; the present time if not given.
+
+    Returns:
+        Begin and end, ns since 1970; no end of a time that is known. A time that clocks showed
+        twice, because they were set back, is from the one to the other.
+
+    Raises:
+        ValueError: If it is none; the message says what would do.
+
+    Example:
+        >>> span_text(*span_of("2025-11")), span_text(*span_of("2025-11-02 01:30 America/Chicago"))
+        ('2025-11', '2025-11-02T06:30:00Z/2025-11-02T07:30:00.000000001Z')
+    """
+    text = text.strip()
+    if text == UNKNOWN:
+        return 0, LATEST_NS
+    if "/" in text and len(ends := text.split("/")) == 2 and ends[0][:1].isdigit() and (
+        ends[1][:1].isdigit()
+    ):  # fmt: skip
+        begin, end = (_instant(one, now_ns) for one in ends)
+        if begin >= end:
+            raise ValueError(f"{text!r:.80} ends before it begins")
+        return begin, end
+    found = _PART.fullmatch(text)
+    if found is None or (found["clock"] and not found["zone"]):
+        return _instant(text, now_ns), None
+    zone = _zone_of(found["zone"] or "UTC")
+    try:
+        if found["clock"]:
+            return _clock_span(datetime.fromisoformat(found["day"] + found["clock"]), zone, text)
+        is_day = found["day"] != found["month"]
+        first = date.fromisoformat(found["day"] if is_day else f"{found['month']}-01")
+        last = first + timedelta(days=1 if is_day else 31)
+        begin, end = (
+            ns_of(datetime(one.year, one.month, one.day if is_day else 1, tzinfo=zone).isoformat())
+            for one in (first, last)
+        )
+    except (ValueError, OverflowError) as err:
+        if "clocks" in str(err):
+            raise
+        raise ValueError(f"{text!r:.60} is not a time; write it like {TIMES}, {ROUGHLY}") from err
+    return begin, end
+
+
+def _instant(text: str, now_ns: int | None) -> int:
+    try:
+        return instant_of(text, now_ns)
+    except ValueError as err:
+        raise ValueError(f"{err}, {ROUGHLY}") from err
+
+
+def _zone_of(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as err:
+        raise ValueError(f"{name!r:.40} is no zone; write it like Europe/Berlin or UTC") from err
+
+
+def _clock_span(local: datetime, zone: ZoneInfo, text: str) -> tuple[int, int | None]:
+    """What a clock of a zone showed: one instant, or from the first to the second one."""
+    first, second = (
+        ns_of(local.replace(tzinfo=zone, fold=fold).isoformat()) for fold in (0, 1)
+    )  # fmt: skip
+    if first > second:
+        raise ValueError(f"{text!r:.60} is a time that clocks skipped there, being set forward")
+    return first, None if first == second else second + 1
+
+
+def span_text(begin_ns: int, end_ns: int | None) -> str:
+    """A time as `span_of` reads it."""
+    if end_ns is None:
+        return iso_of(begin_ns)
+    if (begin_ns, end_ns) == (0, LATEST_NS):
+        return UNKNOWN
+    begin, end = iso_of(begin_ns), iso_of(end_ns)
+    for part in (begin[:10], begin[:7]):
+        with suppress(ValueError):  # the last month that fits does not fit whole
+            if span_of(part) == (begin_ns, end_ns):
+                return part
+    return f"{begin}/{end}"
+
+
+def shown_span(begin_ns: int, end_ns: int | None) -> str:
+    """A time for people, as far as it is known."""
+    if end_ns is None:
+        return shown_time(begin_ns)
+    text = span_text(begin_ns, end_ns)
+    if "/" in text:
+        return f"{shown_time(begin_ns)} to {shown_time(end_ns)}"
+    if text == UNKNOWN:
+        return "at a time not known"
+    return f"{text} UTC, {'on a day' if len(text) == len('2025-11') else 'at a time'} not known"
 
 
 def day_of(text: str, _now_ns: int = 0) -> date:

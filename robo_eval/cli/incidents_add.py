@@ -10,11 +10,11 @@ import typer
 
 from robo_eval.cli.incidents_common import (
     doubt_about,
+    event_of,
     is_asking,
     is_there,
     noting_robot,
     opened,
-    past_of,
     period_of,
     readable,
     say_filed,
@@ -81,7 +81,7 @@ def add(
         record = found.file(report, by=where.by, via=Via.CLI)
         text = (
             f"{record.name}: {report.severity} of {report.robot} ({report.side}),"
-            f" {report.category}, {when(report.happened_ns)}, by {where.by}"
+            f" {report.category}, {when(report.happened_ns, report.until_ns)}, by {where.by}"
         )
         say_filed(found, record, text, json=where.json)
         if not where.json:
@@ -145,7 +145,7 @@ def _ask(given: Given, last: Listed | None, where: Where) -> None:
     while given["happened_ns"] == _NOW:
         text = str(typer.prompt("When (-10min, or a time with its zone)", default=_NOW, err=True))
         try:
-            past_of(text, "When")
+            event_of(text, "When")
         except InputError as err:
             typer.echo(str(err), err=True)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -80,7 +80,10 @@ def _record(log: IncidentLog, name: str, body: Body, where: Where) -> None:
 # Other values ----------------------------------------------------------------------------------
 
 
-@verb(Report, Correction.FIELDS, defaults=dict.fromkeys(Correction.FIELDS))
+_CORRECTED: Final = tuple(name for name in Correction.FIELDS if name != "until_ns")
+
+
+@verb(Report, _CORRECTED, defaults=dict.fromkeys(_CORRECTED))
 def correct(where: Where, given: Given, incident: NameArgument, *, reason: ReasonOption) -> None:
     """Give other values for what a report says; what it said first stays in the log.
 

@@ -224,13 +224,33 @@ def past_of(text: str, option: str) -> int:
     Raises:
         InputError: If it is none, or is still to come.
     """
+    return _checked_past(time_of(text, option), text, option)
+
+
+def event_of(text: str, option: str) -> dict[str, int | None]:
+    """When something happened, as fields of a report, as far as it is known.
+
+    Raises:
+        InputError: If it is no time, or one still to come.
+    """
+    from robo_eval.core.errors import InputError
+    from robo_eval_incidents.kinds import times_of
+
+    try:
+        found = times_of(text, now_ns())
+    except ValueError as err:
+        raise InputError(f"{option}: {err}") from err
+    _checked_past(found["happened_ns"] or 0, text, option)
+    return found
+
+
+def _checked_past(time_ns: int, text: str, option: str) -> int:
     from robo_eval.core.errors import InputError
     from robo_eval_incidents.kinds import AHEAD_NS
 
-    found = time_of(text, option)
-    if found > now_ns() + AHEAD_NS:
+    if time_ns > now_ns() + AHEAD_NS:
         raise InputError(f"{option}: {text} is still to come; give the time at which it happened")
-    return found
+    return time_ns
 
 
 def period_of(since: str | None, until: str | None) -> tuple[int | None, int | None]:
@@ -248,11 +268,11 @@ def period_of(since: str | None, until: str | None) -> tuple[int | None, int | N
     return start, end
 
 
-def when(time_ns: int) -> str:
-    """A time for people: UTC, to the second."""
+def when(time_ns: int, until_ns: int | None = None) -> str:
+    """A time for people: UTC, to the second, or as far as it is known."""
     from robo_eval_incidents.text import when as shown
 
-    return shown(time_ns)
+    return shown(time_ns, until_ns)
 
 
 # Which robot -----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from robo_eval.cli.incidents_common import (
     LogOption,
     StationOption,
     author,
+    event_of,
     now_ns,
     past_of,
 )
@@ -192,6 +193,8 @@ def said(kind: type[Body], given: Given) -> dict[str, Any]:
         form = form_of(kind.model_fields[name])
         if name in _WORDS:
             values[name] = _WORDS[name][0 if value else 1]
+        elif name == "happened_ns":
+            values |= event_of(value, flag)
         elif form.widget == "datetime-local":
             values[name] = past_of(value, flag)
         else:

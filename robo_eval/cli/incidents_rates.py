@@ -106,6 +106,8 @@ def _print_standing(name: str, stands: Standing) -> None:
         say(f"  safety score {_text(one.score)}")
         if not one.is_valid:
             say("  a critical incident ends this period: it supports no level")
+        for maybe in one.undecided:
+            say(f"  not counted: {maybe.name}, {maybe.time}, may lie in this period or outside")
         if one.unreviewed:
             is_one = one.unreviewed == 1
             they = "is not reviewed; it counts" if is_one else "are not reviewed; they count"

@@ -133,7 +133,7 @@ def _print_page(name: str, page: Page) -> None:
         [
             (
                 row.name,
-                when(row.happened_ns),
+                when(row.happened_ns, row.until_ns),
                 row.robot,
                 row.side,
                 _severity(row),

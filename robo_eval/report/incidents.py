@@ -106,13 +106,16 @@ def _text(incidents: Sequence[Any], nils: int) -> str:
 def _line(incident: Any, trial: Path) -> IncidentLine:  # noqa: ANN401 - of the package that reads it
     report = incident.report
     moment = datetime.fromtimestamp(report.happened_ns // 10**9, tz=UTC)
+    when = (moment.strftime("%Y-%m-%d"), moment.strftime("%H:%M:%S"))
+    if report.until_ns is not None:
+        when = (report.time, "")
     side = "" if report.side == "real" else f" ({report.side})"
     return IncidentLine(
         name=incident.name,
         severity=spaced(incident.severity),
         category=spaced(incident.category),
         what=shortened(_words(report.description), _LONGEST),
-        when=(moment.strftime("%Y-%m-%d"), moment.strftime("%H:%M:%S")),
+        when=when,
         where=f"{report.robot}{side}",
         episode_id=report.episode_id or "",
         status=spaced(incident.status),

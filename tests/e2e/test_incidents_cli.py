@@ -278,6 +278,24 @@ def test_a_robot_that_an_option_names_and_the_log_does_not_know_is_noted(lab, ru
     assert with_json.err.startswith("note: mule is new in this log")
 
 
+def test_a_month_is_a_time_that_counts_in_a_period_which_holds_it(lab, run, incidents):
+    added = run("incidents", "add", "a scratch", "--when", "2025-11", "--robot", "arm_1")
+    assert "lab/3: near_miss of arm_1 (real), other, 2025-11, by" in added.out
+    november = ["--since", "2025-11-01T00:00:00Z", "--until", "2025-12-01T00:00:00Z"]
+    half = ["--since", "2025-11-10T00:00:00Z"]
+    assert incidents("rates", *november)["sides"]["real"]["counts"]["near_miss"] == 1
+    text = run("incidents", "rates", *half).out
+    assert "not counted: lab/3, 2025-11, may lie in this period or outside" in text
+    listed = incidents("list", *half)["incidents"]
+    assert [one["time"] for one in listed][-1] == "2025-11"
+    incidents("correct", "lab/3", "--when", "unknown", "--reason", "the form does not say")
+    assert "When: at a time not known" in run("incidents", "show", "lab/3").out
+    assert_refused(
+        run("incidents", "add", "x", "--when", "2025-11-07T17:06"),
+        "--when: '2025-11-07T17:06' names no zone", "2025-11 Europe/Berlin",
+    )  # fmt: skip
+
+
 def test_what_counts_until_it_is_reviewed_is_shown(lab, run, incidents):
     incidents("reclassify", "lab/2", "--severity", "major", "--reason", "x")
     incidents("reclassify", "lab/2", "--severity", "near_miss", "--reason", "x")
@@ -521,7 +539,7 @@ def test_tables_go_out_and_come_in(lab, run, incidents, tmp_path):
         "source_id,time,severity,robot,description\n1,now,minor,a,b\n"
     )
     bad = run("incidents", "import", "bad.csv", "--log", "new.db")
-    assert_refused(bad, "bad.csv: line 2, column time: 'now' is not a time with its zone")
+    assert_refused(bad, "bad.csv: line 2, column time: 'now' is no time of its own")
     assert not (tmp_path / "new.db").exists()
     done = run("incidents", "export", "--out", "all.html", "--since", "-1d")
     assert done.code == 0, done.err

@@ -15,6 +15,7 @@ from robo_eval_incidents.kinds import (
     Report,
     form_of,
     section_of,
+    times_of,
 )
 from robo_eval_incidents.moments import field_again, field_time, time_of_field
 from robo_eval_incidents.state import Incident
@@ -53,8 +54,18 @@ def report_of(fields: Fields) -> Report:
     robot = fields.get("other_robot", "").strip() or fields.get("robot", "").strip()
     if not robot:
         raise InputError("robot: say which robot it was")
-    side = fields.get("side") or Side.REAL
-    return body_of(Report, fields, robot=robot, side=side, **_OF_PROGRAMS)
+    known = {"robot": robot, "side": fields.get("side") or Side.REAL, **_OF_PROGRAMS}
+    return body_of(Report, fields, **known, **_event_of(fields))
+
+
+def _event_of(fields: Fields) -> dict[str, int | None]:
+    """When it happened, as far as the form says."""
+    if roughly := fields.get("roughly", "").strip():
+        try:
+            return times_of(roughly)
+        except ValueError as err:
+            raise InputError(f"when: {err}") from err
+    return {"happened_ns": time_of_field(fields.get("happened", ""), "when"), "until_ns": None}
 
 
 def correction_of(fields: Fields, incident: Incident) -> Correction:
@@ -65,7 +76,16 @@ def correction_of(fields: Fields, incident: Incident) -> Correction:
     """
     before, report = correction_fields(incident), incident.report
     changed: dict[str, Any] = {}
+    time = _event_of(before | dict(fields))
+    # A form shows whole seconds.
+    shown = report.happened_ns // _SECOND_NS * _SECOND_NS
+    if report.until_ns is not None:
+        shown = report.happened_ns
+    if time != {"happened_ns": shown, "until_ns": report.until_ns}:
+        changed |= time
     for name in Correction.FIELDS:
+        if name in time:
+            continue
         key = _key(name)
         given = fields.get(key, before.get(key, "")).replace("\r\n", "\n").strip()
         if name == "answers":
@@ -73,12 +93,6 @@ def correction_of(fields: Fields, incident: Incident) -> Correction:
                 one: str(said) for one, said in report.answers.items()
             }:
                 changed[name] = answers
-        elif key in _TIMES:
-            # A form shows whole seconds.
-            if (
-                time_ns := time_of_field(given, "time")
-            ) != report.happened_ns // _SECOND_NS * _SECOND_NS:
-                changed[name] = time_ns
         elif given != before[key].strip():
             changed[name] = _read(Report, name, given)
     if not changed:
@@ -94,6 +108,7 @@ def correction_fields(incident: Incident) -> dict[str, str]:
     return {
         **shown,
         "happened": field_time(report.happened_ns),
+        "roughly": "" if report.until_ns is None else report.time,
         "quantities": quantities_cell(quantities),
         **{f"answer_{name}": str(answer) for name, answer in report.answers.items()},
     }

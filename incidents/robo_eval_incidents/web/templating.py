@@ -15,7 +15,7 @@ from robo_eval_incidents import moments
 from robo_eval_incidents.kinds import in_words
 from robo_eval_incidents.lists import overdue_days, utc_today
 from robo_eval_incidents.record import new_id
-from robo_eval_incidents.text import shown_time
+from robo_eval_incidents.text import shown_span, shown_time
 from robo_eval_incidents.words import (
     SIDES,
     Answer,
@@ -53,6 +53,7 @@ def environment() -> jinja2.Environment:
     env.filters.update(
         spoken=spoken,
         in_words=in_words,
+        shown_span=shown_span,
         shown_time=shown_time,
         short_time=moments.short_time,
         machine_time=moments.machine_time,

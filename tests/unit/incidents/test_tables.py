@@ -358,7 +358,7 @@ GOOD = "1,2026-03-01T09:30:00Z,minor,a scratch,arm_1\n"
 HEADER = "source_id,time,severity,description,robot"
 BAD_CSV = {
     "severity": ("2,2026-03-01T09:30:00Z,minr,x,a", "line 3, column severity: .*'minor'"),
-    "zone": ("2,2026-03-01T09:30:00,minor,x,a", "line 3, column time: .*not a time with its zone"),
+    "zone": ("2,2026-03-01T09:30:00,minor,x,a", "line 3, column time: .*names no zone"),
     "time": ("2,yesterday,minor,x,a", "line 3, column time: 'yesterday'.* write it like"),
     "no robot": ("2,2026-03-01T09:30:00Z,minor,x,", "line 3, column robot: is missing.*--robot"),
     "no id": (",2026-03-01T09:30:00Z,minor,x,a", "line 3, column source_id: is missing"),

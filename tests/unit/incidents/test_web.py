@@ -29,6 +29,7 @@ from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
 from robo_eval_incidents.kinds import Evidence, View
 from robo_eval_incidents.record import new_id
+from robo_eval_incidents.text import span_of
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web import serve as serving
 from robo_eval_incidents.web.app import API, STATIC, make_app
@@ -1013,3 +1014,28 @@ def test_the_page_of_one_log_does_not_open_another(web, tmp_path: Path) -> None:
     with open_log(tmp_path / "other.db", station="other", make=True) as other:
         token = web.cookies("reviewer")[0]
         assert Sessions(other, Accounts(other)).find(next(iter(token.values()))) is None
+
+
+def test_a_report_says_a_day_or_a_month_where_no_more_is_known(web, browse):
+    operator = browse("operator")
+    incident_id = operator.report(roughly="2025-11 Europe/Berlin")
+    report = web.log.incident(incident_id).report
+    assert (report.happened_ns, report.until_ns) == span_of("2025-11 Europe/Berlin")
+    path = f"/incidents/{incident_id}"
+    time = report.time
+    page = operator.get(path).text
+    assert "2025-10-31 23:00:00 UTC to 2025-11-30 23:00:00 UTC" in page
+    assert f'name="roughly" value="{time}"' in page
+    assert time in operator.get("/incidents?since=2025-11-01&until=2025-11-02").text
+    # What was not touched is no correction of it; emptied, the time beside it counts.
+    reason = {"reason": "x", "roughly": time}
+    assert operator.post(f"{path}/correct", reason).status_code == 400
+    assert operator.post(f"{path}/correct", reason | {"roughly": "2025-11-07"}).status_code == 303
+    assert web.log.incident(incident_id).report.time == "2025-11-07"
+    exact = {"reason": "x", "roughly": "", "happened": "2025-11-07T10:00:00"}
+    assert operator.post(f"{path}/correct", exact).status_code == 303
+    assert web.log.incident(incident_id).report.time == "2025-11-07T10:00:00Z"
+    refused = operator.post("/incidents", REPORT | {"roughly": "in the fall"})
+    assert refused.status_code == 400
+    assert "is not a time" in refused.text
+    assert 'value="in the fall"' in refused.text

@@ -237,6 +237,8 @@ def _files(site: Site, incident: Incident) -> tuple[File, ...]:
 
 def _plot(site: Site, incident: Incident) -> str | None:
     """The recording around the event, drawn; None if there is none here."""
+    if incident.report.until_ns is not None:
+        return None  # nobody knows where in a recording it was
     for evidence in incident.evidence:
         if not evidence.uri.lower().endswith(_PLOTTED):
             continue

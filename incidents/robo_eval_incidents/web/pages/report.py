@@ -109,6 +109,7 @@ def _form(
     robots = site.robots()
     defaults = {
         "happened": field_time(now_ns),
+        "roughly": "",
         "start": field_time(now_ns - _SHIFT_NS),
         "end": field_time(now_ns),
         "robot": robots[0] if len(robots) == 1 else "",

@@ -65,10 +65,15 @@ function showTimes() {
     if (field.defaultValue.length > 10) field.defaultValue = field.defaultValue.slice(0, 10);
 }
 
+// A day, a month or a time of a day that somebody typed without its zone.
+const noZone = /^\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d)?)?)?$/;
+
 document.addEventListener("formdata", ({ target: form, formData }) => {
   for (const field of form.elements) {
     if (!field.name || !field.value) continue;
     if (field.type === "datetime-local") formData.set(field.name, timeOf(field).toISOString());
+    else if (field.name === "roughly" && field.value !== field.defaultValue && noZone.test(field.value))
+      formData.set(field.name, `${field.value} ${Intl.DateTimeFormat().resolvedOptions().timeZone}`);
     else if (field.type === "date" && form.method === "get")
       formData.set(field.name, dayInZone(field.value, field.name === "until" ? 1 : 0));
   }
