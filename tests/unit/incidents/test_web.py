@@ -1029,13 +1029,13 @@ def test_a_report_says_a_day_or_a_month_where_no_more_is_known(web, browse):
     assert time in operator.get("/incidents?since=2025-11-01&until=2025-11-02").text
     # What was not touched is no correction of it; emptied, the time beside it counts.
     reason = {"reason": "x", "roughly": time}
-    assert operator.post(f"{path}/correct", reason).status_code == 400
+    assert operator.post(f"{path}/correct", reason).status_code == 422
     assert operator.post(f"{path}/correct", reason | {"roughly": "2025-11-07"}).status_code == 303
     assert web.log.incident(incident_id).report.time == "2025-11-07"
     exact = {"reason": "x", "roughly": "", "happened": "2025-11-07T10:00:00"}
     assert operator.post(f"{path}/correct", exact).status_code == 303
     assert web.log.incident(incident_id).report.time == "2025-11-07T10:00:00Z"
     refused = operator.post("/incidents", REPORT | {"roughly": "in the fall"})
-    assert refused.status_code == 400
+    assert refused.status_code == 422
     assert "is not a time" in refused.text
     assert 'value="in the fall"' in refused.text
