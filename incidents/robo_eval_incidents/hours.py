@@ -6,7 +6,8 @@ import math
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -29,6 +30,7 @@ from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
 from robo_eval_incidents.spans import NONE, Ints, Spans, clipped, holds, merged, within, without
 from robo_eval_incidents.text import LATEST_NS, when
+from robo_eval_incidents.totals import Counted, Total, counted_once
 from robo_eval_incidents.words import Engagement, Via
 
 GAP_S: Final = 300.0
@@ -236,10 +238,17 @@ def _logged_time(row: Any) -> LoggedTime:  # noqa: ANN401 - a row of the table
         side=Side(row.side),
         start_ns=row.start_ns,
         end_ns=row.end_ns,
-        what=", ".join(filter(None, (row.mode, row.what))),
+        what=", ".join(filter(None, (row.mode, row.what, *_amounts(row)))),
         withdrawn_by=row.withdrawn_by,
         reason=row.reason,
     )
+
+
+def _amounts(row: Any) -> Iterator[str]:  # noqa: ANN401 - a row of the table
+    if row.total_ns is not None:
+        yield f"{row.total_ns / _HOUR_NS:.6g} h in that time"
+    if row.km is not None:
+        yield f"{row.km:.6g} km"
 
 
 def _in_period(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
@@ -266,6 +275,7 @@ class HoursRow:
         nil_hours: As many of them lie in shifts that were reported to be without incidents, and
             had none.
         times: How many times, mostly episodes, they were logged in.
+        km: Kilometres, each once; None if none were logged.
     """
 
     robot: str
@@ -275,6 +285,7 @@ class HoursRow:
     hours: float
     nil_hours: float
     times: int
+    km: float | None = None
 
     @property
     def is_exposed(self) -> bool:
@@ -290,7 +301,8 @@ class Finding:
         kind: `overlap` for a time that was logged twice and counts once, `gap` for one within a
             shift or run that was not logged, `outside` for an incident while nothing was logged,
             which counts all the same, `contradicted` for a shift that was reported to be without
-            incidents and had some.
+            incidents and had some, `part` for a total of a period that lies partly in this one,
+            which does not count.
         robot: Robot; None where a shift of a whole station is meant.
         side: Side.
         start_ns: Start, UTC.
@@ -302,7 +314,7 @@ class Finding:
         count: How many incidents there are.
     """
 
-    kind: Literal["overlap", "gap", "outside", "contradicted"]
+    kind: Literal["overlap", "gap", "outside", "contradicted", "part"]
     robot: str | None
     side: Side
     start_ns: int
@@ -323,7 +335,7 @@ class Finding:
         whose = f"{self.robot or 'no robot at work'} ({self.side})"
         span = f"{when(self.start_ns)} to {when(self.end_ns)}"
         match self.kind:
-            case "overlap":
+            case "overlap" | "part":
                 return f"{whose}, {span}: {self.names}"
             case "gap":
                 return f"{whose}, {span}, within a {self.within}"
@@ -338,6 +350,7 @@ TITLES: Final = {
     "gap": "not logged",
     "outside": "incidents at times that were not logged",
     "contradicted": "reported without incidents, with some",
+    "part": "totals that lie partly in the period, and do not count",
 }
 """What findings of each kind are, in words."""
 
@@ -376,6 +389,15 @@ class Hours:
             "rows": [asdict(row) for row in self.rows],
             "findings": [asdict(one) for one in self.findings],
         }
+
+
+def total_km(rows: Iterable[HoursRow], side: Side) -> dict[str, float]:
+    """Kilometres of exposure on one side, by robot; of those only that have some."""
+    found: dict[str, float] = defaultdict(float)
+    for row in rows:
+        if row.side is side and row.is_exposed and row.km:
+            found[row.robot] += row.km
+    return dict(found)
 
 
 def total_hours(rows: Iterable[HoursRow], side: Side, robot: str | None = None) -> float:
@@ -425,6 +447,7 @@ def hours(
     period = _Period(log, since_ns, until_ns, named=True)
     findings = [
         *period.overlaps(),
+        *period.not_counted,
         *period.gaps(max(round(gap_s * 1e9), 1)),
         *period.outside(),
         *period.contradicted,
@@ -452,6 +475,10 @@ class _Times:
     keys: Any
     """Which mode and task, as a number for each."""
     names: Sequence[str]
+    km: Any
+    """How far, for each; NaN if nobody said."""
+    lengths: Any
+    """How long each is in all, ns."""
 
     @property
     def at_work(self) -> Spans:
@@ -502,17 +529,23 @@ class _Period:
         self._bounds = (since_ns, until_ns)
         self._keys: dict[tuple[str, str], int] = {}
         self._bodies = self._read(named=named)
+        self.not_counted: Final[list[Finding]] = []
+        self._totals = self._read_totals()
         self._shifts = shifts(log, since_ns, until_ns)
         self.contradicted: Final = list(contradicted_in(log, self._shifts, since_ns, until_ns))
 
     def _read(self, *, named: bool) -> dict[Body, _Times]:
         columns = [
-            TIMES.c[name] for name in ("robot", "side", "mode", "what", "start_ns", "end_ns")
+            TIMES.c[name] for name in ("robot", "side", "mode", "what", "start_ns", "end_ns", "km")
         ]
         if named:
             columns += [TIMES.c.episode_id, TIMES.c.id]
         query = _in_period(select(*columns), *self._bounds)
-        query = query.where(TIMES.c.kind == Exposure.kind, TIMES.c.withdrawn_by.is_(None))
+        query = query.where(
+            TIMES.c.kind == Exposure.kind,
+            TIMES.c.withdrawn_by.is_(None),
+            TIMES.c.total_ns.is_(None),
+        )
         # By the whole time, so that a period tells no other story than the periods it is made of.
         query = query.order_by(TIMES.c.start_ns, TIMES.c.end_ns, TIMES.c.id)
         found: dict[tuple[str, str], list[Any]] = defaultdict(list)
@@ -529,44 +562,102 @@ class _Period:
             ) from err
 
     def _times(self, rows: Sequence[Any], *, named: bool) -> _Times:
-        _, _, modes, tasks, starts, ends, *names = zip(*rows, strict=True)
+        _, _, modes, tasks, starts, ends, km, *names = zip(*rows, strict=True)
         keys = [
             self._keys.setdefault(key, len(self._keys)) for key in zip(modes, tasks, strict=True)
         ]
-        spans = clipped(np.array((starts, ends), dtype=np.int64).T, *self._bounds)
+        whole = np.array((starts, ends), dtype=np.int64).T
+        spans = clipped(whole, *self._bounds)
         called = [episode or own for episode, own in zip(*names, strict=True)] if named else []
         is_off = np.array([Engagement(mode) is Engagement.OFF for mode in modes])
-        return _Times(spans, is_off, np.array(keys), called)
+        lengths = whole[:, 1] - whole[:, 0]
+        return _Times(
+            spans, is_off, np.array(keys), called, np.array(km, dtype=np.float64), lengths
+        )
+
+    def _read_totals(self) -> dict[Body, list[Counted]]:
+        """What is added by totals that lie in the period; what does not count is noted."""
+        query = _in_period(select(TIMES), *self._bounds)
+        query = query.where(TIMES.c.total_ns.isnot(None), TIMES.c.withdrawn_by.is_(None))
+        since, until = self._bounds
+        whole: dict[Body, list[Total]] = defaultdict(list)
+        with self._log.database.reading() as connection:
+            rows = connection.execute(query.order_by(TIMES.c.start_ns, TIMES.c.id)).all()
+        for row in rows:
+            one = Total(
+                row.id, f"{row.station}/{row.sequence}", row.robot, Side(row.side),
+                Engagement(row.mode), row.what, row.start_ns, row.end_ns, row.total_ns, row.km,
+            )  # fmt: skip
+            if (since is None or since <= one.start_ns) and (until is None or one.end_ns <= until):
+                whole[one.robot, one.side].append(one)
+            else:
+                self.not_counted.append(_about_totals("part", one))
+        found = {}
+        for body, totals in whole.items():
+            clocked = partial(self._clocked, self._bodies.get(body))
+            found[body], twice = counted_once(totals, clocked)
+            self.not_counted.extend(_about_totals("overlap", *pair) for pair in twice)
+        return found
+
+    def _clocked(self, times: _Times | None, total: Total) -> tuple[int, float]:
+        """The ns and kilometres that were logged by the clock within a total."""
+        if times is None:
+            return 0, 0.0
+        names = {number: key for key, number in self._keys.items()}
+        modes = [Engagement(names[key][0]) for key in times.keys.tolist()]
+        of_all = total.mode is Engagement.UNKNOWN
+        is_of = np.array(
+            [one is not Engagement.OFF if of_all else one is total.mode for one in modes]
+        )
+        starts = np.maximum(times.spans[is_of, 0], total.start_ns)
+        ends = np.minimum(times.spans[is_of, 1], total.end_ns)
+        share = np.maximum(ends - starts, 0) / np.maximum(times.lengths[is_of], 1)
+        km = float(np.nansum(times.km[is_of] * share))
+        bounds = np.array([total.start_ns]), np.array([total.end_ns])
+        return int(within(merged(times.spans[is_of]), *bounds)[0]), km
 
     def rows(self) -> tuple[HoursRow, ...]:
         """Hours by robot, side, mode and task; what was off yields to all else."""
         contrary = {one.name for one in self.contradicted}
         quiet = [shift for shift in self._shifts if shift.name not in contrary]
-        found = []
+        found: dict[tuple[str, Side, Engagement, str], HoursRow] = {}
         names = {number: key for key, number in self._keys.items()}
         for (robot, side), times in self._bodies.items():
             own = [(one.start_ns, one.end_ns) for one in quiet
                    if one.side is side and robot in one.robots]  # fmt: skip
             nil = merged(np.array(own, dtype=np.int64).reshape(-1, 2))
             alone, alone_nil = _counted_once(times, nil)
+            km = times.km * (alone / np.maximum(times.lengths, 1))
             for key in np.unique(times.keys).tolist():
                 is_of = times.keys == key
-                mode, task = names[key]
-                found.append(
-                    HoursRow(
+                count = np.count_nonzero(is_of & (times.spans[:, 0] < times.spans[:, 1]))
+                if count:
+                    mode, task = names[key]
+                    row = HoursRow(
                         robot=robot,
                         side=side,
                         mode=Engagement(mode),
                         task=task,
                         hours=int(alone[is_of].sum()) / _HOUR_NS,
                         nil_hours=int(alone_nil[is_of].sum()) / _HOUR_NS,
-                        times=int(
-                            np.count_nonzero(is_of & (times.spans[:, 0] < times.spans[:, 1]))
-                        ),
+                        times=int(count),
+                        km=None if np.isnan(km[is_of]).all() else float(np.nansum(km[is_of])),
                     )
+                    found[robot, side, row.mode, task] = row
+        for (robot, side), totals in self._totals.items():
+            for total, ns, km_ in totals:
+                place = (robot, side, total.mode, total.task)
+                before = found.get(place) or HoursRow(
+                    robot=robot, side=side, mode=total.mode, task=total.task,
+                    hours=0.0, nil_hours=0.0, times=0,
+                )  # fmt: skip
+                found[place] = replace(
+                    before,
+                    hours=before.hours + ns / _HOUR_NS,
+                    times=before.times + 1,
+                    km=before.km if km_ is None else (before.km or 0.0) + km_,
                 )
-        found = [row for row in found if row.times]
-        return tuple(sorted(found, key=lambda row: (row.robot, row.side, row.mode, row.task)))
+        return tuple(found[place] for place in sorted(found))
 
     def overlaps(self) -> Iterator[Finding]:
         """What was logged twice."""
@@ -593,9 +684,24 @@ class _Period:
                     named=((first, first), (second, second)),
                 )
 
+    def _covered(self, *, at_work: bool) -> dict[Body, Spans]:
+        """Times of each body, or those at work; in the period of a total it may have been."""
+        found = {
+            body: times.at_work if at_work else times.spans for body, times in self._bodies.items()
+        }
+        for body, totals in self._totals.items():
+            own = [
+                (one.start_ns, one.end_ns)
+                for one, *_ in totals
+                if not (at_work and one.mode is Engagement.OFF)
+            ]
+            spans = np.array(own, dtype=np.int64).reshape(-1, 2)
+            found[body] = np.concatenate([found.get(body, NONE), spans])
+        return {body: merged(spans) for body, spans in found.items()}
+
     def gaps(self, least_ns: int) -> Iterator[Finding]:
         """Times within shifts and runs of which nothing was logged."""
-        known = {body: merged(times.spans) for body, times in self._bodies.items()}
+        known = self._covered(at_work=False)
         at_work: dict[frozenset[Body], Spans] = {}
         watched: dict[tuple[str | None, Side, frozenset[Body]], int] = {}
         for watch in sorted(
@@ -632,7 +738,7 @@ class _Period:
         query = query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id)
         with self._log.database.reading() as connection:
             rows = connection.execute(query).all()
-        exposed = {body: times.at_work for body, times in self._bodies.items()}
+        exposed = self._covered(at_work=True)
         for row in rows:
             own = exposed.get((row.robot, Side(row.side)), NONE)
             # One of which only a day is known may have been at any exposure of that day.
@@ -647,6 +753,18 @@ class _Period:
                     named=((row.id, f"{row.station}/{row.sequence}"),),
                     count=1,
                 )
+
+
+def _about_totals(kind: Literal["overlap", "part"], *totals: Total) -> Finding:
+    *_, one = totals
+    return Finding(
+        kind=kind,
+        robot=one.robot,
+        side=one.side,
+        start_ns=one.start_ns,
+        end_ns=one.end_ns,
+        named=tuple((total.name, total.name) for total in totals),
+    )
 
 
 def _counted_once(times: _Times, nil: Spans) -> tuple[Ints, Ints]:

@@ -52,6 +52,8 @@ MOST_EVIDENCE: Final = 50
 MOST_QUANTITIES: Final = 50
 MOST_SECONDS: Final = 31_622_400.0
 """Seconds that one time of exposure may take: 366 days."""
+MOST_KM: Final = 1e7
+"""Kilometres that one time of exposure may take."""
 
 
 def _word_of(text: str, _now_ns: int) -> str:
@@ -416,16 +418,31 @@ class Exposure(Body):
     start_ns: Ns = said("Begin")
     seconds: Annotated[float, Field(ge=0.0, le=MOST_SECONDS)] = said("Seconds")
     """How long: a year at most."""
+    until_ns: Ns | None = said(
+        "End", None, help="End of the period it lies in, if only its length is known."
+    )
+    km: Annotated[float, Field(ge=0.0, le=MOST_KM)] | None = said(
+        "Kilometres", None, help="How far the robot went in it."
+    )
 
     @property
     def end_ns(self) -> int:
-        """End, UTC."""
-        return self.start_ns + round(self.seconds * 1e9)
+        """End, UTC; of a total, that of its period."""
+        return self.until_ns or self.start_ns + round(self.seconds * 1e9)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.end_ns > LATEST_NS:
             raise ValueError("seconds: it would end after the year 2262")
+        if self.until_ns is not None:
+            length = (self.until_ns - self.start_ns) / 1e9
+            if not 0.0 < length <= MOST_SECONDS:
+                raise ValueError("until_ns: the period is between 0 and 366 days long")
+            if self.seconds > length:
+                raise ValueError(
+                    f"seconds: {self.seconds / 3600:g} h are more than the {length / 3600:g} h of"
+                    " the period"
+                )
         return self
 
 

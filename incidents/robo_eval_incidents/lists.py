@@ -98,10 +98,13 @@ def _plain_step(step: Step) -> dict[str, Any]:
 def _time_row(logged: Record, withdrawal: Record | None) -> Row:
     body = logged.body
     assert isinstance(body, Exposure | Nil)
-    of_hours = {"mode": None, "what": "", "episode_id": None, "trial": None}
+    of_hours: Row = {"mode": None, "what": "", "episode_id": None, "trial": None}
+    amounts: Row = {"total_ns": None, "km": None}
     if isinstance(body, Exposure):
         of_hours = {"mode": body.mode.value, "what": body.task,
                     "episode_id": body.episode_id, "trial": body.trial}  # fmt: skip
+        total = None if body.until_ns is None else round(body.seconds * 1e9)
+        amounts = {"total_ns": total, "km": body.km}
     else:
         of_hours["what"] = body.note
     taken = withdrawal.body if withdrawal is not None else None
@@ -116,6 +119,7 @@ def _time_row(logged: Record, withdrawal: Record | None) -> Row:
         **of_hours,
         "start_ns": body.start_ns,
         "end_ns": body.end_ns,
+        **amounts,
         "withdrawn_by": None if withdrawal is None else withdrawal.by,
         "reason": taken.reason if isinstance(taken, Withdrawal) else None,
     }

@@ -8,6 +8,7 @@ from sqlalchemy import (
     DDL,
     BigInteger,
     Column,
+    Double,
     Index,
     Integer,
     LargeBinary,
@@ -148,11 +149,14 @@ TIMES: Final = Table(
     Column("trial", Text),
     Column("start_ns", BigInteger, nullable=False),
     Column("end_ns", BigInteger, nullable=False),
+    Column("total_ns", BigInteger),
+    Column("km", Double),
     Column("withdrawn_by", Text),
     Column("reason", Text),
 )
 """Hours and shifts without incidents, kept as `incidents` is; what was withdrawn says so. `what` is
-the task of hours and the note of a shift."""
+the task of hours and the note of a shift, `total_ns` how long within the period from start to end
+where only that is known."""
 
 Index("times_by_start", TIMES.c.kind, TIMES.c.start_ns)
 Index("times_by_trial", TIMES.c.trial, TIMES.c.robot, TIMES.c.side)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import select
 
+from robo_eval import formulas
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.safety import Safety, safety_of
-from robo_eval_incidents.hours import HoursRow, hours_rows, shifts, total_hours
+from robo_eval_incidents.hours import HoursRow, hours_rows, shifts, total_hours, total_km
 from robo_eval_incidents.lists import Filter, Listed, check_robot, filtered, tally, undecided
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import INCIDENTS
 from robo_eval_incidents.words import Severity, Status
 
 RATE_UNIT: Final = "incidents/1000 h"
+RATE_UNIT_KM: Final = "incidents/1000 km"
 _TIMES: Final = 10.0
 """Metrics have rates per 100 h."""
 _UNREVIEWED: Final = (Status.DRAFT, Status.REPORTED)
@@ -43,6 +46,8 @@ class SideStanding:
         nil_hours: As many of them lie in shifts that were reported to be without incidents, and
             had none.
         rates: Incidents per 1,000 h by severity, each with Garwood's exact interval.
+        km: Kilometres of robots of which some were logged; None if of none.
+        rates_km: Incidents of those robots per 1,000 km; empty without kilometres.
         score: The safety score; its lower end is the pessimistic score.
         is_valid: Whether the period counts: a critical incident ends it.
         undecided: Incidents of which only a day or a month is known, which may lie in the period
@@ -55,6 +60,8 @@ class SideStanding:
     hours: float | None
     nil_hours: float
     rates: Mapping[str, Estimate]
+    km: float | None
+    rates_km: Mapping[str, Estimate]
     score: Estimate
     is_valid: bool
     undecided: tuple[Listed, ...] = ()
@@ -67,6 +74,8 @@ class SideStanding:
             "hours": self.hours,
             "nil_hours": self.nil_hours,
             "rates_per_1000_h": {name: rate.as_dict() for name, rate in self.rates.items()},
+            "km": self.km,
+            "rates_per_1000_km": {name: rate.as_dict() for name, rate in self.rates_km.items()},
             "score": self.score.as_dict(),
             "pessimistic": self.score.low,
             "is_valid": self.is_valid,
@@ -150,11 +159,20 @@ def standing(
             if where is side and status in _UNREVIEWED
         )  # fmt: skip
         own = [row for row in rows if row.side is side and robot in (None, row.robot)]
+        km = total_km(own, side)
+        of_those = [tally(log, replace(wanted, is_sure=True, robot=name, side=side)) for name in km]
         maybe = tuple(one for one in open_ if one.side is side)
         if side is Side.REAL or own or any(counts.values()) or maybe:
             known = counts if side in recorded else None
             one = _of_side(side, known, own, unreviewed, config)
-            sides[side] = replace(one, undecided=maybe)
+            sides[side] = replace(
+                one,
+                undecided=maybe,
+                km=math.fsum(km.values()) or None,
+                rates_km=_rates_km(_by_severity(of_those), math.fsum(km.values()), config.level)
+                if known is not None and side is not Side.SIM
+                else {},
+            )
     return Standing(
         since_ns=since_ns, until_ns=until_ns, robot=robot, sides=MappingProxyType(sides)
     )
@@ -205,6 +223,8 @@ def _of_side(
         hours=hours or None,
         nil_hours=math.fsum(row.nil_hours for row in rows if row.is_exposed),
         rates={name: _per_1000_h(rate) for name, rate in found.rates.items()},
+        km=None,
+        rates_km={},
         score=found.score,
         is_valid=found.is_valid,
     )
@@ -216,6 +236,34 @@ def _without_values(found: Safety, reason: str) -> Safety:
 
     rates = {name: missing(rate) for name, rate in found.rates.items()}
     return replace(found, score=missing(found.score), rates=rates)
+
+
+def _by_severity(found: Iterable[Mapping[tuple[Side, Severity, Status], int]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for one in found:
+        for (_, severity, _), count in one.items():
+            counts[severity.value] += count
+    return counts
+
+
+def _rates_km(counts: Counter[str], km: float, level: float) -> dict[str, Estimate]:
+    """Incidents per 1,000 km by severity, each with Garwood's exact interval."""
+    if not km:
+        return {}
+    found = {}
+    for name in SEVERITIES:
+        ends = formulas.poisson_rate_ci(counts[name], km, conf=level)
+        low, high = ends["lower_per_h"], ends["upper_per_h"]
+        found[name] = Estimate(
+            value=1000.0 * counts[name] / km,
+            low=None if low is None else 1000.0 * low,
+            high=None if high is None else 1000.0 * high,
+            level=level,
+            n=counts[name],
+            method="garwood",
+            unit=RATE_UNIT_KM,
+        )
+    return found
 
 
 def _per_1000_h(rate: Estimate) -> Estimate:

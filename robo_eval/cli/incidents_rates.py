@@ -20,8 +20,10 @@ from robo_eval.cli.output import JsonOption, next_steps, print_json, print_table
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from robo_eval.core.estimate import Estimate
-    from robo_eval_incidents.standing import SideStanding, Standing
+    from robo_eval_incidents.standing import Standing
 
 
 def capture(
@@ -102,7 +104,11 @@ def _print_standing(name: str, stands: Standing) -> None:
         if one.hours is not None:
             say(f"  {one.nil_hours:.4g} h of them in shifts reported without incidents")
         if one.counts is not None:
-            _print_counts(one)
+            _print_rates("incidents per 1,000 hours", one.rates)
+        if one.rates_km:
+            _print_rates(
+                f"incidents per 1,000 km, of robots that went {one.km:.4g} km", one.rates_km
+            )
         say(f"  safety score {_text(one.score)}")
         if not one.is_valid:
             say("  a critical incident ends this period: it supports no level")
@@ -114,19 +120,19 @@ def _print_standing(name: str, stands: Standing) -> None:
             say(f"  {one.unreviewed} of the incidents {they} as well")
 
 
-def _print_counts(one: SideStanding) -> None:
+def _print_rates(title: str, rates: Mapping[str, Estimate]) -> None:
     print_table(
-        "incidents per 1,000 h",
+        title,
         ("severity", "count", "rate", "95 % interval", "why"),
         [
             (
                 severity,
-                (one.counts or {}).get(severity, 0),
+                rate.n,
                 "-" if rate.value is None else f"{rate.value:.4g}",
                 _interval(rate),
                 rate.reason or "",
             )
-            for severity, rate in one.rates.items()
+            for severity, rate in rates.items()
         ],
         right=(1, 2, 3),
     )

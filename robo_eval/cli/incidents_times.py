@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -25,6 +25,7 @@ from robo_eval.cli.incidents_common import (
 )
 from robo_eval.cli.incidents_fields import Given, Where, said, verb
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.core.wording import counted
 from robo_eval_incidents.kinds import Withdrawal, section_of
 from robo_eval_incidents.words import Via
 
@@ -42,7 +43,11 @@ _MOST_TIMES: Final = 1_000
 def exposure(
     trials: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR...]", help="Trials to take hours from.", show_default=False),
+        typer.Argument(
+            metavar="[DIR|FILE...]",
+            help="Trials, and tables (CSV) of robot, period, hours and km, to take hours from.",
+            show_default=False,
+        ),
     ] = None,
     *,
     mode: Annotated[
@@ -56,6 +61,9 @@ def exposure(
         str | None, typer.Option("--side", help="Side, with --mode: real unless named.")
     ] = None,
     task: Annotated[str | None, typer.Option("--task", help="Task, with --mode.")] = None,
+    km: Annotated[
+        float | None, typer.Option("--km", min=0.0, help="Kilometres, with --mode.")
+    ] = None,
     times: Annotated[
         bool, typer.Option("--times", help="List every logged time and nil report as well.")
     ] = False,
@@ -68,8 +76,10 @@ def exposure(
 ) -> None:
     """Print for how long robots were exposed, with gaps and overlaps; first log what is given.
 
-    Each episode of a trial is logged once. With --mode the time from --since to --until, or to
-    now, is logged for a robot that worked outside trials. What was logged by mistake is taken back
+    Each episode of a trial is logged once, and so is each line of a table. Hours of a table are
+    those of a day or month: what was logged by the clock in it is a part of them. With --mode the
+    time from --since to --until, or to now, is logged for a robot that worked outside trials. What
+    was logged by mistake is taken back
     with `robo-eval incidents withdraw`.
 
     Examples: robo-eval incidents exposure runs/matched; robo-eval incidents exposure --since -30d;
@@ -81,11 +91,13 @@ def exposure(
         until = "now"
     start, end = period_of(since, until)
     added: dict[str, int] = {}
-    _check_mode(mode, {"--robot": robot, "--side": side, "--task": task})
+    _check_mode(mode, {"--robot": robot, "--side": side, "--task": task, "--km": km})
     if mode is not None:
-        author_name = author(by, json=json)
-        _log_time(log, station, robot, side or "real", mode, task or "", since, until, author_name)
-    for trial in trials or []:
+        what = {"robot": robot, "side": side or "real", "mode": mode, "task": task or "", "km": km}
+        _log_time(log, station, what, since, until, author(by, json=json))
+    for table in [one for one in trials or [] if one.is_file()]:
+        added[str(table)] = _log_table(table, log, station, author(by, json=json))
+    for trial in [one for one in trials or [] if not one.is_file()]:
         added[str(trial)], count = _log_trial(trial, log, station)
         if count:
             again = "episode was logged before and withdrawn, and is"
@@ -102,13 +114,14 @@ def exposure(
         print_json(data | (shown if times else {}))
         return
     for trial_name, count in added.items():
-        say(f"{trial_name}: {count} episodes were logged")
+        noun = "line" if Path(trial_name).is_file() else "episode"
+        say(f"{trial_name}: {counted(count, noun)} added")
     _print_hours(name, known)
     if times:
         _print_times(listed, more=more)
 
 
-def _check_mode(mode: str | None, given: dict[str, str | None]) -> None:
+def _check_mode(mode: str | None, given: dict[str, object]) -> None:
     """Refuse what only says which time is to be logged where none is."""
     from robo_eval.core.errors import InputError
 
@@ -129,13 +142,19 @@ def _log_trial(trial: Path, log: str | None, station: str | None) -> tuple[int, 
         return log_exposure(trial, found)
 
 
+def _log_table(table: Path, log: str | None, station: str | None, by: str) -> int:
+    """Log the hours of a table; how many lines are new."""
+    from robo_eval_incidents.hours_table import import_hours, read_hours
+
+    read_hours(table)  # before a log is made for it
+    with opened(log, station, make=True) as found:
+        return len(import_hours(found, table, by=by)[0])
+
+
 def _log_time(
     log: str | None,
     station: str | None,
-    robot: str | None,
-    side: str,
-    mode: str,
-    task: str,
+    what: dict[str, Any],
     since: str | None,
     until: str | None,
     by: str,
@@ -144,15 +163,14 @@ def _log_time(
     from robo_eval.core.errors import InputError
     from robo_eval_incidents.kinds import MOST_SECONDS, Exposure
 
-    if robot is None or since is None or until is None:
+    if what["robot"] is None or since is None or until is None:
         raise InputError("--mode: needs --robot and --since as well")
     start, end = past_of(since, "--since"), past_of(until, "--until")
     seconds = (end - start) / 1e9
     if seconds > MOST_SECONDS:
         raise InputError(f"--since: one entry covers {MOST_SECONDS / 86_400:.0f} days at most")
-    values = {"robot": robot, "side": side, "mode": mode, "task": task, "start_ns": start}
-    body = section_of(Exposure, {**values, "seconds": seconds})
-    with opened(log, station, make=True) as found, noting_robot(found, robot):
+    body = section_of(Exposure, {**what, "start_ns": start, "seconds": seconds})
+    with opened(log, station, make=True) as found, noting_robot(found, body.robot):
         found.file(body, by=by, via=Via.CLI)
 
 
@@ -164,12 +182,20 @@ def _print_hours(name: str, found: Hours) -> None:
     else:
         print_table(
             name,
-            ("robot", "side", "mode", "task", "hours", "times"),
+            ("robot", "side", "mode", "task", "hours", "times", "km"),
             [
-                (row.robot, row.side, row.mode, row.task, f"{row.hours:.4g}", row.times)
+                (
+                    row.robot,
+                    row.side,
+                    row.mode,
+                    row.task,
+                    f"{row.hours:.4g}",
+                    row.times,
+                    "" if row.km is None else f"{row.km:.4g}",
+                )
                 for row in found.rows
             ],
-            right=(4, 5),
+            right=(4, 5, 6),
         )
     for kind, title in TITLES.items():
         _print_some(title, [str(one) for one in found.of(kind)])

@@ -296,6 +296,21 @@ def test_a_month_is_a_time_that_counts_in_a_period_which_holds_it(lab, run, inci
     )  # fmt: skip
 
 
+def test_hours_and_kilometres_come_from_a_table(lab, run, incidents, tmp_path):
+    (tmp_path / "hours.csv").write_text("robot,period,hours,km\narm_1,2026-01,100,400\n")
+    first, again = (incidents("exposure", "hours.csv") for _ in range(2))
+    assert (first["added"], again["added"]) == ({"hours.csv": 1}, {"hours.csv": 0})
+    assert [(row["hours"], row["km"]) for row in again["rows"]] == [(100.0, 400.0)]
+    assert "hours.csv: 0 lines added" in run("incidents", "exposure", "hours.csv").out
+    rates = incidents("rates")["sides"]["real"]["rates_per_1000_km"]["near_miss"]
+    assert (rates["value"], rates["n"]) == (2.5, 1)
+    assert "incidents per 1,000 km, of robots that went 400 km" in run("incidents", "rates").out
+    (tmp_path / "hours.csv").write_text("robot,period,hours\narm_1,January,100\n")
+    before = records(lab)
+    assert_refused(run("incidents", "exposure", "hours.csv"), "hours.csv: line 2, column period")
+    assert records(lab) == before
+
+
 def test_what_counts_until_it_is_reviewed_is_shown(lab, run, incidents):
     incidents("reclassify", "lab/2", "--severity", "major", "--reason", "x")
     incidents("reclassify", "lab/2", "--severity", "near_miss", "--reason", "x")

@@ -150,6 +150,7 @@ def _page(
         robots=site.robots(),
         sides=() if found is None else sorted(found.sides.values(), key=_place),
         rates={} if found is None else {side: _rates(one) for side, one in found.sides.items()},
+        has_km=exposure is not None and any(row.km is not None for row in exposure.rows),
         exposure=exposure,
         rows=() if exposure is None else _rows(exposure, asked.robot),
         times=times,
@@ -189,17 +190,22 @@ def _rows(exposure: Hours, robot: str) -> tuple[HoursRow, ...]:
     return tuple(row for row in exposure.rows if robot in ("", row.robot))
 
 
-def _rates(side: SideStanding) -> list[Rate]:
-    highest = max((rate.high or 0.0 for rate in side.rates.values()), default=0.0)
-    return [
-        Rate(
-            severity=severity,
-            count=None if side.counts is None else side.counts[severity],
-            rate=side.rates[severity],
-            x=_places(side.rates[severity], highest),
-        )
-        for severity in reversed(Severity)
-    ]
+def _rates(side: SideStanding) -> dict[str, list[Rate]]:
+    """Rates by hour and, of robots that went some, by kilometre."""
+    found = {}
+    for unit, rates in (("h", side.rates), ("km", side.rates_km)):
+        highest = max((rate.high or 0.0 for rate in rates.values()), default=0.0)
+        found[unit] = [
+            Rate(
+                severity=severity,
+                count=None if side.counts is None else rates[severity].n,
+                rate=rates[severity],
+                x=_places(rates[severity], highest),
+            )
+            for severity in reversed(Severity)
+            if rates
+        ]
+    return found
 
 
 def _places(rate: Estimate, highest: float) -> tuple[float, float, float] | None:

@@ -1,0 +1,165 @@
+"""Hours and kilometres from a table: a line for each robot, period and mode."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import select
+
+from robo_eval.core import door
+from robo_eval.core.canonical import canonical_json
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+from robo_eval.log.column_map import number_of
+from robo_eval.log.evidence_read import bytes_of, records
+from robo_eval_incidents.kinds import Exposure, plain, section_of
+from robo_eval_incidents.log import IncidentLog, check_past
+from robo_eval_incidents.record import Record
+from robo_eval_incidents.schema import TIMES
+from robo_eval_incidents.text import UNKNOWN, span_of, span_text
+from robo_eval_incidents.words import Engagement, Via
+
+COLUMNS: Final = ("robot", "period", "hours", "km", "mode", "side", "task", "policy")
+"""Columns of such a table; `robot`, `period`, and `hours` or `km` are needed."""
+# Made once for this use, so that a line that is read twice is one record.
+_LINES: Final = uuid.UUID("0b9a1c9b-3f3b-5f0c-8d2f-0a6f2a3c7be1")
+
+
+class Line(NamedTuple):
+    """A line of the table, as a record, with file and line for messages."""
+
+    body: Exposure
+    where: str
+
+    @property
+    def record_id(self) -> str:
+        """Id of its record: the same line is the same record."""
+        return str(uuid.uuid5(_LINES, canonical_json(plain(self.body)).decode()))
+
+
+def read_hours(path: Path) -> list[Line]:
+    """The lines of a table of hours.
+
+    Args:
+        path: CSV file with some of `COLUMNS`. A period is a day, a month or BEGIN/END.
+
+    Raises:
+        InputError: If the file cannot be read, or a line is none; the message names file, line
+            and column.
+    """
+    found = records(path, door.decoded(bytes_of(path, "hours"), path))
+    _, header = next(found)
+    _check_header(path, header)
+    lines: dict[str, Line] = {}
+    for number, cells in found:
+        line = _line(dict(zip(header, cells, strict=True)), f"{path}: line {number}, column ")
+        before = lines.setdefault(line.record_id, line)
+        if before is not line:
+            raise InputError(f"{line.where}period: says the same as {before.where.split(', ')[0]}")
+    return list(lines.values())
+
+
+def import_hours(log: IncidentLog, path: Path, *, by: str) -> tuple[list[Record], int]:
+    """Record the lines of a table of hours; all of them are checked before the first is.
+
+    Args:
+        log: The log.
+        path: The table; see `read_hours`.
+        by: Who says so.
+
+    Returns:
+        New records, and how many lines were known.
+
+    Raises:
+        InputError: If the table cannot be read, or the log has another total of the same robot,
+            period and mode. Nothing was added then.
+    """
+    lines = read_hours(path)
+    query = select(TIMES).where(TIMES.c.total_ns.isnot(None))
+    with log.database.reading() as connection:
+        rows = connection.execute(query).all()
+    known = {row.id for row in rows}
+    totals = {
+        (row.robot, row.side, row.mode, row.what, row.start_ns, row.end_ns): row
+        for row in rows
+        if row.withdrawn_by is None
+    }
+    new = [line for line in lines if line.record_id not in known]
+    newest_ns = log.newest_ns()
+    for body, where in new:
+        place = (
+            body.robot, body.side.value, body.mode.value, body.task, body.start_ns, body.end_ns,
+        )  # fmt: skip
+        before = totals.get(place)
+        if before is not None:
+            name = f"{before.station}/{before.sequence}"
+            raise InputError(
+                f"{where}period: {body.robot} has other hours of {_period(body)} in the log, as"
+                f" {name}; withdraw those first: robo-eval incidents withdraw {name}"
+            )
+        try:
+            check_past(body, newest_ns)
+        except InputError as err:
+            raise InputError(f"{where}period: {err}") from err
+    added = [log.file(line.body, by=by, via=Via.IMPORT, record_id=line.record_id) for line in new]
+    return added, len(lines) - len(new)
+
+
+def _period(body: Exposure) -> str:
+    return span_text(body.start_ns, body.until_ns)
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    for column in header:
+        if column not in COLUMNS:
+            raise InputError(f"{path}: {unknown_name('column', column, COLUMNS)}")
+        if header.count(column) > 1:
+            raise InputError(f"{path}: column {column!r} appears twice")
+    for column in ("robot", "period"):
+        if column not in header:
+            raise InputError(
+                f"{path}: column {column!r} is missing; hours have {', '.join(COLUMNS)}"
+            )
+    if not {"hours", "km"} & set(header):
+        raise InputError(f"{path}: column 'hours' or 'km' is missing")
+
+
+def _line(cells: Mapping[str, str], where: str) -> Line:
+    given = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
+    values: dict[str, Any] = {"mode": Engagement.UNKNOWN.value, "side": "real", **given}
+    if "period" not in given:
+        raise InputError(f"{where}period: is missing")
+    try:
+        begin, end = span_of(given["period"])
+    except ValueError as err:
+        raise InputError(f"{where}period: {err}") from err
+    if end is None or given["period"] == UNKNOWN:
+        raise InputError(f"{where}period: is no period; write it like 2025-11 or 2025-11-07")
+    if not {"hours", "km"} & set(given):
+        raise InputError(f"{where}hours: is missing, and so is km")
+    numbers = dict(_numbers(given, where))
+    for name in ("period", "hours"):
+        values.pop(name, None)
+    values |= {"start_ns": begin, "until_ns": end, "km": numbers.get("km")}
+    values["seconds"] = round(numbers.get("hours", 0.0) * 3600.0, 6)
+    try:
+        return Line(section_of(Exposure, values), where)
+    except InputError as err:
+        # What a record calls otherwise.
+        text = str(err).replace("seconds:", "hours:", 1).replace("until_ns:", "period:", 1)
+        raise InputError(f"{where}{text}") from err
+
+
+def _numbers(given: Mapping[str, str], where: str) -> Iterator[tuple[str, float]]:
+    for name in ("hours", "km"):
+        if name in given:
+            number = number_of(given[name])
+            if number is None or number < 0:
+                raise InputError(
+                    f"{where}{name}: {given[name]!r:.40} is not a number from 0 on; write it like"
+                    " 120.5"
+                )
+            yield name, float(number)

@@ -1,0 +1,198 @@
+"""Hours and kilometres of which only the period is known: read from tables, each counted once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from robo_eval.core.errors import InputError
+from robo_eval.stats.rates import garwood_interval
+from robo_eval_incidents.hours import hours, logged_times
+from robo_eval_incidents.hours_table import import_hours, read_hours
+from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal, plain
+from robo_eval_incidents.standing import standing
+from robo_eval_incidents.text import span_of
+from robo_eval_incidents.verify import verify_log
+
+HOUR = 3_600 * 10**9
+JANUARY = span_of("2026-01")
+
+
+def body(period: str, hours_: float, mode: str = "autonomous", **more: object) -> Exposure:
+    begin, end = span_of(period)
+    values = {"robot": "cart_1", "side": "real", "mode": mode, "start_ns": begin, "until_ns": end}
+    return Exposure.model_validate(values | {"seconds": 3600.0 * hours_} | more)
+
+
+def clocked(begin_h: float, length_h: float, mode: str = "autonomous", **more: object) -> Exposure:
+    """Hours by the clock, which begin some hours after January did."""
+    values = {"robot": "cart_1", "side": "real", "mode": mode, "seconds": 3600.0 * length_h}
+    start = JANUARY[0] + round(begin_h * HOUR)
+    return Exposure.model_validate(values | {"start_ns": start} | more)
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(*lines: str, header: str = "robot,period,hours,km,mode"):
+        path = tmp_path / "hours.csv"
+        path.write_text("\n".join([header, *lines]) + "\n")
+        return path
+
+    return write
+
+
+# Counting --------------------------------------------------------------------------------------
+
+
+def test_what_was_logged_by_the_clock_is_a_part_of_the_sum(log, say):
+    say(log, body("2026-01", 100, km=50.0))
+    say(log, clocked(0, 8, km=6.0))
+    say(log, clocked(20, 2, "manual"))
+    rows = {row.mode: row for row in hours(log).rows}
+    assert rows["autonomous"].hours == pytest.approx(100)
+    assert rows["autonomous"].km == pytest.approx(50)
+    assert rows["manual"].hours == pytest.approx(2)
+    # More was logged by the clock than the sum says: no less than that counts.
+    say(log, body("2026-02", 1))
+    say(log, clocked(24 * 40, 5))
+    assert hours(log).total() == pytest.approx(100 + 2 + 5)
+    assert verify_log(log.database.path).ok
+
+
+def test_a_sum_of_all_modes_holds_those_of_each(log, say):
+    say(log, body("2026-01", 100, "unknown"))
+    say(log, body("2026-01", 60))
+    say(log, clocked(0, 10, "manual"))
+    say(log, clocked(30, 9, "off"))
+    found = hours(log)
+    assert found.total() == pytest.approx(100)
+    assert {row.mode.value: round(row.hours, 6) for row in found.rows} == {
+        "autonomous": 60, "manual": 10, "unknown": 30, "off": 9,
+    }  # fmt: skip
+
+
+def test_of_two_sums_that_overlap_the_larger_one_counts_and_both_are_named(log, say):
+    month = say(log, body("2026-01", 100))
+    week = say(log, body("2026-01-03T00:00:00Z/2026-01-10T00:00:00Z", 40))
+    found = hours(log)
+    assert found.total() == pytest.approx(100)
+    (overlap,) = found.of("overlap")
+    assert [name for _, name in overlap.named] == [month.name, week.name]
+
+
+def test_a_sum_counts_in_a_period_that_holds_its_own_and_is_named_in_others(log, say):
+    sums = {"2026-01": 10, "2026-02": 20, "2026-03": 30}
+    made = {name: say(log, body(name, float(length))) for name, length in sums.items()}
+    rng = random.Random(0)
+    first, last = JANUARY[0], span_of("2026-03")[1]
+    for _ in range(60):
+        since, until = sorted(rng.sample(range(first // HOUR, last // HOUR + 1, 24), 2))
+        since, until = since * HOUR, until * HOUR
+        spans = {name: span_of(name) for name in sums}
+        whole = {n for n, (a, b) in spans.items() if since <= a and b <= until}
+        part = {n for n, (a, b) in spans.items() if a < until and b > since} - whole
+        found = hours(log, since, until)
+        assert found.total() == pytest.approx(sum(sums[name] for name in whole))
+        named = {one.named[0][1] for one in found.of("part")}
+        assert named == {made[name].name for name in part}
+        assert (standing(log, since, until).real.hours or 0.0) == pytest.approx(found.total())
+
+
+def test_an_incident_in_a_period_with_a_sum_is_not_outside_all_hours(log, say, report):
+    say(log, report(robot="cart_1", happened_ns=JANUARY[0] + 5 * HOUR))
+    say(log, Nil(start_ns=JANUARY[0] + 50 * HOUR, end_ns=JANUARY[0] + 58 * HOUR, robot="cart_1"))
+    assert {one.kind for one in hours(log).findings} == {"outside", "gap"}
+    say(log, body("2026-01", 100))
+    assert hours(log).findings == ()
+    say(log, body("2026-01", 100, "off"))
+    assert hours(log).total() == pytest.approx(100)
+
+
+def test_rates_by_kilometre_are_those_of_robots_that_went_some(log, say, report):
+    say(log, body("2026-01", 100, km=2000.0))
+    say(log, body("2026-01", 50, robot="arm_1"))
+    for robot in ("cart_1", "cart_1", "arm_1"):
+        say(log, report(robot=robot, severity="minor", happened_ns=JANUARY[0] + HOUR))
+    real = standing(log).real
+    assert (real.counts["minor"], real.km) == (3, 2000.0)
+    rate = real.rates_km["minor"]
+    low, high = garwood_interval(2, 2000.0)
+    assert (rate.n, rate.value, rate.unit) == (2, pytest.approx(1.0), "incidents/1000 km")
+    assert (rate.low, rate.high) == (pytest.approx(1000 * low), pytest.approx(1000 * high))
+    assert real.rates["minor"].value == pytest.approx(1000 * 3 / 150)
+    assert standing(log, robot="arm_1").real.rates_km == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"hours_": 745.0}, "745 h are more than the 744 h of the period"),
+        ({"hours_": 1.0, "until_ns": JANUARY[0]}, "the period is between 0 and 366 days"),
+        ({"hours_": 1.0, "km": -1.0}, "km"),
+    ],
+)
+def test_sums_that_cannot_be_are_refused(fields, problem):
+    with pytest.raises(ValueError, match=problem):
+        body("2026-01", **fields)
+
+
+# Tables ----------------------------------------------------------------------------------------
+
+
+def test_a_table_is_logged_once_and_can_be_taken_back(log, say, table):
+    path = table("cart_1,2026-01,120.5,310,autonomous", "", "cart_1,2026-02-03,,25,")
+    added, known = import_hours(log, path, by="Operator A")
+    assert ([plain(one.body)["km"] for one in added], known) == ([310.0, 25.0], 0)
+    assert added[0].body.seconds == pytest.approx(120.5 * 3600)
+    assert added[1].body.mode == "unknown"
+    assert import_hours(log, path, by="Operator A") == ([], 2)
+    listed, _ = logged_times(log)
+    assert {one.what for one in listed} == {
+        "autonomous, 120.5 h in that time, 310 km", "unknown, 0 h in that time, 25 km",
+    }  # fmt: skip
+    other = table("cart_1,2026-01,130,310,autonomous")
+    with pytest.raises(InputError, match=f"line 2, column period: .*as {added[0].name}; withdraw"):
+        import_hours(log, other, by="Operator A")
+    say(log, Withdrawal(withdrawn_id=added[0].record_id, reason="mistyped"))
+    assert len(import_hours(log, other, by="Operator A")[0]) == 1
+    assert hours(log).total() == pytest.approx(130)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("cart_1,2026-01,800,,", "line 3, column hours: 800 h are more than the 744 h"),
+        ("cart_1,2026-01,\"120,5\",,", "line 3, column hours: '120,5' is not a number"),
+        ("cart_1,2026-01,-3,,", "line 3, column hours: '-3' is not a number from 0 on"),
+        ("cart_1,2026-01,1_0,,", "line 3, column hours: '1_0' is not a number"),
+        ("cart_1,2026-01,,,", "line 3, column hours: is missing, and so is km"),
+        ("cart_1,,3,,", "line 3, column period: is missing"),
+        ("cart_1,unknown,3,,", "line 3, column period: is no period"),
+        ("cart_1,2026-01-02T10:00:00Z,3,,", "line 3, column period: is no period"),
+        ("cart_1,2200-01,3,,", "line 3, column period: end: .*still to come"),
+        ("cart_1,2026-01,3,,fast", "line 3, column mode: unknown"),
+        (",2026-01,3,,", "line 3, column robot"),
+        ("a,2026-02,1,,", "line 3, column period: says the same as .*line 2"),
+    ],
+)  # fmt: skip
+def test_one_bad_line_keeps_all_of_them_out(log, table, line, problem):
+    path = table("a,2026-02,1,,", line)
+    with pytest.raises(InputError, match=problem):
+        import_hours(log, path, by="Operator A")
+    assert log.heads() == {}
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("robot,period,hour", "unknown column 'hour'; did you mean 'hours'"),
+        ("robot,hours", "column 'period' is missing"),
+        ("robot,period", "column 'hours' or 'km' is missing"),
+        ("robot,period,hours,hours", "column 'hours' appears twice"),
+        ("robot;period;hours", "divided by ';'"),
+    ],
+)
+def test_a_header_that_is_none_is_named(table, header, problem):
+    with pytest.raises(InputError, match=problem):
+        read_hours(table(header=header))
