@@ -184,6 +184,10 @@ class IncidentTable(_Part):
 
 COLUMNS: Final = tuple(Row.model_fields)
 """Columns of the CSV form, in order."""
+UNREAD: Final = frozenset(
+    {"number", "station", "status", "reported_by", "reported_at", "reviewed_by", "open_actions"}
+)  # fmt: skip
+"""Columns that say how an incident stands in the log it is from; an import leaves them out."""
 
 
 def schema() -> dict[str, Any]:

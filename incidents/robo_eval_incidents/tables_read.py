@@ -17,6 +17,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.evidence_read import bytes_of, records
 from robo_eval_incidents.database import IncidentLogError
+from robo_eval_incidents.incident_map import IncidentMap
 from robo_eval_incidents.kinds import (
     Body,
     Correction,
@@ -29,7 +30,7 @@ from robo_eval_incidents.kinds import (
 from robo_eval_incidents.log import IncidentLog, check_past
 from robo_eval_incidents.record import MOST_BYTES, Record
 from robo_eval_incidents.state import Incident, check
-from robo_eval_incidents.tables import COLUMNS, VERSION, IncidentTable, Row
+from robo_eval_incidents.tables import COLUMNS, UNREAD, VERSION, IncidentTable, Row
 from robo_eval_incidents.text import (
     answers_of,
     evidence_of,
@@ -94,7 +95,9 @@ def read_json(path: Path) -> list[Reported]:
             incident and field.
     """
     try:
-        data = json.loads(_text(path), parse_constant=_no_constant)
+        data = json.loads(
+            door.decoded(bytes_of(path, "incidents"), path), parse_constant=_no_constant
+        )
     except (ValueError, RecursionError) as err:
         raise InputError(f"{path}: is not JSON: {err!s:.120}") from err
     version = data.get("version", VERSION) if isinstance(data, dict) else None
@@ -117,36 +120,50 @@ def read_json(path: Path) -> list[Reported]:
     return reports
 
 
-def read_csv(path: Path, *, robot: str | None = None) -> list[Reported]:
+def read_csv(
+    path: Path, *, robot: str | None = None, columns: IncidentMap | None = None
+) -> list[Reported]:
     """The incidents of a CSV file, as reports.
 
     Args:
         path: File in the form `write_csv` writes, of which many columns may be missing, or
-            `incidents.csv` of a trial.
+            `incidents.csv` of a trial, or one with other columns.
         robot: Robot of lines that name none.
+        columns: Where our columns come from; None if they are ours.
 
     Raises:
         InputError: If the file cannot be read, or a line is none; the message names file, line
             and column.
     """
     reports = []
-    for line, cells in _lines(path):
+    for line, cells in _lines(path, columns):
         where = f"{path}: line {line}, column "
-        values = _values_of(cells, robot, where)
-        reports.append(_report_of(_row_given(values, where), where))
+        own = cells if columns is None else dict(columns.cells(cells, f"{path}: line {line}"))
+        try:
+            reports.append(_report_of(_row_given(_values_of(own, robot, where), where), where))
+        except InputError as err:
+            raise _located(str(err).removeprefix(where), where, columns) from err
     return reports
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def _located(problem: str, where: str, columns: IncidentMap | None) -> InputError:
+    """What is wrong with a line, by the name the column has in the table."""
+    name, colon, rest = problem.partition(": ")
+    return InputError(f"{where}{name if columns is None else columns.named(name)}{colon}{rest}")
+
+
+def _lines(path: Path, columns: IncidentMap | None) -> Iterator[tuple[int, dict[str, str]]]:
     """Cells of each line by column, with its number."""
-    text = _text(path)
+    text = door.decoded(bytes_of(path, "incidents"), path)
     with _cells_up_to(len(text)):
-        found = records(path, text)
+        found = records(path, text, "," if columns is None else columns.delimiter)
         _, header = next(found)
-        _check_header(path, header)
-        lines = list(found)
-    for number, cells in lines:
-        yield number, dict(zip(header, cells, strict=True))
+        if columns is None:
+            _check_header(path, header)
+        else:
+            columns.check_header(path, header)
+        lines = [(number, dict(zip(header, cells, strict=True))) for number, cells in found]
+    yield from lines if columns is None else columns.newest(lines, path)
 
 
 @contextmanager
@@ -160,11 +177,13 @@ def _cells_up_to(letters: int) -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def read_table(path: Path, *, robot: str | None = None) -> list[Reported]:
+def read_table(
+    path: Path, *, robot: str | None = None, columns: IncidentMap | None = None
+) -> list[Reported]:
     """The incidents of a file, by its ending; see `read_csv` and `read_json`."""
     suffix = path.suffix.lower()
-    if suffix == ".csv":
-        return read_csv(path, robot=robot)
+    if suffix == ".csv" or columns is not None:
+        return read_csv(path, robot=robot, columns=columns)
     if suffix == ".json":
         return read_json(path)
     hint = "; `robo-eval incidents merge` takes records" if suffix == ".jsonl" else ""
@@ -172,7 +191,11 @@ def read_table(path: Path, *, robot: str | None = None) -> list[Reported]:
 
 
 def checked_table(
-    path: Path, *, robot: str | None = None, source: str | None = None
+    path: Path,
+    *,
+    robot: str | None = None,
+    source: str | None = None,
+    columns: IncidentMap | None = None,
 ) -> list[Reported]:
     """The incidents of a file as they would be filed; see `import_reports`.
 
@@ -181,7 +204,7 @@ def checked_table(
     """
     found = []
     seen: set[str] = set()
-    for one in read_table(path, robot=robot):
+    for one in read_table(path, robot=robot, columns=columns):
         if source is not None:
             one = _renamed(one, f"{source}:{one.report.source_id}", f"{path}: ")
         _check_once(path, one, seen)
@@ -197,6 +220,7 @@ def import_reports(
     robot: str | None = None,
     source: str | None = None,
     as_corrections: bool = False,
+    columns: IncidentMap | None = None,
 ) -> Imported:
     """File the incidents of a table as new reports; all of them are checked before the first is.
 
@@ -213,13 +237,14 @@ def import_reports(
             their incidents alike.
         as_corrections: Correct and reclassify incidents that are in the log where a cell of the
             table says something else; cells that are empty say nothing.
+        columns: Where our columns come from; None if they are ours.
 
     Raises:
         InputError: If the file cannot be read, a line is no incident, two lines have one id, or
             the log has something else under these ids. Nothing was added then.
     """
     by = name_of(by, "by")
-    found = checked_table(path, robot=robot, source=source)
+    found = checked_table(path, robot=robot, source=source, columns=columns)
     newest_ns = log.newest_ns()
     new: list[Reported] = []
     changes: list[tuple[Incident, Body]] = []
@@ -232,7 +257,7 @@ def import_reports(
             elif as_corrections:
                 changes += _changes(log.incident(own.record_id), one, path, by)
         except InputError as err:
-            raise InputError(f"{one.where}{err}") from err
+            raise _located(str(err), one.where, columns) from err
     added = _append(log, new, by)
     for incident, body in changes:
         log.file(body, by=by, via=Via.IMPORT, incident_id=incident.incident_id)
@@ -329,10 +354,6 @@ def _renamed(one: Reported, source_id: str, where: str) -> Reported:
     return replace(one, report=section_of(Report, values, where))
 
 
-def _text(path: Path) -> str:
-    return door.decoded(bytes_of(path, "incidents"), path)
-
-
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
@@ -356,10 +377,6 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
     "evidence": evidence_of,
     "answers": answers_of,
 }
-_UNREAD: Final = frozenset(
-    {"number", "station", "status", "reported_by", "reported_at", "reviewed_by", "open_actions"}
-)  # fmt: skip
-"""Columns that say how an incident stands in the log it is from."""
 
 
 def _values_of(cells: Mapping[str, str], robot: str | None, where: str) -> dict[str, Any]:
@@ -367,7 +384,7 @@ def _values_of(cells: Mapping[str, str], robot: str | None, where: str) -> dict[
     values: dict[str, Any] = {}
     for column, cell in cells.items():
         text = plain_cell(cell.strip(" "))
-        if not text.strip() or column in _UNREAD:
+        if not text.strip() or column in UNREAD:
             continue
         try:
             values[column] = _READERS[column](text) if column in _READERS else text

@@ -303,20 +303,30 @@ def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
     if found is None or (found["clock"] and not found["zone"]):
         return _instant(text, now_ns), None
     zone = _zone_of(found["zone"] or "UTC")
+    is_day = found["day"] != found["month"]
     try:
-        if found["clock"]:
-            return _clock_span(datetime.fromisoformat(found["day"] + found["clock"]), zone, text)
-        is_day = found["day"] != found["month"]
         first = date.fromisoformat(found["day"] if is_day else f"{found['month']}-01")
-        last = first + timedelta(days=1 if is_day else 31)
-        begin, end = (
-            ns_of(datetime(one.year, one.month, one.day if is_day else 1, tzinfo=zone).isoformat())
-            for one in (first, last)
-        )
+        if not found["clock"]:
+            return part_span(first, zone, is_day=is_day)
+        local = datetime.fromisoformat(found["day"] + found["clock"])
     except (ValueError, OverflowError) as err:
-        if "clocks" in str(err):
-            raise
         raise ValueError(f"{text!r:.60} is not a time; write it like {TIMES}, {ROUGHLY}") from err
+    return clock_span(local, zone, text)
+
+
+def part_span(first: date, zone: ZoneInfo, *, is_day: bool) -> tuple[int, int]:
+    """Begin and end of a day or of the month of a day, ns since 1970.
+
+    Raises:
+        ValueError: If they do not fit.
+    """
+    first = first if is_day else first.replace(day=1)
+    last = first + timedelta(days=1 if is_day else 31)
+    last = last if is_day else last.replace(day=1)
+    begin, end = (
+        ns_of(datetime(one.year, one.month, one.day, tzinfo=zone).isoformat())
+        for one in (first, last)
+    )
     return begin, end
 
 
@@ -334,7 +344,7 @@ def _zone_of(name: str) -> ZoneInfo:
         raise ValueError(f"{name!r:.40} is no zone; write it like Europe/Berlin or UTC") from err
 
 
-def _clock_span(local: datetime, zone: ZoneInfo, text: str) -> tuple[int, int | None]:
+def clock_span(local: datetime, zone: ZoneInfo, text: str) -> tuple[int, int | None]:
     """What a clock of a zone showed: one instant, or from the first to the second one."""
     first, second = (
         ns_of(local.replace(tzinfo=zone, fold=fold).isoformat()) for fold in (0, 1)

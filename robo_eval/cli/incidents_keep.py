@@ -206,6 +206,10 @@ def import_(
     where: Where,
     table: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or JSON file.")],
     *,
+    columns: Annotated[
+        Path | None,
+        typer.Option("--map", "-m", help="Map (YAML) of a table with other columns: see the docs."),
+    ] = None,
     robot: Annotated[
         str | None, typer.Option("--robot", "-r", help="Robot of lines that name none.")
     ] = None,
@@ -225,12 +229,20 @@ def import_(
 
     Example: robo-eval incidents import last-year.csv --robot arm_1 --by NAME
     """
+    from robo_eval_incidents.incident_map import IncidentMap
     from robo_eval_incidents.tables_read import checked_table, import_reports
 
-    checked_table(table, robot=robot, source=source)  # before a log is made for it
+    of = None if columns is None else IncidentMap.read(columns)
+    checked_table(table, robot=robot, source=source, columns=of)  # before a log is made for it
     with opened(where.log, where.station, make=True) as found:
         done = import_reports(
-            found, table, by=where.by, robot=robot, source=source, as_corrections=as_corrections
+            found,
+            table,
+            by=where.by,
+            robot=robot,
+            source=source,
+            as_corrections=as_corrections,
+            columns=of,
         )
     if where.json:
         print_json({"added": done.added, "known": done.known, "corrected": done.corrected})

@@ -105,7 +105,8 @@ Number = Annotated[float, BeforeValidator(lambda given: float(_finite(given)))]
 OurColumn = Annotated[str, AfterValidator(our_column)]
 """One of our columns, or an entry of one, such as `costs.energy_j`."""
 Missing = Annotated[frozenset[str], AfterValidator(lambda texts: texts | {""})]
-_Character = Annotated[str, AfterValidator(_character)]
+Character = Annotated[str, AfterValidator(_character)]
+"""One character of a table; `tab` is one."""
 
 
 class Short(Section):
@@ -261,9 +262,9 @@ class ColumnMap(ImportMap):
 
     columns: dict[OurColumn, Source]
     """Source of each of our columns; `costs.energy_j` is an entry of a mapping column."""
-    delimiter: _Character = ","
+    delimiter: Character = ","
     """Separates cells."""
-    decimal: _Character = "."
+    decimal: Character = "."
     """Decimal sign of numbers."""
     comment: Annotated[str, AfterValidator(_one_line)] = ""
     """What lines begin with that hold no episode; empty if none are known to."""

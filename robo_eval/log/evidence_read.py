@@ -169,11 +169,11 @@ def _contradictions(note: Noted) -> Iterator[tuple[str, str]]:
     yield from note.check()
 
 
-def records(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+def records(path: Path, text: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The cells of each record of a CSV text, with the line it begins in; the header comes first.
 
     Blank cells at the end that have no column are left out: spreadsheets write them. A first line
-    `sep=;` says what divides columns, which else are divided by commas.
+    `sep=;` says what divides columns, which else are divided by `delimiter`.
 
     Raises:
         InputError: If it is not CSV, or a record has not as many cells as the header.
@@ -182,7 +182,7 @@ def records(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
     sign = SEPARATOR.fullmatch(first.rstrip("\r"))
     before = int(sign is not None)
     source = io.StringIO(rest if sign else text, newline="")
-    reader = csv.reader(source, strict=True, delimiter=sign["sign"] if sign else ",")
+    reader = csv.reader(source, strict=True, delimiter=sign["sign"] if sign else delimiter)
     line, header = 1 + before, None
     try:
         for cells in reader:

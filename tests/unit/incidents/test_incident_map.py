@@ -1,0 +1,208 @@
+"""Tables of incidents with columns of their own, such as public crash tables, read by a map."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robo_eval.core.errors import InputError
+from robo_eval_incidents.incident_map import IncidentMap
+from robo_eval_incidents.lists import Filter, tally
+from robo_eval_incidents.tables_read import import_reports, read_csv
+from robo_eval_incidents.text import span_of
+
+MAP = """
+columns:
+  source_id: Report ID
+  time:
+    columns: [Incident Date, "Incident Time (24:00)"]
+    formats: ["%d-%b-%Y %H:%M", "%d-%b-%Y", "%b-%Y %H:%M", "%b-%Y"]
+  robot: {columns: [Make, Model]}
+  severity:
+    column: Highest Injury Severity Alleged
+    values: {No Injuries Reported: near_miss, "Property Damage. No Injured Reported": minor,
+             Minor: minor, Serious: major, Fatality: critical}
+    otherwise: minor
+  category: {column: Crash With, values: {Passenger Car: collision, Pedestrian: person_contact}}
+  engagement: {column: Automation System Engaged?, values: {ADS: autonomous, ADAS: assisted}}
+  description: Narrative
+  quantities.speed: {column: SV Precrash Speed (MPH), unit: mi/h}
+  answers.fatality:
+    {column: Highest Injury Severity Alleged, values: {Fatality: yes}, otherwise: no}
+constants: {side: real}
+version: Report Version
+zone: America/New_York
+missing: [Unknown, "[REDACTED]"]
+"""
+HEADER = (
+    "Report ID", "Report Version", "Make", "Model", "Incident Date", "Incident Time (24:00)",
+    "Highest Injury Severity Alleged", "Crash With", "Automation System Engaged?",
+    "SV Precrash Speed (MPH)", "City", "Narrative",
+)  # fmt: skip
+LINE = {
+    "Report ID": "1-2", "Report Version": "1", "Make": "Jaguar", "Model": "I-Pace",
+    "Incident Date": "NOV-2025", "Incident Time (24:00)": "17:06",
+    "Highest Injury Severity Alleged": "No Injuries Reported", "Crash With": "Passenger Car",
+    "Automation System Engaged?": "ADS", "SV Precrash Speed (MPH)": "0", "City": "Köln",
+    "Narrative": "The other car\nrolled into it, at \"low\" speed.",
+}  # fmt: skip
+
+
+@pytest.fixture
+def own_map(tmp_path) -> IncidentMap:
+    path = tmp_path / "map.yaml"
+    path.write_text(MAP)
+    return IncidentMap.read(path)
+
+
+@pytest.fixture
+def table(tmp_path) -> Any:
+    def write(*changed: dict[str, str]) -> Path:
+        path = tmp_path / "crashes.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, HEADER)
+            writer.writeheader()
+            writer.writerows(LINE | one for one in changed)
+        return path
+
+    return write
+
+
+# Reading ---------------------------------------------------------------------------------------
+
+
+def test_a_line_of_their_columns_becomes_a_report(table, own_map):
+    (one,) = read_csv(table({}), columns=own_map)
+    report = one.report
+    assert (report.source_id, report.robot, report.side) == ("1-2", "Jaguar I-Pace", "real")
+    assert (report.severity, report.category, report.engagement) == (
+        "near_miss", "collision", "autonomous",
+    )  # fmt: skip
+    assert report.description == 'The other car\nrolled into it, at "low" speed.'
+    assert [str(one) for one in report.quantities] == ["speed 0 mi/h"]
+    assert report.answers == {"fatality": "no"}
+    # A month and the hour of an unknown day: no more is known than the month.
+    assert (report.happened_ns, report.until_ns) == span_of("2025-11 America/New_York")
+
+
+@pytest.mark.parametrize(
+    ("day", "clock", "time"),
+    [
+        ("7-NOV-2025", "17:06", "2025-11-07T17:06 America/New_York"),
+        ("7-NOV-2025", "Unknown", "2025-11-07 America/New_York"),
+        ("NOV-2025", "", "2025-11 America/New_York"),
+        ("2-NOV-2025", "01:30", "2025-11-02T01:30 America/New_York"),
+        ("[REDACTED]", "Unknown", "unknown"),
+    ],
+)
+def test_times_are_read_as_far_as_they_are_known(table, own_map, day, clock, time):
+    path = table({"Incident Date": day, "Incident Time (24:00)": clock})
+    (one,) = read_csv(path, columns=own_map)
+    assert (one.report.happened_ns, one.report.until_ns) == span_of(time)
+
+
+def test_what_is_missing_says_nothing(table, own_map):
+    gone = {"SV Precrash Speed (MPH)": "Unknown", "Crash With": "", "Model": "[REDACTED]"}
+    (one,) = read_csv(table(gone), columns=own_map)
+    assert (one.report.quantities, one.report.category, one.report.robot) == ((), "other", "Jaguar")
+
+
+def test_a_table_of_thousands_of_lines_goes_in_once(log, table, own_map):
+    rng = random.Random(0)
+    severities = ["No Injuries Reported", "Minor", "Serious", "Fatality", "Moderate"]
+    lines, newest = [], {}
+    for number in range(1_500):
+        for version in range(1, rng.choice([2, 2, 3])):
+            severity = rng.choice(severities)
+            newest[number] = severity
+            lines.append({
+                "Report ID": str(number), "Report Version": str(version),
+                "Highest Injury Severity Alleged": severity,
+                "Incident Date": rng.choice(["NOV-2025", "DEC-2025", "3-OCT-2025"]),
+                "Narrative": "=1+1\n" * rng.randrange(1, 4) + "end",
+            })  # fmt: skip
+    rng.shuffle(lines)
+    path = table(*lines)
+    assert len(import_reports(log, path, by="Operator A", columns=own_map).added) == 1_500
+    assert import_reports(log, path, by="Operator A", columns=own_map).known == 1_500
+    counts = tally(log, Filter())
+    for severity, theirs in {
+        "near_miss": ["No Injuries Reported"],
+        "critical": ["Fatality"],
+    }.items():
+        found = sum(count for (_, own, _), count in counts.items() if own == severity)
+        assert found == sum(one in theirs for one in newest.values())
+
+
+def test_a_newer_version_is_offered_as_a_correction(log, table, own_map):
+    import_reports(log, table({}), by="Operator A", columns=own_map)
+    newer = {"Report Version": "2", "Narrative": "Both cars moved."}
+    path = table({}, newer)
+    with pytest.raises(InputError, match="--as-corrections corrects that one"):
+        import_reports(log, path, by="Operator A", columns=own_map)
+    done = import_reports(log, path, by="Operator A", columns=own_map, as_corrections=True)
+    assert len(done.corrected) == 1
+    assert log.incident(done.corrected[0]).report.description == "Both cars moved."
+
+
+# What cannot be taken --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"Crash With": "Animal"}, r"column Crash With \(category\): 'Animal' is not among"),
+        ({"Incident Date": "11/2025"}, r"line 4, column Incident Date \+ .* is none of %d-%b-%Y"),
+        ({"SV Precrash Speed (MPH)": "fast"}, r"line 4, column SV Precrash Speed \(MPH\) \(quant"),
+        ({"Narrative": ""}, r"line 4, column Narrative \(description\): is missing"),
+        ({"Make": "", "Model": ""}, r"line 4, column Make \+ Model \(robot\): is missing"),
+        ({"Report Version": "b"}, "line 4, column Report Version: 'b' is not the number"),
+        ({"Report ID": "1-2"}, "source id '1-2' appears twice"),
+        ({"Incident Date": "JAN-2200"}, r"line 4, column Incident Date .*still to come"),
+    ],
+)  # fmt: skip
+def test_one_bad_line_keeps_all_of_them_out_and_is_named_by_their_column(
+    log, table, own_map, changed, problem
+):
+    path = table({}, {"Report ID": "3"} | changed)
+    with pytest.raises(InputError, match=problem):
+        import_reports(log, path, by="Operator A", columns=own_map)
+    assert log.heads() == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("columns: {}", "says nothing about 'source_id'"),
+        (MAP.replace("severity:", "badness:"), "unknown column 'badness'"),
+        (MAP.replace("near_miss", "harmless"), "columns.severity.values: unknown word 'harmless'"),
+        (MAP.replace("answers.fatality", "answers.death"), "unknown question 'death'"),
+        (MAP.replace("quantities.speed", "quantities"), "quantities.<name>"),
+        (MAP.replace("{side: real}", "{side: real, robot: x}"), "in columns and in constants"),
+        (MAP.replace("{side: real}", "{side: truck}"), "constants.side: unknown word 'truck'"),
+        (MAP.replace("America/New_York", "Mars/Base"), "zone: 'Mars/Base' is no zone"),
+        (
+            MAP.replace("Narrative", "{column: N, unit: m}"),
+            "unit: description has none",
+        ),
+        (MAP.replace("Narrative", "{values: {a: b}}"), "names no column"),
+        (MAP.replace("version:", "versions:"), "unknown key 'versions'; did you mean 'version'"),
+    ],
+)
+def test_a_map_that_is_none_is_refused_with_its_place(tmp_path, text, problem):
+    path = tmp_path / "map.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=problem) as caught:
+        IncidentMap.read(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_a_column_that_the_map_names_and_the_table_lacks_is_named(table, own_map):
+    path = table({})
+    path.write_text(path.read_text().replace("Crash With", "Crash with"))
+    with pytest.raises(InputError, match="unknown column 'Crash With'; did you mean 'Crash with'"):
+        read_csv(path, columns=own_map)
