@@ -179,7 +179,7 @@ class Capturing:
             [self._cause(scene, each) for each in group]
             for group in physical_events(self._incidents_in(scene, heard), heard.armed_ns)
         ]
-        ids = [_record_id(scene, causes[0].occurrence) for causes in events]
+        ids = [event_id(scene, causes[0].occurrence) for causes in events]
         drafted_ids, known = [], 0
         for incident_id, causes in zip(ids, events, strict=True):
             report = self._report(scene, causes, heard)
@@ -355,7 +355,7 @@ def _has_piece(incident: Incident) -> bool:
     )
 
 
-def _record_id(scene: Scene, first: Occurrence) -> str:
+def event_id(scene: Scene, first: Occurrence) -> str:
     """Id of an incident: the same whenever, and wherever, its event is drafted."""
     where = scene.episode_id or scene.robot
     when = first.time_ns if first.known_ns is None else first.known_ns

@@ -10,6 +10,7 @@ import typer
 from robo_eval.cli.incidents_common import (
     ByOption,
     LogOption,
+    NameArgument,
     StationOption,
     author,
     opened,
@@ -20,13 +21,22 @@ from robo_eval.cli.incidents_common import (
 from robo_eval.cli.incidents_fields import Given, Where, verb
 from robo_eval.cli.incidents_show import filter_of, filtered
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.core.errors import InputError
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from robo_eval_incidents.checkpoint import Checkpoint
     from robo_eval_incidents.lists import Filter
     from robo_eval_incidents.log import IncidentLog
     from robo_eval_incidents.merge import Merged
+
+
+KeyOption = Annotated[
+    Path | None,
+    typer.Option("--key", help="PEM file of the Ed25519 key to sign with; made if missing."),
+]
 
 
 def init(*, log: LogOption = None, station: StationOption = None, json: JsonOption = False) -> None:
@@ -54,10 +64,7 @@ def checkpoint(
         Path,
         typer.Option("--out", "-o", metavar="FILE", help="Where to write it; keep it elsewhere."),
     ],
-    key: Annotated[
-        Path | None,
-        typer.Option("--key", help="PEM file of the Ed25519 key to sign with; made if missing."),
-    ] = None,
+    key: KeyOption = None,
     stamp: Annotated[
         str | None,
         typer.Option("--stamp", metavar="URL", help="Time-stamping authority (RFC 3161) to ask."),
@@ -74,8 +81,7 @@ def checkpoint(
     """
     import os
 
-    from robo_eval.core.errors import InputError
-    from robo_eval.log.signing import default_key, open_key
+    from robo_eval.log.signing import default_key
     from robo_eval_incidents.checkpoint import check_stamping, make_checkpoint, write_checkpoint
 
     by = author(by, json=json)
@@ -93,9 +99,7 @@ def checkpoint(
     with opened(log) as found:
         with found.database.writing():
             pass  # a log that cannot be written is named before a key is made
-        private, is_new = open_key(place)
-        if is_new:
-            typer.echo(f"robo-eval: a key to sign with was made: {place}", err=True)
+        private = _key(place)
         _warn_of_key(found.database.path, place)
         made = make_checkpoint(found, private, by=by)
         write_checkpoint(made, out)
@@ -293,7 +297,6 @@ def export(
 def _write_paper(log: IncidentLog, out: Path, wanted: Filter, *, force: bool) -> None:
     from dataclasses import replace
 
-    from robo_eval.core.errors import InputError
     from robo_eval_incidents.lists import Filter
     from robo_eval_incidents.paper import write_paper
 
@@ -302,6 +305,83 @@ def _write_paper(log: IncidentLog, out: Path, wanted: Filter, *, force: bool) ->
     if not force and (out.exists() or out.is_symlink()):
         raise InputError(f"{out}: exists already; choose another name, or replace it: --force")
     write_paper(log, out, wanted.since_ns, wanted.until_ns)
+
+
+@verb()
+def pack(
+    where: Where,
+    incident: NameArgument,
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="File to write; ends in .zip.")
+    ],
+    trial: Annotated[
+        Path | None,
+        typer.Option("--trial", metavar="DIR", help="Trial it happened in, for the settings."),
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option("--rules", metavar="DIR", help="Rules of your own, if any.")
+    ] = None,
+    evidence: Annotated[
+        Path | None,
+        typer.Option("--evidence", metavar="DIR", help="Folder of evidence of a log on a server."),
+    ] = None,
+    key: KeyOption = None,
+) -> None:
+    """Write an incident to one signed file: its records, evidence, settings and rules.
+
+    `robo-eval verify FILE` says whether its parts still tell the same story: it makes drafts again
+    from the trace, and how the incident stands from its records. Without --trial the settings are
+    those of the trial that the log lies in, if it does.
+
+    Example: robo-eval incidents pack lab/2 --out lab-2.zip
+    """
+    from robo_eval.log.directory import is_trial
+    from robo_eval_incidents.pack import pack as write
+
+    if out.suffix.lower() != ".zip":
+        raise InputError(f"{out}: the name must end in .zip")
+    if out.exists() or out.is_symlink():
+        raise InputError(f"{out}: exists already; choose another name")
+    with readable(where.log) as found:
+        log = found.database.path
+        if trial is None and log is not None and is_trial(log.parent):
+            trial = log.parent
+        name = found.incident(incident).name  # before a key is made
+        done = write(
+            found, name, out, key=_key(key), by=where.by, trial=trial, rules=rules,
+            evidence=evidence,
+        )  # fmt: skip
+    if where.json:
+        print_json(
+            {
+                "file": str(out),
+                "incident": name,
+                "records": done.records,
+                "files": list(done.files),
+                "left": list(done.left),
+                "settings": done.settings,
+                "signed_by": done.signer,
+            }
+        )
+        return
+    say(
+        f"{out}: {counted(done.records, 'record')} and {counted(len(done.files), 'file')} of {name}"
+    )
+    for reason in done.left:
+        say(f"  not in it: {reason}")
+    say(f"signed by key {done.signer}; `robo-eval verify {out}` checks it")
+
+
+def _key(named: Path | None) -> Ed25519PrivateKey:
+    """The key to sign with; one that was made on the way is mentioned."""
+    from robo_eval.log.signing import default_key, open_key
+
+    place = named or default_key()
+    private, is_new = open_key(place)
+    if is_new:
+        typer.echo(f"robo-eval: a key to sign with was made: {place}", err=True)
+    return private
 
 
 def schema() -> None:

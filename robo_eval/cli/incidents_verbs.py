@@ -40,6 +40,9 @@ app.command("checkpoint", short_help="Sign how far the log has got.")(incidents_
 app.command("merge", short_help="Take in the records of other stations.")(incidents_keep.merge)
 app.command("import", short_help="File the incidents of a table.")(incidents_keep.import_)
 app.command("export", short_help="Write incidents as a table.")(incidents_keep.export)
+app.command("pack", short_help="Write all there is of an incident to one file.")(
+    incidents_keep.pack
+)
 app.command("schema", short_help="Print the schema of tables.")(incidents_keep.schema)
 app.command("init", short_help="Make a log.")(incidents_keep.init)
 app.command("serve", short_help="Serve the web page.")(incidents_web.serve)

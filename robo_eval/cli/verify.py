@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def verify(
     trial: Annotated[
         str,
-        typer.Argument(metavar="DIR", help="Trial directory, or an incident log's path or URL."),
+        typer.Argument(
+            metavar="DIR", help="Trial directory, an incident log's path or URL, or a pack (.zip)."
+        ),
     ],
     *,
     checkpoint: Annotated[
@@ -46,6 +48,9 @@ def verify(
     """
     from robo_eval.core.errors import CheckFailedError, TrialDirectoryError
 
+    if Path(trial).suffix.lower() == ".zip" and Path(trial).is_file():
+        _verify_pack(Path(trial), checkpoint, signed_by, json=json)
+        return
     rows, incidents = _reports(trial, checkpoint or [], signed_by)
     if json:
         print_json(_as_dict(rows, incidents))
@@ -60,6 +65,27 @@ def verify(
         name = trial if incidents is None or rows is not None else incidents.log
         raise CheckFailedError(
             f"{name}: {counted(problems, 'problem')} found; do not trust this log"
+        )
+
+
+def _verify_pack(
+    pack: Path, checkpoints: list[Path] | None, signed_by: str | None, *, json: bool
+) -> None:
+    """Whether the parts of a pack of an incident tell the same story."""
+    from robo_eval.core.errors import CheckFailedError, InputError
+    from robo_eval_incidents.pack_check import verify_pack
+
+    if checkpoints:
+        raise InputError("--checkpoint: a pack has none; it is signed itself: --signed-by")
+    report = verify_pack(pack, signed_by=signed_by)
+    if json:
+        print_json(report.as_dict())
+    else:
+        for line in report.lines():
+            say(line)
+    if not report.ok:
+        raise CheckFailedError(
+            f"{pack}: {counted(len(report.problems), 'problem')} found; do not trust this pack"
         )
 
 

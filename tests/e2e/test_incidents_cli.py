@@ -311,6 +311,24 @@ def test_hours_and_kilometres_come_from_a_table(lab, run, incidents, tmp_path):
     assert records(lab) == before
 
 
+def test_an_incident_is_packed_and_the_pack_is_verified(lab, run, incidents, tmp_path):
+    (tmp_path / "photo.jpg").write_text("not really a photo")
+    incidents("attach", "lab/2", "photo.jpg", "--copy")
+    pack = ["pack", "lab/2", "--out", "one.zip", "--key", "keys/own.pem"]
+    done = incidents(*pack)
+    assert (done["records"], len(done["files"]), done["settings"]) == (2, 1, False)
+    text = run("verify", "one.zip").out
+    assert "checked: 2 records, and how the incident stands by them" in text
+    assert f"signed by key {done['signed_by']}" in text
+    assert json.loads(run("verify", "one.zip", "--json").out)["ok"]
+    assert_refused(run("incidents", *pack), "one.zip: exists already")
+    assert_refused(run("verify", "one.zip", "--checkpoint", "x"), "--checkpoint: a pack has none")
+    other = run("verify", "one.zip", "--signed-by", "0" * 16)
+    assert_refused(other, "one.zip: 1 problem found; do not trust this pack", code=1)
+    (tmp_path / "two.zip").write_text("no zip")
+    assert_refused(run("verify", "two.zip"), "two.zip: is not a zip file")
+
+
 def test_what_counts_until_it_is_reviewed_is_shown(lab, run, incidents):
     incidents("reclassify", "lab/2", "--severity", "major", "--reason", "x")
     incidents("reclassify", "lab/2", "--severity", "near_miss", "--reason", "x")
@@ -746,6 +764,17 @@ WRONG = {
     "export a filtered page": (
         ["export", "--out", "a.html", "-r", "x"], "a page to print is of a period"
     ),
+    "pack of no incident": (["pack", "lab/9", "-o", "a.zip"], "no incident 'lab/9'"),
+    "pack to a tar": (["pack", "lab/2", "-o", "a.tar"], "a.tar: the name must end in .zip"),
+    "pack of no trial": (
+        ["pack", "lab/2", "-o", "a.zip", "--trial", "nowhere"], "nowhere: no such trial directory"
+    ),
+    "pack with no key": (
+        ["pack", "lab/2", "-o", "a.zip", "--key", "other.txt"], "other.txt: "
+    ),
+    "import by no map": (["import", "other.csv", "--map", "nowhere.yaml"], "nowhere.yaml: no such"),
+    "import by a map that is none": (["import", "other.csv", "-m", "other.txt"], "other.txt: "),
+    "hours from a table that is none": (["exposure", "other.csv"], "other.csv: "),
     "serve nothing": (["serve", "--log", "nowhere.db"], "no such incident log"),
     "serve no evidence": (["serve", "--evidence", "other.txt"], "--evidence: other.txt is no"),
     "serve everybody": (["serve", "--host", "0.0.0.0"], "--allow-plain-http"),

@@ -99,8 +99,10 @@ incidents checkpoint -o kept.json --key key.pem --by me --log log.db
 incidents checkpoint -o stamped.json --key key.pem --stamp http://h/ --by me --log log.db
 incidents merge other.db --log log.db
 incidents import table.csv --by me --log log.db
+incidents import table.csv --map map.yaml --by me --log log.db
 incidents export --out all.jsonl --log log.db
 incidents export --out all.html --log log.db
+incidents pack a/2 --out one.zip --key key.pem --by me --log log.db
 incidents schema
 incidents serve --log log.db
 incidents user add me --role reviewer --by me --log log.db

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import parse_plan
-from robo_eval.core.schedule import schedule
+from robo_eval.core.schedule import PlannedEpisode, schedule
 from robo_eval.log.bag_metadata import BagTopic
 from robo_eval.log.bag_writer import BagWriter
 from robo_eval.log.cdr import Template
@@ -26,6 +26,7 @@ from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.kinds import Body, Nil, Report
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.record import Record
+from robo_eval_incidents.state import Incident
 from robo_eval_incidents.web.app import API, make_app
 from robo_eval_incidents.web.deps import Site
 from robo_eval_incidents.web.sessions import COOKIE
@@ -294,3 +295,87 @@ def record() -> Callable[..., Path]:
         return folder
 
     return write
+
+
+# Trials of a robot ----------------------------------------------------------------------------
+
+LAB_PLAN = """
+name: {name}
+tasks: [{{levels: [0], env: RoboEval/CartPole3D-v0, family: balancing}}]
+policies: [balancer]
+episodes: 3
+sides: [sim, twin, real]
+"""
+_Said = tuple[Any, ...]
+
+
+class Lab:
+    """A trial that was played, episode by episode."""
+
+    def __init__(self, folder: Path, record: Callable[..., Path], name: str = "lab") -> None:
+        plan = parse_plan(LAB_PLAN.format(name=name), source="plan")
+        self.trial = TrialDirectory.create(folder, plan)
+        self.path = self.trial.path
+        self._record = record
+        self.planned = {side: schedule(self.trial.plan, side) for side in self.trial.plan.sides}
+        self.played = 0
+
+    def next(self, side: Side = Side.REAL) -> PlannedEpisode:
+        return self.planned[side][self.played]
+
+    def play(
+        self,
+        *said: _Said,
+        side: Side = Side.REAL,
+        has_trace: bool = True,
+        at_s: int | None = None,
+        **changed: Any,
+    ) -> str:
+        """Play the next episode; returns its id."""
+        planned = self.next(side)
+        start_ns = HAPPENED_NS + (self.played * 1000 if at_s is None else at_s) * 10**9
+        self.played += 1
+        uri = f"traces/{planned.episode_id}"
+        if has_trace:
+            self._record(self.path / uri, *said, start_ns=0 if side is Side.SIM else start_ns)
+        fields: dict[str, Any] = {
+            "policy_digest": "1" * 64,
+            "start_ns": start_ns,
+            "duration_s": 20.0,
+            "exposure_s": 20.0,
+            "ticks": 1000,
+            "episode_return": 0.4,
+            "end_reason": EndReason.SAFETY_STOP,
+            "end_detail": "guard: estop",
+            "robot": None if side is Side.SIM else "arm",
+            "software": "robo-eval 1",
+            "trace_uri": uri if has_trace else None,
+        }
+        fields |= changed
+        reason: EndReason = fields["end_reason"]
+        fields["quality"] = 0.4 if reason.is_scored else None
+        fields["success"] = reason is EndReason.SUCCESS if reason.is_scored else None
+        row = row_for(planned, self.trial.plan, self.trial.plan_digest, **fields)
+        with EpisodeStore(self.path, durable=False) as store:
+            store.append([row])
+            self.trial.write_manifest(status="running", store=store)
+        return planned.episode_id
+
+    def cause(self, second: float, name: str, episode: str | None = None, **values: str) -> _Said:
+        """The guard's report of a cause."""
+        episode_id = self.next().episode_id if episode is None else episode
+        return (second, "cause", name, f"Because of {name}.", {"episode_id": episode_id, **values})
+
+    def incidents(self) -> list[Incident]:
+        with open_log(self.path, read_only=True) as log:
+            return log.incidents()
+
+    def kinds(self) -> list[str]:
+        with open_log(self.path, read_only=True) as log:
+            return [record.kind for record in log.records()]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, record: Callable[..., Path]) -> Lab:
+    """A trial in which nothing was played yet."""
+    return Lab(tmp_path / "trial", record)
