@@ -22,14 +22,12 @@ from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, said
 from robo_eval.log.bag_find import find_bags
 from robo_eval.log.bag_metadata import QOS_KEY
-from robo_eval.log.bag_recover import BROKEN, is_cut_short, recover
+from robo_eval.log.bag_recover import DAMAGE, is_cut_short, recover
 from robo_eval.log.files import explained, part_of, sync_folder
 from robo_eval.log.mcap_file import CHUNK_BYTES
 
 CUT_RECORD: Final = "robo_eval_cut"
 """Name of the MCAP metadata record that says what the file was cut from."""
-DAMAGE: Final = (*BROKEN, KeyError, IndexError, TypeError, AttributeError, struct.error)
-"""What reading a damaged MCAP file raises."""
 
 _DIGITS: Final = 12
 """How many digits of a digest are in the name of a file."""

@@ -24,6 +24,8 @@ BROKEN: Final = (
     zstandard.ZstdError,
 )  # fmt: skip
 """What reading a damaged MCAP file raises."""
+DAMAGE: Final = (*BROKEN, KeyError, IndexError, TypeError, AttributeError, AssertionError)
+"""The same, where messages of it are decoded as well."""
 LIBRARY: Final = "robo-eval recovery"
 """What a recovered file says it was written by."""
 

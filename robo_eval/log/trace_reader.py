@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import zstandard
-from mcap.exceptions import McapError
 from mcap.opcode import Opcode
 from mcap.reader import make_reader
 from mcap.records import Message
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 from robo_eval.core import door
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.core.trajectory import Trajectory
+from robo_eval.log.bag_recover import DAMAGE
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
 from robo_eval.log.mcap_file import MAGIC
@@ -37,10 +36,6 @@ LAYOUT_RECORD: Final = "robo_eval.layout"
 _REMEDY: Final = "play the episode again, or restore the file from a copy"
 _FOOTER: Final = struct.Struct("<BQQQI")
 _DATA_END: Final = struct.Struct("<BQI")
-_DAMAGE: Final = (
-    McapError, ValueError, struct.error, EOFError, KeyError, IndexError, TypeError, MemoryError,
-    OverflowError, AttributeError, zstandard.ZstdError, RuntimeError, RecursionError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +63,7 @@ def read_trace(path: Path) -> Trace:
         raise TrialDirectoryError(f"{path}: is not an MCAP file; {_REMEDY}")
     try:
         return _read(path, data)
-    except _DAMAGE as err:
+    except DAMAGE as err:
         if isinstance(err, TrialDirectoryError):
             raise
         reason = str(err) or type(err).__name__

@@ -6,26 +6,23 @@ import math
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, Final
 
 import numpy as np
-import zstandard
-from mcap.data_stream import ReadDataStream
-from mcap.exceptions import McapError
 from mcap.reader import make_reader
-from mcap.records import Channel, Chunk, McapRecord, Message, Schema
-from mcap.stream_reader import StreamReader, breakup_chunk
-from mcap.summary import Summary
+from mcap.records import Message
 from numpy.typing import NDArray
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
+from robo_eval.log.bag_recover import DAMAGE, is_cut_short
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
 from robo_eval.log.mcap_file import MAGIC
+from robo_eval_incidents.cut import sound_files
 
 WINDOW_S: Final = 10.0
 """How much is shown before and after an event."""
@@ -34,15 +31,7 @@ _LEAST_S: Final = 0.1
 MOST_MESSAGES: Final = 400_000
 """Messages that are read at most."""
 _MOST_CHUNK: Final = 1 << 28
-_RECORD_HEAD: Final = 9
-"""Bytes before the content of a record: its kind and length."""
 _NS: Final = 1e-9
-_DAMAGE: Final = (
-    McapError, ValueError, struct.error, EOFError, KeyError, IndexError, TypeError, MemoryError,
-    OverflowError, AttributeError, zstandard.ZstdError, RuntimeError, RecursionError,
-    AssertionError,
-)  # fmt: skip
-"""What the library raises about a file that is damaged."""
 _APART: Final = ("separation", "distance")
 _ASKED: Final = ("command", "target", "goal", "setpoint")
 
@@ -153,7 +142,7 @@ def read_excerpt(path: Path, happened_ns: int, *, window_s: float = WINDOW_S) ->
     with explained(path, "cannot be read"), door.opened(path) as stream:
         if stream.read(len(MAGIC)) != MAGIC:
             raise InputError(f"{path}: is not an MCAP file")
-        is_whole = reader.read(stream, first, last)
+    is_whole = reader.read(path, first, last)
     notes = []
     if not is_whole:
         notes.append("The recording is damaged or cut short; what could be read is shown.")
@@ -181,26 +170,28 @@ class _Reader:
 
     # Messages ----------------------------------------------------------------------------------
 
-    def read(self, stream: BinaryIO, first_ns: int, last_ns: int) -> bool:
+    def read(self, path: Path, first_ns: int, last_ns: int) -> bool:
         """Take the messages between two times; False if the file is damaged."""
-        stream.seek(0)
         try:
-            summary = make_reader(stream).get_summary()
-        except (*_DAMAGE, OSError):  # it seeks to where a whole file has its index
-            summary = None
-        stream.seek(0)
-        if summary is not None and summary.chunk_indexes:
-            records = _chunks(stream, summary, first_ns, last_ns)
-        else:
-            records = _records(stream)
-        try:
-            for schema, channel, message in _messages(records, first_ns, last_ns):
-                self._take(schema.name if schema else "", channel.topic, message)
-                if self.messages >= MOST_MESSAGES:
-                    break
-        except _DAMAGE:
+            with sound_files(path) as files:
+                for file in files:
+                    with door.opened(file) as stream:
+                        self._read(stream, first_ns, last_ns)
+        except (InputError, *DAMAGE):
             return False
-        return summary is not None
+        return not is_cut_short(path)
+
+    def _read(self, stream: IO[bytes], first_ns: int, last_ns: int) -> None:
+        reader = make_reader(stream)
+        summary = reader.get_summary()
+        for index in [] if summary is None else summary.chunk_indexes:
+            if index.uncompressed_size > _MOST_CHUNK:
+                raise ValueError("a chunk is too large")
+        found = reader.iter_messages(starting_at=max(first_ns, 0), ending_at=max(last_ns, 0))
+        for schema, channel, message in found:
+            self._take(schema.name if schema else "", channel.topic, message)
+            if self.messages >= MOST_MESSAGES:
+                return
 
     def _take(self, schema: str, topic: str, message: Message) -> None:
         taker = _TAKERS.get(schema)
@@ -371,49 +362,6 @@ _TAKERS: Final[dict[str, Callable[[_Reader, str, Cursor], None]]] = {
     "std_msgs/msg/Float64": _Reader.number,
     "diagnostic_msgs/msg/DiagnosticArray": _Reader.diagnostics,
 }
-
-
-def _messages(
-    records: Iterable[McapRecord], first_ns: int, last_ns: int
-) -> Iterator[tuple[Schema | None, Channel, Message]]:
-    """The messages between two times, each with what it is."""
-    schemas: dict[int, Schema] = {}
-    channels: dict[int, Channel] = {}
-    for record in records:
-        if isinstance(record, Schema):
-            schemas[record.id] = record
-        elif isinstance(record, Channel):
-            channels[record.id] = record
-        elif isinstance(record, Message) and first_ns <= record.log_time <= last_ns:
-            channel = channels[record.channel_id]
-            yield schemas.get(channel.schema_id), channel, record
-
-
-def _chunks(
-    stream: BinaryIO, summary: Summary, first_ns: int, last_ns: int
-) -> Iterator[McapRecord]:
-    """All definitions, and what is in the chunks that touch a time."""
-    yield from summary.schemas.values()
-    yield from summary.channels.values()
-    for index in summary.chunk_indexes:
-        if index.message_start_time <= last_ns and index.message_end_time >= first_ns:
-            stream.seek(index.chunk_start_offset + _RECORD_HEAD)
-            yield from _opened(Chunk.read(ReadDataStream(stream)))
-
-
-def _records(stream: BinaryIO) -> Iterator[McapRecord]:
-    """All of a file without an index, as far as it can be read."""
-    for record in StreamReader(stream, emit_chunks=True, record_size_limit=_MOST_CHUNK).records:
-        if isinstance(record, Chunk):
-            yield from _opened(record)
-        else:
-            yield record
-
-
-def _opened(chunk: Chunk) -> list[McapRecord]:
-    if max(chunk.uncompressed_size, len(chunk.data)) > _MOST_CHUNK:
-        raise ValueError("a chunk is too large")
-    return breakup_chunk(chunk)
 
 
 def _skip_header(cursor: Cursor) -> None:
