@@ -37,12 +37,24 @@ from robo_eval_incidents.text import (
     day_of,
     instant_of,
     quantities_of,
+    sections_of,
     shown_time,
     span_of,
     span_text,
     too_long,
 )
-from robo_eval_incidents.words import Answer, Category, Engagement, Question, Severity, Word, spoken
+from robo_eval_incidents.words import (
+    Answer,
+    BodyRegion,
+    Category,
+    Contact,
+    Engagement,
+    Question,
+    Severity,
+    Treatment,
+    Word,
+    spoken,
+)
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -50,6 +62,7 @@ AHEAD_NS: Final = 300 * 10**9
 """Clocks of two machines may differ by so much: what is later than that is still to come."""
 MOST_EVIDENCE: Final = 50
 MOST_QUANTITIES: Final = 50
+MOST_INJURIES: Final = 20
 MOST_SECONDS: Final = 31_622_400.0
 """Seconds that one time of exposure may take: 366 days."""
 MOST_KM: Final = 1e7
@@ -82,6 +95,8 @@ RECORD_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 RecordId = Annotated[str, Field(pattern=f"^{RECORD_ID.pattern}$")]
 """Id of a record, a UUID in lower case."""
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_Days = Annotated[int, Field(ge=0, le=36_600)]
+_Measured = Annotated[float, Field(ge=0.0, le=1e6)]
 
 
 def said(label: str, default: Any = ..., *, help: str = "") -> Any:  # noqa: A002, ANN401
@@ -195,6 +210,41 @@ Answers = Annotated[
 ]
 
 
+class Injury(Section):
+    """What happened to one person: no name belongs in it."""
+
+    who: Line = said("Who", "", help="Role or job title, such as operator or visitor; no name.")
+    region: BodyRegion = said("Body region", BodyRegion.UNKNOWN)
+    nature: Note = said("Injury", "", help="Such as a bruise or a cut.")
+    treatment: Treatment = said("Treatment", Treatment.UNKNOWN)
+    days_away: _Days | None = said("Days away from work", None)
+    days_restricted: _Days | None = said("Days of restricted or other work", None)
+    contact: Contact = said("Contact", Contact.UNKNOWN)
+    force_n: _Measured | None = said("Force (N)", None, help="Peak force of the contact.")
+    pressure_n_cm2: _Measured | None = said("Pressure (N/cm²)", None)
+    object: Line = said("What hurt them", "", help="Such as the gripper, or a part that fell.")
+    doing: Note = said("What they were doing", "", help="Just before it happened.")
+
+    def __str__(self) -> str:
+        said_ = [
+            f"{field.title}: {spoken(value)}"
+            for name, field in type(self).model_fields.items()
+            if (value := getattr(self, name)) not in (None, "", "unknown")
+        ]
+        return ", ".join(said_) or "nothing is known"
+
+
+def _injuries_read(text: str, _now_ns: int) -> list[dict[str, str]]:
+    return sections_of(text, tuple(Injury.model_fields))
+
+
+Injuries = Annotated[
+    tuple[Injury, ...],
+    Field(min_length=1, max_length=MOST_INJURIES),
+    Form(_injuries_read, _listed, "injuries"),
+]
+
+
 class Opened(Body):
     """A station begins its chain."""
 
@@ -239,6 +289,10 @@ class Report(Body):
         title="Questions about injuries",
         description="Such as medical_treatment=no.",
     )
+    injuries: Injuries | None = said(
+        "Injured", None, help='Each person: "who=operator, region=face, treatment=first_aid".'
+    )
+    place: Line | None = said("Place", None, help="Where it happened, such as cell 3.")
     rule: Line | None = said("Rule", None, help="Rule that drafted it.")
     source_id: Line | None = said("Source id", None, help="Its id where it was imported from.")
 
@@ -267,7 +321,7 @@ class Correction(Body):
     role: ClassVar = "operator"
     FIELDS: ClassVar = (
         "happened_ns", "until_ns", "robot", "side", "description", "engagement", "episode_id",
-        "policy", "task", "quantities", "answers",
+        "policy", "task", "quantities", "answers", "injuries", "place",
     )  # fmt: skip
 
     fields: dict[str, Any] = Field(min_length=1, title="New values")
@@ -558,10 +612,17 @@ def _private(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
     for name, field in model.model_fields.items():
         if Private in field.metadata:
             found[name] = None
-        for inner in get_args(field.annotation):
-            if isinstance(inner, type) and issubclass(inner, BaseModel) and _private(inner):
+        for inner in _models_in(field.annotation):
+            if _private(inner):
                 found[name] = inner
     return found
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - a type hint
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
 
 
 # From outside ----------------------------------------------------------------------------------

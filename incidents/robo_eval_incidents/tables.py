@@ -17,8 +17,10 @@ from robo_eval.core.yaml_form import Section
 from robo_eval.log.files import appearing
 from robo_eval_incidents.kinds import (
     MOST_EVIDENCE,
+    MOST_INJURIES,
     MOST_QUANTITIES,
     Evidence,
+    Injury,
     Quantity,
     RecordId,
     Sha256,
@@ -41,6 +43,7 @@ from robo_eval_incidents.text import (
     person_key,
     quantities_cell,
     safe_cell,
+    section_text,
     span_of,
 )
 from robo_eval_incidents.words import Answer, Category, Engagement, Severity, Status
@@ -133,6 +136,10 @@ class Row(_Part):
     evidence: tuple[Piece, ...] = Field(default=(), max_length=MOST_EVIDENCE)
     answers: dict[str, Answer] = Field(default_factory=dict)
     """Answers to the questions of recordability."""
+    injuries: tuple[Injury, ...] = Field(default=(), max_length=MOST_INJURIES)
+    """What happened to each person who was hurt."""
+    place: Line | None = None
+    """Where it happened."""
     rule: Line | None = None
     """Rule that drafted it."""
     status: Status | None = None
@@ -239,6 +246,8 @@ def row_of(incident: Incident) -> Row:
         quantities=report.quantities,
         evidence=tuple(pieces),
         answers=report.answers,
+        injuries=report.injuries or (),
+        place=report.place,
         rule=report.rule,
         status=incident.status,
         counted_severity=incident.counted_severity,
@@ -350,6 +359,10 @@ _CELLS: Final[dict[str, Callable[[Any], str]]] = {
     "quantities": quantities_cell,
     "evidence": evidence_cell,
     "answers": answers_cell,
+    "injuries": lambda found: "; ".join(
+        section_text({name: one[name] for name in one if one[name] not in (None, "", "unknown")})
+        for one in found
+    ),
     "reviewed_by": "; ".join,
     "open_actions": lambda found: "; ".join(
         f"{one['what']} ({one['owner']}" + (f", due {one['due']})" if one["due"] else ")")

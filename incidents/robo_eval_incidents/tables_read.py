@@ -21,6 +21,7 @@ from robo_eval_incidents.incident_map import IncidentMap
 from robo_eval_incidents.kinds import (
     Body,
     Correction,
+    Injury,
     Reclassification,
     Report,
     plain,
@@ -38,6 +39,7 @@ from robo_eval_incidents.text import (
     ns_of,
     plain_cell,
     quantities_of,
+    sections_of,
 )
 from robo_eval_incidents.words import Via, worst
 
@@ -376,6 +378,7 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
     "quantities": quantities_of,
     "evidence": evidence_of,
     "answers": answers_of,
+    "injuries": lambda text: sections_of(text, tuple(Injury.model_fields)),
 }
 
 
@@ -412,7 +415,7 @@ def _row_given(values: Any, where: str) -> Row:  # noqa: ANN401 - anything may b
 def _report_of(row: Row, where: str) -> Reported:
     names = (
         "robot", "side", "category", "engagement", "episode_id", "policy", "task", "description",
-        "quantities", "answers", "rule",
+        "quantities", "answers", "place", "rule",
     )  # fmt: skip
     evidence = [
         {
@@ -432,6 +435,7 @@ def _report_of(row: Row, where: str) -> Reported:
             "severity": worst(row.severity, row.counted_severity or row.severity),
             **times_of(row.time),
             "evidence": evidence,
+            "injuries": row.injuries or None,
             "source_id": row.source_id or row.id,
         },
         where,

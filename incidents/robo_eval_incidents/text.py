@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -555,6 +555,45 @@ def answers_of(cell: str) -> dict[str, str]:
             )
         answers[name.strip()] = answer.strip()
     return answers
+
+
+def section_text(values: Mapping[str, Any]) -> str:
+    r"""Named values, as `name=value`, divided by commas; `sections_of` reads them.
+
+    Example:
+        >>> section_text({"who": "operator", "nature": "a cut, deep"})
+        'who=operator, nature=a cut\\, deep'
+    """
+    cleaned = {name: re.sub(r"([\\,;=])", r"\\\1", str(one)) for name, one in values.items()}
+    return ", ".join(f"{name}={text}" for name, text in cleaned.items())
+
+
+def sections_of(cell: str, names: Sequence[str]) -> list[dict[str, str]]:
+    """Read sections of named values: parts divided by commas, sections by semicolons.
+
+    Args:
+        cell: The text.
+        names: Names of values; spaces stand for their underscores.
+
+    Raises:
+        ValueError: If a part is none; the message says what would do.
+    """
+    found = []
+    for part in _parts(cell):
+        section = {}
+        rest, more = part, ","
+        while more:
+            pair, more, rest = _divided(rest, ",")
+            name, equals, value = _divided(pair, "=")
+            name = name.strip().replace(" ", "_")
+            if not equals or name not in names:
+                raise ValueError(
+                    f"{pair.strip()!r:.60} says none of {', '.join(names)}; write it like"
+                    f" {names[0]}=..., {names[1]}=..."
+                )
+            section[name] = _unescaped(value.strip())
+        found.append(section)
+    return found
 
 
 def _escaped(text: str) -> str:

@@ -148,6 +148,47 @@ class Question(Word):
     FATALITY = "fatality", "Did somebody die?"
 
 
+class BodyRegion(Word):
+    """Regions of the body, as ISO/TS 15066 divides it, and what it leaves out."""
+
+    SKULL_FOREHEAD = "skull_forehead", "skull and forehead"
+    FACE = "face"
+    EYE = "eye"
+    NECK = "neck"
+    BACK_SHOULDERS = "back_shoulders", "back and shoulders"
+    CHEST = "chest"
+    ABDOMEN = "abdomen"
+    PELVIS = "pelvis"
+    UPPER_ARM = "upper_arm", "upper arm and elbow"
+    LOWER_ARM = "lower_arm", "lower arm and wrist"
+    HAND_FINGERS = "hand_fingers", "hand and fingers"
+    THIGH_KNEE = "thigh_knee", "thigh and knee"
+    LOWER_LEG = "lower_leg", "lower leg"
+    FOOT = "foot", "foot and toes"
+    WHOLE_BODY = "whole_body", "several regions, or all of it"
+    UNKNOWN = "unknown"
+
+
+class Treatment(Word):
+    """What was done for an injured person; the mildest first."""
+
+    NONE = "none"
+    FIRST_AID = "first_aid", "first aid"
+    MEDICAL = "medical", "medical treatment beyond first aid"
+    HOSPITAL = "hospital", "admitted to hospital"
+    DEATH = "death", "the person died"
+    UNKNOWN = "unknown"
+
+
+class Contact(Word):
+    """How robot and person touched, in the words of ISO/TS 15066."""
+
+    TRANSIENT = "transient", "the body part could move away"
+    QUASI_STATIC = "quasi_static", "the body part was clamped"
+    NO_CONTACT = "no_contact", "hurt by something else than a touch"
+    UNKNOWN = "unknown"
+
+
 def spoken(word: object) -> str:
     """A word as people read it.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _NOW: Final = "now"
 _FIELDS: Final = (
     "description", "robot", "severity", "category", "happened_ns", "side", "engagement",
-    "episode_id", "policy", "task", "quantities", "answers",
+    "episode_id", "policy", "task", "quantities", "answers", "injuries", "place",
 )  # fmt: skip
 
 

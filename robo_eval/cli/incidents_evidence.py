@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -106,30 +104,17 @@ def _own_files(log: Path) -> set[Path]:
 def _piece(log: Path | None, file: Path, on_failure: ExitStack, *, copy: bool) -> dict[str, Any]:
     from robo_eval.core.canonical import file_digest
     from robo_eval.log.files import explained
+    from robo_eval_incidents.evidence import keep
+    from robo_eval_incidents.log import EVIDENCE
 
     _check_file(log, file, copy=copy)
     place, folder = file.resolve(), _folder_of(log)
     with explained(file, "cannot be read"):
         digest = None if place.is_dir() else file_digest(place)
-    if digest is not None and not place.is_relative_to(_root_of(log)):
-        place = _copied(place, folder, digest, on_failure)
+        if digest is not None and not place.is_relative_to(_root_of(log)):
+            with place.open("rb") as stream:
+                place, digest, is_new = keep(stream, file.name, folder / EVIDENCE)
+            if is_new:
+                on_failure.callback(place.unlink, missing_ok=True)
     uri = place.relative_to(folder).as_posix()
     return {"uri": uri, "sha256": digest} if digest else {"uri": uri}
-
-
-def _copied(file: Path, folder: Path, digest: str, on_failure: ExitStack) -> Path:
-    """Copy a file beside the log, under a name that no other file has."""
-    from robo_eval.log.files import appearing, explained
-    from robo_eval_incidents.log import EVIDENCE
-
-    name = re.sub(r"[^\w.-]+", "_", file.name)[-80:]
-    place = folder / EVIDENCE / f"{digest[:16]}-{name}"
-    if place.exists():
-        return place
-    with explained(place, "cannot be written"):
-        place.parent.mkdir(exist_ok=True)
-    with appearing(place) as part:
-        part.touch(mode=0o600)  # as the log itself
-        shutil.copyfile(file, part)
-    on_failure.callback(place.unlink, missing_ok=True)
-    return place

@@ -34,6 +34,7 @@ _FLAGS: Final[dict[str, tuple[str, ...]]] = {
     "episode_id": ("--episode",),
     "quantities": ("--quantity", "-q"),
     "answers": ("--answer",),
+    "injuries": ("--injury",),
     "verdict": ("--confirm/--dismiss",),
     "is_effective": ("--effective/--not-effective",),
 }
@@ -43,7 +44,7 @@ _WORDS: Final[dict[str, tuple[object, object]]] = {
     "is_effective": (True, False),
 }
 """What the two flags of a field say."""
-_LISTS: Final = frozenset({"quantities", "answers"})
+_LISTS: Final = frozenset({"quantities", "answers", "injuries"})
 """Fields whose option may be given several times."""
 _METAVARS: Final = {
     "datetime-local": "TIME",

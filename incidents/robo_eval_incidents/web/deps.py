@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import select
+from starlette.exceptions import HTTPException
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.accounts import Accounts, User
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from robo_eval_incidents.web.files import Folder
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
+_MOST_FILES: Final = 20
 _MOST_FIELDS: Final = 200
 
 
@@ -171,8 +174,7 @@ async def read_form(request: Request) -> dict[str, str]:
     Raises:
         FormError: If it is none, is not UTF-8, or comes from another site.
     """
-    if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
-        raise FormError("this form was sent by a page of another site; nothing was changed")
+    _check_site(request)
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != FORM_TYPE:
         raise FormError(f"a form comes as {FORM_TYPE}")
     try:
@@ -188,6 +190,11 @@ async def read_form(request: Request) -> dict[str, str]:
     if len(fields) != len(pairs):
         raise FormError("the form gives a field twice")
     return fields
+
+
+def _check_site(request: Request) -> None:
+    if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        raise FormError("this form was sent by a page of another site; nothing was changed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +229,44 @@ def posted(session: Person, fields: Annotated[dict[str, str], Depends(read_form)
 
 
 ThisForm = Annotated[Posted, Depends(posted)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uploaded(Posted):
+    """A form with files.
+
+    Attributes:
+        files: The files, by what they were called, in the order in which they were sent.
+    """
+
+    files: tuple[tuple[str, BinaryIO], ...]
+
+
+async def uploaded(request: Request, session: Person) -> AsyncIterator[Uploaded]:
+    """A form with files of a page of this session.
+
+    Raises:
+        FormError: If it cannot be read, or comes from another site.
+        ForbiddenError: If it does not carry the session's token.
+    """
+    _check_site(request)
+    try:
+        form = await request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS)
+    except HTTPException as err:  # what the library says of a body that is none
+        raise FormError(f"the form cannot be read: {err.detail:.200}") from err
+    try:
+        given = list(form.multi_items())
+        fields = {name: one for name, one in given if isinstance(one, str)}
+        files = [(one.filename or "", one.file) for _, one in given if not isinstance(one, str)]
+        # A browser sends a file without a name where none was chosen.
+        chosen = tuple(one for one in files if one[0])
+        sent = posted(session, fields)
+        yield Uploaded(session=sent.session, fields=sent.fields, files=chosen)
+    finally:
+        await form.close()
+
+
+ThisUpload = Annotated[Uploaded, Depends(uploaded)]
 AnyForm = Annotated[dict[str, str], Depends(read_form)]
 
 

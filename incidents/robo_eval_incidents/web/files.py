@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
+from robo_eval_incidents.evidence import digest_of, keep
 from robo_eval_incidents.kinds import Evidence, section_of
 from robo_eval_incidents.log import EVIDENCE, IncidentLog
 from robo_eval_incidents.web.deps import NotFoundError
 
 KINDS: Final = frozenset({
     ".mcap", ".bag", ".csv", ".json", ".txt", ".log", ".pdf", ".png", ".jpg", ".jpeg", ".webp",
-    ".mp4", ".webm", ".mkv", ".wav", ".zip",
+    ".heic", ".mp4", ".mov", ".webm", ".mkv", ".wav", ".zip",
 })  # fmt: skip
 """Endings of files that can be evidence: no database or key that lies in the same folder."""
+PICTURES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp"})
+"""Endings of files that have a thumbnail."""
 _PIECE: Final = 1 << 20
+_SMALL: Final = 320
+_MOST_PIXELS: Final = 100_000_000
 
 
 class ChangedFileError(InputError):
@@ -122,13 +128,50 @@ def recorded_evidence(folder: Folder | None, uri: str) -> Evidence:
     return named.model_copy(update={"sha256": digest})
 
 
-def digest_of(file: BinaryIO) -> str:
-    """SHA-256 of a file, from its beginning."""
-    file.seek(0)
-    digest = hashlib.sha256()
-    while piece := file.read(_PIECE):
-        digest.update(piece)
-    return digest.hexdigest()
+def kept_evidence(folder: Folder | None, name: str, file: BinaryIO) -> Evidence:
+    """A file that somebody sent, kept where evidence is.
+
+    Raises:
+        InputError: If it is empty, or no evidence by its name.
+        NotFoundError: If this machine keeps no evidence.
+        TrialDirectoryError: If it cannot be written.
+    """
+    if folder is None:
+        raise NotFoundError(
+            "the evidence of this log is not kept on this machine: serve --evidence"
+        )
+    if Path(name).suffix.lower() not in KINDS:
+        raise InputError(f"files: {name!r:.100}: evidence ends in {', '.join(sorted(KINDS))}")
+    if not file.read(1):
+        raise InputError(f"files: {name!r:.100} is empty")
+    place, digest, _ = keep(file, name, folder.root)
+    return section_of(
+        Evidence, {"uri": place.relative_to(folder.base).as_posix(), "sha256": digest}
+    )
+
+
+@lru_cache(maxsize=256)
+def thumbnail(path: Path, _sha256: str) -> bytes | None:
+    """A small JPEG of a picture, as it is held upright; None if it cannot be made.
+
+    Args:
+        path: The picture, compared with its digest before.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path, formats=("JPEG", "PNG", "WEBP")) as picture:
+            if picture.width * picture.height > _MOST_PIXELS:
+                return None
+            picture.draft("RGB", (_SMALL, _SMALL))
+            small = ImageOps.exif_transpose(picture)
+            small.thumbnail((_SMALL, _SMALL))
+            made = io.BytesIO()
+            # Anew: what a camera says of place and owner is not in it.
+            small.convert("RGB").save(made, "JPEG", quality=80)
+            return made.getvalue()
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
 
 
 def pieces_of(file: BinaryIO) -> Iterator[bytes]:

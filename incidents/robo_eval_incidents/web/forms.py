@@ -9,11 +9,14 @@ from typing import Any, Final, TypeVar
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval_incidents.kinds import (
+    MOST_INJURIES,
     RECORD_ID,
     Body,
     Correction,
+    Injury,
     Report,
     form_of,
+    plain,
     section_of,
     times_of,
 )
@@ -83,17 +86,15 @@ def correction_of(fields: Fields, incident: Incident) -> Correction:
         shown = report.happened_ns
     if time != {"happened_ns": shown, "until_ns": report.until_ns}:
         changed |= time
-    for name in Correction.FIELDS:
-        if name in time:
-            continue
-        key = _key(name)
-        given = fields.get(key, before.get(key, "")).replace("\r\n", "\n").strip()
-        if name == "answers":
-            if (answers := _answers(fields)) != {
-                one: str(said) for one, said in report.answers.items()
-            }:
-                changed[name] = answers
-        elif given != before[key].strip():
+    both = before | dict(fields)
+    injuries, answers = _injuries(both), _answers(fields)
+    if injuries != _injuries(before):
+        changed["injuries"] = injuries or None
+    if answers != {one: str(said) for one, said in report.answers.items()}:
+        changed["answers"] = answers
+    for name in set(Correction.FIELDS) - {"happened_ns", "until_ns", "injuries", "answers"}:
+        given = both[_key(name)].replace("\r\n", "\n").strip()
+        if given != before[_key(name)].strip():
             changed[name] = _read(Report, name, given)
     if not changed:
         raise InputError("nothing was changed; change a field above, then say why")
@@ -111,6 +112,12 @@ def correction_fields(incident: Incident) -> dict[str, str]:
         "roughly": "" if report.until_ns is None else report.time,
         "quantities": quantities_cell(quantities),
         **{f"answer_{name}": str(answer) for name, answer in report.answers.items()},
+        **{
+            f"injury_{number}_{name}": str(value)
+            for number, one in enumerate(report.injuries or ())
+            for name, value in plain(one).items()
+            if value not in ("", "unknown")
+        },
     }
 
 
@@ -145,6 +152,8 @@ def _value(kind: type[Body], name: str, fields: Fields) -> Any:  # noqa: ANN401 
         return time_of_field(text, str(field.title).lower())
     if form.widget == "answers":
         return _answers(fields)
+    if form.widget == "injuries":
+        return _injuries(fields) or None
     if text.strip():
         return _read(kind, name, text)
     if field.is_required():
@@ -162,6 +171,18 @@ def _read(kind: type[Body], name: str, text: str) -> Any:  # noqa: ANN401 - as t
 
 def _key(name: str) -> str:
     return name.removesuffix("_ns")
+
+
+def _injuries(fields: Fields) -> list[dict[str, str]]:
+    """What the form says of each person; rows in which nothing is said are none."""
+    rows = []
+    for number in range(MOST_INJURIES):
+        row = {
+            name: fields.get(f"injury_{number}_{name}", "").strip() for name in Injury.model_fields
+        }
+        if said := {name: text for name, text in row.items() if text}:
+            rows.append(said)
+    return rows
 
 
 def _answers(fields: Fields) -> dict[str, str]:

@@ -13,7 +13,11 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES: Final = 256 * 1024
-"""No request is longer; a record has at most 200,000 bytes."""
+"""No request is longer but for files; a record has at most 200,000 bytes."""
+MOST_UPLOAD: Final = 64 * 1024 * 1024
+"""Bytes of files that one request may bring."""
+UPLOAD: Final = "/upload"
+"""How the path ends to which files are sent."""
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -68,10 +72,16 @@ class Guarded:
             )
             await refusal(scope, receive, send_guarded)
             return
-        body = await _whole(receive) if _has_body(scope) else b""
-        if body is None:
+        is_upload = scope["path"].endswith(UPLOAD) and scope["method"] == "POST"
+        most = MOST_UPLOAD if is_upload else MOST_BYTES
+        if is_upload and 0 < _length_of(scope) <= MOST_UPLOAD:
+            # Files go to the disk as they come; the server gives no more than was announced.
+            await self._app(scope, receive, send_guarded)
+            return
+        body = await _whole(receive) if _has_body(scope) and not is_upload else b""
+        if body is None or is_upload:
             refusal = PlainTextResponse(
-                f"the request is longer than {MOST_BYTES:,} bytes; nothing was changed\n", 413
+                f"the request is longer than {most:,} bytes; nothing was changed\n", 413
             )
             await refusal(scope, receive, send_guarded)
             return
@@ -92,6 +102,12 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _length_of(scope: Scope) -> int:
+    """How many bytes a body is announced to have; 0 if that is not said."""
+    text = Headers(scope=scope).get("content-length", "")
+    return int(text) if text.isdecimal() and len(text) < 12 else 0
 
 
 def _has_body(scope: Scope) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
 import robo_eval
 from robo_eval.core.wording import shown
+from robo_eval.core.yaml_form import Section
 from robo_eval_incidents import moments
-from robo_eval_incidents.kinds import in_words
+from robo_eval_incidents.kinds import Injury, in_words
 from robo_eval_incidents.lists import overdue_days, utc_today
 from robo_eval_incidents.record import new_id
 from robo_eval_incidents.text import shown_span, shown_time
@@ -71,12 +73,34 @@ def environment() -> jinja2.Environment:
         doors={one: one.meaning for one in Via},
         answers={one: _choice(one) for one in Answer},
         questions={one: one.meaning for one in Question},
+        injury_fields={name: _field(Injury, name) for name in Injury.model_fields},
         new_id=new_id,
         overdue_days=lambda due: overdue_days(due, utc_today()),
         software=robo_eval.__version__,
         zone=_ZONE,
     )
     return env
+
+
+class _Field(NamedTuple):
+    """A field of a form."""
+
+    label: str
+    help: str
+    words: Sequence[str]
+    is_number: bool
+
+
+def _field(model: type[Section], name: str) -> _Field:
+    field = model.model_fields[name]
+    words = field.annotation
+    listed = tuple(words) if isinstance(words, type) and issubclass(words, Word) else ()
+    return _Field(
+        label=str(field.title),
+        help=field.description or "",
+        words=listed,
+        is_number=name.startswith("days") or name.endswith(("_n", "_cm2")),
+    )
 
 
 def render(

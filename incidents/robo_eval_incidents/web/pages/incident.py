@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -25,16 +26,31 @@ from robo_eval_incidents.kinds import (
 )
 from robo_eval_incidents.state import Incident, RefusedError, check
 from robo_eval_incidents.web import forms
-from robo_eval_incidents.web.deps import NotFoundError, Person, Posted, Site, ThisForm, ThisSite
+from robo_eval_incidents.web.deps import (
+    NotFoundError,
+    Person,
+    Posted,
+    Site,
+    ThisForm,
+    ThisSite,
+    ThisUpload,
+)
 from robo_eval_incidents.web.files import (
+    KINDS as KINDS_OF_FILES,
+)
+from robo_eval_incidents.web.files import (
+    PICTURES,
     find_evidence,
+    kept_evidence,
     open_evidence,
     pieces_of,
     recorded_evidence,
+    thumbnail,
 )
 from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.permissions import ForbiddenError, check_record, may_record
 from robo_eval_incidents.web.plot import event_plot
+from robo_eval_incidents.web.security import UPLOAD
 from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
 from robo_eval_incidents.words import Via
@@ -57,6 +73,11 @@ class File:
     number: int
     problem: str = ""
 
+    @property
+    def is_picture(self) -> bool:
+        """Whether it has a thumbnail."""
+        return not self.problem and Path(self.evidence.uri).suffix.lower() in PICTURES
+
 
 @router.get("/incidents/{incident_id}")
 def show_incident(
@@ -67,6 +88,48 @@ def show_incident(
     site.note_view(session, incident)
     done = recorded if recorded in KINDS else ""
     return _page(request, site, session, incident, recorded=done)
+
+
+@router.post(f"/incidents/{{incident_id}}{UPLOAD}")
+def upload(request: Request, site: ThisSite, form: ThisUpload, incident_id: str) -> Response:
+    """Keep files that somebody sent, and record them as evidence."""
+    incident = site.incident(incident_id)
+    check_record(form.user, Attachment, incident)
+    try:
+        record_id = forms.record_id_of(form.fields)
+        if not form.files:
+            raise InputError("files: choose a file")
+        pieces = [kept_evidence(site.evidence, *one) for one in form.files]
+        evidence = [one.model_dump(exclude_none=True) for one in pieces]
+        body = forms.body_of(Attachment, form.fields, evidence=evidence)
+        site.log.file(
+            body, by=form.user.name, via=Via.WEB, incident_id=incident.incident_id,
+            record_id=record_id,
+        )  # fmt: skip
+    except InputError as err:
+        return _again(request, site, form, incident, "upload", err)
+    return go_to(request, f"/incidents/{incident.incident_id}?recorded={Attachment.kind}")
+
+
+@router.get("/incidents/{incident_id}/evidence/{number}/small")
+def small(site: ThisSite, session: Person, incident_id: str, number: int) -> Response:
+    """A thumbnail of a picture."""
+    evidence = _evidence(site, session, incident_id, number)
+    file, _ = open_evidence(site.evidence, evidence)
+    file.close()
+    found = thumbnail(find_evidence(site.evidence, evidence.uri), evidence.sha256 or "")
+    if found is None:
+        raise NotFoundError(f"{evidence.uri}: has no thumbnail")
+    return Response(found, media_type="image/jpeg")
+
+
+def _evidence(site: Site, session: Session, incident_id: str, number: int) -> Evidence:
+    """One piece of evidence, whose incident is looked at by this."""
+    incident = site.incident(incident_id)
+    if not 0 <= number < len(incident.evidence):
+        raise NotFoundError(f"incident {incident.name} has no evidence {number}")
+    site.note_view(session, incident)
+    return incident.evidence[number]
 
 
 @router.post("/incidents/{incident_id}/{what}")
@@ -84,28 +147,31 @@ def change_incident(
     except ForbiddenError:
         raise
     except InputError as err:
-        site.note_view(form.session, incident)
-        return _page(
-            request,
-            site,
-            form.session,
-            incident,
-            problem=str(err),
-            failed=what,
-            typed=form.fields,
-            status=status_of(err),
-        )
+        return _again(request, site, form, incident, what, err)
     return go_to(request, f"/incidents/{incident.incident_id}?recorded={kind.kind}")
+
+
+def _again(
+    request: Request, site: Site, form: Posted, incident: Incident, what: str, err: InputError
+) -> Response:
+    """The page with a form as it was sent, and what was wrong with it."""
+    site.note_view(form.session, incident)
+    return _page(
+        request,
+        site,
+        form.session,
+        incident,
+        problem=str(err),
+        failed=what,
+        typed=form.fields,
+        status=status_of(err),
+    )
 
 
 @router.get("/incidents/{incident_id}/evidence/{number}")
 def download(site: ThisSite, session: Person, incident_id: str, number: int) -> Response:
     """A file of evidence."""
-    incident = site.incident(incident_id)
-    if not 0 <= number < len(incident.evidence):
-        raise NotFoundError(f"incident {incident.name} has no evidence {number}")
-    site.note_view(session, incident)
-    evidence = incident.evidence[number]
+    evidence = _evidence(site, session, incident_id, number)
     file, length = open_evidence(site.evidence, evidence)
     name = "".join(
         letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_"
@@ -199,6 +265,7 @@ def _page(
         may=may,
         review_refused=_review_refused(incident, user.name),
         files=_files(site, incident),
+        accepted=",".join(sorted(KINDS_OF_FILES)),
         folder=None if site.evidence is None else site.evidence.name,
         plot=_plot(site, incident),
         # A form that was sent has all of these fields, unless somebody made one up.

@@ -1,0 +1,162 @@
+"""Photos and files that are sent from a phone: kept beside the log, with a digest in the record."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from robo_eval_incidents.kinds import Evidence
+from robo_eval_incidents.record import new_id
+from robo_eval_incidents.web.security import MOST_UPLOAD
+
+GPS = 0x8825
+
+
+def photo(width: int = 900, height: int = 600, *, turned: bool = False) -> bytes:
+    made = io.BytesIO()
+    picture = Image.new("RGB", (width, height), "red")
+    exif = Image.Exif()
+    exif[0x0110] = "Phone 9"
+    if turned:
+        exif[0x0112] = 6
+    picture.save(made, "JPEG", exif=exif)
+    return made.getvalue()
+
+
+class Phone:
+    """Somebody who sends files."""
+
+    def __init__(self, web: Any, who: str) -> None:
+        self.web = web
+        cookies, self.csrf = web.cookies(who)
+        self.headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+        form = {
+            "description": "x", "robot": "ur5e", "severity": "near_miss", "category": "collision",
+            "happened": "2026-03-01T09:30:00", "csrf": self.csrf, "record_id": new_id(),
+        }  # fmt: skip
+        cookies, csrf = web.cookies("operator")
+        headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+        answer = web.client.post("/incidents", data=form | {"csrf": csrf}, headers=headers)
+        self.incident = answer.headers["location"].split("/")[2].split("?")[0]
+
+    def send(self, *files: tuple[str, bytes], **fields: str) -> Any:
+        data = {"csrf": self.csrf, "record_id": new_id(), "note": "the fence"} | fields
+        sent = [("files", (name, content)) for name, content in files]
+        path = f"/incidents/{self.incident}/upload"
+        return self.web.client.post(path, data=data, files=sent or None, headers=self.headers)
+
+    def get(self, path: str) -> Any:
+        return self.web.client.get(f"/incidents/{self.incident}{path}", headers=self.headers)
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        return self.web.log.incident(self.incident).evidence
+
+
+@pytest.fixture
+def phone(web) -> Phone:
+    return Phone(web, "operator")
+
+
+def kept(web: Any) -> set[str]:
+    folder = web.log.evidence_folder / "incidents"
+    return {one.name for one in folder.iterdir()} if folder.is_dir() else set()
+
+
+def test_photos_are_kept_with_their_digest_and_shown_small(web, phone):
+    data = photo(turned=True)
+    answer = phone.send(("IMG 1.jpg", data), ("notes.pdf", b"%PDF-"))
+    assert answer.status_code == 303, answer.text
+    digest = hashlib.sha256(data).hexdigest()
+    first, second = phone.evidence
+    assert (first.uri, first.sha256) == (f"incidents/{digest[:16]}-IMG_1.jpg", digest)
+    assert (web.log.evidence_folder / first.uri).read_bytes() == data
+    assert second.uri.endswith("-notes.pdf")
+    page = phone.get("").text
+    assert page.count("small-picture") == 1
+    small = phone.get("/evidence/0/small")
+    assert small.headers["content-type"] == "image/jpeg"
+    picture = Image.open(io.BytesIO(small.content))
+    assert picture.size == (213, 320), "as it was held"
+    assert not picture.getexif(), "nothing of the camera goes along"
+    assert phone.get("/evidence/0").content == data
+    assert phone.get("/evidence/1/small").status_code == 404
+
+
+def test_sent_twice_it_is_one_record_and_one_file(web, phone):
+    before, record_id = kept(web), new_id()
+    for _ in range(2):
+        assert phone.send(("a.jpg", photo(31, 20)), record_id=record_id).status_code == 303
+    assert len(phone.evidence) == 1
+    assert len(kept(web) - before) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ((), "choose a file"),
+        ((("tool.exe", b"MZ"),), "evidence ends in"),
+        ((("incidents.db", b"x"),), "evidence ends in"),
+        ((("empty.jpg", b""),), "is empty"),
+        ((("a.jpg", b"x"), ("b.sh", b"x")), "evidence ends in"),
+    ],
+)
+def test_what_is_no_evidence_is_refused_and_nothing_is_recorded(web, phone, files, problem):
+    answer = phone.send(*files)
+    assert answer.status_code == 422
+    assert problem in answer.text
+    assert phone.evidence == []
+
+
+def test_a_name_leads_nowhere_else(web, phone):
+    assert phone.send(("../../../etc/x.txt", b"x"), ("..\\y.txt", b"y")).status_code == 303
+    assert [one.uri.rsplit("-", 1)[1] for one in phone.evidence] == ["x.txt", "y.txt"]
+    assert all(one.uri.startswith("incidents/") for one in phone.evidence)
+
+
+def test_a_file_that_is_no_picture_has_no_thumbnail(web, phone):
+    phone.send(("a.jpg", b"not a picture"), ("b.png", photo(20, 20)[:200]))
+    assert [phone.get(f"/evidence/{n}/small").status_code for n in (0, 1)] == [404, 404]
+
+
+def test_a_picture_that_was_changed_is_not_shown(web, phone):
+    phone.send(("a.jpg", photo(40, 40)))
+    (web.log.evidence_folder / phone.evidence[0].uri).write_bytes(photo(50, 50))
+    answer = phone.get("/evidence/0/small")
+    assert answer.status_code == 409
+    assert "was changed" in answer.text
+
+
+@pytest.mark.parametrize("who", ["auditor"])
+def test_who_may_not_attach_sends_nothing(web, who):
+    phone, before = Phone(web, who), kept(web)
+    assert phone.send(("a.jpg", photo(60, 60))).status_code == 403
+    assert kept(web) == before
+
+
+def test_a_form_without_its_token_or_of_another_site_sends_nothing(web, phone):
+    before = kept(web)
+    assert phone.send(("a.jpg", photo(61, 60)), csrf="x").status_code == 403
+    phone.headers["sec-fetch-site"] = "cross-site"
+    assert phone.send(("a.jpg", photo(62, 60))).status_code == 400
+    phone.headers = {}
+    assert phone.send(("a.jpg", photo(63, 60))).status_code in (303, 401)
+    assert kept(web) == before
+    assert phone.evidence == []
+
+
+def test_more_than_fits_is_refused_before_it_is_read(web, phone):
+    path = f"/incidents/{phone.incident}/upload"
+    for length in (str(MOST_UPLOAD + 1), "", "many"):
+        headers = phone.headers | {"content-length": length, "content-type": "multipart/form-data"}
+        answer = web.client.post(path, content=b"x", headers=headers)
+        assert answer.status_code == 413, length
+    answer = web.client.post(path, content=b"x", headers=phone.headers | {
+        "content-type": "multipart/form-data; boundary=a"
+    })  # fmt: skip
+    assert answer.status_code == 400
+    assert "cannot be read" in answer.text, answer.text[1500:]
