@@ -54,6 +54,8 @@ class Role(StrEnum):
     """Does what operators do, reviews, reclassifies, sees to corrective actions, closes."""
     AUDITOR = "auditor"
     """Reads everything, who looked at critical incidents included, and changes nothing."""
+    ADMIN = "admin"
+    """Makes and closes accounts, gives them roles and passwords; nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,11 @@ class User:
     def may_audit(self) -> bool:
         """Whether it may see accounts and views, and verify the log."""
         return Role.AUDITOR in self.roles
+
+    @property
+    def may_admin(self) -> bool:
+        """Whether it may make and change accounts."""
+        return Role.ADMIN in self.roles
 
     @property
     def may_export(self) -> bool:
@@ -145,7 +152,7 @@ class Accounts:
         Args:
             name: Name of the person; their records carry it.
             password: Password.
-            roles: One or more of `operator`, `reviewer`, `auditor`.
+            roles: One or more of `Role`.
             by: Who makes it.
             via: By which door.
 
@@ -188,14 +195,23 @@ class Accounts:
         self._change(user.key, roles=_text(wanted))
         return User(key=user.key, name=user.name, roles=wanted)
 
-    def set_password(self, name: str, password: str, *, by: str, via: Via = Via.CLI) -> None:
+    def set_password(
+        self, name: str, password: str, *, by: str, via: Via = Via.CLI, field: str = "password"
+    ) -> None:
         """Give an account another password; whoever is logged in with it is logged out.
+
+        Args:
+            name: The account.
+            password: The password.
+            by: Who gives it.
+            via: By which door.
+            field: What messages call the password.
 
         Raises:
             InputError: If there is no such account, or the password is none.
         """
         user = self._open(name)
-        hashed = self._hash(_password(password, user.name))
+        hashed = self._hash(_password(password, user.name, field))
         self._file(user.name, user.roles, by, via)
         self._change(user.key, password_hash=hashed, failures=0, locked_until_ns=0)
         self._log_out(user.key)
@@ -392,16 +408,16 @@ def _normal(password: str) -> str:
     return unicodedata.normalize("NFKC", password)
 
 
-def _password(password: str, name: str) -> str:
+def _password(password: str, name: str, field: str = "password") -> str:
     wanted = f"a password has {LEAST_PASSWORD} to {MOST_PASSWORD} characters"
     if not LEAST_PASSWORD <= len(password) <= MOST_PASSWORD:
-        raise InputError(f"password: has {len(password)} characters; {wanted}")
+        raise InputError(f"{field}: has {len(password)} characters; {wanted}")
     if len(set(password)) < 4 or person_key(password) == person_key(name):
-        raise InputError("password: is too easy to guess; some words in a row are a good one")
+        raise InputError(f"{field}: is too easy to guess; some words in a row are a good one")
     try:
         password.encode()
     except UnicodeEncodeError as err:
-        raise InputError("password: holds bytes that are not text") from err
+        raise InputError(f"{field}: holds bytes that are not text") from err
     return _normal(password)
 
 

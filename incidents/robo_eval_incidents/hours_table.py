@@ -19,7 +19,7 @@ from robo_eval_incidents.kinds import Exposure, plain, section_of
 from robo_eval_incidents.log import IncidentLog, check_past
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import TIMES
-from robo_eval_incidents.text import UNKNOWN, span_of, span_text
+from robo_eval_incidents.text import period_of, span_text
 from robo_eval_incidents.words import Engagement, Via
 
 COLUMNS: Final = ("robot", "period", "hours", "km", "mode", "side", "task", "policy")
@@ -133,11 +133,9 @@ def _line(cells: Mapping[str, str], where: str) -> Line:
     if "period" not in given:
         raise InputError(f"{where}period: is missing")
     try:
-        begin, end = span_of(given["period"])
+        begin, end = period_of(given["period"])
     except ValueError as err:
         raise InputError(f"{where}period: {err}") from err
-    if end is None or given["period"] == UNKNOWN:
-        raise InputError(f"{where}period: is no period; write it like 2025-11 or 2025-11-07")
     if not {"hours", "km"} & set(given):
         raise InputError(f"{where}hours: is missing, and so is km")
     numbers = dict(_numbers(given, where))

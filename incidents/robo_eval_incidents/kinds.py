@@ -550,7 +550,7 @@ class Account(Body):
     about_incident: ClassVar = False
 
     user: Name = said("Person")
-    roles: tuple[Literal["operator", "reviewer", "auditor"], ...] = Field(title="Roles")
+    roles: tuple[Literal["operator", "reviewer", "auditor", "admin"], ...] = Field(title="Roles")
     """None for an account that was closed."""
 
 

@@ -330,6 +330,18 @@ def part_span(first: date, zone: ZoneInfo, *, is_day: bool) -> tuple[int, int]:
     return begin, end
 
 
+def period_of(text: str) -> tuple[int, int]:
+    """Begin and end of a day, a month, or BEGIN/END; see `span_of`.
+
+    Raises:
+        ValueError: If it is none; the message says what would do.
+    """
+    begin, end = span_of(text)
+    if end is None or text.strip() == UNKNOWN:
+        raise ValueError("is no period; write it like 2025-11 or 2025-11-07")
+    return begin, end
+
+
 def _instant(text: str, now_ns: int | None) -> int:
     try:
         return instant_of(text, now_ns)

@@ -310,6 +310,7 @@ def test_what_is_overdue_comes_first_and_leads_to_its_incident(come: Any) -> Non
     form.locator("button.send").click()
     page.wait_for_url("**recorded=action")
 
+    page.locator(".menu > summary").tap()
     page.get_by_role("link", name="To do", exact=True).click()
     first = page.locator(".incidents tbody tr").first
     assert "days overdue" in first.inner_text()
@@ -409,11 +410,21 @@ def test_every_field_is_named_and_a_refusal_is_read_out(come: Any) -> None:
     person = come("R. Example")
     path = person.report("minor", "Looked at by a screen reader.")
     page = person.page
-    for one in ("/incidents", "/incidents/new", "/nil", "/export", "/safety", "/todo", path):
+    paths = (
+        "/incidents",
+        "/incidents/new",
+        "/nil",
+        "/export",
+        "/safety",
+        "/todo",
+        "/account",
+        path,
+    )
+    for one in paths:
         person.goto(one)
         unnamed = page.evaluate(
             """() => [...document.querySelectorAll('main :is(input, select, textarea)')]
-               .filter(one => one.type !== 'hidden' && ![...one.labels].some(l => l.innerText.trim()
+               .filter(one => one.type !== 'hidden' && !one.hidden && ![...one.labels].some(l => l.innerText.trim()
                  || l.textContent.trim()))
                .map(one => one.outerHTML)"""
         )
@@ -424,8 +435,16 @@ def test_every_field_is_named_and_a_refusal_is_read_out(come: Any) -> None:
     page.click("label.choice:has-text('collision')")
     page.click("button.send")  # which robot it was is not said
     page.locator("main [role=alert]").wait_for()
-    page.wait_for_function("() => document.activeElement.matches('[role=alert]')")
-    assert "say which robot" in page.evaluate("document.activeElement.innerText")
+    page.wait_for_function("() => document.activeElement.name === 'robot'")
+    assert "say which robot" in page.evaluate(
+        "document.getElementById(document.activeElement.getAttribute('aria-describedby')).innerText"
+    )
+    problem, question = (
+        page.locator("[role=alert]:visible"),
+        page.locator("legend:has-text('robot')"),
+    )
+    gap = problem.bounding_box()["y"] - question.first.bounding_box()["y"]
+    assert 0 < gap < 100, "it stands beside its field"
 
 
 @pytest.mark.slow
@@ -493,6 +512,38 @@ def test_filters_are_folded_on_phones_alone(come: Any, path: str, has_script: bo
     assert robot.is_visible(), "what is asked for is not folded"
 
 
+@pytest.mark.parametrize("has_script", [True, False])
+def test_the_head_of_a_page_is_one_line_on_a_phone(come: Any, has_script: bool) -> None:
+    person = come("R. Example", width=390, java_script_enabled=has_script)
+    page = person.page
+    assert page.locator("header.bar").bounding_box()["height"] < 70
+    assert not page.locator("header nav").is_visible()
+    page.locator(".menu > summary").click()
+    page.get_by_role("link", name="To do").click()
+    page.wait_for_url("**/todo")
+    assert person.page.get_by_role("link", name="Report an incident").is_visible()
+    wide = come("R. Example")
+    assert not wide.page.locator(".menu").is_visible()
+    assert wide.page.locator("header nav").is_visible()
+
+
+def test_a_photo_is_sent_and_shown_small(come: Any, served: Served, tmp_path: Path) -> None:
+    person = come("R. Example", width=390, has_touch=True, is_mobile=True)
+    path = person.report("minor", "Seen on a photo.")
+    page = person.page
+    photo = tmp_path / "photo.png"
+    page.screenshot(path=photo)
+    form = person.open_form("Add photos or files")
+    form.locator("[name=files]").set_input_files(photo)
+    form.locator("button.send").click()
+    page.wait_for_url("**recorded=attachment")
+    picture = page.locator(".small-picture")
+    picture.scroll_into_view_if_needed()
+    page.wait_for_function("() => document.querySelector('.small-picture').naturalWidth > 0")
+    assert picture.bounding_box()["width"] <= 390
+    assert person.goto(path).status == 200
+
+
 def test_names_and_numbers_are_not_broken(come: Any) -> None:
     person = come("R. Example", width=800)
     for path in ("/incidents", "/todo", "/safety"):
@@ -550,7 +601,9 @@ def test_a_forbidden_action_is_refused_and_changes_nothing(come: Any, served: Se
     operator, auditor = come("Operator A"), come("Auditor")
     path = operator.report("near_miss", "Something small.")
     offered = operator.page.locator("details.act > summary").all_inner_texts()
-    assert offered == ["Attach a file", "Correct the report"]
+    assert offered == [
+        "Add photos or files", "Attach a file that is there already", "Correct the report",
+    ]  # fmt: skip
     for person, paths in ((operator, ("/verify", "/export", "/audit")), (auditor, ("/nil",))):
         for forbidden in paths:
             assert person.goto(forbidden).status == 403
@@ -628,7 +681,7 @@ def test_on_a_phone_nothing_is_cut_and_gloves_find_every_target(come: Any) -> No
                 summary.tap()
         assert page.evaluate("document.documentElement.scrollWidth") == 360, one
     person.goto("/incidents/new")
-    page.locator("details > summary").tap()
+    page.locator("main details > summary").first.tap()
     low = page.evaluate(
         """() => [...document.querySelectorAll(
              '.glove :is(button, summary, textarea, select, input, .choice span)')]

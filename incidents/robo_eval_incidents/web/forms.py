@@ -8,11 +8,13 @@ from typing import Any, Final, TypeVar
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
+from robo_eval.log.column_map import number_of
 from robo_eval_incidents.kinds import (
     MOST_INJURIES,
     RECORD_ID,
     Body,
     Correction,
+    Exposure,
     Injury,
     Report,
     form_of,
@@ -22,7 +24,7 @@ from robo_eval_incidents.kinds import (
 )
 from robo_eval_incidents.moments import field_again, field_time, time_of_field
 from robo_eval_incidents.state import Incident
-from robo_eval_incidents.text import quantities_cell
+from robo_eval_incidents.text import period_of, quantities_cell
 from robo_eval_incidents.words import Answer, Question
 
 _Body = TypeVar("_Body", bound=Body)
@@ -69,6 +71,36 @@ def _event_of(fields: Fields) -> dict[str, int | None]:
         except ValueError as err:
             raise InputError(f"when: {err}") from err
     return {"happened_ns": time_of_field(fields.get("happened", ""), "when"), "until_ns": None}
+
+
+def exposure_of(fields: Fields) -> Exposure:
+    """Hours: from a time to another one, or so many within a day or month.
+
+    Raises:
+        InputError: If a field is none; the message names it.
+    """
+    known: dict[str, Any] = {"policy": None, "episode_id": None, "trial": None, "km": None}
+    for name in ("hours", "km"):
+        if text := fields.get(name, "").strip():
+            number = number_of(text)
+            if number is None or number < 0:
+                raise InputError(f"{name}: {text!r:.40} is not a number from 0 on, such as 120.5")
+            known[name] = float(number)
+    known["side"] = fields.get("side") or Side.REAL
+    hours = known.pop("hours", None)
+    if period := fields.get("period", "").strip():
+        if hours is None and known["km"] is None:
+            raise InputError("hours: say how many hours or kilometres there were")
+        try:
+            known["start_ns"], known["until_ns"] = period_of(period)
+        except ValueError as err:
+            raise InputError(f"period: {err}") from err
+        return body_of(Exposure, fields, **known, seconds=(hours or 0.0) * 3600.0)
+    start, end = (time_of_field(fields.get(name, ""), name) for name in ("start", "end"))
+    if end <= start:
+        raise InputError("end: is not after the begin")
+    known |= {"start_ns": start, "until_ns": None}
+    return body_of(Exposure, fields, **known, seconds=(end - start) / 1e9)
 
 
 def correction_of(fields: Fields, incident: Incident) -> Correction:

@@ -84,5 +84,15 @@ def check_audit(user: User) -> None:
         raise ForbiddenError(f"this needs the role auditor; this account is {_roles(user)}")
 
 
+def check_admin(user: User) -> None:
+    """Refuse to change accounts for all but admins.
+
+    Raises:
+        ForbiddenError: If it is not for this account.
+    """
+    if not user.may_admin:
+        raise ForbiddenError(f"this needs the role admin; this account is {_roles(user)}")
+
+
 def _roles(user: User) -> str:
     return " and ".join(role.value for role in Role if role in user.roles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from functools import cache
@@ -55,6 +56,7 @@ def environment() -> jinja2.Environment:
     env.filters.update(
         spoken=spoken,
         in_words=in_words,
+        field_of=field_of,
         shown_span=shown_span,
         shown_time=shown_time,
         short_time=moments.short_time,
@@ -80,6 +82,27 @@ def environment() -> jinja2.Environment:
         zone=_ZONE,
     )
     return env
+
+
+_NAMED: Final = re.compile(r"(?P<name>[a-z_]+)(?:\.(?P<rest>[a-z0-9_.]+))?: ")
+
+
+def field_of(problem: str) -> str:
+    """The field of a form that a problem is about; empty if it names none.
+
+    Example:
+        >>> field_of("injuries.0.days_away: is less than 0"), field_of("it cannot be closed")
+        ('injury_0_days_away', '')
+    """
+    found = _NAMED.match(problem)
+    if found is None:
+        return ""
+    name, rest = found["name"], (found["rest"] or "").replace(".", "_")
+    if rest:
+        return {"injuries": f"injury_{rest}", "answers": f"answer_{rest}"}.get(name, rest)
+    if name in set(Question):
+        return f"answer_{name}"
+    return {"when": "happened", "time": "happened"}.get(name, name.removesuffix("_ns"))
 
 
 class _Field(NamedTuple):

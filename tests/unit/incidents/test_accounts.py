@@ -176,7 +176,7 @@ def test_a_clock_that_is_set_back_locks_nobody_out(
         ("A long name", "a LONG name", ["operator"], "too easy to guess"),
         ("A", "\udcff" + PASSWORD, ["operator"], "bytes that are not text"),
         ("A", PASSWORD, [], "roles: give one or more of operator, reviewer, auditor"),
-        ("A", PASSWORD, ["admin"], "role 'admin': roles are operator, reviewer, auditor"),
+        ("A", PASSWORD, ["root"], "role 'root': roles are operator, reviewer, auditor, admin"),
         (" ", PASSWORD, ["operator"], "name: is empty"),
         ("A\u202eB", PASSWORD, ["operator"], "U\\+202E"),
         ("r. example", PASSWORD, ["operator"], "'R. Example' is there already"),

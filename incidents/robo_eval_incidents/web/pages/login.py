@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from robo_eval_incidents.accounts import BusyError, LoginError
+from robo_eval_incidents.accounts import BusyError, LoginError, User
 from robo_eval_incidents.web.deps import AnyForm, Site, ThisForm, ThisSite, Visitor, origin_of
 from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.sessions import COOKIE, LOGIN_COOKIE, WHOLE_NS
@@ -54,13 +54,18 @@ def log_in(request: Request, site: ThisSite, found: Visitor, fields: AnyForm) ->
     if found is not None:
         site.sessions.end(found)
     answer = RedirectResponse(own_path(fields.get("next", "/")), status_code=303)
+    stay_logged_in(request, site, user, answer)
+    answer.delete_cookie(LOGIN_COOKIE)
+    return answer
+
+
+def stay_logged_in(request: Request, site: Site, user: User, answer: Response) -> None:
+    """Begin a session, whose token goes along with an answer."""
     # No `max_age`: closing the browser ends it, the server does after a shift. `lax`: a link in an
     # e-mail finds whoever is logged in; forms of other sites still come without it.
     answer.set_cookie(
         COOKIE, site.sessions.begin(user), httponly=True, samesite="lax", secure=_is_tls(request)
     )
-    answer.delete_cookie(LOGIN_COOKIE)
-    return answer
 
 
 @router.post("/logout")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -22,7 +23,7 @@ from robo_eval_incidents.hours import (
     hours,
     logged_times,
 )
-from robo_eval_incidents.kinds import Withdrawal
+from robo_eval_incidents.kinds import Exposure, Withdrawal
 from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.standing import SideStanding, Standing, standing
 from robo_eval_incidents.web import forms
@@ -31,7 +32,7 @@ from robo_eval_incidents.web.pages.answers import go_to, status_of
 from robo_eval_incidents.web.permissions import check_record, may_record
 from robo_eval_incidents.web.sessions import Session
 from robo_eval_incidents.web.templating import render
-from robo_eval_incidents.words import Severity, Via
+from robo_eval_incidents.words import SIDES, Severity, Via
 
 router: Final = APIRouter(include_in_schema=False)
 SHOWN: Final = 20
@@ -83,10 +84,31 @@ def show_safety(
     until: str = "",
     robot: str = "",
     withdrawn: str = "",
+    logged: str = "",
 ) -> HTMLResponse:
     """Exposure, rates and score of a period."""
     asked = Asked(since=since.strip(), until=until.strip(), robot=robot.strip())
-    return _page(request, site, session, asked, withdrawn=withdrawn[:80])
+    return _page(request, site, session, asked, withdrawn=withdrawn[:80], logged=logged[:80])
+
+
+@router.post("/times")
+def log_hours(request: Request, site: ThisSite, form: ThisForm) -> Response:
+    """Log hours that a robot worked."""
+    check_record(form.user, Exposure)
+    asked = Asked(since="", until="", robot="")
+    try:
+        record = site.log.file(
+            forms.exposure_of(form.fields),
+            by=form.user.name,
+            via=Via.WEB,
+            record_id=forms.record_id_of(form.fields),
+        )
+    except InputError as err:
+        return _page(
+            request, site, form.session, asked,
+            problem=str(err), status=status_of(err), failed="hours", typed=form.fields,
+        )  # fmt: skip
+    return go_to(request, f"/safety?logged={record.name}#times")
 
 
 @router.post("/times/{record_id}/withdraw")
@@ -129,8 +151,10 @@ def _page(
     problem: str = "",
     status: int = 200,
     withdrawn: str = "",
+    logged: str = "",
     failed: str = "",
     reason: str = "",
+    typed: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     found: Standing | None = None
     exposure: Hours | None = None
@@ -156,13 +180,23 @@ def _page(
         times=times,
         more_times=more,
         may_withdraw=may_record(session.user, Withdrawal),
+        may_log=may_record(session.user, Exposure),
+        typed=forms.again(typed or {}),
+        logged=logged if logged and _is_there(site, logged) else "",
         withdrawn=withdrawn if withdrawn and _is_withdrawn(site, withdrawn) else "",
         failed=failed,
         reason=reason,
         shown=SHOWN,
         titles=TITLES,
         real=Side.REAL,
+        sides_known=SIDES,
     )
+
+
+def _is_there(site: Site, name: str) -> bool:
+    with suppress(InputError):  # an address that somebody made up
+        return bool(find_time(site.log, name))
+    return False
 
 
 def _is_withdrawn(site: Site, name: str) -> bool:

@@ -148,6 +148,21 @@ function focusProblem() {
   const problem = document.querySelector("#failed [role=alert], main [role=alert]");
   if (!problem) return false;
   problem.tabIndex = -1;
+  const form = problem.parentElement.querySelector("form") ?? problem.closest("form");
+  const field = problem.dataset.field && form?.elements[problem.dataset.field];
+  const first = field?.length && !field.tagName ? field[0] : field;
+  if (first && first.type !== "hidden") {
+    // Beside what it is about; where a choice is asked for, under its question.
+    const place = first.closest("fieldset.inline, fieldset:not(.questions)") ?? first.closest("label");
+    const said = first.type === "radio" && place ? place.querySelector("legend") : first;
+    said.insertAdjacentElement("afterend", problem);
+    problem.id = "problem";
+    first.setAttribute("aria-invalid", "true");
+    first.setAttribute("aria-describedby", problem.id);
+    for (let one = first.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+    first.focus();
+    return true;
+  }
   problem.focus();
   return true;
 }

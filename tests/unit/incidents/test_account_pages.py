@@ -1,0 +1,167 @@
+"""One's own password, accounts of others, and hours, on the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from robo_eval_incidents.accounts import LoginError
+from robo_eval_incidents.hours import hours
+from robo_eval_incidents.record import new_id
+from robo_eval_incidents.web.sessions import COOKIE
+from robo_eval_incidents.web.templating import field_of
+
+NEW = "some other words in a row"
+
+
+class Browser:
+    """Somebody with a cookie, who sends forms as a page does."""
+
+    def __init__(self, web: Any, who: str) -> None:
+        self.web = web
+        cookies, self.csrf = web.cookies(who)
+        self.headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+
+    def get(self, path: str) -> Any:
+        return self.web.client.get(path, headers=self.headers)
+
+    def post(self, path: str, **fields: str) -> Any:
+        data = {"csrf": self.csrf, "record_id": new_id()} | fields
+        return self.web.client.post(path, data=data, headers=self.headers)
+
+
+@pytest.fixture
+def admin(web) -> Browser:
+    if web.site.accounts.find("chief") is None:
+        web.site.accounts.add("chief", "chief has a password", ["admin"], by="Operator A")
+    return Browser(web, "chief")
+
+
+def test_everybody_changes_their_own_password(web):
+    web.site.accounts.add("T. Example", "first words in a row", ["operator"], by="x")
+    mine, other = Browser(web, "T. Example"), Browser(web, "T. Example")
+    given = {"old": "first words in a row", "new": NEW, "again": NEW}
+    wrong = [
+        (given | {"old": "none of it at all"}, "ame or password is wrong"),
+        (given | {"again": "x"}, "typed in two ways"),
+        (given | {"new": "short", "again": "short"}, "has 5 characters"),
+    ]
+    for fields, problem in wrong:
+        refused = mine.post("/account/password", **fields)
+        assert refused.status_code in (401, 403, 422), problem
+        assert problem in refused.text
+        assert NEW not in refused.text
+    done = mine.post("/account/password", **given)
+    assert done.status_code == 303
+    assert other.get("/account").status_code == 303, "other devices were logged out"
+    mine.headers = {"cookie": f"{COOKIE}={done.cookies[COOKIE]}"}
+    assert "password is another one" in mine.get("/account?done=password").text
+    assert web.site.accounts.log_in("T. Example", NEW).name == "T. Example"
+    with pytest.raises(LoginError):
+        web.site.accounts.log_in("T. Example", "first words in a row")
+
+
+def test_an_admin_makes_and_changes_accounts_and_each_change_is_a_record(web, admin):
+    before = sum(head.sequence for head in web.log.heads().values())
+    made = {"name": "N. Example", "password": NEW, "role_operator": "yes", "role_auditor": "yes"}
+    assert admin.post("/accounts/add", **made).status_code == 303
+    assert web.site.accounts.log_in("N. Example", NEW).roles == {"operator", "auditor"}
+    roles = admin.post("/accounts/roles", name="N. Example", role_reviewer="yes")
+    assert roles.status_code == 303
+    assert admin.post("/accounts/passwd", name="N. Example", password=NEW[::-1]).status_code == 303
+    user = web.site.accounts.log_in("N. Example", NEW[::-1])
+    assert user.roles == {"reviewer"}
+    assert admin.post("/accounts/remove", name="N. Example").status_code == 303
+    with pytest.raises(LoginError):
+        web.site.accounts.log_in("N. Example", NEW[::-1])
+    records = list(web.log.records())[before:]
+    assert [(one.kind, one.by, one.via) for one in records if one.kind == "account"] == [
+        ("account", "chief", "web")
+    ] * 4
+    page = admin.get("/account").text
+    assert "N. Example" in page
+    assert "closed" in page
+
+
+@pytest.mark.parametrize(
+    ("what", "fields", "problem"),
+    [
+        ("add", {"name": "X", "password": "short", "role_operator": "yes"}, "has 5 characters"),
+        ("add", {"name": "X", "password": NEW}, "give one or more of operator"),
+        ("roles", {"name": "nobody", "role_operator": "yes"}, "there is no account"),
+        ("else", {"name": "X"}, "here is no form else"),
+    ],
+)
+def test_what_is_no_account_is_refused(web, admin, what, fields, problem):
+    answer = admin.post(f"/accounts/{what}", **fields)
+    assert answer.status_code == 422
+    assert problem in answer.text.replace("&#39;", "'")
+    assert web.site.accounts.find("X") is None
+
+
+@pytest.mark.parametrize("who", ["operator", "reviewer", "auditor"])
+def test_accounts_are_for_admins_alone_and_an_admin_judges_nothing(web, admin, who):
+    browser = Browser(web, who)
+    assert "Everybody" not in browser.get("/account").text
+    made = {"name": "X", "password": NEW, "role_admin": "yes"}
+    assert browser.post("/accounts/add", **made).status_code == 403
+    assert web.site.accounts.find("X") is None
+    assert admin.post("/times", robot="ur5e").status_code == 403
+    assert admin.get("/export").status_code == 403
+    assert "Report an incident" not in admin.get("/incidents").text
+
+
+# Hours -----------------------------------------------------------------------------------------
+
+
+def test_hours_are_logged_by_the_clock_or_for_a_month(web):
+    reviewer, before = Browser(web, "reviewer"), hours(web.log).total()
+    clock = {"robot": "ur5e", "mode": "autonomous", "start": "2026-03-01T09:00:00Z"}
+    done = reviewer.post("/times", **clock, end="2026-03-01T11:30:00Z")
+    assert done.status_code == 303, done.text
+    assert "are in the log as cell-1/" in reviewer.get(done.headers["location"]).text
+    month = {"robot": "ur5e", "mode": "manual", "period": "2026-01", "hours": "40", "km": "120.5"}
+    assert reviewer.post("/times", **month).status_code == 303
+    assert hours(web.log).total() - before == pytest.approx(42.5)
+    page = reviewer.get("/safety").text
+    assert "120.5" in page
+    assert "Kilometres" in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"end": "2026-03-01T08:00:00Z"}, "End: is not after the begin"),
+        ({"period": "January", "hours": "3"}, "is not a time"),
+        ({"period": "2026-01"}, "Hours: say how many hours or kilometres"),
+        ({"period": "2026-01", "hours": "3,5"}, "'3,5' is not a number"),
+        ({"period": "2026-01", "hours": "900"}, "are more than the 744 h"),
+        ({"mode": ""}, "choose one"),
+    ],
+)
+def test_hours_that_cannot_be_are_refused_and_what_was_typed_stays(web, fields, problem):
+    before = web.log.heads()
+    given = {"robot": "typed arm", "mode": "autonomous", "start": "2026-03-01T09:00:00Z"}
+    answer = Browser(web, "reviewer").post(
+        "/times", **given | {"end": "2026-03-01T10:00:00Z"} | fields
+    )
+    assert answer.status_code == 422
+    assert problem in answer.text.replace("&#39;", "'")
+    assert 'value="typed arm"' in answer.text
+    assert web.log.heads() == before
+
+
+@pytest.mark.parametrize(
+    ("problem", "field"),
+    [
+        ("robot: say which robot it was", "robot"),
+        ("start_ns: is not before end_ns", "start"),
+        ("when: 'x' is not a time", "happened"),
+        ("injuries.1.days_away: must be", "injury_1_days_away"),
+        ("hospital: answers are yes, no", "answer_hospital"),
+        ("incident lab/2 cannot be closed: it is open", ""),
+    ],
+)
+def test_a_refusal_names_the_field_it_stands_beside(problem, field):
+    assert field_of(problem) == field
