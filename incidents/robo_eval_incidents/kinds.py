@@ -6,7 +6,18 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NoReturn,
+    Self,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 from pydantic import (
     AfterValidator,
@@ -188,6 +199,10 @@ def _questions(answers: dict[str, Answer]) -> dict[str, Answer]:
     return answers
 
 
+def _not_read(text: str, _now_ns: int) -> NoReturn:
+    raise ValueError(f"{text!r:.40} is not read; files are attached")
+
+
 def _quantities_read(text: str, _now_ns: int) -> list[dict[str, Any]]:
     return quantities_of(text)
 
@@ -204,6 +219,7 @@ def _listed(values: tuple[object, ...]) -> str:
     return "; ".join(map(str, values))
 
 
+Pieces = Annotated[tuple[Evidence, ...], Form(_not_read, _listed)]
 Quantities = Annotated[tuple[Quantity, ...], Form(_quantities_read, _listed)]
 Answers = Annotated[
     dict[str, Answer], AfterValidator(_questions), Form(_answers_read, _answers_shown, "answers")
@@ -227,11 +243,13 @@ class Injury(Section):
 
     def __str__(self) -> str:
         said_ = [
-            f"{field.title}: {spoken(value)}"
+            f"{str(field.title).lower()} {spoken(value)}"
             for name, field in type(self).model_fields.items()
-            if (value := getattr(self, name)) not in (None, "", "unknown")
+            if name not in ("who", "region")
+            and (value := getattr(self, name)) not in (None, "", "unknown")
         ]
-        return ", ".join(said_) or "nothing is known"
+        where = self.region.meaning or self.region.label
+        return ", ".join([f"{self.who or 'a person'}: {where}", *said_])
 
 
 def _injuries_read(text: str, _now_ns: int) -> list[dict[str, str]]:
@@ -283,7 +301,7 @@ class Report(Body):
         title="Measured",
         description='Measured, such as "force=81.2 N (limit 80)".',
     )
-    evidence: tuple[Evidence, ...] = Field(default=(), max_length=MOST_EVIDENCE, title="Evidence")
+    evidence: Pieces = Field(default=(), max_length=MOST_EVIDENCE, title="Evidence")
     answers: Answers = Field(
         default_factory=dict,
         title="Questions about injuries",
@@ -369,7 +387,7 @@ class Attachment(Body):
     title: ClassVar = "Attached"
     role: ClassVar = "operator"
 
-    evidence: tuple[Evidence, ...] = Field(min_length=1, max_length=MOST_EVIDENCE, title="Evidence")
+    evidence: Pieces = Field(min_length=1, max_length=MOST_EVIDENCE, title="Evidence")
     note: Note = said("Note", "")
 
 

@@ -290,6 +290,15 @@ def tally(
     }
 
 
+def categories(log: IncidentLog, wanted: Filter) -> list[tuple[Category, int]]:
+    """How many incidents count of each category, most first."""
+    query = filtered(select(INCIDENTS.c.category, func.count()), wanted)
+    query = query.where(INCIDENTS.c.counts == 1).group_by(INCIDENTS.c.category)
+    with log.database.reading() as connection:
+        found = [(Category(name), count) for name, count in connection.execute(query)]
+    return sorted(found, key=lambda one: (-one[1], one[0]))
+
+
 def undecided(log: IncidentLog, wanted: Filter) -> list[Listed]:
     """Incidents that count, and may have happened in a period or outside it."""
     sure = filtered(select(INCIDENTS.c.id), replace(wanted, is_sure=True))

@@ -250,20 +250,29 @@ def _rates_km(counts: Counter[str], km: float, level: float) -> dict[str, Estima
     """Incidents per 1,000 km by severity, each with Garwood's exact interval."""
     if not km:
         return {}
-    found = {}
-    for name in SEVERITIES:
-        ends = formulas.poisson_rate_ci(counts[name], km, conf=level)
-        low, high = ends["lower_per_h"], ends["upper_per_h"]
-        found[name] = Estimate(
-            value=1000.0 * counts[name] / km,
-            low=None if low is None else 1000.0 * low,
-            high=None if high is None else 1000.0 * high,
-            level=level,
-            n=counts[name],
-            method="garwood",
-            unit=RATE_UNIT_KM,
-        )
-    return found
+    return {name: rate_per_1000(counts[name], km, level, RATE_UNIT_KM) for name in SEVERITIES}
+
+
+def rate_per_1000(count: int, amount: float, level: float, unit: str) -> Estimate:
+    """Incidents per 1,000 hours or kilometres, with Garwood's exact interval.
+
+    Args:
+        count: Incidents.
+        amount: Hours or kilometres, more than 0.
+        level: Coverage of the interval.
+        unit: What the rate is in.
+    """
+    ends = formulas.poisson_rate_ci(count, amount, conf=level)
+    low, high = ends["lower_per_h"], ends["upper_per_h"]
+    return Estimate(
+        value=1000.0 * count / amount,
+        low=None if low is None else 1000.0 * low,
+        high=None if high is None else 1000.0 * high,
+        level=level,
+        n=count,
+        method="garwood",
+        unit=unit,
+    )
 
 
 def _per_1000_h(rate: Estimate) -> Estimate:

@@ -166,7 +166,7 @@ class BodyRegion(Word):
     LOWER_LEG = "lower_leg", "lower leg"
     FOOT = "foot", "foot and toes"
     WHOLE_BODY = "whole_body", "several regions, or all of it"
-    UNKNOWN = "unknown"
+    UNKNOWN = "unknown", "region not known"
 
 
 class Treatment(Word):

@@ -97,6 +97,50 @@ def rates(
     _print_standing(name, stands)
 
 
+def trends(
+    *,
+    months: Annotated[
+        int, typer.Option("--months", min=1, max=120, help="How many, this one included.")
+    ] = 12,
+    robot: Annotated[str | None, typer.Option("--robot", "-r", help="Only this robot.")] = None,
+    log: LogOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print rates month by month, what the incidents were, and how long actions wait.
+
+    Only incidents and hours of real robots count; months are those of UTC.
+
+    Example: robo-eval incidents trends --months 6
+    """
+    from robo_eval_incidents.trends import trends as found_in
+
+    with readable(log) as opened_log:
+        found = found_in(opened_log, months=months, robot=robot)
+        name = opened_log.name
+    if json:
+        print_json({"log": name, **found.as_dict()})
+        return
+    print_table(
+        f"{name}: incidents per 1,000 hours",
+        ("month", "hours", *found.months[0].counts, "rate", "95 % interval"),
+        [
+            (
+                one.month,
+                f"{one.hours:.4g}",
+                *one.counts.values(),
+                "-" if one.rate.value is None else f"{one.rate.value:.4g}",
+                _interval(one.rate),
+            )
+            for one in found.months
+        ],
+        right=(1, 2, 3, 4, 5, 6, 7),
+    )
+    if found.undecided:
+        say(f"{counted(found.undecided, 'incident')} may lie in one of these months or in another")
+    print_table("what they were", ("category", "incidents"), found.categories, right=(1,))
+    print_table("open corrective actions", ("due", "actions"), list(found.ages.items()), right=(1,))
+
+
 def _print_standing(name: str, stands: Standing) -> None:
     for side, one in stands.sides.items():
         hours = "no hours were logged" if one.hours is None else f"{one.hours:.4g} h"

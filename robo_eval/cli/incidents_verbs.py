@@ -36,6 +36,7 @@ app.command("capture", short_help="Draft incidents from a trial.")(incidents_rat
 app.command("exposure", short_help="Log and print hours of exposure.")(incidents_times.exposure)
 app.command("withdraw", short_help="Take back hours, or a nil report.")(incidents_times.withdraw)
 app.command("rates", short_help="Print rates and the safety score.")(incidents_rates.rates)
+app.command("trends", short_help="Print rates month by month.")(incidents_rates.trends)
 app.command("checkpoint", short_help="Sign how far the log has got.")(incidents_keep.checkpoint)
 app.command("merge", short_help="Take in the records of other stations.")(incidents_keep.merge)
 app.command("import", short_help="File the incidents of a table.")(incidents_keep.import_)

@@ -424,7 +424,8 @@ def test_every_field_is_named_and_a_refusal_is_read_out(come: Any) -> None:
         person.goto(one)
         unnamed = page.evaluate(
             """() => [...document.querySelectorAll('main :is(input, select, textarea)')]
-               .filter(one => one.type !== 'hidden' && !one.hidden && ![...one.labels].some(l => l.innerText.trim()
+               .filter(one => one.type !== 'hidden' && !one.hidden)
+               .filter(one => ![...one.labels].some(l => l.innerText.trim()
                  || l.textContent.trim()))
                .map(one => one.outerHTML)"""
         )

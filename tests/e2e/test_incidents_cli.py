@@ -775,6 +775,7 @@ WRONG = {
     "import by no map": (["import", "other.csv", "--map", "nowhere.yaml"], "nowhere.yaml: no such"),
     "import by a map that is none": (["import", "other.csv", "-m", "other.txt"], "other.txt: "),
     "hours from a table that is none": (["exposure", "other.csv"], "other.csv: "),
+    "trends of nobody": (["trends", "-r", "mule"], "unknown robot 'mule'"),
     "serve nothing": (["serve", "--log", "nowhere.db"], "no such incident log"),
     "serve no evidence": (["serve", "--evidence", "other.txt"], "--evidence: other.txt is no"),
     "serve everybody": (["serve", "--host", "0.0.0.0"], "--allow-plain-http"),

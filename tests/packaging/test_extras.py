@@ -95,6 +95,7 @@ incidents capture trial --log log.db
 incidents exposure trial --log log.db
 incidents withdraw a/3 --reason r --by me --log log.db
 incidents rates --log log.db
+incidents trends --log log.db
 incidents checkpoint -o kept.json --key key.pem --by me --log log.db
 incidents checkpoint -o stamped.json --key key.pem --stamp http://h/ --by me --log log.db
 incidents merge other.db --log log.db

@@ -100,9 +100,9 @@ def test_they_are_corrected_and_the_history_says_so(log, say, report):
     say(log, Correction(fields=fields, reason="the doctor"), incident_id=made.record_id)
     incident = log.incident(made.name)
     (fact,) = [one for one in of_incident(incident) if one.label == "Injured"]
-    assert fact.text.startswith("Who: operator, Body region: hand fingers, Injury: a cut, deep")
+    assert fact.text.startswith("operator: hand and fingers, injury a cut, deep, treatment medical")
     told = [one.text for step in history(incident) for one in step.facts]
-    assert any(one.startswith("Who: operator, Body region: face → Who: operator") for one in told)
+    assert any(one.startswith("operator: face → operator: hand and fingers") for one in told)
 
 
 def test_what_an_injury_was_can_be_taken_out_and_the_rest_stays(log, say, report):
@@ -134,7 +134,7 @@ def test_the_form_has_a_row_for_each_person(web):
     ]
     page = web.client.get(path, headers=headers).text
     assert 'name="injury_2_who"' in page, "there is room for another one"
-    assert "Who: visitor" in page
+    assert "visitor: region not known" in page
     change = {"csrf": csrf, "reason": "x", "injury_1_region": "face"}
     sent = web.client.post(
         f"{path}/correct", data=change | {"record_id": new_id()}, headers=headers

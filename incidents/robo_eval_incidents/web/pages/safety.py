@@ -26,6 +26,7 @@ from robo_eval_incidents.hours import (
 from robo_eval_incidents.kinds import Exposure, Withdrawal
 from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.standing import SideStanding, Standing, standing
+from robo_eval_incidents.trends import trends
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.pages.answers import go_to, status_of
@@ -40,6 +41,7 @@ SHOWN: Final = 20
 TIMES: Final = 50
 """Logged times that are listed; a shorter period has others."""
 _WIDTH: Final = 100.0
+_MONTHS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,35 @@ def withdraw(request: Request, site: ThisSite, form: ThisForm, record_id: str) -
         )
     query = urlencode({**asdict(asked), "withdrawn": time.name})
     return go_to(request, f"/safety?{query}#times")
+
+
+@router.get("/trends")
+def show_trends(
+    request: Request, site: ThisSite, session: Person, robot: str = "", months: str = ""
+) -> HTMLResponse:
+    """Rates month by month, what the incidents were, and how long actions wait."""
+    robot, problem, found = robot.strip(), "", None
+    status = 200
+    try:
+        count = int(months) if months.isdecimal() and len(months) < 5 else _MONTHS
+        found = trends(site.log, months=count, robot=robot or None)
+    except InputError as err:
+        problem, status = str(err), status_of(err)
+    rates = [] if found is None else [one.rate for one in found.months]
+    highest = max((one.high or 0.0 for one in rates), default=0.0)
+    return render(
+        request,
+        "trends.html.j2",
+        session,
+        status=status,
+        problem=problem,
+        found=found,
+        robot=robot,
+        robots=site.robots(),
+        places=[_places(one, highest) for one in rates],
+        severities_listed=tuple(reversed(Severity)),
+        total=0 if found is None else sum(count for _, count in found.categories),
+    )
 
 
 def _page(

@@ -1,0 +1,174 @@
+"""How incidents go over time: rates month by month, what they are, and how long actions wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any, Final
+
+from robo_eval.core.defaults import SEVERITIES
+from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval_incidents.hours import hours_rows, total_hours
+from robo_eval_incidents.lists import (
+    Filter,
+    categories,
+    check_robot,
+    overdue_days,
+    tally,
+    todo,
+    undecided,
+    utc_today,
+)
+from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.standing import RATE_UNIT, rate_per_1000
+from robo_eval_incidents.text import span_of
+from robo_eval_incidents.words import Category
+
+MOST_MONTHS: Final = 120
+_AGES: Final = (
+    ("no day was set", None), ("not due yet", 0), ("1 to 7 days overdue", 7),
+    ("8 to 30 days overdue", 30), ("31 to 90 days overdue", 90), ("longer overdue", 10**6),
+)  # fmt: skip
+_NO_HOURS: Final = "no hours were logged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Month:
+    """Incidents of real robots in a month, UTC.
+
+    Attributes:
+        month: The month, such as `2026-03`.
+        hours: Hours of exposure.
+        counts: Incidents that count, by severity.
+        rate: All of them per 1,000 h, with Garwood's exact interval.
+    """
+
+    month: str
+    hours: float
+    counts: Mapping[str, int]
+    rate: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trends:
+    """How incidents of real robots went over some months, and what is open now.
+
+    Attributes:
+        robot: The robot; None for all.
+        months: The months, oldest first; the last one is not over.
+        undecided: How many incidents may lie in one of the months or outside; none counts them.
+        categories: Incidents of these months by what they are, most first.
+        ages: Corrective actions that were not found effective, by how long they are overdue.
+    """
+
+    robot: str | None
+    months: tuple[Month, ...]
+    undecided: int
+    categories: tuple[tuple[Category, int], ...]
+    ages: Mapping[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The trends as JSON would have them."""
+        months = [
+            {"month": one.month, "hours": one.hours, "counts": dict(one.counts),
+             "rate_per_1000_h": one.rate.as_dict()}
+            for one in self.months
+        ]  # fmt: skip
+        return {
+            "robot": self.robot,
+            "months": months,
+            "undecided": self.undecided,
+            "categories": {name.value: count for name, count in self.categories},
+            "ages": dict(self.ages),
+        }
+
+
+def trends(
+    log: IncidentLog,
+    *,
+    months: int = 12,
+    robot: str | None = None,
+    today: date | None = None,
+    level: float = 0.95,
+) -> Trends:
+    """How incidents of real robots went over some months.
+
+    Args:
+        log: The log.
+        months: How many, the present one included.
+        robot: Only this robot.
+        today: The present day, UTC, if not the one it is.
+        level: Coverage of the intervals.
+
+    Raises:
+        InputError: If `months` is none that fits.
+        UnknownNameError: If the log knows no such robot.
+    """
+    if not 1 <= months <= MOST_MONTHS:
+        raise InputError(f"months: from 1 to {MOST_MONTHS}, given {months}")
+    check_robot(log, robot)
+    today = today or utc_today()
+    names = _names(months, today)
+    found = tuple(_month(log, name, robot, level) for name in names)
+    whole = Filter(
+        side=Side.REAL, robot=robot, since_ns=span_of(names[0])[0], until_ns=span_of(names[-1])[1]
+    )
+    lost = {one.incident_id for name in names for one in undecided(log, _within(name, robot))}
+    return Trends(
+        robot=robot,
+        months=found,
+        undecided=len(lost),
+        categories=tuple(categories(log, replace(whole, is_sure=True))),
+        ages=_ages(log, robot, today),
+    )
+
+
+def _names(count: int, today: date) -> list[str]:
+    names: list[str] = []
+    first = today.replace(day=1)
+    for _ in range(count):
+        names.insert(0, f"{first:%Y-%m}")
+        first = (first - timedelta(days=1)).replace(day=1)
+    return names
+
+
+def _within(month: str, robot: str | None) -> Filter:
+    since, until = span_of(month)
+    return Filter(side=Side.REAL, robot=robot, since_ns=since, until_ns=until)
+
+
+def _month(log: IncidentLog, name: str, robot: str | None, level: float) -> Month:
+    wanted = _within(name, robot)
+    counts: Counter[str] = Counter()
+    for (_, severity, _), count in tally(log, replace(wanted, is_sure=True)).items():
+        counts[severity.value] += count
+    hours = total_hours(hours_rows(log, wanted.since_ns, wanted.until_ns), Side.REAL, robot)
+    if hours:
+        rate = rate_per_1000(counts.total(), hours, level, RATE_UNIT)
+    else:
+        rate = Estimate.missing(reason=_NO_HOURS, unit=RATE_UNIT, n=counts.total())
+    return Month(
+        month=name, hours=hours, counts={one: counts[one] for one in SEVERITIES}, rate=rate
+    )
+
+
+def _ages(log: IncidentLog, robot: str | None, today: date) -> dict[str, int]:
+    found = dict.fromkeys((name for name, _ in _AGES), 0)
+    for row in todo(log, robot=robot, today=today).rows:
+        for step in row.steps:
+            if step.verb == "check":
+                days = None if step.due is None else overdue_days(step.due, today)
+                found[_age(days)] += 1
+    return found
+
+
+def _age(days: int | None) -> str:
+    return next(
+        name
+        for name, most in _AGES
+        if (most is None) == (days is None) and (days is None or most is None or days <= most)
+    )

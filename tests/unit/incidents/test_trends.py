@@ -1,0 +1,95 @@
+"""Rates month by month, what the incidents were, and how long corrective actions wait."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from robo_eval.core.errors import InputError, UnknownNameError
+from robo_eval.stats.rates import garwood_interval
+from robo_eval_incidents.kinds import Action, Effectiveness, Exposure, Review, times_of
+from robo_eval_incidents.trends import trends
+
+TODAY = date(2026, 3, 15)
+
+
+def ns(*parts: int) -> int:
+    return int(datetime(*parts, tzinfo=UTC).timestamp()) * 10**9
+
+
+def worked(month: int, hours: float, **more: object) -> Exposure:
+    values = {"robot": "ur5e", "side": "real", "mode": "autonomous", "seconds": 3600.0 * hours}
+    return Exposure.model_validate(values | {"start_ns": ns(2026, month, 2)} | more)
+
+
+def test_each_month_has_its_hours_counts_and_rate(log, say, report):
+    for month, hours in ((1, 100.0), (2, 50.0)):
+        say(log, worked(month, hours))
+    say(log, worked(2, 70.0, side="twin"))
+    for day in (3, 4, 5):
+        say(log, report(severity="minor", happened_ns=ns(2026, 1, day)))
+    say(log, report(severity="major", happened_ns=ns(2026, 2, 28)))
+    say(log, report(severity="major", happened_ns=ns(2026, 2, 20), side="twin"))
+    say(log, report(**times_of("2026-02")))
+    say(log, report(**times_of("unknown")))
+    found = trends(log, months=4, today=TODAY)
+    assert [one.month for one in found.months] == ["2025-12", "2026-01", "2026-02", "2026-03"]
+    january, february, march = found.months[1:]
+    assert january.counts == {"near_miss": 0, "minor": 3, "major": 0, "critical": 0}
+    assert (february.counts["near_miss"], february.counts["major"]) == (1, 1)
+    low, high = garwood_interval(3, 100.0)
+    assert (january.rate.value, january.rate.n) == (pytest.approx(30.0), 3)
+    assert (january.rate.low, january.rate.high) == pytest.approx((1000 * low, 1000 * high))
+    assert february.rate.value == pytest.approx(40.0)
+    assert (march.rate.value, march.rate.reason) == (None, "no hours were logged")
+    assert found.undecided == 1, "the one of which nobody knows when it was"
+
+
+def test_the_year_is_crossed_and_the_longest_look_back_fits(log):
+    found = trends(log, months=120, today=date(2026, 1, 1))
+    assert (found.months[0].month, found.months[-1].month) == ("2016-02", "2026-01")
+    assert len({one.month for one in found.months}) == 120
+
+
+def test_categories_come_most_first_and_those_dismissed_do_not_count(log, say, report):
+    for category, count in (("collision", 2), ("fire", 3), ("watchdog", 2)):
+        for _ in range(count):
+            made = say(log, report(category=category, happened_ns=ns(2026, 2, 3)))
+    say(log, Review(verdict="dismissed", note="a drill"), incident_id=made.record_id, by="B")
+    found = trends(log, today=TODAY)
+    assert found.categories == (("fire", 3), ("collision", 2), ("watchdog", 1))
+
+
+def test_open_actions_are_told_by_how_long_they_are_overdue(log, say, report):
+    made = say(log, report(severity="major", happened_ns=ns(2026, 2, 3)))
+    days = [None, "2026-03-15", "2026-03-14", "2026-03-08", "2026-03-07", "2026-02-13",
+            "2026-02-12", "2025-12-15", "2025-12-14"]  # fmt: skip
+    for due in days:
+        say(log, Action(what="x", owner="Operator C", due=due), incident_id=made.record_id, by="B")
+    done = say(log, Action(what="y", owner="C", due="2025-01-01"), incident_id=made.record_id)
+    effective = Effectiveness(action_id=done.record_id, is_effective=True, how="seen")
+    say(log, effective, incident_id=made.record_id, by="B")
+    assert trends(log, today=TODAY).ages == {
+        "no day was set": 1, "not due yet": 1, "1 to 7 days overdue": 2,
+        "8 to 30 days overdue": 2, "31 to 90 days overdue": 2, "longer overdue": 1,
+    }  # fmt: skip
+
+
+def test_what_cannot_be_shown_is_refused(log):
+    with pytest.raises(InputError, match="from 1 to 120, given 0"):
+        trends(log, months=0)
+    with pytest.raises(UnknownNameError, match="mule"):
+        trends(log, robot="mule")
+
+
+def test_the_page_shows_them(web):
+    cookies, _ = web.cookies("operator")
+    headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+    page = web.client.get("/trends?months=24", headers=headers)
+    assert page.status_code == 200
+    assert page.text.count('<th scope="row">20') == 24
+    for months in ("many", "0", "99999"):
+        assert web.client.get(f"/trends?months={months}", headers=headers).status_code in (200, 422)
+    assert web.client.get("/trends?robot=mule", headers=headers).status_code == 422
+    assert web.client.get("/trends").status_code == 303
