@@ -572,6 +572,17 @@ class Account(Body):
     """None for an account that was closed."""
 
 
+class Notice(Body):
+    """Somebody was told of an incident by webhook or e-mail."""
+
+    kind: ClassVar = "notice"
+    title: ClassVar = "Told"
+
+    what: Literal["critical", "overdue"] = said("What")
+    to: Line = said("To")
+    text: Line = said("Text")
+
+
 class Refusal(Body):
     """Logins that were refused, those of some minutes together."""
 

@@ -159,6 +159,7 @@ class Filter:
         side: Side.
         robot: Robot.
         severity: Severity.
+        counted: Severity at which it counts.
         category: Category.
         status: Status.
         text: Part of the description, in any case.
@@ -171,6 +172,7 @@ class Filter:
     side: Side | None = None
     robot: str | None = None
     severity: Severity | None = None
+    counted: Severity | None = None
     category: Category | None = None
     status: Status | None = None
     text: str | None = None
@@ -338,6 +340,8 @@ def filtered(query: Select[Any], wanted: Filter) -> Select[Any]:
             # A search reads the index that has words, not that of this column, which has none.
             column = INCIDENTS.c[name].concat("") if wanted.text else INCIDENTS.c[name]
             query = query.where(column == str(value))
+    if wanted.counted is not None:
+        query = query.where(INCIDENTS.c.counted_severity == wanted.counted.value)
     first, last = INCIDENTS.c.happened_ns, INCIDENTS.c.latest_ns
     if wanted.since_ns is not None:
         query = query.where((first if wanted.is_sure else last) >= wanted.since_ns)

@@ -336,18 +336,20 @@ def pack(
 
     Example: robo-eval incidents pack lab/2 --out lab-2.zip
     """
-    from robo_eval.log.directory import is_trial
+    from robo_eval.log.directory import TrialDirectory, is_trial
     from robo_eval_incidents.pack import pack as write
 
     if out.suffix.lower() != ".zip":
         raise InputError(f"{out}: the name must end in .zip")
     if out.exists() or out.is_symlink():
         raise InputError(f"{out}: exists already; choose another name")
+    if trial is not None:
+        TrialDirectory.open(trial)  # before a key is made
     with readable(where.log) as found:
         log = found.database.path
         if trial is None and log is not None and is_trial(log.parent):
             trial = log.parent
-        name = found.incident(incident).name  # before a key is made
+        name = found.incident(incident).name
         done = write(
             found, name, out, key=_key(key), by=where.by, trial=trial, rules=rules,
             evidence=evidence,

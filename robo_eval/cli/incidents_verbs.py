@@ -45,6 +45,7 @@ app.command("pack", short_help="Write all there is of an incident to one file.")
     incidents_keep.pack
 )
 app.command("schema", short_help="Print the schema of tables.")(incidents_keep.schema)
+app.command("notify", short_help="Tell people what is critical or overdue.")(incidents_web.notify)
 app.command("init", short_help="Make a log.")(incidents_keep.init)
 app.command("serve", short_help="Serve the web page.")(incidents_web.serve)
 app.add_typer(incidents_web.users, name="user")

@@ -85,6 +85,40 @@ def serve(
     )
 
 
+def notify(
+    settings: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Settings (TOML): who is told, and how.")
+    ],
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be told; send nothing.")
+    ] = False,
+    log: LogOption = None,
+    station: StationOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Tell people of critical incidents and overdue actions, each once, by webhook and e-mail.
+
+    Run it every minute by cron or a timer. What was sent is a record of the incident.
+
+    Example: robo-eval incidents notify notify.toml --log lab/incidents.db
+    """
+    from robo_eval_incidents.notify import Settings
+    from robo_eval_incidents.notify import notify as tell
+
+    who = Settings.read(settings)
+    with opened(log, station) as found:
+        told = tell(found, who, dry_run=dry_run)
+    if json:
+        print_json({way: [one.as_dict(who.page) for one in new] for way, new in told.items()})
+        return
+    verb = "would be" if dry_run else "was"
+    for way, new in told.items():
+        say(f"{way}: {verb} told of {len(new)}" if new else f"{way}: nothing new")
+        for one in new:
+            say(f"  {one.text}")
+
+
 @users.callback()
 def root() -> None:
     """Say who may use the web page."""

@@ -776,6 +776,8 @@ WRONG = {
     "import by a map that is none": (["import", "other.csv", "-m", "other.txt"], "other.txt: "),
     "hours from a table that is none": (["exposure", "other.csv"], "other.csv: "),
     "trends of nobody": (["trends", "-r", "mule"], "unknown robot 'mule'"),
+    "notify by no file": (["notify", "nowhere.toml"], "nowhere.toml: cannot be read"),
+    "notify nobody": (["notify", "nobody.toml"], "nobody.toml: names nobody to tell"),
     "serve nothing": (["serve", "--log", "nowhere.db"], "no such incident log"),
     "serve no evidence": (["serve", "--evidence", "other.txt"], "--evidence: other.txt is no"),
     "serve everybody": (["serve", "--host", "0.0.0.0"], "--allow-plain-http"),
@@ -794,6 +796,7 @@ WRONG = {
 def test_wrong_input_is_refused_in_one_line_and_changes_nothing(lab, run, tmp_path):
     (tmp_path / "other.txt").write_text("something else")
     (tmp_path / "other.csv").write_text("precious")
+    (tmp_path / "nobody.toml").write_text("")
     (tmp_path / "other.jsonl").write_text("something else\n")
     lab.with_name("incidents.db-shm").touch()
     lab.with_name("beside.json").write_text("{}")

@@ -104,6 +104,7 @@ incidents import table.csv --map map.yaml --by me --log log.db
 incidents export --out all.jsonl --log log.db
 incidents export --out all.html --log log.db
 incidents pack a/2 --out one.zip --key key.pem --by me --log log.db
+incidents notify notify.toml --log log.db
 incidents schema
 incidents serve --log log.db
 incidents user add me --role reviewer --by me --log log.db

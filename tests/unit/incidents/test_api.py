@@ -140,6 +140,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     },
     "view": {},
     "refusal": {"attempts": 1, "since_ns": 1},
+    "notice": {"what": "critical", "to": "webhook h", "text": "x"},
     "account": {"user": "mallory", "roles": ["auditor"]},
 }
 

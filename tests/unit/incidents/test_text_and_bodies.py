@@ -187,6 +187,9 @@ VALUES: dict[str, st.SearchStrategy[dict[str, object]]] = {
         {"redacted_id": IDS, "subject_id": IDS, "field": NAMES, "reason": PROSE}
     ),
     "view": st.just({}),
+    "notice": st.fixed_dictionaries(
+        {"what": st.sampled_from(["critical", "overdue"]), "to": LINES, "text": LINES}
+    ),
     "refusal": st.fixed_dictionaries(
         {"attempts": st.integers(1, 10**6), "since_ns": TIMES}, optional={"user": NAMES}
     ),
