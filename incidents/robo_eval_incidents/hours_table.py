@@ -12,9 +12,8 @@ from sqlalchemy import select
 from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
-from robo_eval.core.names import unknown_name
 from robo_eval.log.column_map import number_of
-from robo_eval.log.evidence_read import bytes_of, records
+from robo_eval.log.evidence_read import bytes_of, check_columns, records
 from robo_eval_incidents.kinds import Exposure, plain, section_of
 from robo_eval_incidents.log import IncidentLog, check_past
 from robo_eval_incidents.record import Record
@@ -52,7 +51,9 @@ def read_hours(path: Path) -> list[Line]:
     """
     found = records(path, door.decoded(bytes_of(path, "hours"), path))
     _, header = next(found)
-    _check_header(path, header)
+    amount = "km" if "km" in header else "hours"
+    what = f"hours have {', '.join(COLUMNS)}"
+    check_columns(path, header, COLUMNS, ("robot", "period", amount), what)
     lines: dict[str, Line] = {}
     for number, cells in found:
         line = _line(dict(zip(header, cells, strict=True)), f"{path}: line {number}, column ")
@@ -110,21 +111,6 @@ def import_hours(log: IncidentLog, path: Path, *, by: str) -> tuple[list[Record]
 
 def _period(body: Exposure) -> str:
     return span_text(body.start_ns, body.until_ns)
-
-
-def _check_header(path: Path, header: list[str]) -> None:
-    for column in header:
-        if column not in COLUMNS:
-            raise InputError(f"{path}: {unknown_name('column', column, COLUMNS)}")
-        if header.count(column) > 1:
-            raise InputError(f"{path}: column {column!r} appears twice")
-    for column in ("robot", "period"):
-        if column not in header:
-            raise InputError(
-                f"{path}: column {column!r} is missing; hours have {', '.join(COLUMNS)}"
-            )
-    if not {"hours", "km"} & set(header):
-        raise InputError(f"{path}: column 'hours' or 'km' is missing")
 
 
 def _line(cells: Mapping[str, str], where: str) -> Line:

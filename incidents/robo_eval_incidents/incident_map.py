@@ -16,6 +16,7 @@ from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Section, mapping_of, text_of, validated
 from robo_eval.log.column_map import Character, Short, number_of
+from robo_eval.log.evidence_read import check_columns
 from robo_eval_incidents.tables import COLUMNS, UNREAD
 from robo_eval_incidents.text import UNKNOWN, clock_span, ns_of, part_span, safe_cell, span_text
 from robo_eval_incidents.words import Answer, Category, Engagement, Question, Severity
@@ -154,13 +155,8 @@ class IncidentMap(Section):
             InputError: In that case.
         """
         wanted = [name for source in self.columns.values() for name in source.names]
-        for name in dict.fromkeys([*wanted, *([self.version] if self.version else ())]):
-            if name not in header:
-                raise InputError(
-                    f"{path}: {unknown_name('column', name, header)}; {self._path} names it"
-                )
-            if header.count(name) > 1:
-                raise InputError(f"{path}: column {name!r} appears twice")
+        needed = dict.fromkeys([*wanted, *([self.version] if self.version else ())])
+        check_columns(path, header, (), needed, f"{self._path} names it")
 
     def newest(
         self, lines: Sequence[tuple[int, dict[str, str]]], path: Path

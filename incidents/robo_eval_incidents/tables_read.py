@@ -14,8 +14,7 @@ from typing import Any, Final
 from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
-from robo_eval.core.names import unknown_name
-from robo_eval.log.evidence_read import bytes_of, records
+from robo_eval.log.evidence_read import bytes_of, check_columns, records
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.incident_map import IncidentMap
 from robo_eval_incidents.kinds import (
@@ -48,6 +47,7 @@ _IMPORTED: Final = uuid.UUID("6f0c1d0e-6a51-5a0e-9a59-4a4a1f0ab7d2")
 _OVERHEAD: Final = 4_000
 """Bytes a record may have beside its body."""
 _NO_DESCRIPTION: Final = "(no description)"
+_NEEDED: Final = "incidents have time, robot, severity, description and source_id"
 _OLD_ID: Final = "incident_id"
 """What the evidence of a trial, `incidents.csv`, calls an id."""
 
@@ -161,7 +161,7 @@ def _lines(path: Path, columns: IncidentMap | None) -> Iterator[tuple[int, dict[
         found = records(path, text, "," if columns is None else columns.delimiter)
         _, header = next(found)
         if columns is None:
-            _check_header(path, header)
+            check_columns(path, header, (*COLUMNS, _OLD_ID), ("time", "severity"), _NEEDED)
         else:
             columns.check_header(path, header)
         lines = [(number, dict(zip(header, cells, strict=True))) for number, cells in found]
@@ -358,20 +358,6 @@ def _renamed(one: Reported, source_id: str, where: str) -> Reported:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
-
-
-def _check_header(path: Path, header: list[str]) -> None:
-    for column in header:
-        if column not in COLUMNS and column != _OLD_ID:
-            raise InputError(f"{path}: {unknown_name('column', column, COLUMNS)}")
-        if header.count(column) > 1:
-            raise InputError(f"{path}: column {column!r} appears twice")
-    for column in ("time", "severity"):
-        if column not in header:
-            raise InputError(
-                f"{path}: column {column!r} is missing; incidents have time, robot, severity,"
-                " description and source_id"
-            )
 
 
 _READERS: Final[dict[str, Callable[[str], Any]]] = {

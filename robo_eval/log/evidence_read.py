@@ -8,7 +8,7 @@ import io
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
@@ -209,23 +209,44 @@ def records(path: Path, text: str, delimiter: str = ",") -> Iterator[tuple[int, 
         yield 1, []
 
 
+def check_columns(
+    path: Path, header: Sequence[str], known: Collection[str], needed: Iterable[str], what: str
+) -> None:
+    """Refuse a header with a column that is none, one that is there twice, or without a needed one.
+
+    Args:
+        path: The table, for messages.
+        header: Names of its columns.
+        known: Columns that it may have; empty for any.
+        needed: Columns that it has to have.
+        what: What follows the name of a column that is missing.
+
+    Raises:
+        InputError: In that case; the message names file and column.
+    """
+    for column in header:
+        if known and column not in known:
+            raise InputError(f"{path}: {unknown_name('column', column, known)}")
+    for column in needed:
+        if column not in header:
+            # What other programs write has columns of its own: a likely one may be meant.
+            missing = f"column {column!r} is missing"
+            name = missing if known else str(unknown_name("column", column, header))
+            raise InputError(f"{path}: {name}; {what}")
+    for column in needed if not known else header:
+        if list(header).count(column) > 1:
+            raise InputError(f"{path}: column {column!r} appears twice")
+
+
 def _wrong(path: Path, line: int, column: str, what: str) -> InputError:
     return InputError(f"{path}: line {line}, column {column!r}: {what}")
 
 
 def _check_header(path: Path, name: str, header: list[str]) -> None:
     needed, others = columns_of(FORMS[name])
-    for column in header:
-        # Programs write pauses, and newer ones may say more of them.
-        if column not in (*needed, *others) and name != "pauses":
-            raise InputError(f"{path}: {unknown_name('column', column, (*needed, *others))}")
-        if header.count(column) > 1:
-            raise InputError(f"{path}: column {column!r} appears twice")
-    for column in needed:
-        if column not in header:
-            raise InputError(
-                f"{path}: column {column!r} is missing; {name} need {', '.join(needed)}"
-            )
+    # Programs write pauses, and newer ones may say more of them.
+    known = (*needed, *others, *(header if name == "pauses" else ()))
+    check_columns(path, header, known, needed, f"{name} need {', '.join(needed)}")
 
 
 def _check_checkpoints(evidence: Evidence) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pytest
 from fastapi.testclient import TestClient
@@ -25,7 +25,7 @@ from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.kinds import Body, Nil, Report
 from robo_eval_incidents.log import make_log
-from robo_eval_incidents.record import Record
+from robo_eval_incidents.record import Record, new_id
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.web.app import API, make_app
 from robo_eval_incidents.web.deps import Site
@@ -216,6 +216,39 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
         headers[name] = {"authorization": f"Bearer {token}"}
     with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as client:
         yield Web(client=client, site=site, headers=headers)
+
+
+class Browser:
+    """Somebody with a cookie, who sends forms as a page does."""
+
+    REPORT: ClassVar = {
+        "description": "The gripper touched the fence.", "robot": "ur5e", "severity": "near_miss",
+        "category": "collision", "happened": "2026-03-01T09:30:00",
+    }  # fmt: skip
+
+    def __init__(self, web: Web, who: str) -> None:
+        self.web = web
+        cookies, self.csrf = web.cookies(who)
+        self.headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self.web.client.get(path, headers=self.headers | headers)
+
+    def post(self, path: str, fields: dict[str, str], **changed: Any) -> Any:
+        data = {"csrf": self.csrf, "record_id": new_id()} | fields
+        return self.web.client.post(path, data=data, headers=self.headers, **changed)
+
+    def report(self, **fields: str) -> str:
+        """Id of an incident that was reported by the form."""
+        answer = self.post("/incidents", self.REPORT | fields)
+        assert answer.status_code == 303, answer.text
+        return answer.headers["location"].split("/")[2].split("?")[0]
+
+
+@pytest.fixture
+def browse(web: Web) -> Callable[[str], Browser]:
+    """Logs somebody in."""
+    return lambda who: Browser(web, who)
 
 
 NEVER = {"sec": 0, "nsec": 0}

@@ -8,39 +8,22 @@ import pytest
 
 from robo_eval_incidents.accounts import LoginError
 from robo_eval_incidents.hours import hours
-from robo_eval_incidents.record import new_id
 from robo_eval_incidents.web.sessions import COOKIE
 from robo_eval_incidents.web.templating import field_of
 
 NEW = "some other words in a row"
 
 
-class Browser:
-    """Somebody with a cookie, who sends forms as a page does."""
-
-    def __init__(self, web: Any, who: str) -> None:
-        self.web = web
-        cookies, self.csrf = web.cookies(who)
-        self.headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
-
-    def get(self, path: str) -> Any:
-        return self.web.client.get(path, headers=self.headers)
-
-    def post(self, path: str, **fields: str) -> Any:
-        data = {"csrf": self.csrf, "record_id": new_id()} | fields
-        return self.web.client.post(path, data=data, headers=self.headers)
-
-
 @pytest.fixture
-def admin(web) -> Browser:
+def admin(web, browse) -> Any:
     if web.site.accounts.find("chief") is None:
         web.site.accounts.add("chief", "chief has a password", ["admin"], by="Operator A")
-    return Browser(web, "chief")
+    return browse("chief")
 
 
-def test_everybody_changes_their_own_password(web):
+def test_everybody_changes_their_own_password(web, browse):
     web.site.accounts.add("T. Example", "first words in a row", ["operator"], by="x")
-    mine, other = Browser(web, "T. Example"), Browser(web, "T. Example")
+    mine, other = browse("T. Example"), browse("T. Example")
     given = {"old": "first words in a row", "new": NEW, "again": NEW}
     wrong = [
         (given | {"old": "none of it at all"}, "ame or password is wrong"),
@@ -48,11 +31,11 @@ def test_everybody_changes_their_own_password(web):
         (given | {"new": "short", "again": "short"}, "has 5 characters"),
     ]
     for fields, problem in wrong:
-        refused = mine.post("/account/password", **fields)
+        refused = mine.post("/account/password", fields)
         assert refused.status_code in (401, 403, 422), problem
         assert problem in refused.text
         assert NEW not in refused.text
-    done = mine.post("/account/password", **given)
+    done = mine.post("/account/password", given)
     assert done.status_code == 303
     assert other.get("/account").status_code == 303, "other devices were logged out"
     mine.headers = {"cookie": f"{COOKIE}={done.cookies[COOKIE]}"}
@@ -65,14 +48,15 @@ def test_everybody_changes_their_own_password(web):
 def test_an_admin_makes_and_changes_accounts_and_each_change_is_a_record(web, admin):
     before = sum(head.sequence for head in web.log.heads().values())
     made = {"name": "N. Example", "password": NEW, "role_operator": "yes", "role_auditor": "yes"}
-    assert admin.post("/accounts/add", **made).status_code == 303
+    assert admin.post("/accounts/add", made).status_code == 303
     assert web.site.accounts.log_in("N. Example", NEW).roles == {"operator", "auditor"}
-    roles = admin.post("/accounts/roles", name="N. Example", role_reviewer="yes")
+    name = {"name": "N. Example"}
+    roles = admin.post("/accounts/roles", name | {"role_reviewer": "yes"})
     assert roles.status_code == 303
-    assert admin.post("/accounts/passwd", name="N. Example", password=NEW[::-1]).status_code == 303
+    assert admin.post("/accounts/passwd", name | {"password": NEW[::-1]}).status_code == 303
     user = web.site.accounts.log_in("N. Example", NEW[::-1])
     assert user.roles == {"reviewer"}
-    assert admin.post("/accounts/remove", name="N. Example").status_code == 303
+    assert admin.post("/accounts/remove", name).status_code == 303
     with pytest.raises(LoginError):
         web.site.accounts.log_in("N. Example", NEW[::-1])
     records = list(web.log.records())[before:]
@@ -94,20 +78,20 @@ def test_an_admin_makes_and_changes_accounts_and_each_change_is_a_record(web, ad
     ],
 )
 def test_what_is_no_account_is_refused(web, admin, what, fields, problem):
-    answer = admin.post(f"/accounts/{what}", **fields)
+    answer = admin.post(f"/accounts/{what}", fields)
     assert answer.status_code == 422
     assert problem in answer.text.replace("&#39;", "'")
     assert web.site.accounts.find("X") is None
 
 
 @pytest.mark.parametrize("who", ["operator", "reviewer", "auditor"])
-def test_accounts_are_for_admins_alone_and_an_admin_judges_nothing(web, admin, who):
-    browser = Browser(web, who)
+def test_accounts_are_for_admins_alone_and_an_admin_judges_nothing(web, admin, browse, who):
+    browser = browse(who)
     assert "Everybody" not in browser.get("/account").text
     made = {"name": "X", "password": NEW, "role_admin": "yes"}
-    assert browser.post("/accounts/add", **made).status_code == 403
+    assert browser.post("/accounts/add", made).status_code == 403
     assert web.site.accounts.find("X") is None
-    assert admin.post("/times", robot="ur5e").status_code == 403
+    assert admin.post("/times", {"robot": "ur5e"}).status_code == 403
     assert admin.get("/export").status_code == 403
     assert "Report an incident" not in admin.get("/incidents").text
 
@@ -115,14 +99,14 @@ def test_accounts_are_for_admins_alone_and_an_admin_judges_nothing(web, admin, w
 # Hours -----------------------------------------------------------------------------------------
 
 
-def test_hours_are_logged_by_the_clock_or_for_a_month(web):
-    reviewer, before = Browser(web, "reviewer"), hours(web.log).total()
+def test_hours_are_logged_by_the_clock_or_for_a_month(web, browse):
+    reviewer, before = browse("reviewer"), hours(web.log).total()
     clock = {"robot": "ur5e", "mode": "autonomous", "start": "2026-03-01T09:00:00Z"}
-    done = reviewer.post("/times", **clock, end="2026-03-01T11:30:00Z")
+    done = reviewer.post("/times", clock | {"end": "2026-03-01T11:30:00Z"})
     assert done.status_code == 303, done.text
     assert "are in the log as cell-1/" in reviewer.get(done.headers["location"]).text
     month = {"robot": "ur5e", "mode": "manual", "period": "2026-01", "hours": "40", "km": "120.5"}
-    assert reviewer.post("/times", **month).status_code == 303
+    assert reviewer.post("/times", month).status_code == 303
     assert hours(web.log).total() - before == pytest.approx(42.5)
     page = reviewer.get("/safety").text
     assert "120.5" in page
@@ -140,12 +124,10 @@ def test_hours_are_logged_by_the_clock_or_for_a_month(web):
         ({"mode": ""}, "choose one"),
     ],
 )
-def test_hours_that_cannot_be_are_refused_and_what_was_typed_stays(web, fields, problem):
+def test_hours_that_cannot_be_are_refused_and_what_was_typed_stays(web, browse, fields, problem):
     before = web.log.heads()
     given = {"robot": "typed arm", "mode": "autonomous", "start": "2026-03-01T09:00:00Z"}
-    answer = Browser(web, "reviewer").post(
-        "/times", **given | {"end": "2026-03-01T10:00:00Z"} | fields
-    )
+    answer = browse("reviewer").post("/times", **given | {"end": "2026-03-01T10:00:00Z"} | fields)
     assert answer.status_code == 422
     assert problem in answer.text.replace("&#39;", "'")
     assert 'value="typed arm"' in answer.text

@@ -188,7 +188,7 @@ def test_one_bad_line_keeps_all_of_them_out(log, table, line, problem):
     [
         ("robot,period,hour", "unknown column 'hour'; did you mean 'hours'"),
         ("robot,hours", "column 'period' is missing"),
-        ("robot,period", "column 'hours' or 'km' is missing"),
+        ("robot,period", "column 'hours' is missing; hours have robot, period, hours, km"),
         ("robot,period,hours,hours", "column 'hours' appears twice"),
         ("robot;period;hours", "divided by ';'"),
     ],

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.facts import history, of_incident
 from robo_eval_incidents.kinds import Correction, Injury, Report, form_of, plain, section_of
-from robo_eval_incidents.record import new_id
 from robo_eval_incidents.redaction import redact
 from robo_eval_incidents.tables import export
 from robo_eval_incidents.tables_read import import_reports
@@ -115,34 +114,24 @@ def test_what_an_injury_was_can_be_taken_out_and_the_rest_stays(log, say, report
     assert first.region is BodyRegion.HAND_FINGERS
 
 
-def test_the_form_has_a_row_for_each_person(web):
-    cookies, csrf = web.cookies("operator")
-    headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
-    form = {
-        "description": "x", "robot": "ur5e", "severity": "minor", "category": "person_contact",
-        "happened": "2026-03-01T09:30:00", "csrf": csrf, "place": "cell 3",
-        "injury_0_who": "operator", "injury_0_region": "hand_fingers", "injury_0_days_away": "2",
-        "injury_1_who": "visitor", "injury_1_region": "", "injury_1_days_away": "",
+def test_the_form_has_a_row_for_each_person(web, browse):
+    operator = browse("operator")
+    hurt = {
+        "place": "cell 3", "injury_0_who": "operator", "injury_0_region": "hand_fingers",
+        "injury_0_days_away": "2", "injury_1_who": "visitor", "injury_1_region": "",
     }  # fmt: skip
-    answer = web.client.post("/incidents", data=form | {"record_id": new_id()}, headers=headers)
-    assert answer.status_code == 303, answer.text
-    path = answer.headers["location"].split("?")[0]
-    report = web.log.incident(path.rsplit("/", 1)[1]).report
-    assert [(one.who, one.days_away) for one in report.injuries] == [
-        ("operator", 2),
-        ("visitor", None),
-    ]
-    page = web.client.get(path, headers=headers).text
+    incident_id = operator.report(**hurt)
+    report = web.log.incident(incident_id).report
+    told = [(one.who, one.days_away) for one in report.injuries]
+    assert told == [("operator", 2), ("visitor", None)]
+    page = operator.get(f"/incidents/{incident_id}").text
     assert 'name="injury_2_who"' in page, "there is room for another one"
     assert "visitor: region not known" in page
-    change = {"csrf": csrf, "reason": "x", "injury_1_region": "face"}
-    sent = web.client.post(
-        f"{path}/correct", data=change | {"record_id": new_id()}, headers=headers
-    )
-    assert sent.status_code == 303, sent.text
-    report = web.log.incident(path.rsplit("/", 1)[1]).report
+    change = {"reason": "x", "injury_1_region": "face"}
+    assert operator.post(f"/incidents/{incident_id}/correct", change).status_code == 303
+    report = web.log.incident(incident_id).report
     assert [one.region for one in report.injuries] == ["hand_fingers", "face"]
-    wrong = form | {"injury_0_days_away": "soon", "record_id": new_id()}
-    refused = web.client.post("/incidents", data=wrong, headers=headers)
+    wrong = operator.REPORT | hurt | {"injury_0_days_away": "soon"}
+    refused = operator.post("/incidents", wrong)
     assert refused.status_code == 422
     assert 'value="soon"' in refused.text

@@ -30,27 +30,17 @@ def photo(width: int = 900, height: int = 600, *, turned: bool = False) -> bytes
 class Phone:
     """Somebody who sends files."""
 
-    def __init__(self, web: Any, who: str) -> None:
-        self.web = web
-        cookies, self.csrf = web.cookies(who)
-        self.headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
-        form = {
-            "description": "x", "robot": "ur5e", "severity": "near_miss", "category": "collision",
-            "happened": "2026-03-01T09:30:00", "csrf": self.csrf, "record_id": new_id(),
-        }  # fmt: skip
-        cookies, csrf = web.cookies("operator")
-        headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
-        answer = web.client.post("/incidents", data=form | {"csrf": csrf}, headers=headers)
-        self.incident = answer.headers["location"].split("/")[2].split("?")[0]
+    def __init__(self, browse: Any, who: str) -> None:
+        self.browser, self.web = browse(who), browse(who).web
+        self.incident = browse("operator").report()
 
     def send(self, *files: tuple[str, bytes], **fields: str) -> Any:
-        data = {"csrf": self.csrf, "record_id": new_id(), "note": "the fence"} | fields
         sent = [("files", (name, content)) for name, content in files]
         path = f"/incidents/{self.incident}/upload"
-        return self.web.client.post(path, data=data, files=sent or None, headers=self.headers)
+        return self.browser.post(path, {"note": "the fence"} | fields, files=sent or None)
 
     def get(self, path: str) -> Any:
-        return self.web.client.get(f"/incidents/{self.incident}{path}", headers=self.headers)
+        return self.browser.get(f"/incidents/{self.incident}{path}")
 
     @property
     def evidence(self) -> list[Evidence]:
@@ -58,8 +48,8 @@ class Phone:
 
 
 @pytest.fixture
-def phone(web) -> Phone:
-    return Phone(web, "operator")
+def phone(browse) -> Phone:
+    return Phone(browse, "operator")
 
 
 def kept(web: Any) -> set[str]:
@@ -132,8 +122,8 @@ def test_a_picture_that_was_changed_is_not_shown(web, phone):
 
 
 @pytest.mark.parametrize("who", ["auditor"])
-def test_who_may_not_attach_sends_nothing(web, who):
-    phone, before = Phone(web, who), kept(web)
+def test_who_may_not_attach_sends_nothing(web, browse, who):
+    phone, before = Phone(browse, who), kept(web)
     assert phone.send(("a.jpg", photo(60, 60))).status_code == 403
     assert kept(web) == before
 
@@ -141,9 +131,9 @@ def test_who_may_not_attach_sends_nothing(web, who):
 def test_a_form_without_its_token_or_of_another_site_sends_nothing(web, phone):
     before = kept(web)
     assert phone.send(("a.jpg", photo(61, 60)), csrf="x").status_code == 403
-    phone.headers["sec-fetch-site"] = "cross-site"
+    phone.browser.headers["sec-fetch-site"] = "cross-site"
     assert phone.send(("a.jpg", photo(62, 60))).status_code == 400
-    phone.headers = {}
+    phone.browser.headers = {}
     assert phone.send(("a.jpg", photo(63, 60))).status_code in (303, 401)
     assert kept(web) == before
     assert phone.evidence == []
@@ -152,10 +142,13 @@ def test_a_form_without_its_token_or_of_another_site_sends_nothing(web, phone):
 def test_more_than_fits_is_refused_before_it_is_read(web, phone):
     path = f"/incidents/{phone.incident}/upload"
     for length in (str(MOST_UPLOAD + 1), "", "many"):
-        headers = phone.headers | {"content-length": length, "content-type": "multipart/form-data"}
+        headers = phone.browser.headers | {
+            "content-length": length,
+            "content-type": "multipart/form-data",
+        }
         answer = web.client.post(path, content=b"x", headers=headers)
         assert answer.status_code == 413, length
-    answer = web.client.post(path, content=b"x", headers=phone.headers | {
+    answer = web.client.post(path, content=b"x", headers=phone.browser.headers | {
         "content-type": "multipart/form-data; boundary=a"
     })  # fmt: skip
     assert answer.status_code == 400

@@ -76,6 +76,15 @@ def browse(web: Any) -> Callable[[str], Browser]:
     return lambda who: Browser(web, who)
 
 
+REPORT = {
+    "description": "The gripper touched the fence.",
+    "robot": "ur5e",
+    "severity": "near_miss",
+    "category": "collision",
+    "happened": "2026-03-01T09:30:00",
+}
+
+
 def number_of_records(web: Any) -> int:
     return sum(head.sequence for head in web.log.heads().values())
 
