@@ -127,7 +127,7 @@ def test_hours_are_logged_by_the_clock_or_for_a_month(web, browse):
 def test_hours_that_cannot_be_are_refused_and_what_was_typed_stays(web, browse, fields, problem):
     before = web.log.heads()
     given = {"robot": "typed arm", "mode": "autonomous", "start": "2026-03-01T09:00:00Z"}
-    answer = browse("reviewer").post("/times", **given | {"end": "2026-03-01T10:00:00Z"} | fields)
+    answer = browse("reviewer").post("/times", given | {"end": "2026-03-01T10:00:00Z"} | fields)
     assert answer.status_code == 422
     assert problem in answer.text.replace("&#39;", "'")
     assert 'value="typed arm"' in answer.text
