@@ -55,7 +55,7 @@ class Role(StrEnum):
     AUDITOR = "auditor"
     """Reads everything, who looked at critical incidents included, and changes nothing."""
     ADMIN = "admin"
-    """Makes and closes accounts, gives them roles and passwords; nothing else."""
+    """Makes and closes accounts, gives them roles and passwords; judges and reports nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -603,12 +603,13 @@ class _Period:
         """The ns and kilometres that were logged by the clock within a total."""
         if times is None:
             return 0, 0.0
-        names = {number: key for key, number in self._keys.items()}
-        modes = [Engagement(names[key][0]) for key in times.keys.tolist()]
         of_all = total.mode is Engagement.UNKNOWN
-        is_of = np.array(
-            [one is not Engagement.OFF if of_all else one is total.mode for one in modes]
-        )
+        wanted = [
+            number
+            for (mode, _), number in self._keys.items()
+            if (mode != Engagement.OFF.value if of_all else mode == total.mode.value)
+        ]
+        is_of = np.isin(times.keys, wanted)
         starts = np.maximum(times.spans[is_of, 0], total.start_ns)
         ends = np.minimum(times.spans[is_of, 1], total.end_ns)
         share = np.maximum(ends - starts, 0) / np.maximum(times.lengths[is_of], 1)

@@ -27,7 +27,8 @@ _MOST: Final = 4_000
 
 UserArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person.")]
 RoleOption = Annotated[
-    list[str], typer.Option("--role", help="operator, reviewer or auditor; may be repeated.")
+    list[str],
+    typer.Option("--role", help="operator, reviewer, auditor or admin; may be repeated."),
 ]
 PasswordOption = Annotated[
     bool, typer.Option("--password-stdin", help="Read the password from standard input.")

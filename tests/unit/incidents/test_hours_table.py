@@ -11,6 +11,7 @@ from robo_eval.stats.rates import garwood_interval
 from robo_eval_incidents.hours import hours, logged_times
 from robo_eval_incidents.hours_table import import_hours, read_hours
 from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal, plain
+from robo_eval_incidents.paper import printed
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.text import span_of
 from robo_eval_incidents.verify import verify_log
@@ -122,6 +123,7 @@ def test_rates_by_kilometre_are_those_of_robots_that_went_some(log, say, report)
     assert (rate.low, rate.high) == (pytest.approx(1000 * low), pytest.approx(1000 * high))
     assert real.rates["minor"].value == pytest.approx(1000 * 3 / 150)
     assert standing(log, robot="arm_1").real.rates_km == {}
+    assert "Per 1,000 km, of robots that went 2,000 km" in printed(log)
 
 
 @pytest.mark.parametrize(

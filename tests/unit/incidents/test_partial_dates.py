@@ -14,6 +14,7 @@ from robo_eval_incidents.facts import history, of_incident
 from robo_eval_incidents.hours import hours, speaking_against
 from robo_eval_incidents.kinds import Correction, Exposure, Nil, Report, plain, times_of
 from robo_eval_incidents.lists import Filter, list_incidents
+from robo_eval_incidents.paper import printed
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.tables import export
 from robo_eval_incidents.tables_read import import_reports
@@ -124,6 +125,7 @@ def test_without_any_time_it_counts_in_all_there_is_and_is_named_elsewhere(log, 
     assert (whole.counts["critical"], whole.is_valid, whole.undecided) == (1, False, ())
     assert [one.name for one in part.undecided] == [made.name]
     assert part.as_dict()["undecided"] == [{"name": made.name, "time": "unknown"}]
+    assert f"{made.name} (unknown): may lie in this period or outside" in printed(log, *NOVEMBER)
 
 
 def test_a_shift_is_contradicted_only_by_what_surely_was_in_it(log, say, report):
