@@ -286,6 +286,8 @@ def _raise_meaning(err: BaseException, name: str, *, is_server: bool) -> None:
     """Raise what an error of a database means; an error of something else means itself."""
     if isinstance(err, TrialDirectoryError):
         raise IncidentLogError(str(err)) from err
+    if isinstance(err, UnicodeDecodeError) and not is_server:
+        err = files.undecoded(err)
     if not isinstance(err, driver_errors()):
         return
     cause: BaseException = getattr(err, "orig", None) or err

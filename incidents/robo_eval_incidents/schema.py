@@ -130,7 +130,7 @@ search in, and `state` a JSON object of what else lists show."""
 _BY_TIME: Final = (INCIDENTS.c.happened_ns, INCIDENTS.c.id)
 Index("incidents_by_time", *_BY_TIME, INCIDENTS.c.words).ddl_if(dialect="sqlite")
 Index("incidents_by_time", *_BY_TIME).ddl_if(dialect="postgresql")
-for _column in ("severity", "status", "robot", "side", "category"):
+for _column in ("severity", "status", "robot"):
     Index(f"incidents_by_{_column}", INCIDENTS.c[_column], *_BY_TIME)
 
 TIMES: Final = Table(

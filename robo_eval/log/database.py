@@ -122,10 +122,16 @@ def translated(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.Error as err:
+    except (sqlite3.Error, UnicodeDecodeError) as found:
+        err = undecoded(found) if isinstance(found, UnicodeDecodeError) else found
         is_unread = any(words in str(err).lower() for words in _UNREADABLE)
         kind = UnreadableError if is_unread else TrialDirectoryError
-        raise kind(f"{path}: {meaning_of(err)}") from err
+        raise kind(f"{path}: {meaning_of(err)}") from found
+
+
+def undecoded(_err: UnicodeDecodeError) -> sqlite3.Error:
+    """What an error of SQLite means that names bytes which are no text: a damaged file."""
+    return sqlite3.DatabaseError("database disk image is malformed")
 
 
 def meaning_of(err: BaseException | None) -> str:

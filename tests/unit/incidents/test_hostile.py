@@ -14,6 +14,8 @@ from urllib.parse import unquote, urlencode
 import pytest
 
 from robo_eval.core.errors import InputError
+from robo_eval_incidents import open_log
+from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import KINDS, Attachment
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.app import API
@@ -646,3 +648,11 @@ def test_a_clock_that_jumps_is_written_down_and_breaks_nothing(
 def test_the_log_still_is_what_was_recorded(web, known: str) -> None:
     report = verify_log(web.site.target)
     assert report.ok, list(report.lines())
+
+
+def test_a_database_whose_words_are_no_text_is_named_as_damaged(new_log: bytes, tmp_path: Path):
+    path = tmp_path / "incidents.db"
+    # SQLite repeats the word in its message, which then is no text.
+    path.write_bytes(new_log.replace(b"CREATE TABLE users", b"CREATE TABL\xe3 users"))
+    with pytest.raises(IncidentLogError, match=r"incidents\.db: is damaged"):
+        open_log(path, read_only=True)
