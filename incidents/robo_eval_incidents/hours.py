@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, null, select
 
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError
@@ -535,9 +535,12 @@ class _Period:
         self.contradicted: Final = list(contradicted_in(log, self._shifts, since_ns, until_ns))
 
     def _read(self, *, named: bool) -> dict[Body, _Times]:
-        columns = [
-            TIMES.c[name] for name in ("robot", "side", "mode", "what", "start_ns", "end_ns", "km")
+        columns: list[ColumnElement[Any]] = [
+            TIMES.c[name] for name in ("robot", "side", "mode", "what", "start_ns", "end_ns")
         ]
+        with self._log.database.reading() as connection:
+            has_km = connection.execute(select(TIMES.c.km).where(TIMES.c.km.isnot(None)).limit(1))
+            columns.append(TIMES.c.km if has_km.first() else null().label("km"))
         if named:
             columns += [TIMES.c.episode_id, TIMES.c.id]
         query = _in_period(select(*columns), *self._bounds)

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Select, Table, bindparam, case, func, select, tuple_
+from sqlalchemy import Connection, Select, Table, bindparam, case, func, or_, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from robo_eval.core.canonical import canonical_json
@@ -303,13 +303,14 @@ def categories(log: IncidentLog, wanted: Filter) -> list[tuple[Category, int]]:
 
 def undecided(log: IncidentLog, wanted: Filter) -> list[Listed]:
     """Incidents that count, and may have happened in a period or outside it."""
-    sure = filtered(select(INCIDENTS.c.id), replace(wanted, is_sure=True))
-    query = filtered(select(INCIDENTS), wanted).where(
-        INCIDENTS.c.counts == 1,
-        INCIDENTS.c.latest_ns > INCIDENTS.c.happened_ns,
-        INCIDENTS.c.id.not_in(sure),
-    )
-    return _listed(log, query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id))
+    first, last = INCIDENTS.c.happened_ns, INCIDENTS.c.latest_ns
+    beyond = [] if wanted.since_ns is None else [first < wanted.since_ns]
+    beyond += [] if wanted.until_ns is None else [last >= wanted.until_ns]
+    if not beyond:
+        return []
+    query = filtered(select(INCIDENTS), wanted)
+    query = query.where(INCIDENTS.c.counts == 1, last > first, or_(*beyond))
+    return _listed(log, query.order_by(first, INCIDENTS.c.id))
 
 
 def robots(log: IncidentLog) -> list[str]:

@@ -159,6 +159,10 @@ the task of hours and the note of a shift, `total_ns` how long within the period
 where only that is known."""
 
 Index("times_by_start", TIMES.c.kind, TIMES.c.start_ns)
+# Few have them: a question for those need not look at all others.
+for _name in ("total_ns", "km"):
+    _has = TIMES.c[_name].isnot(None)
+    Index(f"times_with_{_name}", TIMES.c[_name], sqlite_where=_has, postgresql_where=_has)
 Index("times_by_trial", TIMES.c.trial, TIMES.c.robot, TIMES.c.side)
 
 USERS: Final = Table(
