@@ -253,7 +253,11 @@ class Injury(Section):
 
 
 def _injuries_read(text: str, _now_ns: int) -> list[dict[str, str]]:
-    return sections_of(text, tuple(Injury.model_fields))
+    found = sections_of(text, tuple(Injury.model_fields))
+    for section in found:
+        for name in set(section) & {"region", "treatment", "contact"}:
+            section[name] = section[name].replace(" ", "_")  # as people write words
+    return found
 
 
 Injuries = Annotated[

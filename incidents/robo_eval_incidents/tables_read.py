@@ -20,9 +20,9 @@ from robo_eval_incidents.incident_map import IncidentMap
 from robo_eval_incidents.kinds import (
     Body,
     Correction,
-    Injury,
     Reclassification,
     Report,
+    form_of,
     plain,
     section_of,
     times_of,
@@ -38,7 +38,6 @@ from robo_eval_incidents.text import (
     ns_of,
     plain_cell,
     quantities_of,
-    sections_of,
 )
 from robo_eval_incidents.words import Via, worst
 
@@ -364,7 +363,7 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
     "quantities": quantities_of,
     "evidence": evidence_of,
     "answers": answers_of,
-    "injuries": lambda text: sections_of(text, tuple(Injury.model_fields)),
+    "injuries": lambda text: form_of(Report.model_fields["injuries"]).read(text, 0),
 }
 
 

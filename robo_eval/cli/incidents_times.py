@@ -92,12 +92,16 @@ def exposure(
     start, end = period_of(since, until)
     added: dict[str, int] = {}
     _check_mode(mode, {"--robot": robot, "--side": side, "--task": task, "--km": km})
+    tables = [one for one in trials or [] if one.is_file()]
+    folders = [one for one in trials or [] if not one.is_file()]
+    writer = author(by, json=json) if tables or mode is not None else ""
+    _check_sources(tables, folders)
     if mode is not None:
         what = {"robot": robot, "side": side or "real", "mode": mode, "task": task or "", "km": km}
-        _log_time(log, station, what, since, until, author(by, json=json))
-    for table in [one for one in trials or [] if one.is_file()]:
-        added[str(table)] = _log_table(table, log, station, author(by, json=json))
-    for trial in [one for one in trials or [] if not one.is_file()]:
+        _log_time(log, station, what, since, until, writer)
+    for table in tables:
+        added[str(table)] = _log_table(table, log, station, writer)
+    for trial in folders:
         added[str(trial)], count = _log_trial(trial, log, station)
         if count:
             again = "episode was logged before and withdrawn, and is"
@@ -130,23 +134,33 @@ def _check_mode(mode: str | None, given: dict[str, object]) -> None:
             raise InputError(f"{option}: says what to log, which needs --mode as well")
 
 
-def _log_trial(trial: Path, log: str | None, station: str | None) -> tuple[int, int]:
-    """Log the hours of a trial; how many episodes were logged, and how many are withdrawn."""
+def _check_sources(tables: Sequence[Path], trials: Sequence[Path]) -> None:
+    """Refuse what cannot be read, before a log is made for it or another one is logged."""
     from robo_eval.cli.checks import check_there
 
-    check_there(trial)
-    from robo_eval_incidents.hours import exposure_of, log_exposure
+    for trial in trials:
+        check_there(trial)
+    from robo_eval_incidents.hours import exposure_of
+    from robo_eval_incidents.hours_table import read_hours
 
-    exposure_of(trial)  # before a log is made for it
+    for table in tables:
+        read_hours(table)
+    for trial in trials:
+        exposure_of(trial)
+
+
+def _log_trial(trial: Path, log: str | None, station: str | None) -> tuple[int, int]:
+    """Log the hours of a trial; how many episodes were logged, and how many are withdrawn."""
+    from robo_eval_incidents.hours import log_exposure
+
     with opened(log, station, make=True) as found:
         return log_exposure(trial, found)
 
 
 def _log_table(table: Path, log: str | None, station: str | None, by: str) -> int:
     """Log the hours of a table; how many lines are new."""
-    from robo_eval_incidents.hours_table import import_hours, read_hours
+    from robo_eval_incidents.hours_table import import_hours
 
-    read_hours(table)  # before a log is made for it
     with opened(log, station, make=True) as found:
         return len(import_hours(found, table, by=by)[0])
 
@@ -177,12 +191,13 @@ def _log_time(
 def _print_hours(name: str, found: Hours) -> None:
     from robo_eval_incidents.hours import TITLES
 
+    has_km = any(row.km is not None for row in found.rows)
     if not found.rows:
         say(f"{name}: no hours were logged")
     else:
         print_table(
             name,
-            ("robot", "side", "mode", "task", "hours", "times", "km"),
+            ("robot", "side", "mode", "task", "hours", "times", *(["km"] if has_km else [])),
             [
                 (
                     row.robot,
@@ -191,7 +206,7 @@ def _print_hours(name: str, found: Hours) -> None:
                     row.task,
                     f"{row.hours:.4g}",
                     row.times,
-                    "" if row.km is None else f"{row.km:.4g}",
+                    *([f"{row.km or 0:.4g}"] if has_km else []),
                 )
                 for row in found.rows
             ],

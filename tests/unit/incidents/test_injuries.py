@@ -19,7 +19,7 @@ from robo_eval_incidents.words import BodyRegion, Contact, Treatment, Via
 
 NAMES = tuple(Injury.model_fields)
 TWO = (
-    "who=operator, region=hand_fingers, nature=a cut\\, deep, treatment=medical, days away=2,"
+    "who=operator, region=hand fingers, nature=a cut\\, deep, treatment=medical, days away=2,"
     " contact=quasi_static, force_n=181.5; who=visitor, region=face, treatment=first_aid"
 )
 
