@@ -559,10 +559,13 @@ class _Period:
             return {(robot, Side(side)): self._times(found[robot, side], named=named)
                     for robot, side in sorted(found)}  # fmt: skip
         except (TypeError, ValueError, OverflowError) as err:
-            raise IncidentLogError(
-                f"{self._log.name}: the list of hours holds what no record says; `robo-eval"
-                " verify` says more"
-            ) from err
+            raise self._damaged() from err
+
+    def _damaged(self) -> IncidentLogError:
+        return IncidentLogError(
+            f"{self._log.name}: the list of hours holds what no record says; `robo-eval verify`"
+            " says more"
+        )
 
     def _times(self, rows: Sequence[Any], *, named: bool) -> _Times:
         _, _, modes, tasks, starts, ends, km, *names = zip(*rows, strict=True)
@@ -586,11 +589,11 @@ class _Period:
         whole: dict[Body, list[Total]] = defaultdict(list)
         with self._log.database.reading() as connection:
             rows = connection.execute(query.order_by(TIMES.c.start_ns, TIMES.c.id)).all()
-        for row in rows:
-            one = Total(
-                row.id, f"{row.station}/{row.sequence}", row.robot, Side(row.side),
-                Engagement(row.mode), row.what, row.start_ns, row.end_ns, row.total_ns, row.km,
-            )  # fmt: skip
+        try:
+            totals_of_all = [_total(row) for row in rows]
+        except (TypeError, ValueError) as err:
+            raise self._damaged() from err
+        for one in totals_of_all:
             if (since is None or since <= one.start_ns) and (until is None or one.end_ns <= until):
                 whole[one.robot, one.side].append(one)
             else:
@@ -757,6 +760,14 @@ class _Period:
                     named=((row.id, f"{row.station}/{row.sequence}"),),
                     count=1,
                 )
+
+
+def _total(row: Any) -> Total:  # noqa: ANN401 - a row of the table
+    return Total(
+        row.id, f"{row.station}/{row.sequence}", row.robot, Side(row.side), Engagement(row.mode),
+        row.what, int(row.start_ns), int(row.end_ns), int(row.total_ns),
+        None if row.km is None else float(row.km),
+    )  # fmt: skip
 
 
 def _about_totals(kind: Literal["overlap", "part"], *totals: Total) -> Finding:
