@@ -61,7 +61,9 @@ def facts(body: BaseModel, without: frozenset[str] = frozenset()) -> Iterator[Fa
     """
     for name in type(body).model_fields:
         value = getattr(body, name)
-        if name not in without | {"until_ns"} and value not in (None, "", (), {}):
+        if name == "until_ns" and isinstance(body, Report):
+            continue  # said with its begin
+        if name not in without and value not in (None, "", (), {}):
             yield Fact(label_of(type(body), name), *_shown(body, name, value))
 
 

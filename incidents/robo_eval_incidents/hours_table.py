@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -124,7 +124,10 @@ def _line(cells: Mapping[str, str], where: str) -> Line:
         raise InputError(f"{where}period: {err}") from err
     if not {"hours", "km"} & set(given):
         raise InputError(f"{where}hours: is missing, and so is km")
-    numbers = dict(_numbers(given, where))
+    try:
+        numbers = amounts_of(given)
+    except InputError as err:
+        raise InputError(f"{where}{err}") from err
     for name in ("period", "hours"):
         values.pop(name, None)
     values |= {"start_ns": begin, "until_ns": end, "km": numbers.get("km")}
@@ -137,13 +140,19 @@ def _line(cells: Mapping[str, str], where: str) -> Line:
         raise InputError(f"{where}{text}") from err
 
 
-def _numbers(given: Mapping[str, str], where: str) -> Iterator[tuple[str, float]]:
+def amounts_of(given: Mapping[str, str]) -> dict[str, float]:
+    """Hours and kilometres, as far as they are given.
+
+    Raises:
+        InputError: If one is not a number from 0 on; the message begins with its name.
+    """
+    found = {}
     for name in ("hours", "km"):
-        if name in given:
-            number = number_of(given[name])
+        if text := given.get(name, "").strip():
+            number = number_of(text)
             if number is None or number < 0:
                 raise InputError(
-                    f"{where}{name}: {given[name]!r:.40} is not a number from 0 on; write it like"
-                    " 120.5"
+                    f"{name}: {text!r:.40} is not a number from 0 on; write it like 120.5"
                 )
-            yield name, float(number)
+            found[name] = float(number)
+    return found

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
@@ -18,7 +17,15 @@ from robo_eval.core.yaml_form import Section, mapping_of, text_of, validated
 from robo_eval.log.column_map import Character, Short, number_of
 from robo_eval.log.evidence_read import check_columns
 from robo_eval_incidents.tables import COLUMNS, UNREAD
-from robo_eval_incidents.text import UNKNOWN, clock_span, ns_of, part_span, safe_cell, span_text
+from robo_eval_incidents.text import (
+    UNKNOWN,
+    clock_span,
+    ns_of,
+    part_span,
+    safe_cell,
+    span_text,
+    zone_of,
+)
 from robo_eval_incidents.words import Answer, Category, Engagement, Question, Severity
 
 _WORDS: Final[dict[str, tuple[str, ...]]] = {
@@ -134,9 +141,9 @@ class IncidentMap(Section):
         for name, word in self.constants.items():
             _check_word(f"constants.{name}", name, word)
         try:
-            ZoneInfo(self.zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError(f"zone: {self.zone!r:.40} is no zone; write it like UTC") from None
+            zone_of(self.zone)
+        except ValueError as err:
+            raise ValueError(f"zone: {err}") from err
         return self
 
     def _check_source(self, name: str, source: Source) -> None:
@@ -253,7 +260,7 @@ class IncidentMap(Section):
                 continue
             if found.tzinfo is not None:
                 return span_text(ns_of(found.isoformat()), None)
-            zone = ZoneInfo(self.zone)
+            zone = zone_of(self.zone)
             if not _DAY.search(form):
                 return span_text(*part_span(found.date(), zone, is_day=False))
             if not _CLOCK.search(form):

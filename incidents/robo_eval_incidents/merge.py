@@ -23,7 +23,7 @@ from robo_eval_incidents.database import IncidentLogError, is_url
 from robo_eval_incidents.kinds import Attachment, Evidence, Redaction, Report
 from robo_eval_incidents.lists import Row
 from robo_eval_incidents.log import DATABASE, EVIDENCE, IncidentLog, heads_of, open_log, row_of
-from robo_eval_incidents.record import FORM, MOST_BYTES, Record, record_of
+from robo_eval_incidents.record import FORM, MOST_BYTES, Record, line_of, parts_of_line, record_of
 from robo_eval_incidents.redaction import forget
 from robo_eval_incidents.schema import RECORDS
 
@@ -69,7 +69,7 @@ def export_records(log: IncidentLog) -> Iterator[str]:
         for sequence, content, texts in log.stored(station=station):
             if sequence > last:
                 break  # came meanwhile
-            yield f"{content}\n" if texts is None else f"{content}\t{texts}\n"
+            yield line_of(content, texts)
 
 
 def check_source(source: str | Path) -> None:
@@ -186,8 +186,7 @@ def _lines(path: Path) -> Iterator[_Line]:
             if not line.endswith(b"\n"):
                 raise InputError(f"{where}: ends in the middle of a record; export it again")
             try:
-                content, _, texts = line.decode().rstrip("\n").partition("\t")
-                yield where, content, texts or None
+                yield where, *parts_of_line(line.decode().rstrip("\n"))
             except UnicodeDecodeError as err:
                 raise InputError(f"{where}: is not UTF-8 text") from err
 

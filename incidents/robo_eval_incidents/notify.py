@@ -22,9 +22,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from pydantic import AfterValidator, Field, model_validator
 from sqlalchemy import select
 
-from robo_eval.core import door
 from robo_eval.core.errors import InputError
-from robo_eval.core.yaml_form import Section, validated
+from robo_eval.core.yaml_form import Section, read_toml
 from robo_eval_incidents.kinds import Notice
 from robo_eval_incidents.lists import Filter, Listed, list_incidents, todo, utc_today
 from robo_eval_incidents.log import IncidentLog
@@ -105,13 +104,7 @@ class Settings(Section):
         Raises:
             InputError: If it is missing or broken; the message names file and field.
         """
-        try:
-            data = door.toml_of(door.written(path).decode())
-        except (OSError, UnicodeDecodeError) as err:
-            raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
-        except ValueError as err:
-            raise InputError(f"{path}: is not TOML: {' '.join(str(err).split())}") from err
-        return validated(data, cls, str(path))
+        return read_toml(path, cls)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

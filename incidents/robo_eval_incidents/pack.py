@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +21,7 @@ from robo_eval.log.signing import fingerprint
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents.kinds import plain
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.record import now
+from robo_eval_incidents.record import line_of, now
 from robo_eval_incidents.rule import Rule, read_rules
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.tables import row_of
@@ -97,7 +96,10 @@ def pack(
 
     incident = log.incident(name)
     files, left = _evidence_of(incident, evidence or log.evidence_folder)
-    parts = {RECORDS: "".join(_lines(incident)).encode(), **files}
+    parts = {
+        RECORDS: "".join(line_of(one.content(), one.texts()) for one in incident.records).encode(),
+        **files,
+    }
     if trial is not None:
         parts |= _settings(trial, incident)
     if incident.record.via is Via.RULE:
@@ -117,7 +119,7 @@ def pack(
             "log_id": log.meta.get("log_id", ""),
             "public_key": base64.b64encode(public).decode(),
             "software": software(),
-            "stands": stands(incident),
+            "stands": stands_of(incident),
             "time_ns": now().time_ns,
         }
     )
@@ -135,12 +137,6 @@ def pack(
         left=tuple(f"{uri}: {why}" for uri, why in left.items()),
         settings=trial is not None,
     )
-
-
-def _lines(incident: Incident) -> Iterator[str]:
-    for record in incident.records:
-        texts = record.texts()
-        yield record.content() + (f"\t{texts}\n" if texts else "\n")
 
 
 def _evidence_of(
@@ -183,7 +179,7 @@ def _settings(trial: Path, incident: Incident) -> dict[str, bytes]:
     }
 
 
-def stands(incident: Incident) -> dict[str, Any]:
+def stands_of(incident: Incident) -> dict[str, Any]:
     """How an incident stands, as an export has it."""
     return row_of(incident).model_dump(mode="json")
 

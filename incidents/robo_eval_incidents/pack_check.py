@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from robo_eval.core.canonical import canonical_json, text_digest
+from robo_eval.core.canonical import text_digest
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.plan import parse_plan
@@ -21,8 +21,8 @@ from robo_eval.core.wording import counted
 from robo_eval.log.chain import Link, break_before
 from robo_eval.log.files import explained
 from robo_eval.log.rows import episode_of
-from robo_eval.log.signing import fingerprint
-from robo_eval.log.verify import Problem
+from robo_eval.log.signing import fingerprint, is_signed
+from robo_eval.log.verify import Findings, Problem
 from robo_eval_incidents.capture import event_id
 from robo_eval_incidents.draft import Cause, added_lines, drafted
 from robo_eval_incidents.happened import (
@@ -47,11 +47,9 @@ from robo_eval_incidents.pack import (
     SIGNATURE,
     STATEMENT,
     digest,
+    stands_of,
 )
-from robo_eval_incidents.pack import (
-    stands as stands_of,
-)
-from robo_eval_incidents.record import Record, content_digest, record_of
+from robo_eval_incidents.record import Record, content_digest, parts_of_line, record_of
 from robo_eval_incidents.rule import Ignored, Rule, Rules
 from robo_eval_incidents.state import Incident, incident_of
 from robo_eval_incidents.words import Via
@@ -61,34 +59,22 @@ _SAID: Final = ("severity", "category", "quantities", "rule")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackReport:
+class PackReport(Findings):
     """What verification of a pack found.
 
     Attributes:
         file: The pack.
-        problems: Everything that does not fit together.
-        notes: What is fine but worth knowing, or could not be checked.
         signer: Fingerprint of the key that signed it; None if none did.
         checked: What was compared, in words.
     """
 
     file: str
-    problems: tuple[Problem, ...]
-    notes: tuple[str, ...]
     signer: str | None
     checked: tuple[str, ...]
 
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
-
     def lines(self) -> Iterator[str]:
         """The findings, one line each."""
-        for problem in self.problems:
-            yield f"PROBLEM {problem}"
-        for note in self.notes:
-            yield f"note: {note}"
+        yield from Findings.lines(self)
         for one in self.checked:
             yield f"checked: {one}"
         yield f"signed by key {self.signer}" if self.signer else "not signed"
@@ -97,9 +83,7 @@ class PackReport:
         """The findings, ready for JSON."""
         return {
             "file": self.file,
-            "ok": self.ok,
-            "problems": [problem.as_dict() for problem in self.problems],
-            "notes": list(self.notes),
+            **Findings.as_dict(self),
             "signed_by": self.signer,
             "checked": list(self.checked),
         }
@@ -135,7 +119,6 @@ class _Checking:
     """The parts of one pack, and what was found of them."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         self.problems: list[tuple[str, str]] = []
         self.notes: list[str] = []
         self.checked: list[str] = []
@@ -175,27 +158,23 @@ class _Checking:
         self.checked.append(f"{counted(len(stated), 'file')} by digest")
 
     def _check_signature(self, signed_by: str | None) -> None:
-        from cryptography.exceptions import InvalidSignature
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
         try:
             public = base64.b64decode(self._statement["public_key"], validate=True)
             signature = base64.b64decode(self._parts.get(SIGNATURE, b""), validate=True)
-            Ed25519PublicKey.from_public_bytes(public).verify(signature, self._parts[STATEMENT])
-        except InvalidSignature:
-            self._problem(SIGNATURE, "is not over this statement")
         except (ValueError, KeyError, TypeError) as err:
             self._problem(SIGNATURE, f"cannot be read: {err!r:.80}")
         else:
-            self.signer = fingerprint(public)
+            if is_signed(self._parts[STATEMENT], signature, public):
+                self.signer = fingerprint(public)
+            else:
+                self._problem(SIGNATURE, "is not over this statement")
         if signed_by is not None and self.signer != signed_by:
             self._problem(SIGNATURE, f"is not by key {signed_by:.80}")
 
     def _records(self) -> list[Record]:
         found = []
         for number, line in enumerate(self._text(RECORDS).splitlines(), start=1):
-            content, _, texts = line.partition("\t")
-            found.append(record_of(content, texts or None, where=f"line {number}"))
+            found.append(record_of(*parts_of_line(line), where=f"line {number}"))
         return found
 
     def _text(self, name: str) -> str:
@@ -220,12 +199,11 @@ class _Checking:
             last[record.station] = Link(record.sequence, content_digest(record.content()))
             for path in record.gone:
                 self.notes.append(f"{record.name}: {path} was taken out of the log")
-        stands = json.loads(canonical_json(stands_of(incident)))
+        stands = stands_of(incident)
         told = self._statement.get("stands")
         if stands != told:
-            names = [
-                one for one in stands if not isinstance(told, dict) or told.get(one) != stands[one]
-            ]
+            told = told if isinstance(told, dict) else {}
+            names = [one for one in sorted(stands) if told.get(one) != stands[one]]
             self._problem(STATEMENT, f"says another {', '.join(names) or 'state'} than the records")
         self.checked.append(
             f"{counted(len(records), 'record')}, and how the incident stands by them"

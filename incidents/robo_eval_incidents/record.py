@@ -207,6 +207,17 @@ def content_digest(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
+def line_of(content: str, texts: str | None) -> str:
+    """A record as a line of a file: its canonical form, and behind a tab its free texts."""
+    return f"{content}\n" if texts is None else f"{content}\t{texts}\n"
+
+
+def parts_of_line(line: str) -> tuple[str, str | None]:
+    """What `line_of` was given; the line comes without its end."""
+    content, _, texts = line.partition("\t")
+    return content, texts or None
+
+
 def record_of(content: str, texts: str | None = None, *, where: str) -> Record:
     """The record of a canonical form.
 

@@ -9,10 +9,9 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
-from robo_eval.core.yaml_form import Section, validated
+from robo_eval.core.yaml_form import Section, read_toml
 from robo_eval_incidents.text import Line, Name, Prose
 from robo_eval_incidents.words import Category, Severity
 
@@ -166,10 +165,4 @@ def read_file(path: Path) -> RuleFile:
     Raises:
         InputError: If it is broken; the message names file and field.
     """
-    try:
-        data = door.toml_of(door.written(path).decode())
-    except (OSError, UnicodeDecodeError) as err:
-        raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
-    except ValueError as err:
-        raise InputError(f"{path}: is not TOML: {' '.join(str(err).split())}") from err
-    return validated(data, RuleFile, str(path))
+    return read_toml(path, RuleFile)

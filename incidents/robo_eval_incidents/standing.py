@@ -163,15 +163,15 @@ def standing(
         of_those = [tally(log, replace(wanted, is_sure=True, robot=name, side=side)) for name in km]
         maybe = tuple(one for one in open_ if one.side is side)
         if side is Side.REAL or own or any(counts.values()) or maybe:
-            known = counts if side in recorded else None
-            one = _of_side(side, known, own, unreviewed, config)
-            sides[side] = replace(
-                one,
-                undecided=maybe,
-                km=math.fsum(km.values()) or None,
-                rates_km=_rates_km(_by_severity(of_those), math.fsum(km.values()), config.level)
-                if known is not None and side is not Side.SIM
-                else {},
+            sides[side] = _of_side(
+                side,
+                counts if side in recorded else None,
+                own,
+                unreviewed,
+                config,
+                km=math.fsum(km.values()),
+                counts_km=by_severity(of_those),
+                maybe=maybe,
             )
     return Standing(
         since_ns=since_ns, until_ns=until_ns, robot=robot, sides=MappingProxyType(sides)
@@ -207,6 +207,10 @@ def _of_side(
     rows: list[HoursRow],
     unreviewed: int,
     config: MetricConfig,
+    *,
+    km: float,
+    counts_km: Counter[str],
+    maybe: tuple[Listed, ...],
 ) -> SideStanding:
     hours = total_hours(rows, side)
     times = sum(row.times for row in rows if row.is_exposed)
@@ -223,10 +227,13 @@ def _of_side(
         hours=hours or None,
         nil_hours=math.fsum(row.nil_hours for row in rows if row.is_exposed),
         rates={name: _per_1000_h(rate) for name, rate in found.rates.items()},
-        km=None,
-        rates_km={},
+        km=km or None,
+        rates_km=_rates_km(counts_km, km, config.level)
+        if counts is not None and side is not Side.SIM
+        else {},
         score=found.score,
         is_valid=found.is_valid,
+        undecided=maybe,
     )
 
 
@@ -238,7 +245,8 @@ def _without_values(found: Safety, reason: str) -> Safety:
     return replace(found, score=missing(found.score), rates=rates)
 
 
-def _by_severity(found: Iterable[Mapping[tuple[Side, Severity, Status], int]]) -> Counter[str]:
+def by_severity(found: Iterable[Mapping[tuple[Side, Severity, Status], int]]) -> Counter[str]:
+    """How many incidents some tallies have in all, by severity."""
     counts: Counter[str] = Counter()
     for one in found:
         for (_, severity, _), count in one.items():

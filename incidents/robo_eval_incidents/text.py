@@ -302,7 +302,7 @@ def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
     found = _PART.fullmatch(text)
     if found is None or (found["clock"] and not found["zone"]):
         return _instant(text, now_ns), None
-    zone = _zone_of(found["zone"] or "UTC")
+    zone = zone_of(found["zone"] or "UTC")
     is_day = found["day"] != found["month"]
     try:
         first = date.fromisoformat(found["day"] if is_day else f"{found['month']}-01")
@@ -349,7 +349,12 @@ def _instant(text: str, now_ns: int | None) -> int:
         raise ValueError(f"{err}, {ROUGHLY}") from err
 
 
-def _zone_of(name: str) -> ZoneInfo:
+def zone_of(name: str) -> ZoneInfo:
+    """A zone by its name.
+
+    Raises:
+        ValueError: If there is none.
+    """
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as err:

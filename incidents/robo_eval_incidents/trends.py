@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -24,7 +23,7 @@ from robo_eval_incidents.lists import (
     utc_today,
 )
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.standing import RATE_UNIT, rate_per_1000
+from robo_eval_incidents.standing import RATE_UNIT, by_severity, rate_per_1000
 from robo_eval_incidents.text import span_of
 from robo_eval_incidents.words import Category
 
@@ -143,9 +142,7 @@ def _within(month: str, robot: str | None) -> Filter:
 
 def _month(log: IncidentLog, name: str, robot: str | None, level: float) -> Month:
     wanted = _within(name, robot)
-    counts: Counter[str] = Counter()
-    for (_, severity, _), count in tally(log, replace(wanted, is_sure=True)).items():
-        counts[severity.value] += count
+    counts = by_severity([tally(log, replace(wanted, is_sure=True))])
     hours = total_hours(hours_rows(log, wanted.since_ns, wanted.until_ns), Side.REAL, robot)
     if hours:
         rate = rate_per_1000(counts.total(), hours, level, RATE_UNIT)

@@ -21,7 +21,7 @@ from robo_eval.core.wording import counted
 from robo_eval.log.chain import START, Link, break_before
 from robo_eval.log.files import may_others
 from robo_eval.log.signing import default_key
-from robo_eval.log.verify import Problem
+from robo_eval.log.verify import Findings, Problem
 from robo_eval_incidents.checkpoint import Checkpoint, check_stamp, read_checkpoint
 from robo_eval_incidents.database import create_tables
 from robo_eval_incidents.kinds import Account, Attachment, Evidence, Redaction, Report
@@ -109,13 +109,11 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogReport:
+class LogReport(Findings):
     """What verification found.
 
     Attributes:
         log: The log.
-        problems: Everything that is not as it was recorded.
-        notes: What is fine but worth knowing, or could not be checked.
         records: Records that were checked.
         stations: Number and digest of the newest record of each station.
         checkpoints: Checkpoints that were compared with, those of the log itself included; one that
@@ -124,24 +122,14 @@ class LogReport:
     """
 
     log: str
-    problems: tuple[Problem, ...]
-    notes: tuple[str, ...]
     records: int
     stations: dict[str, tuple[int, str]]
     checkpoints: int
     kept: tuple[Kept, ...] = ()
 
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
-
     def lines(self) -> Iterator[str]:
         """The findings, one line each."""
-        for problem in self.problems:
-            yield f"PROBLEM {problem}"
-        for note in self.notes:
-            yield f"note: {note}"
+        yield from Findings.lines(self)
         stations = len(self.stations)
         yield (
             f"{self.records} incident records of {counted(stations, 'station')} and"
@@ -155,9 +143,7 @@ class LogReport:
         """The findings, ready for JSON."""
         return {
             "log": self.log,
-            "ok": self.ok,
-            "problems": [problem.as_dict() for problem in self.problems],
-            "notes": list(self.notes),
+            **Findings.as_dict(self),
             "records": self.records,
             "checkpoints": self.checkpoints,
             "kept": [one.as_dict() for one in self.kept],

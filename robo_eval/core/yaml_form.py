@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Strict, ValidationError
 
 from robo_eval.core import door
-from robo_eval.core.errors import PlanError
+from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
 
@@ -95,6 +95,21 @@ def validated(data: dict[Any, Any], model: type[Form], source: str) -> Form:
                 f" given {number!r:.40}"
             )
     return checked
+
+
+def read_toml(path: Path, model: type[Form]) -> Form:
+    """A TOML file as a section.
+
+    Raises:
+        InputError: If it is missing or broken; the message names file and field.
+    """
+    try:
+        data = door.toml_of(door.written(path).decode())
+    except (OSError, UnicodeDecodeError) as err:
+        raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
+    except ValueError as err:
+        raise InputError(f"{path}: is not TOML: {' '.join(str(err).split())}") from err
+    return validated(data, model, str(path))
 
 
 def _numbers(value: object, place: tuple[object, ...]) -> Iterator[tuple[str, float]]:

@@ -181,7 +181,7 @@ def check_bundle(folder: Path, heads: Mapping[int, str]) -> Iterator[tuple[str, 
     except (OSError, ValueError, KeyError, TypeError) as err:
         yield place, f"cannot be read with its signature: {err!r:.80}"
         return
-    if not _is_signed(text, signature, public):
+    if not is_signed(text, signature, public):
         yield place, "was changed: its signature is not over these bytes"
     for name, sha256 in files.items():
         yield from _check_file(folder.parent, str(name), str(sha256))
@@ -194,7 +194,8 @@ def check_bundle(folder: Path, heads: Mapping[int, str]) -> Iterator[tuple[str, 
         yield incident_log.DATABASE, what
 
 
-def _is_signed(text: bytes, signature: bytes, public: bytes) -> bool:
+def is_signed(text: bytes, signature: bytes, public: bytes) -> bool:
+    """Whether an Ed25519 signature by a public key is over these bytes."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

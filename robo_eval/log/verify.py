@@ -49,27 +49,16 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationReport:
-    """What verification found.
+class Findings:
+    """What any verification found.
 
     Attributes:
-        trial: The trial directory.
-        problems: Everything that is not as it was logged.
+        problems: Everything that is not as it was recorded.
         notes: What is fine but worth knowing, or could not be checked.
-        rows: Rows that were checked.
-        traces: Traces that were checked.
-        head: SHA-256 of the newest row. Kept elsewhere, it also proves that nothing was
-            replaced as a whole.
-        unreadable: Why nothing is known of the rows; None if they could be read.
     """
 
-    trial: Path
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
-    rows: int
-    traces: int
-    head: str
-    unreadable: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -82,15 +71,45 @@ class VerificationReport:
             yield f"PROBLEM {problem}"
         for note in self.notes:
             yield f"note: {note}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The findings, ready for JSON."""
+        return {
+            "ok": self.ok,
+            "problems": [problem.as_dict() for problem in self.problems],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationReport(Findings):
+    """What verification of a trial found.
+
+    Attributes:
+        trial: The trial directory.
+        rows: Rows that were checked.
+        traces: Traces that were checked.
+        head: SHA-256 of the newest row. Kept elsewhere, it also proves that nothing was
+            replaced as a whole.
+        unreadable: Why nothing is known of the rows; None if they could be read.
+    """
+
+    trial: Path
+    rows: int
+    traces: int
+    head: str
+    unreadable: str | None = None
+
+    def lines(self) -> Iterator[str]:
+        """The findings, one line each."""
+        yield from Findings.lines(self)
         yield f"{self.rows} rows and {self.traces} traces checked; chain head {self.head}"
 
     def as_dict(self) -> dict[str, Any]:
         """The findings, ready for JSON."""
         return {
             "trial": str(self.trial),
-            "ok": self.ok,
-            "problems": [problem.as_dict() for problem in self.problems],
-            "notes": list(self.notes),
+            **Findings.as_dict(self),
             "rows": self.rows,
             "traces": self.traces,
             "chain_head": self.head,

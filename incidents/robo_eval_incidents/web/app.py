@@ -24,9 +24,7 @@ from robo_eval_incidents.web import api
 from robo_eval_incidents.web.deps import LoggedOutError, Site
 from robo_eval_incidents.web.files import Folder
 from robo_eval_incidents.web.pages import (
-    accounts as account_pages,
-)
-from robo_eval_incidents.web.pages import (
+    account,
     audit,
     export,
     incident,
@@ -43,7 +41,7 @@ from robo_eval_incidents.web.templating import is_part, render
 
 API: Final = "/api/v1"
 STATIC: Final = Path(__file__).with_name("static")
-_PAGES: Final = (login, account_pages, report, lists, todo, incident, safety, export, audit)
+_PAGES: Final = (login, account, report, lists, todo, incident, safety, export, audit)
 
 
 def make_app(

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
-from robo_eval.log.column_map import number_of
+from robo_eval_incidents.hours_table import amounts_of
 from robo_eval_incidents.kinds import (
     MOST_INJURIES,
     RECORD_ID,
@@ -79,23 +79,17 @@ def exposure_of(fields: Fields) -> Exposure:
     Raises:
         InputError: If a field is none; the message names it.
     """
-    known: dict[str, Any] = {"policy": None, "episode_id": None, "trial": None, "km": None}
-    for name in ("hours", "km"):
-        if text := fields.get(name, "").strip():
-            number = number_of(text)
-            if number is None or number < 0:
-                raise InputError(f"{name}: {text!r:.40} is not a number from 0 on, such as 120.5")
-            known[name] = float(number)
-    known["side"] = fields.get("side") or Side.REAL
-    hours = known.pop("hours", None)
+    amounts = amounts_of(fields)
+    known: dict[str, Any] = {"policy": None, "episode_id": None, "trial": None}
+    known |= {"km": amounts.get("km"), "side": fields.get("side") or Side.REAL}
     if period := fields.get("period", "").strip():
-        if hours is None and known["km"] is None:
+        if not amounts:
             raise InputError("hours: say how many hours or kilometres there were")
         try:
             known["start_ns"], known["until_ns"] = period_of(period)
         except ValueError as err:
             raise InputError(f"period: {err}") from err
-        return body_of(Exposure, fields, **known, seconds=(hours or 0.0) * 3600.0)
+        return body_of(Exposure, fields, **known, seconds=amounts.get("hours", 0.0) * 3600.0)
     start, end = (time_of_field(fields.get(name, ""), name) for name in ("start", "end"))
     if end <= start:
         raise InputError("end: is not after the begin")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -38,43 +38,6 @@ from robo_eval_incidents.web.pages.login import own_path
 from robo_eval_incidents.web.security import HEADERS, MOST_BYTES
 from robo_eval_incidents.web.sessions import COOKIE, Sessions
 from robo_eval_incidents.words import Via
-
-REPORT = {
-    "description": "The gripper touched the fence.",
-    "robot": "ur5e",
-    "severity": "near_miss",
-    "category": "collision",
-    "happened": "2026-03-01T09:30:00",
-}
-
-
-class Browser:
-    """Somebody with a cookie, who sends forms as a page does."""
-
-    def __init__(self, web: Any, who: str) -> None:
-        self.web = web
-        cookies, self.csrf = web.cookies(who)
-        self.headers = {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
-
-    def get(self, path: str, **headers: str) -> Any:
-        return self.web.client.get(path, headers=self.headers | headers)
-
-    def post(self, path: str, fields: dict[str, str], **changed: Any) -> Any:
-        data = {"csrf": self.csrf, "record_id": new_id()} | fields
-        return self.web.client.post(path, data=data, headers=self.headers, **changed)
-
-    def report(self, **fields: str) -> str:
-        """Id of an incident that was reported by the form."""
-        answer = self.post("/incidents", REPORT | fields)
-        assert answer.status_code == 303, answer.text
-        return answer.headers["location"].split("/")[2].split("?")[0]
-
-
-@pytest.fixture
-def browse(web: Any) -> Callable[[str], Browser]:
-    """Logs somebody in."""
-    return lambda who: Browser(web, who)
-
 
 REPORT = {
     "description": "The gripper touched the fence.",

@@ -191,6 +191,7 @@ def _page(
     exposure: Hours | None = None
     times: Sequence[LoggedTime] = ()
     more = False
+    taken = _logged(site, withdrawn) if withdrawn else None
     try:
         found, exposure, times, more = _found(site, asked)
     except InputError as err:
@@ -213,8 +214,8 @@ def _page(
         may_withdraw=may_record(session.user, Withdrawal),
         may_log=may_record(session.user, Exposure),
         typed=forms.again(typed or {}),
-        logged=logged if logged and _is_there(site, logged) else "",
-        withdrawn=withdrawn if withdrawn and _is_withdrawn(site, withdrawn) else "",
+        logged=logged if logged and _logged(site, logged) else "",
+        withdrawn=withdrawn if taken is not None and taken.withdrawn_by is not None else "",
         failed=failed,
         reason=reason,
         shown=SHOWN,
@@ -224,17 +225,11 @@ def _page(
     )
 
 
-def _is_there(site: Site, name: str) -> bool:
-    with suppress(InputError):  # an address that somebody made up
-        return bool(find_time(site.log, name))
-    return False
-
-
-def _is_withdrawn(site: Site, name: str) -> bool:
-    try:
-        return find_time(site.log, name).withdrawn_by is not None
-    except InputError:
-        return False  # an address that somebody made up
+def _logged(site: Site, name: str) -> LoggedTime | None:
+    """What was logged under a name; None for an address that somebody made up."""
+    with suppress(InputError):
+        return find_time(site.log, name)
+    return None
 
 
 def _found(site: Site, asked: Asked) -> tuple[Standing, Hours, Sequence[LoggedTime], bool]:
