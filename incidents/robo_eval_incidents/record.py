@@ -297,7 +297,9 @@ def _filled_in(
             continue
         try:
             salt, text = beside.pop(path)
-            is_same = len(salt) == 2 * _SALT_BYTES and text_digest(salt, text) == digest
+            # A salt has one spelling; `bytes.fromhex` would read others too.
+            is_salt = len(salt) == 2 * _SALT_BYTES and salt == salt.lower()
+            is_same = is_salt and text_digest(salt, text) == digest
         except (ValueError, TypeError, AttributeError):
             is_same = False
         if not is_same:

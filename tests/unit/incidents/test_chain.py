@@ -16,7 +16,7 @@ from robo_eval.log.signing import open_key
 from robo_eval_incidents import open_log
 from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.kinds import Evidence, Exposure, Review
-from robo_eval_incidents.record import new_id
+from robo_eval_incidents.record import new_id, record_of
 from robo_eval_incidents.verify import verify_log
 
 
@@ -297,6 +297,17 @@ def _noticed_or_identical(path, before):
         return "noticed"
     with open_log(path, read_only=True) as log:
         return "identical" if {tuple(one) for one in log.stored()} == before else "changed"
+
+
+def test_a_salt_in_capital_letters_is_found(log, path, report, say):
+    say(log, report(description="it fell"))
+    [(number, content, texts)] = [one for one in log.stored() if one[2]]
+    salt = json.loads(texts)["description"][0]
+    # Of 16 random bytes, one in a few million has no letter at all.
+    shouted = texts.replace(salt, salt.upper())
+    with pytest.raises(InputError, match=r"body\.description: was changed"):
+        record_of(content, shouted, where=f"row {number}")
+    assert record_of(content, texts, where=f"row {number}").texts() == texts
 
 
 @pytest.mark.slow
