@@ -82,7 +82,7 @@ def fill(path: Path, count: int) -> float:
             rows = []
             for number in range(first, min(count, first + _BATCH)):
                 record = _record(number, previous)
-                rows.append((record, row_of(record)))
+                rows.append((record, row_of(record, *record.forms())))
                 previous = str(rows[-1][1]["sha256"])
             with log.database.writing() as connection:
                 log.put_records(connection, _STATION, rows)

@@ -188,7 +188,7 @@ def append() -> None:
             bare.execute(f"PRAGMA {pragma}")
         bare.execute("CREATE TABLE line (number INTEGER PRIMARY KEY, content TEXT NOT NULL)")
         record = log.record("report", fields, by="Operator A", via=Via.CLI)
-        text = record.content() + (record.texts() or "")
+        text = "".join(filter(None, record.forms()))
         seconds = [0.0, 0.0]
         for _ in range(ROUNDS):
             started = time.perf_counter()

@@ -95,7 +95,7 @@ def fill(path: Path, count: int) -> None:
                 waiting[station].clear()
 
         for made in _records(count, last):
-            row = logs.row_of(made)
+            row = logs.row_of(made, *made.forms())
             last[made.station] = (made.sequence, row["sha256"])
             waiting[made.station].append((made, row))
             if len(waiting[made.station]) >= 2_000:

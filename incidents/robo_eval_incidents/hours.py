@@ -553,7 +553,7 @@ class _Period:
         query = query.order_by(TIMES.c.start_ns, TIMES.c.end_ns, TIMES.c.id)
         found: dict[tuple[str, str], list[Any]] = defaultdict(list)
         with self._log.database.reading() as connection:
-            for row in connection.execute(query):
+            for row in connection.execute(query).all():
                 found[row[0], row[1]].append(row)
         try:
             return {(robot, Side(side)): self._times(found[robot, side], named=named)

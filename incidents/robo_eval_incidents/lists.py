@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from robo_eval_incidents.log import IncidentLog
 
 Row = dict[str, Any]
+_TIMES: Final = (Exposure, Nil)
 _SHOWN: Final = 300
 """Characters of a description in a list."""
 _STEP: Final = tuple(one.name for one in fields(Step))
@@ -49,17 +50,20 @@ def rows_of(records: Sequence[Record]) -> Iterator[tuple[Table, Row]]:
         yield INCIDENTS, _incident_row(incident)
         if len(about) == len(records):
             return
-    ordered = sorted(records, key=lambda one: (one.station, one.sequence))
     # What several stations logged is listed as the first of them has it.
-    logged = next((one for one in ordered if isinstance(one.body, Exposure | Nil)), None)
-    if logged is not None:
-        back = next((one for one in ordered if isinstance(one.body, Withdrawal)), None)
-        yield TIMES, _time_row(logged, back)
+    logged = [one for one in records if isinstance(one.body, _TIMES)]
+    if logged:
+        back = [one for one in records if isinstance(one.body, Withdrawal)]
+        yield TIMES, _time_row(min(logged, key=_place), min(back, key=_place, default=None))
+
+
+def _place(record: Record) -> tuple[str, int]:
+    return record.station, record.sequence
 
 
 def _incident_row(incident: Incident) -> Row:
     record, report, counted = incident.record, incident.report, incident.counted
-    steps = incident.steps()
+    status, steps = incident.status, incident.steps()
     state = {
         "by": record.by,
         "description": report.description[:_SHOWN],
@@ -81,8 +85,8 @@ def _incident_row(incident: Incident) -> Row:
         "rank": incident.counted_severity.rank,
         "highest_severity": incident.highest_severity.value,
         "category": incident.category.value,
-        "status": incident.status.value,
-        "counts": int(incident.counts),
+        "status": status.value,
+        "counts": int(status is not Status.DISMISSED),
         "episode_id": counted.episode_id,
         "due": min(days, default=None),
         "words": folded(report.description),
@@ -97,17 +101,9 @@ def _plain_step(step: Step) -> dict[str, Any]:
 
 def _time_row(logged: Record, withdrawal: Record | None) -> Row:
     body = logged.body
-    assert isinstance(body, Exposure | Nil)
-    of_hours: Row = {"mode": None, "what": "", "episode_id": None, "trial": None}
-    amounts: Row = {"total_ns": None, "km": None}
-    if isinstance(body, Exposure):
-        of_hours = {"mode": body.mode.value, "what": body.task,
-                    "episode_id": body.episode_id, "trial": body.trial}  # fmt: skip
-        total = None if body.until_ns is None else round(body.seconds * 1e9)
-        amounts = {"total_ns": total, "km": body.km}
-    else:
-        of_hours["what"] = body.note
-    taken = withdrawal.body if withdrawal is not None else None
+    assert isinstance(body, _TIMES)
+    hours = body if isinstance(body, Exposure) else None
+    taken = None if withdrawal is None else withdrawal.body
     return {
         "id": logged.record_id,
         "station": logged.station,
@@ -116,11 +112,15 @@ def _time_row(logged: Record, withdrawal: Record | None) -> Row:
         "by": logged.by,
         "robot": body.robot or None,
         "side": body.side.value,
-        **of_hours,
+        "mode": hours and hours.mode.value,
+        "what": body.task if isinstance(body, Exposure) else body.note,
+        "episode_id": hours and hours.episode_id,
+        "trial": hours and hours.trial,
         "start_ns": body.start_ns,
         "end_ns": body.end_ns,
-        **amounts,
-        "withdrawn_by": None if withdrawal is None else withdrawal.by,
+        "total_ns": round(hours.seconds * 1e9) if hours and hours.until_ns is not None else None,
+        "km": hours and hours.km,
+        "withdrawn_by": withdrawal and withdrawal.by,
         "reason": taken.reason if isinstance(taken, Withdrawal) else None,
     }
 

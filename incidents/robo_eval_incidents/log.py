@@ -302,7 +302,7 @@ class IncidentLog:
             after=after,
             salts=salted(entry.body.kind, entry.body),
         )
-        row = row_of(record)
+        row = row_of(record, *record.forms())
         driver.execute(self._statements.insert_record, row)
         new = _Head(record.sequence, row["sha256"], at)
         driver.execute(self._statements.put_head, row)
@@ -326,7 +326,8 @@ class IncidentLog:
             told[record.subject].append(record)
             # What was taken out here does not come back with an older copy.
             left = redaction.without_redacted(told[record.subject])[-1]
-            driver.execute(self._statements.insert_record, {**row, "texts": left.texts()})
+            new = row if left is record else {**row, "texts": left.forms()[1]}
+            driver.execute(self._statements.insert_record, new)
         driver.execute(self._statements.put_head, rows[-1][1])
         for own in told.values():
             put_rows(connection, rows_of(redaction.take_out(connection, own)))
@@ -607,13 +608,8 @@ def heads_of(connection: Connection) -> dict[str, Link]:
     return {station: Link(sequence, sha256) for station, sequence, sha256 in rows}
 
 
-def row_of(record: Record) -> Row:
-    """The row of a record.
-
-    Raises:
-        InputError: If it is too long.
-    """
-    content = record.content()
+def row_of(record: Record, content: str, texts: str | None) -> Row:
+    """The row of a record whose forms are known; see `Record.forms`."""
     return {
         "station": record.station,
         "sequence": record.sequence,
@@ -621,7 +617,7 @@ def row_of(record: Record) -> Row:
         "subject": record.subject,
         "kind": record.kind,
         "content": content,
-        "texts": record.texts(),
+        "texts": texts,
         "sha256": content_digest(content),
     }
 

@@ -97,7 +97,7 @@ def pack(
     incident = log.incident(name)
     files, left = _evidence_of(incident, evidence or log.evidence_folder)
     parts = {
-        RECORDS: "".join(line_of(one.content(), one.texts()) for one in incident.records).encode(),
+        RECORDS: "".join(line_of(*one.forms()) for one in incident.records).encode(),
         **files,
     }
     if trial is not None:

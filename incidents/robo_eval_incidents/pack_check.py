@@ -174,7 +174,8 @@ class _Checking:
     def _records(self) -> list[Record]:
         found = []
         for number, line in enumerate(self._text(RECORDS).splitlines(), start=1):
-            found.append(record_of(*parts_of_line(line), where=f"line {number}"))
+            where = f"line {number}"
+            found.append(record_of(*parts_of_line(line), where=where, is_exact=True))
         return found
 
     def _text(self, name: str) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_type_hints
 
 from pydantic import Field, Strict, TypeAdapter, ValidationError, with_config
 from pydantic_core import from_json
@@ -53,8 +55,7 @@ _SALT_BYTES: Final = 16
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instant:
+class Instant(NamedTuple):
     """A moment by both clocks of a machine.
 
     Attributes:
@@ -129,23 +130,26 @@ class Record:
         """What it tells of: an incident, hours or a shift, or else itself."""
         return self.incident_id or self.body.subject or self.record_id
 
-    def content(self) -> str:
-        """The canonical form: JSON of all fields, keys sorted, no spaces, UTF-8.
+    def forms(self) -> tuple[str, str | None]:
+        """The canonical form, and the free texts with their salts that lie beside it, if any.
 
-        Free texts are in it as their salted digests.
+        The canonical form is JSON of all fields, keys sorted, no spaces, UTF-8; free texts are in
+        it as their salted digests.
 
         Raises:
             InputError: If it is too long, or a text has no bytes.
         """
         body = plain(self.body)
-        texts = 0
+        texts: dict[str, list[str]] = {}
+        length = 0
         for holder, key, path in private_texts(self.kind, body):
             text = holder[key]
             if path in self.gone:
                 holder[key] = {"sha256": self.gone[path]}
             else:
                 holder[key] = {"sha256": text_digest(self.salts[path], text)}
-                texts += len(text.encode())
+                texts[path] = [self.salts[path], text]
+                length += len(text.encode())
         values: dict[str, Any] = {
             "after": list(self.after),
             "body": body,
@@ -164,27 +168,22 @@ class Record:
             "via": self.via.value,
         }
         data = canonical_json(values)
-        if len(data) + texts > MOST_BYTES:
+        if len(data) + length > MOST_BYTES:
             raise InputError(
-                f"the record has {len(data) + texts:,} bytes; {MOST_BYTES:,} are the most: keep"
+                f"the record has {len(data) + length:,} bytes; {MOST_BYTES:,} are the most: keep"
                 " long texts and tables in a file of evidence"
             )
-        return data.decode()
+        return data.decode(), canonical_json(texts).decode() if texts else None
+
+    def content(self) -> str:
+        """The canonical form; see `forms`."""
+        return self.forms()[0]
 
     def as_dict(self) -> dict[str, Any]:
         """What it says as JSON has it, free texts in their place, with its name and digest."""
         content = self.content()
         named = {"name": self.name, "sha256": content_digest(content)}
         return {**named, **json.loads(content), "body": plain(self.body)}
-
-    def texts(self) -> str | None:
-        """Its free texts and their salts as they lie beside the canonical form; None without."""
-        found = {
-            path: [self.salts[path], holder[key]]
-            for holder, key, path in private_texts(self.kind, plain(self.body))
-            if path not in self.gone
-        }
-        return canonical_json(found).decode() if found else None
 
 
 def salted(kind: str, body: Body) -> dict[str, str]:
@@ -218,13 +217,16 @@ def parts_of_line(line: str) -> tuple[str, str | None]:
     return content, texts or None
 
 
-def record_of(content: str, texts: str | None = None, *, where: str) -> Record:
+def record_of(
+    content: str, texts: str | None = None, *, where: str, is_exact: bool = False
+) -> Record:
     """The record of a canonical form.
 
     Args:
         content: The canonical form.
-        texts: The free texts that lie beside it, as `Record.texts` has them.
+        texts: The free texts that lie beside it, as `Record.forms` has them.
         where: What holds it, for messages.
+        is_exact: Whether to refuse what means the same and is written in another way.
 
     Raises:
         InputError: If it is no record, or a text is another one; the message names field and place.
@@ -235,7 +237,9 @@ def record_of(content: str, texts: str | None = None, *, where: str) -> Record:
             f"{where}: is of form {values.get('form')!r:.20}, this program reads {FORM}; install a"
             " newer robo-eval"
         )
-    salts, gone = _filled_in(values, texts, where)
+    if is_exact and canonical_json(values).decode() != content:
+        raise _inexact(where)
+    salts, gone = _filled_in(values, texts, where, is_exact=is_exact)
     # Of a body without its kind, the frame tells what is wrong.
     model = KINDS.get(values["kind"]) if isinstance(values.get("kind"), str) else None
     said, frame = values.pop("body", None), None
@@ -249,9 +253,9 @@ def record_of(content: str, texts: str | None = None, *, where: str) -> Record:
         raise InputError(f"{where}: {'' if whose is Frame else 'body.'}{problem}") from err
     except ValueError as err:
         raise InputError(f"{where}: {err}") from err
-    instant = Instant(
-        time_ns=frame["time_ns"], monotonic_ns=frame["monotonic_ns"], boot_id=frame["boot_id"]
-    )
+    if is_exact and plain(body) != said:
+        raise _inexact(where)
+    instant = Instant(frame["time_ns"], frame["monotonic_ns"], frame["boot_id"])
     return Record(
         station=frame["station"],
         sequence=frame["sequence"],
@@ -269,6 +273,10 @@ def record_of(content: str, texts: str | None = None, *, where: str) -> Record:
     )
 
 
+def _inexact(where: str) -> InputError:
+    return InputError(f"{where}: is not in its canonical form")
+
+
 def _object_of(content: str, where: str) -> dict[str, Any]:
     try:
         values = from_json(content)
@@ -280,12 +288,16 @@ def _object_of(content: str, where: str) -> dict[str, Any]:
 
 
 def _filled_in(
-    values: dict[str, Any], texts: str | None, where: str
+    values: dict[str, Any], texts: str | None, where: str, *, is_exact: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Put texts in the place of their digests; returns salts, and digests of texts taken out."""
     salts: dict[str, str] = {}
     gone: dict[str, str] = {}
     beside = {} if texts is None else _object_of(texts, f"{where}: its texts")
+    # A text with an escape in it could be written in another way unseen.
+    may_differ = texts is not None and (is_exact or "\\" in texts)
+    if may_differ and canonical_json(beside).decode() != texts:
+        raise _inexact(f"{where}: its texts")
     if not isinstance(values.get("body"), dict) or not isinstance(values.get("kind"), str):
         return salts, gone
     for holder, key, path in private_texts(values["kind"], values["body"]):
@@ -355,6 +367,18 @@ def _frame(values: dict[str, Any], model: type[Body] | None) -> dict[str, Any]:
     if model.about_incident is True and frame["incident_id"] is None:
         raise ValueError(f"incident_id: a record of kind {frame['kind']!r} is about an incident")
     return frame
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """For who reads a whole log: records are in no circles, and looking for some takes long."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def new_id() -> str:

@@ -79,7 +79,7 @@ def take_out(connection: Connection, records: Sequence[Record]) -> list[Record]:
     for before, after in zip(records, left, strict=True):
         if after is not before:
             of_it = (RECORDS.c.station == after.station) & (RECORDS.c.sequence == after.sequence)
-            connection.execute(update(RECORDS).where(of_it).values(texts=after.texts()))
+            connection.execute(update(RECORDS).where(of_it).values(texts=after.forms()[1]))
     return left
 
 

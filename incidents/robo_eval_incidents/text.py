@@ -52,12 +52,12 @@ _LINE_BREAKS: Final = frozenset("\n\t")
 _STEERING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
 
+def _is_plain(text: str) -> bool:
+    """Whether there is nothing to check, as in nearly all."""
+    return text.isascii() and text.isprintable()
+
+
 def _check(text: str, allowed: frozenset[str]) -> str:
-    if (
-        text.isascii()
-        and (text if not allowed else text.replace("\n", "").replace("\t", "")).isprintable()
-    ):
-        return text  # as nearly all are
     for letter in text:
         category = unicodedata.category(letter)
         if (category in {"Cc", "Cs"} and letter not in allowed) or letter in _STEERING:
@@ -66,6 +66,8 @@ def _check(text: str, allowed: frozenset[str]) -> str:
 
 
 def _line(text: str) -> str:
+    if _is_plain(text):
+        return " ".join(text.split())
     if not text.isascii():
         # Invisible letters, such as a space of no width, make two names of one.
         hidden = next((letter for letter in text if unicodedata.category(letter) == "Cf"), None)
@@ -79,7 +81,10 @@ def _name(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    return _not_empty(_check(text.replace("\r\n", "\n"), _LINE_BREAKS).strip())
+    text = text.replace("\r\n", "\n")
+    if not _is_plain(text.replace("\n", "").replace("\t", "")):
+        _check(text, _LINE_BREAKS)
+    return _not_empty(text.strip())
 
 
 def _not_empty(text: str) -> str:

@@ -10,8 +10,13 @@ from robo_eval.core import door
 from robo_eval.core.errors import InputError
 
 # Made once: every logged row is encoded, and making an encoder costs as much as a small value.
+# What holds itself ends in a RecursionError without being looked for.
 _ENCODER = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+    sort_keys=True,
+    separators=(",", ":"),
+    allow_nan=False,
+    ensure_ascii=False,
+    check_circular=False,
 )
 
 

@@ -307,7 +307,7 @@ def test_a_salt_in_capital_letters_is_found(log, path, report, say):
     shouted = texts.replace(salt, salt.upper())
     with pytest.raises(InputError, match=r"body\.description: was changed"):
         record_of(content, shouted, where=f"row {number}")
-    assert record_of(content, texts, where=f"row {number}").texts() == texts
+    assert record_of(content, texts, where=f"row {number}").forms()[1] == texts
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def written(records: list[Record]) -> bytes:
     lines = []
     for record in records:
         object.__setattr__(record, "salts", salted(record.kind, record.body))
-        texts = record.texts()
+        texts = record.forms()[1]
         lines.append(record.content() + (f"\t{texts}\n" if texts else "\n"))
     return "".join(lines).encode()
 
