@@ -569,17 +569,17 @@ class _Period:
 
     def _times(self, rows: Sequence[Any], *, named: bool) -> _Times:
         _, _, modes, tasks, starts, ends, km, *names = zip(*rows, strict=True)
-        keys = [
-            self._keys.setdefault(key, len(self._keys)) for key in zip(modes, tasks, strict=True)
-        ]
+        keys = np.array(
+            [self._keys.setdefault(key, len(self._keys)) for key in zip(modes, tasks, strict=True)]
+        )
+        of_off = [number for (mode, _), number in self._keys.items()
+                  if Engagement(mode) is Engagement.OFF]  # fmt: skip
         whole = np.array((starts, ends), dtype=np.int64).T
         spans = clipped(whole, *self._bounds)
         called = [episode or own for episode, own in zip(*names, strict=True)] if named else []
-        is_off = np.array([Engagement(mode) is Engagement.OFF for mode in modes])
         lengths = whole[:, 1] - whole[:, 0]
-        return _Times(
-            spans, is_off, np.array(keys), called, np.array(km, dtype=np.float64), lengths
-        )
+        is_off = np.isin(keys, of_off)
+        return _Times(spans, is_off, keys, called, np.array(km, dtype=np.float64), lengths)
 
     def _read_totals(self) -> dict[Body, list[Counted]]:
         """What is added by totals that lie in the period; what does not count is noted."""
@@ -898,18 +898,17 @@ def contradicted_in(
         return
     names = ("robot", "side", "happened_ns", "latest_ns", "id", "station", "sequence")
     query = _happened(select(*(INCIDENTS.c[name] for name in names)), since_ns, until_ns)
-    own: dict[Body, list[tuple[int, int, str, str]]] = defaultdict(list)
+    own: dict[tuple[str, str], list[Any]] = defaultdict(list)
     with log.database.reading() as connection:
-        for robot, side, first_ns, last_ns, incident_id, *name in connection.execute(
-            query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id)
-        ):
-            called = "/".join(map(str, name))
-            own[robot, Side(side)].append((first_ns, last_ns, incident_id, called))
+        for robot, side, *row in connection.execute(query).all():
+            own[robot, side].append(row)
+    for found in own.values():
+        found.sort()
     times = {body: np.array([one[0] for one in found]) for body, found in own.items()}
     for shift in told:
-        sure: list[tuple[int, int, str, str]] = []
+        sure: list[Any] = []
         for robot in sorted(shift.robots):
-            body = (robot, shift.side)
+            body = (robot, shift.side.value)
             if body in own:
                 begin, end = np.searchsorted(times[body], (shift.start_ns, shift.end_ns)).tolist()
                 # Of which only a day is known, that may have been before or after the shift.
@@ -923,7 +922,7 @@ def contradicted_in(
                 end_ns=shift.end_ns,
                 name=shift.name,
                 by=shift.by,
-                named=tuple((one[2], one[3]) for one in sorted(sure)[:_NAMED]),
+                named=tuple((one[2], f"{one[3]}/{one[4]}") for one in sorted(sure)[:_NAMED]),
                 count=len(sure),
             )
 
