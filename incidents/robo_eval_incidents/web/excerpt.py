@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from bisect import bisect_right
 from collections import defaultdict
@@ -34,6 +35,9 @@ _MOST_CHUNK: Final = 1 << 28
 _NS: Final = 1e-9
 _APART: Final = ("separation", "distance")
 _ASKED: Final = ("command", "target", "goal", "setpoint")
+
+_NO_TEXT: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters no XML may hold, which names in a damaged recording do."""
 
 Floats = NDArray[np.float64]
 
@@ -297,7 +301,7 @@ class _Reader:
             )
             if series:
                 unit = next(iter(units)) if len(units) == 1 else " or ".join(sorted(units)) or unit
-                panels.append(Panel(key=key, title=title, unit=unit, series=series))
+                panels.append(Panel(key=key, title=title, unit=_plain(unit), series=series))
         shown = [one.time_s for panel in panels for one in panel.series]
         start = max(-window_s, min((float(one[0]) for one in shown), default=-window_s))
         end = min(window_s, max((float(one[-1]) for one in shown), default=window_s))
@@ -326,7 +330,9 @@ class _Reader:
         # A wrench has a topic and its limit none.
         limits = self._limits.get((key, name)) or self._limits.get((key, ""))
         low, high = limits or (None, None)
-        return Series(name=name, time_s=time_s[order], values=numbers[order], low=low, high=high)
+        return Series(
+            name=_plain(name), time_s=time_s[order], values=numbers[order], low=low, high=high
+        )
 
     def _derive_speeds(self) -> None:
         """Speeds from positions, where nothing measures speed."""
@@ -350,7 +356,7 @@ class _Reader:
         for (time_s, state), until_s in zip(found, ends, strict=False):
             first, last = max(time_s, start_s), min(until_s, end_s)
             if last > first:
-                yield Held(state=state, start_s=first, end_s=last)
+                yield Held(state=_plain(state), start_s=first, end_s=last)
 
 
 _TAKERS: Final[dict[str, Callable[[_Reader, str, Cursor], None]]] = {
@@ -367,6 +373,10 @@ _TAKERS: Final[dict[str, Callable[[_Reader, str, Cursor], None]]] = {
 def _skip_header(cursor: Cursor) -> None:
     cursor.stamp_ns()
     cursor.string()
+
+
+def _plain(text: str) -> str:
+    return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _number(text: str) -> float | None:
