@@ -310,6 +310,27 @@ def test_a_salt_in_capital_letters_is_found(log, path, report, say):
     assert record_of(content, texts, where=f"row {number}").forms()[1] == texts
 
 
+def test_an_escape_in_capital_letters_is_found(log, path, report, say):
+    say(log, report(description="it\tfell"))
+    say(log, report(description='"it\u2029fell"'))
+    for number, content, texts in (one for one in log.stored() if one[2]):
+        escaped = texts.replace("\\t", "\\u0009").replace("\\\"", "\\u0022")
+        with pytest.raises(InputError, match=r"its texts: is not in its canonical form"):
+            record_of(content, escaped, where=f"row {number}")
+        spaced = texts.replace(":", ": ", 1)
+        with pytest.raises(InputError, match=r"its texts: is not in its canonical form"):
+            record_of(content, spaced, where=f"row {number}", is_exact=True)
+        record_of(content, texts, where=f"row {number}", is_exact=True)
+
+
+def test_null_in_the_place_of_nothing_is_not_the_canonical_form(log, report, say):
+    say(log, report(description="it fell"))
+    [(_, content, texts)] = [one for one in log.stored() if one[2]]
+    more = content.replace('"robot":', '"place":null,"robot":')
+    with pytest.raises(InputError, match="is not in its canonical form"):
+        record_of(more, texts, where="line 2", is_exact=True)
+
+
 @pytest.mark.slow
 def test_a_flip_anywhere_in_a_large_file_is_found_or_changes_no_record(tmp_path, say, report, nil):
     """5,000 positions of canonical forms, and 1,000 anywhere in the file.
