@@ -12,6 +12,7 @@ from robo_eval.log.files import appearing, explained
 
 _PIECE: Final = 1 << 20
 _MOST_NAME: Final = 80
+"""Bytes of a name; file systems take some more."""
 
 
 def digest_of(file: IO[bytes]) -> str:
@@ -38,7 +39,8 @@ def keep(file: IO[bytes], name: str, folder: Path) -> tuple[Path, str, bool]:
         TrialDirectoryError: If it cannot be written.
     """
     digest = digest_of(file)
-    cleaned = re.sub(r"[^\w.-]+", "_", Path(name.replace("\\", "/")).name)[-_MOST_NAME:]
+    cleaned = re.sub(r"[^\w.-]+", "_", Path(name.replace("\\", "/")).name)
+    cleaned = cleaned.encode()[-_MOST_NAME:].decode(errors="ignore")
     place = folder / f"{digest[:16]}-{cleaned}"
     if place.exists():
         return place, digest, False

@@ -17,7 +17,7 @@ from robo_eval_incidents.kinds import (
     form_of,
 )
 from robo_eval_incidents.record import Record
-from robo_eval_incidents.state import Incident, corrected
+from robo_eval_incidents.state import Incident, corrected, misfit
 from robo_eval_incidents.text import shown_span
 from robo_eval_incidents.words import spoken
 
@@ -89,6 +89,8 @@ def of_incident(incident: Incident) -> Iterator[Fact]:
             time = shown_span(counted.happened_ns, counted.until_ns)
             where = f"{counted.robot} ({counted.side}), {time}"
             yield Fact("Counts as", f"{where}, until it is reviewed")
+    if (text := misfit(report)) is not None:
+        yield Fact("Does not fit", text)
     if report.rule is None:
         yield Fact("Reported by", incident.record.by)
     if incident.verdict is not None:
@@ -114,10 +116,15 @@ def history(incident: Incident, *, views: bool = False) -> Iterator[Step]:
             case View() if not views:
                 continue
             case Correction() | Reclassification():
-                after = corrected(report, _changes(body))
-                found = list(_changed(report, after, list(_changes(body))))
+                try:
+                    after = corrected(report, _changes(body))
+                except ValueError:
+                    # Two stations that were apart corrected what no longer fits together.
+                    found = [Fact("Not taken", "it does not fit what was corrected before")]
+                else:
+                    found = list(_changed(report, after, list(_changes(body))))
+                    report = after
                 found += facts(body, frozenset({"fields", *_changes(body)}))
-                report = after
             case Report():
                 found = [Fact("What happened", body.description)] * (record is not incident.record)
             case Effectiveness():

@@ -23,13 +23,13 @@ from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.evidence import PHYSICAL
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.kinds import Exposure, Nil
+from robo_eval_incidents.kinds import Exposure, Nil, Report
 from robo_eval_incidents.lists import Filter, filtered
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
 from robo_eval_incidents.spans import NONE, Ints, Spans, clipped, holds, merged, within, without
-from robo_eval_incidents.text import LATEST_NS, when
+from robo_eval_incidents.text import LATEST_NS, span_text, when
 from robo_eval_incidents.totals import Counted, Total, counted_once
 from robo_eval_incidents.words import Engagement, Via
 
@@ -217,7 +217,13 @@ def find_time(log: IncidentLog, name: str) -> LoggedTime:
     Raises:
         InputError: If there is none.
     """
-    ids = [one.record_id for one in log.named(name) if isinstance(one.body, Exposure | Nil)]
+    named = log.named(name)
+    ids = [one.record_id for one in named if isinstance(one.body, Exposure | Nil)]
+    if not ids and any(isinstance(one.body, Report) for one in named):
+        raise InputError(
+            f"{name:.80} is an incident, no hours and no shift; `robo-eval incidents review"
+            " --dismiss` says that it is none"
+        )
     with log.database.reading() as connection:
         row = connection.execute(select(TIMES).where(TIMES.c.id.in_(ids))).first()
     if row is None:
@@ -334,13 +340,17 @@ class Finding:
     def __str__(self) -> str:
         whose = f"{self.robot or 'no robot at work'} ({self.side})"
         span = f"{when(self.start_ns)} to {when(self.end_ns)}"
+        is_known = self.start_ns == self.end_ns
         match self.kind:
-            case "overlap" | "part":
+            case "part":
+                return f"{self.names}, {whose}, {span_text(self.start_ns, self.end_ns)}"
+            case "overlap":
                 return f"{whose}, {span}: {self.names}"
             case "gap":
                 return f"{whose}, {span}, within a {self.within}"
             case "outside":
-                return f"{self.names}, {whose}, {when(self.start_ns)}"
+                time = span_text(self.start_ns, None if is_known else self.end_ns + 1)
+                return f"{self.names}, {whose}, {time}"
             case "contradicted":
                 return f"{self.name} by {self.by} ({self.side}), {span}: {self.names}"
 
@@ -457,9 +467,10 @@ def hours(
 
 def hours_rows(
     log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None
-) -> tuple[HoursRow, ...]:
-    """The rows of `hours`, without looking for what is wrong with them."""
-    return _Period(log, since_ns, until_ns, named=False).rows()
+) -> tuple[tuple[HoursRow, ...], list[Finding]]:
+    """The rows of `hours`, and totals that do not count; nothing else is looked for."""
+    period = _Period(log, since_ns, until_ns, named=False)
+    return period.rows(), period.not_counted
 
 
 Body = tuple[str, Side]

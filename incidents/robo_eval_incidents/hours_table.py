@@ -90,10 +90,17 @@ def import_hours(log: IncidentLog, path: Path, *, by: str) -> tuple[list[Record]
     }
     new = [line for line in lines if line.record_id not in known]
     newest_ns = log.newest_ns()
+    seen: dict[tuple[object, ...], str] = {}
     for body, where in new:
         place = (
             body.robot, body.side.value, body.mode.value, body.task, body.start_ns, body.end_ns,
         )  # fmt: skip
+        if (other := seen.setdefault(place, where)) is not where:
+            other = other.split(", ")[0]
+            raise InputError(
+                f"{where}period: {body.robot} has other hours of {_period(body)} in {other}; put"
+                " them together, or give their tasks"
+            )
         before = totals.get(place)
         if before is not None:
             name = f"{before.station}/{before.sequence}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
@@ -38,6 +38,7 @@ _PLAIN: Final = tuple(
     name for name in COLUMNS if name not in UNREAD and name not in ("quantities", "answers")
 )
 _DAY: Final = re.compile(r"%[dj]|%-d|%x|%c|%D|%F|%u|%w")
+_DECIMAL: Final = re.compile(r"[+-]?\d*,\d+(?:\D.*)?", re.DOTALL)
 _CLOCK: Final = re.compile(r"%[HIMScXTRr]")
 
 
@@ -110,6 +111,8 @@ class IncidentMap(Section):
     """Zone of times that name none."""
     delimiter: Character = ","
     """Separates cells."""
+    decimal: Literal[".", ","] = "."
+    """What stands before the decimals of quantities."""
 
     _path: Path = PrivateAttr(default=Path())
 
@@ -211,6 +214,8 @@ class IncidentMap(Section):
                 continue
             if base == "quantities":
                 unit = self.columns[name].unit if name in self.columns else ""
+                if self.decimal != ".":
+                    text = text.replace(self.decimal, ".") if _DECIMAL.fullmatch(text) else text
                 quantities.append(f"{entry}={text} {unit}".rstrip())
             elif base == "answers":
                 answers.append(f"{entry}={text}")

@@ -314,7 +314,7 @@ class Report(Body):
     injuries: Injuries | None = said(
         "Injured", None, help='Each person: "who=operator, region=face, treatment=first_aid".'
     )
-    place: Line | None = said("Place", None, help="Where it happened, such as cell 3.")
+    place: Note | None = said("Place", None, help="Where it happened, such as cell 3.")
     rule: Line | None = said("Rule", None, help="Rule that drafted it.")
     source_id: Line | None = said("Source id", None, help="Its id where it was imported from.")
 
@@ -643,7 +643,8 @@ def _private(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
     """Fields of free text; those whose entries have some come with the entry's class."""
     found: dict[str, type[BaseModel] | None] = {}
     for name, field in model.model_fields.items():
-        if Private in field.metadata:
+        inner_ = (getattr(one, "__metadata__", ()) for one in get_args(field.annotation))
+        if Private in field.metadata or any(Private in one for one in inner_):
             found[name] = None
         for inner in _models_in(field.annotation):
             if _private(inner):

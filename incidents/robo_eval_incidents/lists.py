@@ -153,12 +153,12 @@ def _upsert(table: Table, *, is_server: bool) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which incidents are asked for; None for any.
+    """Which incidents are asked for; None for any, and of several words each will do.
 
     Attributes:
         side: Side.
         robot: Robot.
-        severity: Severity.
+        severity: Severity that it has, or at which it counts.
         counted: Severity at which it counts.
         category: Category.
         status: Status.
@@ -169,12 +169,12 @@ class Filter:
         is_sure: Whether only those are meant that happened in this time for sure.
     """
 
-    side: Side | None = None
-    robot: str | None = None
-    severity: Severity | None = None
+    side: Side | tuple[Side, ...] | None = None
+    robot: str | tuple[str, ...] | None = None
+    severity: Severity | tuple[Severity, ...] | None = None
     counted: Severity | None = None
-    category: Category | None = None
-    status: Status | None = None
+    category: Category | tuple[Category, ...] | None = None
+    status: Status | tuple[Status, ...] | None = None
     text: str | None = None
     since_ns: int | None = None
     until_ns: int | None = None
@@ -333,14 +333,23 @@ def check_robot(log: IncidentLog, robot: str | None) -> None:
         raise unknown_name("robot", robot, known)
 
 
+_FILTERED: Final = (
+    ("side", "side"), ("robot", "robot"), ("severity", "severity", "counted_severity"),
+    ("category", "category"), ("status", "status"), ("episode_id", "episode_id"),
+)  # fmt: skip
+"""Filters, and the columns of which one has to have the word."""
+
+
 def filtered(query: Select[Any], wanted: Filter) -> Select[Any]:
     """A query of the table of incidents, for those only that are asked for."""
-    for name in ("side", "robot", "severity", "category", "status", "episode_id"):
+    for name, *columns in _FILTERED:
         value = getattr(wanted, name)
         if value is not None:
-            # A search reads the index that has words, not that of this column, which has none.
-            column = INCIDENTS.c[name].concat("") if wanted.text else INCIDENTS.c[name]
-            query = query.where(column == str(value))
+            words = [str(one) for one in (value if isinstance(value, tuple) else (value,))]
+            # A search reads the index that has words, not that of these columns, which has none.
+            asked = [INCIDENTS.c[one].concat("") if wanted.text else INCIDENTS.c[one]
+                     for one in columns]  # fmt: skip
+            query = query.where(or_(*(one.in_(words) for one in asked)))
     if wanted.counted is not None:
         query = query.where(INCIDENTS.c.counted_severity == wanted.counted.value)
     first, last = INCIDENTS.c.happened_ns, INCIDENTS.c.latest_ns

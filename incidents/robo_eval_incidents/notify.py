@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from email.message import EmailMessage
+from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
@@ -67,8 +68,9 @@ class Webhook(Section):
 
     @property
     def name(self) -> str:
-        """What the record of a notice calls it: a URL may hold a secret."""
-        return f"webhook {urlsplit(self.url).hostname}"
+        """What the record of a notice calls it: a URL may hold a secret, so its digest tells it."""
+        mark = hashlib.sha256(self.url.encode()).hexdigest()[:8]
+        return f"webhook {urlsplit(self.url).hostname} ({mark})"
 
 
 class Mail(Section):
@@ -97,6 +99,13 @@ class Settings(Section):
     page: Url | None = None
     """Address of the page, for links."""
 
+    @field_validator("webhook", mode="before")
+    @classmethod
+    def _several(cls, given: object) -> object:
+        if isinstance(given, dict):
+            raise ValueError("may be there several times, so it is written [[webhook]]")
+        return given
+
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read such a file, TOML.
@@ -123,7 +132,7 @@ class Event:
     Attributes:
         what: `critical` for a new critical incident, `overdue` for a corrective action.
         incident: The incident.
-        about: Id of what is told of: of the incident, and for an action with its owner and day.
+        about: Id of what is told of: of the incident, and for an action of its record.
         text: A line for people; without what happened, which may name persons.
     """
 
@@ -170,7 +179,7 @@ def events(log: IncidentLog, today: date | None = None) -> Iterator[Event]:
             if step.due is not None and step.due < today:
                 whose = f"{step.owner}, due {step.due}"
                 text = f"overdue: action of {whose}, on {row.name}"
-                about = f"{row.incident_id} {whose} {step.text}"
+                about = f"{row.incident_id} {step.action_id}"
                 yield Event(what="overdue", incident=row, about=about, text=text)
 
 
@@ -207,10 +216,15 @@ def notify(
     problems = []
     for way in ways:
         new = untold(log, way.name, today)
+        try:
+            secret = _secret(way)
+        except ValueError as err:
+            problems.append(f"{way.name}: cannot be told: {err}")
+            continue
         if new and not dry_run:
             try:
-                _send(way, new, settings.page)
-            except (OSError, smtplib.SMTPException, ValueError) as err:
+                _send(way, secret, new, settings.page)
+            except (OSError, smtplib.SMTPException, HTTPException, ValueError) as err:
                 reason = getattr(err, "reason", None) or err
                 problems.append(f"{way.name}: cannot be told: {reason!s:.200}")
                 continue
@@ -237,14 +251,14 @@ class _NoRedirect(HTTPRedirectHandler):
         return
 
 
-def _send(way: Webhook | Mail, new: Sequence[Event], page: str | None) -> None:
+def _send(way: Webhook | Mail, secret: str, new: Sequence[Event], page: str | None) -> None:
     if isinstance(way, Mail):
-        _mail(way, new, page)
+        _mail(way, secret, new, page)
         return
     body = json.dumps({"events": [one.as_dict(page) for one in new]}).encode()
     headers = {"Content-Type": "application/json", "User-Agent": "robo-eval"}
-    if way.secret_env:
-        digest = hmac.new(_secret(way.secret_env).encode(), body, hashlib.sha256).hexdigest()
+    if secret:
+        digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
         headers[SIGNATURE] = f"sha256={digest}"
     request = Request(way.url, data=body, headers=headers)  # noqa: S310 - of two schemes only
     try:
@@ -254,7 +268,7 @@ def _send(way: Webhook | Mail, new: Sequence[Event], page: str | None) -> None:
         raise OSError(str(getattr(err, "code", None) or err.reason)) from err
 
 
-def _mail(way: Mail, new: Sequence[Event], page: str | None) -> None:
+def _mail(way: Mail, secret: str, new: Sequence[Event], page: str | None) -> None:
     message = EmailMessage()
     message["From"], message["To"] = way.sender, ", ".join(way.to)
     critical = sum(one.what == "critical" for one in new)
@@ -269,12 +283,18 @@ def _mail(way: Mail, new: Sequence[Event], page: str | None) -> None:
         if way.starttls:
             server.starttls(context=ssl.create_default_context())
         if way.user:
-            server.login(way.user, _secret(way.password_env))
+            server.login(way.user, secret)
         server.send_message(message)
 
 
-def _secret(variable: str) -> str:
+def _secret(way: Webhook | Mail) -> str:
+    """What signs a message, or logs in; empty if neither is asked for."""
+    if isinstance(way, Webhook):
+        variable = way.secret_env
+        is_needed = bool(variable)
+    else:
+        variable, is_needed = way.password_env, bool(way.user)
     found = os.environ.get(variable, "")
-    if not found:
+    if is_needed and not found:
         raise ValueError(f"the environment variable {variable!r} is not set")
     return found

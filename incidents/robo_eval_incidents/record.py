@@ -237,9 +237,7 @@ def record_of(
             f"{where}: is of form {values.get('form')!r:.20}, this program reads {FORM}; install a"
             " newer robo-eval"
         )
-    if is_exact and canonical_json(values).decode() != content:
-        raise _inexact(where)
-    salts, gone = _filled_in(values, texts, where, is_exact=is_exact)
+    salts, gone = _filled_in(values, texts, where)
     # Of a body without its kind, the frame tells what is wrong.
     model = KINDS.get(values["kind"]) if isinstance(values.get("kind"), str) else None
     said, frame = values.pop("body", None), None
@@ -253,10 +251,8 @@ def record_of(
         raise InputError(f"{where}: {'' if whose is Frame else 'body.'}{problem}") from err
     except ValueError as err:
         raise InputError(f"{where}: {err}") from err
-    if is_exact and plain(body) != said:
-        raise _inexact(where)
     instant = Instant(frame["time_ns"], frame["monotonic_ns"], frame["boot_id"])
-    return Record(
+    record = Record(
         station=frame["station"],
         sequence=frame["sequence"],
         previous_sha256=frame["previous_sha256"],
@@ -271,6 +267,9 @@ def record_of(
         salts=salts,
         gone=gone,
     )
+    if is_exact and record.forms() != (content, texts):
+        raise _inexact(where)
+    return record
 
 
 def _inexact(where: str) -> InputError:
@@ -288,16 +287,14 @@ def _object_of(content: str, where: str) -> dict[str, Any]:
 
 
 def _filled_in(
-    values: dict[str, Any], texts: str | None, where: str, *, is_exact: bool
+    values: dict[str, Any], texts: str | None, where: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Put texts in the place of their digests; returns salts, and digests of texts taken out."""
     salts: dict[str, str] = {}
     gone: dict[str, str] = {}
     beside = {} if texts is None else _object_of(texts, f"{where}: its texts")
-    # A text with an escape in it could be written in another way unseen.
-    may_differ = texts is not None and (is_exact or "\\" in texts)
-    if may_differ and canonical_json(beside).decode() != texts:
-        raise _inexact(f"{where}: its texts")
+    # An escape could be written in another way unseen.
+    is_exact = texts is None or canonical_json(beside).decode() == texts
     if not isinstance(values.get("body"), dict) or not isinstance(values.get("kind"), str):
         return salts, gone
     for holder, key, path in private_texts(values["kind"], values["body"]):
@@ -319,6 +316,8 @@ def _filled_in(
         salts[path], holder[key] = salt, text
     if beside:
         raise InputError(f"{where}: has a text {next(iter(beside))!r:.40} that it does not name")
+    if not is_exact:
+        raise _inexact(f"{where}: its texts")
     return salts, gone
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.database import IncidentLogError
@@ -147,21 +148,36 @@ def redact(
     return record, is_out
 
 
+_IS_OWNER: Final = """SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace
+    AND relname IN ('records', 'incidents', 'times')"""
+
+
 def forget(database: Database) -> None:
     """Let the files of a database hold nothing any more that was taken out of its tables.
 
-    An SQLite file has its freed cells overwritten as they are freed; what it still holds is the log
-    of its newest pages. A server keeps dead rows until they are vacuumed.
+    An SQLite file is written anew, and the log of its newest pages emptied. A server keeps dead
+    rows until they are vacuumed.
 
     Raises:
         IncidentLogError: If somebody else is reading, or this role may not vacuum.
     """
     connection = database.connected()
     if database.is_server:
+        if not connection.exec_driver_sql(_IS_OWNER).scalar():
+            raise IncidentLogError(
+                f"{database.name}: the text is out of the rows, and not yet out of the files: the"
+                " owner of the tables has to vacuum them (VACUUM FULL records, incidents, times)"
+            )
         for table in ("records", "incidents", "times"):
             connection.exec_driver_sql(f"VACUUM (FULL) {table}")
         return
-    busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+    try:
+        # Where pages were divided, copies of rows may be left that no cell is of.
+        connection.exec_driver_sql("VACUUM")
+        busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+    except SQLAlchemyError:
+        busy = True
     if busy:
         raise IncidentLogError(
             f"{database.name}: the text is out of the tables, and not yet out of the file beside"

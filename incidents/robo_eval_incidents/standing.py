@@ -65,6 +65,7 @@ class SideStanding:
     score: Estimate
     is_valid: bool
     undecided: tuple[Listed, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The standing of a side as JSON would have it."""
@@ -80,6 +81,7 @@ class SideStanding:
             "pessimistic": self.score.low,
             "is_valid": self.is_valid,
             "undecided": [{"name": one.name, "time": one.time} for one in self.undecided],
+            "hours_left_out": list(self.left_out),
         }
 
 
@@ -143,7 +145,7 @@ def standing(
         UnknownNameError: If the log knows no such robot.
     """
     check_robot(log, robot)
-    rows = hours_rows(log, since_ns, until_ns)
+    rows, left_out = hours_rows(log, since_ns, until_ns)
     wanted = Filter(robot=robot, since_ns=since_ns, until_ns=until_ns)
     found = tally(log, replace(wanted, is_sure=True))
     open_ = undecided(log, wanted)
@@ -172,6 +174,11 @@ def standing(
                 km=math.fsum(km.values()),
                 counts_km=by_severity(of_those),
                 maybe=maybe,
+                left_out=tuple(
+                    str(one)
+                    for one in left_out
+                    if one.kind == "part" and one.side is side and robot in (None, one.robot)
+                ),
             )
     return Standing(
         since_ns=since_ns, until_ns=until_ns, robot=robot, sides=MappingProxyType(sides)
@@ -211,6 +218,7 @@ def _of_side(
     km: float,
     counts_km: Counter[str],
     maybe: tuple[Listed, ...],
+    left_out: tuple[str, ...],
 ) -> SideStanding:
     hours = total_hours(rows, side)
     times = sum(row.times for row in rows if row.is_exposed)
@@ -234,6 +242,7 @@ def _of_side(
         score=found.score,
         is_valid=found.is_valid,
         undecided=maybe,
+        left_out=left_out,
     )
 
 

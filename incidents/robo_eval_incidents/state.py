@@ -25,7 +25,16 @@ from robo_eval_incidents.kinds import (
 )
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.text import person_key, same_person
-from robo_eval_incidents.words import Category, Severity, Status, Via, worst
+from robo_eval_incidents.words import (
+    Answer,
+    Category,
+    Question,
+    Severity,
+    Status,
+    Treatment,
+    Via,
+    worst,
+)
 
 OPEN: Final = (Status.DRAFT, Status.REPORTED, Status.CONFIRMED, Status.ACTING)
 """Statuses of incidents that something is left to do about."""
@@ -47,6 +56,7 @@ class Step:
         owner: Who sees to it, if it is a corrective action.
         not_by: Who may not do it, because somebody else has to.
         due: Until when; None if nobody said.
+        action_id: Record of the corrective action, if it is one.
     """
 
     verb: Literal["review", "act", "check", "close"]
@@ -54,6 +64,7 @@ class Step:
     owner: str | None = None
     not_by: tuple[str, ...] = ()
     due: date | None = None
+    action_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +75,13 @@ class Measure:
         record: The record of the action.
         action: What is to be done.
         is_effective: What the last check found; None if nobody checked.
+        checked_by: Who checked it last.
     """
 
     record: Record
     action: Action
     is_effective: bool | None = None
+    checked_by: str = ""
 
 
 @dataclass(slots=True)
@@ -181,8 +194,7 @@ class Incident:
         if not self.is_reviewed:
             is_draft = self.changed_by is None and not self.reviews
             return Status.DRAFT if is_draft else Status.REPORTED
-        is_open = any(not measure.is_effective for measure in self.measures.values())
-        return Status.ACTING if is_open else Status.CONFIRMED
+        return Status.ACTING if any(self._unproven()) else Status.CONFIRMED
 
     @property
     def counts_elsewhere(self) -> bool:
@@ -202,8 +214,15 @@ class Incident:
         if self.highest_severity.needs_two_people and not self.measures:
             was = self.highest_severity.label
             found.append(Step(verb="act", text=f"it needs a corrective action: it is or was {was}"))
-        found += [self._check(one) for one in self.measures.values() if not one.is_effective]
+        found += map(self._check, self._unproven())
         return found or [Step(verb="close", text="it can be closed")]
+
+    def _unproven(self) -> Iterator[Measure]:
+        """Actions that nobody found effective who may say so: of a bad incident not the owner."""
+        for one in self.measures.values():
+            own = self.people_needed > 1 and same_person(one.action.owner, one.checked_by)
+            if not one.is_effective or own:
+                yield one
 
     @property
     def open_points(self) -> list[str]:
@@ -233,11 +252,16 @@ class Incident:
             text += " was found not to be effective: act anew, or check it again"
         else:
             text += f", due {action.due}," if action.due else ""
-            text += " was not checked"
+            text += (
+                " was not checked" if measure.is_effective is None else " was checked by its owner"
+            )
         not_by = (action.owner,) if self.people_needed > 1 else ()
-        if not_by and measure.is_effective is None:
+        if not_by and measure.is_effective is not False:
             text += f"; somebody else than {action.owner} has to check it"
-        return Step(verb="check", text=text, owner=action.owner, not_by=not_by, due=action.due)
+        return Step(
+            verb="check", text=text, owner=action.owner, not_by=not_by, due=action.due,
+            action_id=measure.record.record_id,
+        )  # fmt: skip
 
     # How it comes to stand so ------------------------------------------------------------------
 
@@ -289,7 +313,10 @@ class Incident:
                 self.is_closed = False
             case Effectiveness() if (own := self.measures.get(body.action_id)) is not None:
                 self.measures[body.action_id] = Measure(
-                    record=own.record, action=own.action, is_effective=body.is_effective
+                    record=own.record,
+                    action=own.action,
+                    is_effective=body.is_effective,
+                    checked_by=record.by,
                 )
                 self.is_closed = self.is_closed and body.is_effective
             case Closure():
@@ -316,6 +343,33 @@ class Incident:
         severity = worst(self.counted_severity, self.severity)
         where = self.report if self.people_needed == 1 else self.counted
         self.counted = where.model_copy(update={"severity": severity})
+
+
+def misfit(report: Report) -> str | None:
+    """What of a report does not fit together, in a sentence; None if all does."""
+    found = [_LEAST[one] for one, answer in report.answers.items() if answer is Answer.YES
+             if one in _LEAST]  # fmt: skip
+    for injury in report.injuries or ():
+        days = injury.days_away or injury.days_restricted
+        found.append(Severity.MAJOR if days else _LEAST.get(injury.treatment, Severity.MINOR))
+    least = worst(report.severity, *found)
+    if least is report.severity:
+        return None
+    return (
+        f"what it says of injuries is {least.label} at least, and it is {report.severity.label}:"
+        " reclassify it, or correct what it says"
+    )
+
+
+_LEAST: Final[dict[str, Severity]] = {
+    **dict.fromkeys(set(Question) - {Question.WORK_RELATED}, Severity.MAJOR),
+    Question.HOSPITAL: Severity.CRITICAL,
+    Question.FATALITY: Severity.CRITICAL,
+    Treatment.MEDICAL: Severity.MAJOR,
+    Treatment.HOSPITAL: Severity.CRITICAL,
+    Treatment.DEATH: Severity.CRITICAL,
+}
+"""How bad an event is at least, by what is said of injuries; see the meanings of severities."""
 
 
 def _person(record: Record) -> str | None:

@@ -143,7 +143,8 @@ def _within(month: str, robot: str | None) -> Filter:
 def _month(log: IncidentLog, name: str, robot: str | None, level: float) -> Month:
     wanted = _within(name, robot)
     counts = by_severity([tally(log, replace(wanted, is_sure=True))])
-    hours = total_hours(hours_rows(log, wanted.since_ns, wanted.until_ns), Side.REAL, robot)
+    rows, _ = hours_rows(log, wanted.since_ns, wanted.until_ns)
+    hours = total_hours(rows, Side.REAL, robot)
     if hours:
         rate = rate_per_1000(counts.total(), hours, level, RATE_UNIT)
     else:

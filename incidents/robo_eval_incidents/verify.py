@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import stat
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, create_engine, func, select
+from sqlalchemy import (
+    Connection,
+    PrimaryKeyConstraint,
+    Table,
+    UniqueConstraint,
+    create_engine,
+    func,
+    select,
+)
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
@@ -39,23 +48,35 @@ from robo_eval_incidents.schema import (
 )
 from robo_eval_incidents.text import iso_of, person_key, when
 
-_PARTS: Final = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
+_PARTS: Final = """SELECT type, name, sql FROM sqlite_schema
+    WHERE NOT (type = 'table' AND name GLOB 'sqlite_stat[0-9]')"""
 _SERVER_PARTS: Final = """
 WITH own AS (SELECT oid, relname, relkind FROM pg_class
     WHERE relnamespace = current_schema()::regnamespace)
 SELECT 'table', relname, '' FROM own WHERE relkind = 'r'
 UNION ALL SELECT 'view', relname, '' FROM own WHERE relkind IN ('v', 'm')
-UNION ALL SELECT 'index', own.relname, whose.relname FROM pg_index
+UNION ALL SELECT 'index', own.relname, whose.relname || ' ' || (
+        SELECT string_agg(attname, ' ' ORDER BY place) || CASE WHEN indpred IS NULL THEN ''
+            ELSE ' where' END
+        FROM unnest(indkey) WITH ORDINALITY AS key(number, place)
+        JOIN pg_attribute ON attrelid = indrelid AND attnum = key.number)
+    FROM pg_index
     JOIN own ON own.oid = indexrelid JOIN own whose ON whose.oid = indrelid WHERE indisvalid
 UNION ALL SELECT 'constraint', conname, relname FROM pg_constraint
-    JOIN own ON own.oid = conrelid WHERE contype IN ('p', 'u')
-UNION ALL SELECT 'trigger', tgname, relname FROM pg_trigger
-    JOIN own ON own.oid = tgrelid WHERE NOT tgisinternal AND tgenabled IN ('O', 'A')
+    JOIN own ON own.oid = conrelid WHERE contype <> 'n'
+UNION ALL SELECT 'trigger', tgname, relname || ' ' || proname || ' ' || tgtype FROM pg_trigger
+    JOIN own ON own.oid = tgrelid JOIN pg_proc ON pg_proc.oid = tgfoid
+    WHERE NOT tgisinternal AND tgenabled IN ('O', 'A') AND tgqual IS NULL
+UNION ALL SELECT 'row security', relname, relname FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace AND relrowsecurity
 UNION ALL SELECT 'rule', rulename, tablename FROM pg_rules WHERE schemaname = current_schema()
 UNION ALL SELECT 'function', proname, prosrc FROM pg_proc
     WHERE pronamespace = current_schema()::regnamespace AND proname = 'records_stay'
 """
-"""Parts of a database on a server: kind, name, and the table they are of."""
+"""Parts of a database on a server: kind, name, and the table they are of, with what they do."""
+_TRIGGERS: Final = {"records_stay": 27, "records_stay_all": 34}
+"""Triggers, and when they act, in bits of PostgreSQL: before each row that is updated or deleted,
+and before all are truncated."""
 _PAGE: Final = 10_000
 _CELLS: Final = (str, int, str, str)
 _MAPPED_BYTES: Final = 1 << 40
@@ -193,6 +214,14 @@ def verify_log(
     )
 
 
+def _mark(row: tuple[Any, ...]) -> int:
+    """What tells a row from others, under a key of this process that nobody knows.
+
+    Of numbers alone, hashes are known: one added to 2**61 - 1 has the same.
+    """
+    return hash(marshal.dumps(row, 0))
+
+
 @dataclass(slots=True)
 class _Check:
     """One pass over a log."""
@@ -216,7 +245,8 @@ class _Check:
     """What the lists have to show, by table and id: hashes of rows."""
     reports: set[str] = field(default_factory=set)
     about: set[str] = field(default_factory=set)
-    accounts: dict[str, set[frozenset[str]]] = field(default_factory=lambda: defaultdict(set))
+    accounts: dict[str, dict[str, Account]] = field(default_factory=lambda: defaultdict(dict))
+    """The newest record of an account, by its name and by station."""
     evidence: list[tuple[str, Evidence]] = field(default_factory=list)
     gone: list[tuple[Record, str]] = field(default_factory=list)
     """Free texts that are missing: of which record, under which path."""
@@ -302,6 +332,10 @@ class _Check:
             record = record_of(content, texts, where=name)
         except InputError as err:
             self.problem(str(err), number)
+            # What follows it, or is about it, is not to blame.
+            self.last[station] = Link(sequence, digest)
+            if kind == Report.kind:
+                self.reports.add(record_id)
             return
         if (record.station, record.sequence, record.record_id) != (station, sequence, record_id):
             self.problem(f"{name}: is filed as another record than it says it is", number)
@@ -348,7 +382,7 @@ class _Check:
             case Redaction():
                 self.redactions.append(record)
             case Account():
-                self.accounts[person_key(body.user)].add(frozenset(body.roles))
+                self.accounts[person_key(body.user)][record.station] = body
             case _:
                 pass
 
@@ -364,7 +398,12 @@ class _Check:
     def _check_accounts(self, connection: Connection) -> None:
         """That nobody may do on the web page what no record allowed."""
         for user in connection.execute(select(USERS.c.name, USERS.c.shown_name, USERS.c.roles)):
-            if frozenset(str(user.roles).split()) not in self.accounts.get(user.name, ()):
+            roles = frozenset(str(user.roles).split())
+            given = self.accounts.get(user.name, {}).values()
+            if person_key(str(user.shown_name)) != user.name:
+                self.problem(f"account {user.name!s:.70}: goes by another name than its own")
+            # Those of another station came by a merge, and may be older or newer.
+            elif not any(frozenset(one.roles) == roles for one in given):
                 self.problem(f"account {user.shown_name}: has roles that no record gave to it")
 
     def _check_heads(self, connection: Connection) -> None:
@@ -412,7 +451,7 @@ class _Check:
 
     def _expect(self, records: Sequence[Record]) -> None:
         for table, row in rows_of(records):
-            self.rows[table.name, row["id"]] = hash(tuple(row.values()))
+            self.rows[table.name, row["id"]] = _mark(tuple(row.values()))
 
     def _check_lists(self, connection: Connection) -> None:
         """That the lists show what the records say, and nothing else."""
@@ -426,7 +465,7 @@ class _Check:
                 wanted = self.rows.pop((table.name, row[0]), None)
                 if wanted is None:
                     self.problem(f"the lists show {row[0]!s:.70}, of which there is no {what}")
-                elif wanted != hash(row):
+                elif wanted != _mark(row):
                     shown = dict(zip(names, row, strict=True))
                     self.problem(self._difference(connection, table, shown))
         for name, record_id in sorted(self.rows):
@@ -607,18 +646,24 @@ def _server_parts(connection: Connection) -> Iterator[str]:
     wanted = {("function", "records_stay", STAY)}
     for table in METADATA.tables.values():
         wanted.add(("table", table.name, ""))
-        for one in (table.primary_key, *table.constraints):
-            if one.name is not None or one is table.primary_key:
-                key = (str(one.name or f"{table.name}_pkey"), table.name)
-                wanted |= {("constraint", *key), ("index", *key)}
-        own = table.indexes - {WORDS}
-        wanted |= {("index", str(one.name), table.name) for one in own}
-    wanted |= {("trigger", name, "records") for name in ("records_stay", "records_stay_all")}
-    for kind, name, _ in sorted(wanted - found):
+        for key in (table.primary_key, *table.constraints):
+            if isinstance(key, PrimaryKeyConstraint | UniqueConstraint):
+                name = str(key.name or f"{table.name}_pkey")
+                wanted.add(("constraint", name, table.name))
+                wanted.add(("index", name, " ".join((table.name, *key.columns.keys()))))
+        for index in table.indexes - {WORDS}:
+            is_part = index.dialect_options["postgresql"]["where"] is not None
+            words = (table.name, *index.columns.keys(), *(["where"] if is_part else []))
+            wanted.add(("index", str(index.name), " ".join(words)))
+    wanted |= {
+        ("trigger", name, f"records records_stay {acts}") for name, acts in _TRIGGERS.items()
+    }
+    lacking = {part[:2] for part in wanted - found}
+    for kind, name in sorted(lacking):
         yield f"{kind} {name} of the database is missing, or not that of an incident log"
-    for kind, name, table in sorted(found - wanted):
+    for kind, name, table in sorted(one for one in found - wanted if one[:2] not in lacking):
         # Other programs may have tables of their own beside these.
-        if kind == "view" or (table in METADATA.tables and kind != "table"):
+        if kind == "view" or (table.split(" ")[0] in METADATA.tables and kind != "table"):
             yield f"{kind} {name:.70} of the database is not that of an incident log"
 
 

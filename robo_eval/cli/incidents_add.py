@@ -13,7 +13,8 @@ from robo_eval.cli.incidents_common import (
     event_of,
     is_asking,
     is_there,
-    noting_robot,
+    note_of,
+    noting_robots,
     opened,
     period_of,
     readable,
@@ -75,7 +76,7 @@ def add(
     with (
         opened(where.log, where.station, make=True) as found,
         evidence_given(found, files, copy=copy) as pieces,
-        noting_robot(found, robot),
+        noting_robots(found, robot),
     ):
         report = section_of(Report, {**values, "evidence": pieces})
         record = found.file(report, by=where.by, via=Via.CLI)
@@ -85,6 +86,7 @@ def add(
         )
         say_filed(found, record, text, json=where.json)
         if not where.json:
+            note_of(report)
             log = f" --log {quoted(where.log)}" if where.log else ""
             next_steps(f"robo-eval incidents show {record.name}{log}")
 
@@ -235,7 +237,7 @@ def nil(where: Where, given: Given) -> None:
     body = section_of(Nil, said(Nil, given))
     with (
         opened(where.log, where.station, make=True) as found,
-        noting_robot(found, body.robot),
+        noting_robots(found, body.robot),
     ):
         record = found.file(body, by=where.by, via=Via.CLI)
         contrary = speaking_against(found, record)

@@ -10,7 +10,8 @@ import typer
 
 from robo_eval.cli.incidents_common import (
     NameArgument,
-    noting_robot,
+    note_of,
+    noting_robots,
     opened,
     period_of,
     say_filed,
@@ -27,14 +28,17 @@ from robo_eval_incidents.kinds import (
     Correction,
     Effectiveness,
     Reclassification,
+    Redaction,
     Report,
     Review,
+    plain,
     section_of,
 )
 from robo_eval_incidents.words import Via
 
 if TYPE_CHECKING:
     from robo_eval_incidents.log import IncidentLog
+    from robo_eval_incidents.record import Record
     from robo_eval_incidents.state import Incident
 
     Finish = Callable[[IncidentLog, Incident, dict[str, Any]], None]
@@ -72,8 +76,11 @@ def _record(log: IncidentLog, name: str, body: Body, where: Where) -> None:
         f"{after.name}: {body.kind} recorded as {record.name}; it is {after.severity} and"
         f" {after.status} now"
     )
+    if after.counted_severity is not after.severity:
+        text += f", and counts as {after.counted_severity} until it is reviewed"
     say_filed(log, record, text, json=where.json)
     if not where.json:
+        note_of(after.report)
         say_open(after)
 
 
@@ -87,16 +94,36 @@ _CORRECTED: Final = tuple(name for name in Correction.FIELDS if name != "until_n
 def correct(where: Where, given: Given, incident: NameArgument, *, reason: ReasonOption) -> None:
     """Give other values for what a report says; what it said first stays in the log.
 
-    Reviews begin anew, because they were of something else.
+    Reviews begin anew, because they were of something else. Answers and quantities that are not
+    named stay as they are; --injury names all injured people again.
 
     Example: robo-eval incidents correct lab/2 --robot arm_2 --reason "read the wrong label"
     """
     fields = said(Report, given)
     if not fields:
         raise InputError("nothing to correct was given; name a field, such as --robot arm_2")
-    body = section_of(Correction, {"fields": fields, "reason": reason})
-    with opened(where.log, where.station) as log, noting_robot(log, given["robot"]):
+    section_of(Correction, {"fields": fields, "reason": reason})  # before a log is opened for it
+    with opened(where.log, where.station) as log, noting_robots(log, given["robot"]):
+        fields |= _beside_known(log.incident(incident).report, fields)
+        body = section_of(Correction, {"fields": fields, "reason": reason})
         _record(log, incident, body, where)
+
+
+def _beside_known(report: Report, fields: dict[str, Any]) -> dict[str, Any]:
+    """Answers and quantities with those that a report has beside them."""
+    known, found = plain(report), {}
+    if "answers" in fields:
+        found["answers"] = known["answers"] | fields["answers"]
+    if "quantities" in fields:
+        named = {one["name"]: one for one in known["quantities"]}
+        for one in fields["quantities"]:
+            before = named.get(one["name"], {})
+            # A limit in another unit is not that of the new value.
+            is_same = not one["unit"] or one["unit"] == before.get("unit")
+            said_ = {name: value for name, value in one.items() if value != ""}
+            named[one["name"]] = (before if is_same else {}) | said_
+        found["quantities"] = list(named.values())
+    return found
 
 
 def _reclassified(_log: IncidentLog, incident: Incident, values: dict[str, Any]) -> None:
@@ -187,8 +214,12 @@ def _action_of(incident: Incident, number: int | None) -> str:
         return measures[number - 1].record.record_id
     due = [measure for measure in measures if not measure.is_effective]
     if len(due) != 1:
-        found = "no action that is open" if not due else f"{len(due)} actions that are open"
-        raise InputError(f"--action: incident {incident.name} has {found}; name one by its number")
+        if not due:
+            raise InputError(f"incident {incident.name} has no action that is open")
+        raise InputError(
+            f"--action: incident {incident.name} has {len(due)} actions that are open; name one by"
+            " its number"
+        )
     return due[0].record.record_id
 
 
@@ -262,4 +293,15 @@ def redact(
         text = f"{record}: {field} is taken out" if is_out else (
             f"{record}: a second person has to ask for {field} as well before it is taken out"
         )  # fmt: skip
+        if is_out and (left := _texts_left(log, made)):
+            text += f"; other free texts of the same: {', '.join(left)}"
         say_filed(log, made, text, json=where.json, taken_out=is_out)
+
+
+def _texts_left(log: IncidentLog, redaction: Record) -> list[str]:
+    """Free texts that are in the log of what a redaction is about, by record and field."""
+    if redaction.incident_id is None:
+        return []
+    records = log.incident(redaction.incident_id).records
+    return [f"{one.name} {path}" for one in records for path in one.salts
+            if one.kind != Redaction.kind]  # fmt: skip

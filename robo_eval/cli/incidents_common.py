@@ -16,6 +16,7 @@ import typer
 from robo_eval.cli.output import print_json, say
 
 if TYPE_CHECKING:
+    from robo_eval_incidents.kinds import Report
     from robo_eval_incidents.log import IncidentLog
     from robo_eval_incidents.record import Record
     from robo_eval_incidents.state import Incident
@@ -49,10 +50,11 @@ ByOption = Annotated[
 ]
 SinceOption = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="From this time on, such as -8h."),
+    typer.Option("--since", metavar="TIME", help="From this time on: -8h, 2026-03, ..."),
 ]
 UntilOption = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Before this time.")
+    str | None,
+    typer.Option("--until", metavar="TIME", help="Before this time, or until that day has ended."),
 ]
 RobotOption = Annotated[str | None, typer.Option("--robot", "-r", help="Robot.")]
 NameArgument = Annotated[
@@ -261,11 +263,25 @@ def period_of(since: str | None, until: str | None) -> tuple[int | None, int | N
     """
     from robo_eval.core.errors import InputError
 
-    start = None if since is None else time_of(since, "--since")
-    end = None if until is None else time_of(until, "--until")
+    start = None if since is None else _span_of(since, "--since")[0]
+    end = None if until is None else _span_of(until, "--until")[1]
     if start is not None and end is not None and start >= end:
         raise InputError(f"--until: {until} is not after --since {since}")
     return start, end
+
+
+def _span_of(text: str, option: str) -> tuple[int, int]:
+    """Begin and end of a time; of a known one both are it."""
+    from robo_eval.core.errors import InputError
+    from robo_eval_incidents.text import UNKNOWN, span_of
+
+    try:
+        if text.strip() == UNKNOWN:
+            raise ValueError("'unknown' is no time that a period begins or ends at")
+        begin, end = span_of(text, now_ns())
+    except ValueError as err:
+        raise InputError(f"{option}: {err}") from err
+    return begin, begin if end is None else end
 
 
 def when(time_ns: int, until_ns: int | None = None) -> str:
@@ -297,17 +313,17 @@ def doubt_about(log: IncidentLog, robot: str) -> str | None:
 
 
 @contextmanager
-def noting_robot(log: IncidentLog, robot: str | None) -> Iterator[None]:
-    """Say on standard error, once the body has filed something, that its robot is a new one.
+def noting_robots(log: IncidentLog, *robots: str | None) -> Iterator[None]:
+    """Say on standard error, once the body has filed something, which of its robots are new ones.
 
     Args:
         log: The log.
-        robot: The robot that an option named; None or blank if none did.
+        robots: Robots that were named; None or blank where none was.
     """
-    # Asked before: what is filed makes the robot a known one.
-    doubt = doubt_about(log, robot) if robot and robot.strip() else None
+    # Asked before: what is filed makes a robot a known one.
+    doubts = [doubt_about(log, one) for one in dict.fromkeys(robots) if one and one.strip()]
     yield
-    if doubt is not None:
+    for doubt in filter(None, doubts):
         typer.echo(f"note: {doubt}", err=True)
 
 
@@ -330,6 +346,15 @@ def say_filed(log: IncidentLog, record: Record, text: str, *, json: bool, **more
         )
     else:
         say(text)
+
+
+def note_of(report: Report) -> None:
+    """Say on standard error that a report does not fit together, if it does not."""
+    from robo_eval_incidents.state import misfit
+
+    text = misfit(report)
+    if text is not None:
+        typer.echo(f"note: {text}", err=True)
 
 
 def say_open(incident: Incident) -> None:

@@ -75,6 +75,8 @@ def _check_file(log: Path | None, file: Path, *, copy: bool) -> None:
     if log is not None and place in _own_files(log):
         # Reading the file of an open database also takes its locks away.
         raise InputError(f"{file}: is the log itself; evidence is another file")
+    if copy and place.is_dir():
+        raise InputError(f"{file}: is a folder; --copy takes files, name them")
     can_copy = log is not None and not place.is_dir()
     if not place.is_relative_to(folder) and not (copy and can_copy):
         raise InputError(

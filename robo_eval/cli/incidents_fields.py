@@ -151,6 +151,7 @@ def option(
     default: Any = ...,  # noqa: ANN401
     *,
     is_argument: bool = False,
+    is_list: bool = False,
 ) -> tuple[Any, Any]:
     """The annotation of a field for typer, and its default: that of the kind unless given."""
     field = kind.model_fields[name]
@@ -169,7 +170,7 @@ def option(
     if name in _WORDS:
         info.metavar = None
         return Annotated[bool | None, info], None
-    if name in _LISTS:
+    if name in _LISTS or is_list:
         return Annotated[list[str] | None, info], None
     if must:
         return Annotated[str, info], _MUST

@@ -13,13 +13,14 @@ from robo_eval.cli.incidents_common import (
     NameArgument,
     StationOption,
     author,
+    noting_robots,
     opened,
     readable,
     station_of,
     target_of,
 )
 from robo_eval.cli.incidents_fields import Given, Where, verb
-from robo_eval.cli.incidents_show import filter_of, filtered
+from robo_eval.cli.incidents_show import check_robots, filter_of, filtered
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
 from robo_eval.core.errors import InputError
 from robo_eval.core.wording import counted
@@ -237,8 +238,10 @@ def import_(
     from robo_eval_incidents.tables_read import checked_table, import_reports
 
     of = None if columns is None else IncidentMap.read(columns)
-    checked_table(table, robot=robot, source=source, columns=of)  # before a log is made for it
-    with opened(where.log, where.station, make=True) as found:
+    # Before a log is made for it.
+    reported = checked_table(table, robot=robot, source=source, columns=of)
+    robots = sorted({one.report.robot for one in reported})
+    with opened(where.log, where.station, make=True) as found, noting_robots(found, *robots):
         done = import_reports(
             found,
             table,
@@ -255,7 +258,7 @@ def import_(
     what = "1 incident was" if count == 1 else f"{count} incidents were"
     say(f"{table}: {what} added, {done.known} known")
     if done.added:
-        say(f"  {done.added[0]} to {done.added[-1]}")
+        say(f"  {' to '.join(dict.fromkeys((done.added[0], done.added[-1])))}")
     if done.corrected:
         say(f"  corrected: {', '.join(done.corrected)}")
 
@@ -284,6 +287,7 @@ def export(
             count = None
             _write_paper(found, out, wanted, force=force)
         else:
+            check_robots(found, given["robot"])
             from robo_eval_incidents.tables import export as write
 
             count = write(found, out, wanted, force=force)

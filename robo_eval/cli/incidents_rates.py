@@ -156,6 +156,8 @@ def _print_standing(name: str, stands: Standing) -> None:
         say(f"  safety score {_text(one.score)}")
         if not one.is_valid:
             say("  a critical incident ends this period: it supports no level")
+        for total in one.left_out:
+            say(f"  hours not counted: {total}, lies partly in this period")
         for maybe in one.undecided:
             say(f"  not counted: {maybe.name}, {maybe.time}, may lie in this period or outside")
         if one.unreviewed:

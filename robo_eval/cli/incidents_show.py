@@ -28,15 +28,20 @@ from robo_eval_incidents.words import Category, Severity, Status
 
 if TYPE_CHECKING:
     from robo_eval_incidents.lists import Filter, Listed, Page
+    from robo_eval_incidents.log import IncidentLog
     from robo_eval_incidents.state import Incident
 
 _FILTER: Final = {
     **{
-        name: option(Report, name, None)
-        for name in ("robot", "side", "severity", "category", "episode_id")
+        name: option(Report, name, None, is_list=True)
+        for name in ("robot", "side", "severity", "category")
     },
+    "episode_id": option(Report, "episode_id", None),
     "status": (
-        Annotated[str | None, typer.Option("--status", help=f"How far: {listing(tuple(Status))}.")],
+        Annotated[
+            list[str] | None,
+            typer.Option("--status", metavar="TEXT", help=f"How far: {listing(tuple(Status))}."),
+        ],
         None,
     ),
     "text": (
@@ -75,8 +80,8 @@ def filter_of(given: Given) -> Filter:
     words = {"side": Side, "severity": Severity, "category": Category, "status": Status}
     text = given["text"]
     return Filter(
-        robot=given["robot"],
-        **{name: _word(one, name, given[name]) for name, one in words.items()},
+        robot=tuple(given["robot"]) if given["robot"] else None,
+        **{name: _words(one, name, given[name]) for name, one in words.items()},
         text=None if text is None else name_of(text, "--text"),
         episode_id=given["episode_id"],
         since_ns=start,
@@ -84,12 +89,23 @@ def filter_of(given: Given) -> Filter:
     )
 
 
-def _word(words: type[StrEnum], name: str, given: str | None) -> Any:  # noqa: ANN401
-    if given is None:
-        return None
-    if given not in set(words):
-        raise unknown_name(name, given, words)
-    return words(given)
+def _words(words: type[StrEnum], name: str, given: list[str] | None) -> Any:  # noqa: ANN401
+    for one in given or ():
+        if one not in set(words):
+            raise unknown_name(name, one, words)
+    return tuple(map(words, given)) if given else None
+
+
+def check_robots(log: IncidentLog, names: list[str] | None) -> None:
+    """Refuse a robot that the log does not know.
+
+    Raises:
+        UnknownNameError: If there is such.
+    """
+    from robo_eval_incidents.lists import check_robot
+
+    for name in names or ():
+        check_robot(log, name)
 
 
 @filtered
@@ -103,16 +119,15 @@ def list_(
     log: LogOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List incidents as they stand, newest first.
+    """List incidents as they stand, newest first; of an option that is repeated each word will do.
 
     Examples: robo-eval incidents list; robo-eval incidents list --severity critical --since -30d
     """
-    from robo_eval_incidents.lists import list_incidents, robots, row_dict, utc_today
+    from robo_eval_incidents.lists import list_incidents, row_dict, utc_today
 
-    wanted, robot = filter_of(given), given["robot"]
+    wanted = filter_of(given)
     with readable(log) as found:
-        if robot is not None and robot not in (known := robots(found)):
-            raise unknown_name("robot", robot, known)
+        check_robots(found, given["robot"])
         page = list_incidents(found, wanted, after=after, limit=limit)
         name = found.name
     if json:

@@ -15,7 +15,7 @@ from robo_eval.cli.incidents_common import (
     StationOption,
     UntilOption,
     author,
-    noting_robot,
+    noting_robots,
     opened,
     past_of,
     period_of,
@@ -87,8 +87,7 @@ def exposure(
     """
     from robo_eval_incidents.hours import hours, logged_times
 
-    if mode is not None and until is None:
-        until = "now"
+    until = until or (None if mode is None else "now")
     start, end = period_of(since, until)
     added: dict[str, int] = {}
     _check_mode(mode, {"--robot": robot, "--side": side, "--task": task, "--km": km})
@@ -98,7 +97,9 @@ def exposure(
     _check_sources(tables, folders)
     if mode is not None:
         what = {"robot": robot, "side": side or "real", "mode": mode, "task": task or "", "km": km}
-        _log_time(log, station, what, since, until, writer)
+        name = _log_time(log, station, what, since, until, writer)
+        if not json:
+            say(f"logged as {name}")
     for table in tables:
         added[str(table)] = _log_table(table, log, station, writer)
     for trial in folders:
@@ -137,8 +138,11 @@ def _check_mode(mode: str | None, given: dict[str, object]) -> None:
 def _check_sources(tables: Sequence[Path], trials: Sequence[Path]) -> None:
     """Refuse what cannot be read, before a log is made for it or another one is logged."""
     from robo_eval.cli.checks import check_there
+    from robo_eval.core.errors import InputError
 
     for trial in trials:
+        if trial.suffix and not trial.exists():
+            raise InputError(f"{trial}: no such table of hours")
         check_there(trial)
     from robo_eval_incidents.hours import exposure_of
     from robo_eval_incidents.hours_table import read_hours
@@ -159,9 +163,10 @@ def _log_trial(trial: Path, log: str | None, station: str | None) -> tuple[int, 
 
 def _log_table(table: Path, log: str | None, station: str | None, by: str) -> int:
     """Log the hours of a table; how many lines are new."""
-    from robo_eval_incidents.hours_table import import_hours
+    from robo_eval_incidents.hours_table import import_hours, read_hours
 
-    with opened(log, station, make=True) as found:
+    robots = sorted({line.body.robot for line in read_hours(table)})
+    with opened(log, station, make=True) as found, noting_robots(found, *robots):
         return len(import_hours(found, table, by=by)[0])
 
 
@@ -172,8 +177,8 @@ def _log_time(
     since: str | None,
     until: str | None,
     by: str,
-) -> None:
-    """Log a time in which a robot worked outside trials."""
+) -> str:
+    """Log a time in which a robot worked outside trials; the name of its record."""
     from robo_eval.core.errors import InputError
     from robo_eval_incidents.kinds import MOST_SECONDS, Exposure
 
@@ -184,8 +189,8 @@ def _log_time(
     if seconds > MOST_SECONDS:
         raise InputError(f"--since: one entry covers {MOST_SECONDS / 86_400:.0f} days at most")
     body = section_of(Exposure, {**what, "start_ns": start, "seconds": seconds})
-    with opened(log, station, make=True) as found, noting_robot(found, body.robot):
-        found.file(body, by=by, via=Via.CLI)
+    with opened(log, station, make=True) as found, noting_robots(found, body.robot):
+        return found.file(body, by=by, via=Via.CLI).name
 
 
 def _print_hours(name: str, found: Hours) -> None:
@@ -206,7 +211,7 @@ def _print_hours(name: str, found: Hours) -> None:
                     row.task,
                     f"{row.hours:.4g}",
                     row.times,
-                    *([f"{row.km or 0:.4g}"] if has_km else []),
+                    *(["-" if row.km is None else f"{row.km:.4g}"] if has_km else []),
                 )
                 for row in found.rows
             ],

@@ -105,6 +105,8 @@ def read_toml(path: Path, model: type[Form]) -> Form:
     """
     try:
         data = door.toml_of(door.written(path).decode())
+    except FileNotFoundError as err:
+        raise InputError(f"{path}: no such file") from err
     except (OSError, UnicodeDecodeError) as err:
         raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
     except ValueError as err:

@@ -46,7 +46,7 @@ _MEANINGS: Final = (
     ("readonly database", "is read-only; make file and folder writable"),
     ("database is locked", "is locked by another program; close that and try again"),
     ("malformed", f"is damaged; {_COPY}"),
-    ("not a database", f"is not an SQLite database; {_COPY}"),
+    ("not a database", f"is not an SQLite database; name another file, or {_COPY}"),
     ("unable to open", "cannot be opened; check that file and folder are readable"),
     ("no such table", f"has not the tables it should have; {_COPY}"),
     ("no such column", f"has not the columns it should have; {_COPY}"),

@@ -116,9 +116,9 @@ class Site:
         """
         for incident_id in self._ever_critical():
             incident = self.incident(incident_id)
-            report = incident.report
-            too_early = wanted.since_ns is not None and report.latest_ns < wanted.since_ns
-            too_late = wanted.until_ns is not None and report.happened_ns >= wanted.until_ns
+            counted = incident.counted
+            too_early = wanted.since_ns is not None and counted.latest_ns < wanted.since_ns
+            too_late = wanted.until_ns is not None and counted.happened_ns >= wanted.until_ns
             if not too_early and not too_late:
                 self.note_view(session, incident, via)
 

@@ -168,7 +168,7 @@ def thumbnail(path: Path, _sha256: str) -> bytes | None:
             small.thumbnail((_SMALL, _SMALL))
             made = io.BytesIO()
             # Anew: what a camera says of place and owner is not in it.
-            small.convert("RGB").save(made, "JPEG", quality=80)
+            small.convert("RGB").save(made, "JPEG", quality=80, comment=b"")
             return made.getvalue()
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None

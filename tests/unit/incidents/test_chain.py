@@ -314,7 +314,7 @@ def test_an_escape_in_capital_letters_is_found(log, path, report, say):
     say(log, report(description="it\tfell"))
     say(log, report(description='"it\u2029fell"'))
     for number, content, texts in (one for one in log.stored() if one[2]):
-        escaped = texts.replace("\\t", "\\u0009").replace("\\\"", "\\u0022")
+        escaped = texts.replace("\\t", "\\u0009").replace('\\"', "\\u0022")
         with pytest.raises(InputError, match=r"its texts: is not in its canonical form"):
             record_of(content, escaped, where=f"row {number}")
         spaced = texts.replace(":", ": ", 1)

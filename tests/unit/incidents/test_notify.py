@@ -124,7 +124,7 @@ def test_everybody_is_told_once_and_it_is_a_record(lab, settings, hook, post):
     log, critical, minor = lab
     told = notify(log, settings, today=TODAY)
     assert {way: len(new) for way, new in told.items()} == {
-        "webhook 127.0.0.1": 2, "mail to a@lab.example": 2,
+        settings.webhook[0].name: 2, "mail to a@lab.example": 2,
     }  # fmt: skip
     assert [(one["what"], one["incident"]) for one in hook.events] == [
         ("critical", critical.name), ("overdue", minor.name),
@@ -149,7 +149,7 @@ def test_everybody_is_told_once_and_it_is_a_record(lab, settings, hook, post):
 def test_what_is_new_is_told_and_what_was_settled_is_not(lab, settings, hook, say, report):
     log, _, minor = lab
     notify(log, settings, today=TODAY)
-    assert len(notify(log, settings, today=date(2026, 3, 16))["webhook 127.0.0.1"]) == 1
+    assert len(notify(log, settings, today=date(2026, 3, 16))[settings.webhook[0].name]) == 1
     actions = log.incident(minor.name).measures
     for action_id in actions:
         body = Effectiveness(action_id=action_id, is_effective=True, how="seen")
@@ -157,7 +157,7 @@ def test_what_is_new_is_told_and_what_was_settled_is_not(lab, settings, hook, sa
     drill = say(log, report(severity="critical"))
     for by in ("Operator B", "Operator C"):
         say(log, Review(verdict="dismissed", note="a drill"), incident_id=drill.record_id, by=by)
-    assert notify(log, settings, today=date(2026, 9, 1))["webhook 127.0.0.1"] == []
+    assert notify(log, settings, today=date(2026, 9, 1))[settings.webhook[0].name] == []
     assert len(hook.events) == 3
 
 
@@ -165,7 +165,9 @@ def test_what_is_new_is_told_and_what_was_settled_is_not(lab, settings, hook, sa
 def test_one_way_that_fails_keeps_no_other_from_being_told(lab, settings, hook, post, status):
     log, *_ = lab
     hook.status = status
-    with pytest.raises(NotSentError, match=f"webhook 127.0.0.1: cannot be told: .*{status}"):
+    with pytest.raises(
+        NotSentError, match=rf"webhook 127\.0\.0\.1 \(\w{{8}}\): cannot be told: .*{status}"
+    ):
         notify(log, settings, today=TODAY)
     assert len(post.mails) == 1
     hook.status = 200

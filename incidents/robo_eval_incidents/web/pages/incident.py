@@ -90,6 +90,10 @@ def show_incident(
     return _page(request, site, session, incident, recorded=done)
 
 
+_ANY: Final = ({"uri": "any"},)
+"""Evidence of a form whose other fields are looked at first."""
+
+
 @router.post(f"/incidents/{{incident_id}}{UPLOAD}")
 def upload(request: Request, site: ThisSite, form: ThisUpload, incident_id: str) -> Response:
     """Keep files that somebody sent, and record them as evidence."""
@@ -99,6 +103,7 @@ def upload(request: Request, site: ThisSite, form: ThisUpload, incident_id: str)
         record_id = forms.record_id_of(form.fields)
         if not form.files:
             raise InputError("files: choose a file")
+        forms.body_of(Attachment, form.fields, evidence=_ANY)  # before a file is kept for it
         pieces = [kept_evidence(site.evidence, *one) for one in form.files]
         evidence = [one.model_dump(exclude_none=True) for one in pieces]
         body = forms.body_of(Attachment, form.fields, evidence=evidence)
@@ -211,7 +216,7 @@ def _file(site: Site, form: Posted, incident: Incident, kind: type[Body]) -> Non
         evidence = recorded_evidence(site.evidence, form.fields.get("uri", ""))
         body = forms.body_of(kind, form.fields, evidence=[evidence.model_dump(exclude_none=True)])
     else:
-        body = forms.body_of(kind, form.fields)
+        body = forms.body_of(kind, form.fields | _doubled(site, form.fields))
     site.log.file(
         body,
         by=form.user.name,
@@ -219,6 +224,17 @@ def _file(site: Site, form: Posted, incident: Incident, kind: type[Body]) -> Non
         incident_id=incident.incident_id,
         record_id=record_id,
     )
+
+
+def _doubled(site: Site, fields: dict[str, str]) -> dict[str, str]:
+    """The id of the incident that another one doubles, which people call by station and number."""
+    name = fields.get("duplicate_of", "").strip()
+    if not name:
+        return {}
+    try:
+        return {"duplicate_of": site.log.incident(name).incident_id}
+    except InputError as err:
+        raise InputError(f"duplicate_of: {err}") from err
 
 
 def _is_corrected(form: Posted, incident: Incident, record_id: str) -> bool:
