@@ -37,10 +37,12 @@ from robo_eval_incidents.kinds import (
     Correction,
     Evidence,
     Reclassification,
+    Redaction,
     Report,
     Review,
 )
 from robo_eval_incidents.log import DATABASE, EVIDENCE, IncidentLog, open_log
+from robo_eval_incidents.redaction import gone_of
 from robo_eval_incidents.rule import Rules, read_rules
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.words import Via
@@ -49,7 +51,7 @@ BY: Final = "robo-eval"
 """Who files what a rule found."""
 _IDS: Final = uuid.uuid5(uuid.NAMESPACE_URL, "robo-eval:incidents:capture")
 _MOST_PROBLEM: Final = 300
-_JUDGED: Final = (Report, Correction, Reclassification, Review)
+_JUDGED: Final = (Report, Correction, Reclassification, Review, Redaction)
 """Kinds of records by which a person makes a draft their own."""
 
 _Place: TypeAlias = tuple[str, str, Side]
@@ -279,7 +281,8 @@ class Capturing:
 
     def _raise(self, incident: Incident, report: Report) -> None:
         lines = ["A worse cause of the same event was recorded."]
-        lines += added_lines(report, incident.report)
+        if not gone_of(incident.records):
+            lines += added_lines(report, incident.report)
         body = Reclassification(
             severity=report.severity, category=report.category, reason="\n".join(lines)
         )

@@ -543,7 +543,7 @@ class _Period:
         self.not_counted: Final[list[Finding]] = []
         self._totals = self._read_totals()
         self._shifts = shifts(log, since_ns, until_ns)
-        self.contradicted: Final = list(contradicted_in(log, self._shifts, since_ns, until_ns))
+        self.contradicted: Final = list(contradicted_in(log, self._shifts))
 
     def _read(self, *, named: bool) -> dict[Body, _Times]:
         columns: list[ColumnElement[Any]] = [
@@ -894,19 +894,17 @@ def _of_runs(log: IncidentLog) -> Iterator[_Watch]:
         )  # fmt: skip
 
 
-def contradicted_in(
-    log: IncidentLog, told: Sequence[Shift], since_ns: int | None, until_ns: int | None
-) -> Iterator[Finding]:
+def contradicted_in(log: IncidentLog, told: Sequence[Shift]) -> Iterator[Finding]:
     """Shifts that were reported to be without incidents, and had some that count.
 
     Args:
         log: The log.
         told: The shifts.
-        since_ns: Begin of the period, UTC; None for all before.
-        until_ns: End of the period, UTC; None for all after.
     """
     if not told:
         return
+    # A shift that is partly in a period is contradicted by what was in its other part as well.
+    since_ns, until_ns = min(one.start_ns for one in told), max(one.end_ns for one in told)
     names = ("robot", "side", "happened_ns", "latest_ns", "id", "station", "sequence")
     query = _happened(select(*(INCIDENTS.c[name] for name in names)), since_ns, until_ns)
     own: dict[tuple[str, str], list[Any]] = defaultdict(list)
@@ -949,7 +947,7 @@ def speaking_against(log: IncidentLog, record: Record) -> Finding | None:
     if not isinstance(body, Nil):
         return None
     told = [one for one in shifts(log, body.start_ns, body.end_ns) if one.name == record.name]
-    return next(contradicted_in(log, told, body.start_ns, body.end_ns), None)
+    return next(contradicted_in(log, told), None)
 
 
 def _happened(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:

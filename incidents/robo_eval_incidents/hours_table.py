@@ -14,9 +14,9 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.log.column_map import number_of
 from robo_eval.log.evidence_read import bytes_of, check_columns, records
+from robo_eval_incidents.hours import Logged
 from robo_eval_incidents.kinds import Exposure, plain, section_of
 from robo_eval_incidents.log import IncidentLog, check_past
-from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import TIMES
 from robo_eval_incidents.text import period_of, span_text
 from robo_eval_incidents.words import Engagement, Via
@@ -63,7 +63,7 @@ def read_hours(path: Path) -> list[Line]:
     return list(lines.values())
 
 
-def import_hours(log: IncidentLog, path: Path, *, by: str) -> tuple[list[Record], int]:
+def import_hours(log: IncidentLog, path: Path, *, by: str) -> Logged:
     """Record the lines of a table of hours; all of them are checked before the first is.
 
     Args:
@@ -72,7 +72,7 @@ def import_hours(log: IncidentLog, path: Path, *, by: str) -> tuple[list[Record]
         by: Who says so.
 
     Returns:
-        New records, and how many lines were known.
+        How many lines are new, and how many were withdrawn before, which are not logged again.
 
     Raises:
         InputError: If the table cannot be read, or the log has another total of the same robot,
@@ -82,7 +82,7 @@ def import_hours(log: IncidentLog, path: Path, *, by: str) -> tuple[list[Record]
     query = select(TIMES).where(TIMES.c.total_ns.isnot(None))
     with log.database.reading() as connection:
         rows = connection.execute(query).all()
-    known = {row.id for row in rows}
+    known = {row.id: row.withdrawn_by for row in rows}
     totals = {
         (row.robot, row.side, row.mode, row.what, row.start_ns, row.end_ns): row
         for row in rows
@@ -112,8 +112,9 @@ def import_hours(log: IncidentLog, path: Path, *, by: str) -> tuple[list[Record]
             check_past(body, newest_ns)
         except InputError as err:
             raise InputError(f"{where}period: {err}") from err
-    added = [log.file(line.body, by=by, via=Via.IMPORT, record_id=line.record_id) for line in new]
-    return added, len(lines) - len(new)
+    for line in new:
+        log.file(line.body, by=by, via=Via.IMPORT, record_id=line.record_id)
+    return Logged(len(new), sum(known.get(line.record_id) is not None for line in lines))
 
 
 def _period(body: Exposure) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, Self
 
@@ -39,6 +40,7 @@ _PLAIN: Final = tuple(
 )
 _DAY: Final = re.compile(r"%[dj]|%-d|%x|%c|%D|%F|%u|%w")
 _DECIMAL: Final = re.compile(r"[+-]?\d*,\d+(?:\D.*)?", re.DOTALL)
+_MONTH: Final = re.compile(r"%[mbBhjUWVxcDFsG]|%-m")
 _CLOCK: Final = re.compile(r"%[HIMScXTRr]")
 
 
@@ -82,7 +84,7 @@ class Source(Short):
     """Unit of a quantity."""
     formats: tuple[str, ...] = ()
     """How they write times, in the letters of strftime, such as `%b-%Y %H:%M`; the first that
-    fits. One without a day is a month, one without hours a day."""
+    fits. One without a month is a year, one without a day a month, one without hours a day."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -178,20 +180,20 @@ class IncidentMap(Section):
         """
         if not self.version:
             return list(lines)
-        found: dict[str, tuple[float, int, dict[str, str]]] = {}
+        found: dict[str, list[tuple[float, int, dict[str, str]]]] = defaultdict(list)
         for number, cells in lines:
             text = cells[self.version].strip()
             version = number_of(text)
             if version is None:
                 where = f"{path}: line {number}, column {self.version}"
                 raise InputError(f"{where}: {text!r:.40} is not the number of a version")
-            name = self._text("source_id", cells)
-            before = found.get(name)
-            if before is None or before[0] <= version:
-                # The same version twice is one line too many, which whoever reads them refuses.
-                key = name if before is None or before[0] < version else f"{name} line {number}"
-                found[key] = (float(version), number, cells)
-        return sorted((number, cells) for _, number, cells in found.values())
+            found[self._text("source_id", cells)].append((float(version), number, cells))
+        # The newest version twice is one line too many, which whoever reads them refuses.
+        return sorted(
+            ((number, cells) for own in found.values() for version, number, cells in own
+             if version == max(one[0] for one in own)),
+            key=lambda one: one[0],
+        )  # fmt: skip
 
     def cells(self, theirs: Mapping[str, str], where: str) -> Iterator[tuple[str, str]]:
         """The cells of a line by our columns, as `tables.write_csv` writes them.
@@ -216,6 +218,9 @@ class IncidentMap(Section):
                 unit = self.columns[name].unit if name in self.columns else ""
                 if self.decimal != ".":
                     text = text.replace(self.decimal, ".") if _DECIMAL.fullmatch(text) else text
+                if ";" in text or (unit and number_of(text) is None):
+                    where_ = f"{where}, column {self.named(name)}"
+                    raise InputError(f"{where_}: {text!r:.40} is not a number")
                 quantities.append(f"{entry}={text} {unit}".rstrip())
             elif base == "answers":
                 answers.append(f"{entry}={text}")
@@ -263,12 +268,16 @@ class IncidentMap(Section):
                 found = datetime.strptime(text, form)  # noqa: DTZ007 - its zone follows
             except ValueError:
                 continue
-            if found.tzinfo is not None:
-                return span_text(ns_of(found.isoformat()), None)
-            zone = zone_of(self.zone)
+            zone = found.tzinfo or zone_of(self.zone)
+            if not _MONTH.search(form):
+                first, next_ = (part_span(date(found.year + more, 1, 1), zone, is_day=True)[0]
+                                for more in (0, 1))  # fmt: skip
+                return span_text(first, next_)
             if not _DAY.search(form):
                 return span_text(*part_span(found.date(), zone, is_day=False))
             if not _CLOCK.search(form):
                 return span_text(*part_span(found.date(), zone, is_day=True))
+            if found.tzinfo is not None:
+                return span_text(ns_of(found.isoformat()), None)
             return span_text(*clock_span(found, zone, text))
         raise ValueError(f"{text!r:.60} is none of {', '.join(source.formats)}")

@@ -100,7 +100,7 @@ def pack(
         RECORDS: "".join(line_of(*one.forms()) for one in incident.records).encode(),
         **files,
     }
-    if trial is not None:
+    if trial is not None and incident.report.episode_id is not None:
         parts |= _settings(trial, incident)
     if incident.record.via is Via.RULE:
         entries = read_rules(rules).entries
@@ -135,7 +135,7 @@ def pack(
         records=len(incident.records),
         files=tuple(one.removeprefix(EVIDENCE) for one in files),
         left=tuple(f"{uri}: {why}" for uri, why in left.items()),
-        settings=trial is not None,
+        settings=SETTINGS in parts,
     )
 
 

@@ -173,7 +173,9 @@ class _Checking:
 
     def _records(self) -> list[Record]:
         found = []
-        for number, line in enumerate(self._text(RECORDS).splitlines(), start=1):
+        # A text may hold what other programs take for the end of a line.
+        lines = self._text(RECORDS).removesuffix("\n").split("\n")
+        for number, line in enumerate(lines, start=1):
             where = f"line {number}"
             found.append(record_of(*parts_of_line(line), where=where, is_exact=True))
         return found
@@ -246,6 +248,10 @@ class _Checking:
         if SETTINGS not in self._parts and EPISODE not in self._parts:
             self.notes.append("it holds no settings: neither plan nor row of an episode")
             return
+        for name, other in ((SETTINGS, EPISODE), (EPISODE, SETTINGS)):
+            if name not in self._parts:
+                self._problem(name, f"is missing beside {other}")
+                return
         row = self._row
         if row is None:
             return
@@ -272,6 +278,7 @@ class _Checking:
     def _check_draft(self, incident: Incident) -> None:
         """That the rules draft from trace and row what was drafted."""
         if incident.record.via is not Via.RULE:
+            self._check_no_draft(incident)
             return
         by_rules = incident_of([one for one in incident.records if one.via is Via.RULE])
         assert by_rules is not None
@@ -293,10 +300,12 @@ class _Checking:
         heard = self._heard(by_rules)
         causes = self._causes(scene, heard, rules, report.happened_ns)
         if not causes:
-            why = "its sources show nothing at that time" if heard.occurrences or self._row else (
-                "it holds neither a trace of the event nor the row of its episode"
-            )  # fmt: skip
-            self.notes.append(f"what was drafted cannot be drafted again: {why}")
+            is_whole = heard.occurrences or (self._row is not None and not self._statement["left"])
+            if is_whole:
+                self._problem(RECORDS, "trace and episode show nothing at the time of the draft")
+            else:
+                why = "it holds neither a trace of the event nor the row of its episode"
+                self.notes.append(f"what was drafted cannot be drafted again: {why}")
             return
         again = drafted(scene, causes, injected=heard.injected, evidence_folder=Path())
         for name in _SAID:
@@ -310,6 +319,16 @@ class _Checking:
         if self._row is not None and event_id(scene, causes[0].occurrence) != incident.incident_id:
             self._problem(RECORDS, "the id of the incident is not that of its event")
         self.checked.append("the draft, made again from rules, trace and row")
+
+    def _check_no_draft(self, incident: Incident) -> None:
+        """That what a person filed has nothing of a draft."""
+        rule, via = incident.report.rule, incident.record.via
+        if RULES in self._parts:
+            self._problem(RULES, "is there, and no rule drafted the incident")
+        if rule is not None and via is Via.IMPORT:
+            self.notes.append(f"it was imported: what rule {rule} drafted cannot be made again")
+        elif rule is not None:
+            self._problem(RECORDS, f"names rule {rule}, and was filed by {incident.record.by}")
 
     def _heard(self, incident: Incident) -> Heard:
         """What the cut of the trace says, if it is there."""

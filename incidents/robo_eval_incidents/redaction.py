@@ -46,6 +46,12 @@ def paths_of(record: Record) -> list[str]:
     return [path for _, _, path in private_texts(record.kind, plain(record.body))]
 
 
+def gone_of(records: Iterable[Record]) -> set[str]:
+    """Fields of a report of which a text was taken out, there or in a correction."""
+    paths = (path for one in records for path in one.gone)
+    return {path.removeprefix("fields.").partition(".")[0] for path in paths}
+
+
 def without_redacted(records: Sequence[Record]) -> list[Record]:
     """Records of a subject, without the texts that two people asked to take out."""
     decided = {key for key, own in asked(records).items() if is_decided(own)}

@@ -30,7 +30,7 @@ _TIMES: Final = 10.0
 """Metrics have rates per 100 h."""
 _UNREVIEWED: Final = (Status.DRAFT, Status.REPORTED)
 _OF_SIM: Final = "a simulation exposes nobody"
-_NO_RECORD: Final = "neither a report nor a nil report: nobody said that nothing happened"
+NO_RECORD: Final = "neither a report nor a nil report: nobody said that nothing happened"
 _DEFAULT: Final = MetricConfig()
 
 
@@ -227,7 +227,7 @@ def _of_side(
     if side is Side.SIM:
         found = _without_values(found, _OF_SIM)
     elif counts is None:
-        found = _without_values(found, _NO_RECORD)
+        found = _without_values(found, NO_RECORD)
     return SideStanding(
         side=side,
         counts=counts,

@@ -29,6 +29,7 @@ from robo_eval_incidents.kinds import (
 )
 from robo_eval_incidents.log import IncidentLog, check_past
 from robo_eval_incidents.record import MOST_BYTES, Record
+from robo_eval_incidents.redaction import gone_of
 from robo_eval_incidents.state import Incident, check
 from robo_eval_incidents.tables import COLUMNS, UNREAD, VERSION, IncidentTable, Row
 from robo_eval_incidents.text import (
@@ -256,7 +257,7 @@ def import_reports(
                 new.append(one)
                 check_past(one.report, newest_ns)
             elif as_corrections:
-                changes += _changes(log.incident(own.record_id), one, path, by)
+                changes += _changes(log.incident(own.record_id), one, path, by, newest_ns)
         except InputError as err:
             raise _located(str(err), one.where, columns) from err
     added = _append(log, new, by)
@@ -267,10 +268,11 @@ def import_reports(
 
 
 def _changes(
-    incident: Incident, one: Reported, path: Path, by: str
+    incident: Incident, one: Reported, path: Path, by: str, newest_ns: int
 ) -> Iterator[tuple[Incident, Body]]:
     """What makes an incident stand as a line has it; checked, as far as it may follow."""
     given = one.row.model_fields_set | {"happened_ns", "until_ns"}  # no line is without a time
+    given -= gone_of(incident.records)  # an older table does not bring back what was taken out
     now, counted, new = (plain(made) for made in (incident.report, incident.counted, one.report))
     fields = {
         name: new.get(name)
@@ -287,6 +289,7 @@ def _changes(
     if (severity, category) != (incident.severity, incident.category):
         bodies.append(Reclassification(severity=severity, category=category, reason=reason))
     for body in bodies:
+        check_past(body, newest_ns)
         check(incident, body, by)
         yield incident, body
 
@@ -322,13 +325,19 @@ def _known(log: IncidentLog, one: Reported, path: Path, *, as_corrections: bool)
             _check_incident(own, path)
             return own
     found = log.find(_record_id(name))
-    if found is not None and not as_corrections and plain(found.body) != plain(one.report):
+    if found is not None and not as_corrections and _said(found) != _said(found, one.report):
         raise InputError(
             f"{path}: source id {name!r:.80} is in the log already, as {found.name}, and says"
             " something else there; --as-corrections corrects that one, --source names a table"
             " that numbers other incidents"
         )
     return found
+
+
+def _said(found: Record, other: Body | None = None) -> dict[str, Any]:
+    """What a record says, or another body beside it, without what was taken out of the record."""
+    gone = gone_of([found])
+    return {name: value for name, value in plain(other or found.body).items() if name not in gone}
 
 
 def _check_incident(found: Record, path: Path) -> None:

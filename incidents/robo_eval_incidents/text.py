@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -319,7 +319,7 @@ def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
     return clock_span(local, zone, text)
 
 
-def part_span(first: date, zone: ZoneInfo, *, is_day: bool) -> tuple[int, int]:
+def part_span(first: date, zone: tzinfo, *, is_day: bool) -> tuple[int, int]:
     """Begin and end of a day or of the month of a day, ns since 1970.
 
     Raises:
@@ -366,7 +366,7 @@ def zone_of(name: str) -> ZoneInfo:
         raise ValueError(f"{name!r:.40} is no zone; write it like Europe/Berlin or UTC") from err
 
 
-def clock_span(local: datetime, zone: ZoneInfo, text: str) -> tuple[int, int | None]:
+def clock_span(local: datetime, zone: tzinfo, text: str) -> tuple[int, int | None]:
     """What a clock of a zone showed: one instant, or from the first to the second one."""
     first, second = (
         ns_of(local.replace(tzinfo=zone, fold=fold).isoformat()) for fold in (0, 1)

@@ -23,7 +23,13 @@ from robo_eval_incidents.lists import (
     utc_today,
 )
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.standing import RATE_UNIT, by_severity, rate_per_1000
+from robo_eval_incidents.standing import (
+    NO_RECORD,
+    RATE_UNIT,
+    by_severity,
+    rate_per_1000,
+    recorded_sides,
+)
 from robo_eval_incidents.text import span_of
 from robo_eval_incidents.words import Category
 
@@ -145,7 +151,9 @@ def _month(log: IncidentLog, name: str, robot: str | None, level: float) -> Mont
     counts = by_severity([tally(log, replace(wanted, is_sure=True))])
     rows, _ = hours_rows(log, wanted.since_ns, wanted.until_ns)
     hours = total_hours(rows, Side.REAL, robot)
-    if hours:
+    if hours and Side.REAL not in recorded_sides(log, replace(wanted, side=None)):
+        rate = Estimate.missing(reason=NO_RECORD, unit=RATE_UNIT, n=0)
+    elif hours:
         rate = rate_per_1000(counts.total(), hours, level, RATE_UNIT)
     else:
         rate = Estimate.missing(reason=_NO_HOURS, unit=RATE_UNIT, n=counts.total())

@@ -32,7 +32,7 @@ from robo_eval_incidents.words import Via
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from robo_eval_incidents.hours import Hours, LoggedTime
+    from robo_eval_incidents.hours import Hours, Logged, LoggedTime
 
 _MOST: Final = 10
 """Gaps and the like that are printed; the JSON has more."""
@@ -101,14 +101,9 @@ def exposure(
         if not json:
             say(f"logged as {name}")
     for table in tables:
-        added[str(table)] = _log_table(table, log, station, writer)
+        added[str(table)] = _said_again(table, _log_table(table, log, station, writer))
     for trial in folders:
-        added[str(trial)], count = _log_trial(trial, log, station)
-        if count:
-            again = "episode was logged before and withdrawn, and is"
-            if count > 1:
-                again = "episodes were logged before and withdrawn, and are"
-            typer.echo(f"robo-eval: {trial}: {count} {again} not logged again", err=True)
+        added[str(trial)] = _said_again(trial, _log_trial(trial, log, station))
     with readable(log) as found:
         known = hours(found, start, end)
         listed, more = logged_times(found, start, end, limit=_MOST_TIMES) if times else ((), False)
@@ -124,6 +119,19 @@ def exposure(
     _print_hours(name, known)
     if times:
         _print_times(listed, more=more)
+
+
+def _said_again(source: Path, logged: Logged) -> int:
+    """How much was added; what was withdrawn before is named."""
+    if count := logged.withdrawn:
+        what = counted(count, "line" if source.is_file() else "episode")
+        verbs = ("was", "is") if count == 1 else ("were", "are")
+        typer.echo(
+            f"robo-eval: {source}: {what} {verbs[0]} logged before and withdrawn, and {verbs[1]}"
+            " not logged again",
+            err=True,
+        )
+    return logged.added
 
 
 def _check_mode(mode: str | None, given: dict[str, object]) -> None:
@@ -153,7 +161,7 @@ def _check_sources(tables: Sequence[Path], trials: Sequence[Path]) -> None:
         exposure_of(trial)
 
 
-def _log_trial(trial: Path, log: str | None, station: str | None) -> tuple[int, int]:
+def _log_trial(trial: Path, log: str | None, station: str | None) -> Logged:
     """Log the hours of a trial; how many episodes were logged, and how many are withdrawn."""
     from robo_eval_incidents.hours import log_exposure
 
@@ -161,13 +169,13 @@ def _log_trial(trial: Path, log: str | None, station: str | None) -> tuple[int, 
         return log_exposure(trial, found)
 
 
-def _log_table(table: Path, log: str | None, station: str | None, by: str) -> int:
-    """Log the hours of a table; how many lines are new."""
+def _log_table(table: Path, log: str | None, station: str | None, by: str) -> Logged:
+    """Log the hours of a table; how many lines were logged, and how many are withdrawn."""
     from robo_eval_incidents.hours_table import import_hours, read_hours
 
     robots = sorted({line.body.robot for line in read_hours(table)})
     with opened(log, station, make=True) as found, noting_robots(found, *robots):
-        return len(import_hours(found, table, by=by)[0])
+        return import_hours(found, table, by=by)
 
 
 def _log_time(

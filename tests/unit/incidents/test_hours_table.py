@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
 from robo_eval.stats.rates import garwood_interval
@@ -12,6 +13,7 @@ from robo_eval_incidents.hours import hours, logged_times
 from robo_eval_incidents.hours_table import import_hours, read_hours
 from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal, plain
 from robo_eval_incidents.paper import printed
+from robo_eval_incidents.schema import TIMES
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.text import span_of
 from robo_eval_incidents.verify import verify_log
@@ -144,11 +146,12 @@ def test_sums_that_cannot_be_are_refused(fields, problem):
 
 def test_a_table_is_logged_once_and_can_be_taken_back(log, say, table):
     path = table("cart_1,2026-01,120.5,310,autonomous", "", "cart_1,2026-02-03,,25,")
-    added, known = import_hours(log, path, by="Operator A")
-    assert ([plain(one.body)["km"] for one in added], known) == ([310.0, 25.0], 0)
+    assert import_hours(log, path, by="Operator A") == (2, 0)
+    added = list(log.records())[-2:]
+    assert [plain(one.body)["km"] for one in added] == [310.0, 25.0]
     assert added[0].body.seconds == pytest.approx(120.5 * 3600)
     assert added[1].body.mode == "unknown"
-    assert import_hours(log, path, by="Operator A") == ([], 2)
+    assert import_hours(log, path, by="Operator A") == (0, 0)
     listed, _ = logged_times(log)
     assert {one.what for one in listed} == {
         "autonomous, 120.5 h in that time, 310 km", "unknown, 0 h in that time, 25 km",
@@ -157,8 +160,25 @@ def test_a_table_is_logged_once_and_can_be_taken_back(log, say, table):
     with pytest.raises(InputError, match=f"line 2, column period: .*as {added[0].name}; withdraw"):
         import_hours(log, other, by="Operator A")
     say(log, Withdrawal(withdrawn_id=added[0].record_id, reason="mistyped"))
-    assert len(import_hours(log, other, by="Operator A")[0]) == 1
+    assert import_hours(log, other, by="Operator A") == (1, 0)
     assert hours(log).total() == pytest.approx(130)
+    # What was taken back does not come again with the table it is from.
+    with_other = [row.total_ns for row in _totals(log)]
+    path = table("cart_1,2026-01,120.5,310,autonomous", "", "cart_1,2026-02-03,,25,")
+    assert import_hours(log, path, by="Operator A") == (0, 1)
+    assert [row.total_ns for row in _totals(log)] == with_other
+
+
+def _totals(log):
+    with log.database.reading() as connection:
+        return connection.execute(select(TIMES).where(TIMES.c.withdrawn_by.is_(None))).all()
+
+
+def test_two_lines_of_one_period_in_one_table_are_refused(log, table):
+    path = table("arm_1,2026-06,90,,autonomous", "arm_1,2026-06,80,,autonomous")
+    with pytest.raises(InputError, match=r"line 3, .*other hours of 2026-06 in .*line 2; put them"):
+        import_hours(log, path, by="Operator A")
+    assert hours(log).rows == ()
 
 
 @pytest.mark.parametrize(

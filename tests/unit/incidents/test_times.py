@@ -283,7 +283,7 @@ def test_incidents_in_a_quiet_shift_are_named(log: IncidentLog, say: Say, report
         "cell-1/2", "Operator B", 1, "cell-1/4",
     )  # fmt: skip
     assert (second.name, second.count, second.named[0][1]) == ("cell-1/3", 1, "cell-1/6")
-    assert hours(log, START + 2 * HOUR).of("contradicted") == found[1:]
+    assert hours(log, START + 2 * HOUR).of("contradicted") == found, "a shift is one"
     quiet = next(record for record in log.records() if record.sequence == 2)
     say(log, withdrawal(quiet))
     assert hours(log).of("contradicted") == found[1:]
