@@ -160,6 +160,37 @@ def test_changes_behind_its_back_are_found(log, url, tmp_path):
         ("ALTER TABLE stations DROP CONSTRAINT stations_pkey", "constraint stations_pkey"),
         ("DROP TRIGGER records_stay_all ON records", "trigger records_stay_all"),
         (
+            """DROP TRIGGER records_stay ON records;
+            CREATE TRIGGER records_stay BEFORE UPDATE OR DELETE ON records FOR EACH ROW
+            WHEN (false) EXECUTE FUNCTION records_stay()""",
+            "trigger records_stay",
+        ),
+        (
+            """DROP TRIGGER records_stay ON records;
+            CREATE TRIGGER records_stay BEFORE UPDATE ON records FOR EACH ROW
+            EXECUTE FUNCTION records_stay()""",
+            "trigger records_stay",
+        ),
+        (
+            """DROP INDEX incidents_by_time;
+            CREATE INDEX incidents_by_time ON incidents (side)""",
+            "index incidents_by_time",
+        ),
+        (
+            """ALTER TABLE records DROP CONSTRAINT records_chain;
+            ALTER TABLE records ADD CONSTRAINT records_chain UNIQUE (number, station, sequence)""",
+            "index records_chain",
+        ),
+        (
+            "ALTER TABLE incidents ADD CONSTRAINT mild CHECK (rank < 9)",
+            "constraint mild",
+        ),
+        (
+            """ALTER TABLE records ENABLE ROW LEVEL SECURITY;
+            CREATE POLICY mine ON records USING (true)""",
+            "row security records",
+        ),
+        (
             """CREATE OR REPLACE FUNCTION records_stay() RETURNS trigger LANGUAGE plpgsql
             AS 'BEGIN RETURN NEW; END'""",
             "function records_stay",

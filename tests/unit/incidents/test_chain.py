@@ -391,3 +391,66 @@ def _with(whole, flips):
 def _flipped(path, whole, flips, before):
     path.write_bytes(_with(whole, flips))
     return _noticed_or_identical(path, before)
+
+
+@pytest.mark.parametrize("table", ["times", "incidents"])
+def test_a_number_of_the_lists_with_the_same_hash_is_found(log, path, report, say, tamper, table):
+    say(log, report())
+    body = Exposure(robot="ur5e", side="real", mode="idle", start_ns=0, seconds=7200.0)
+    say(log, body)
+    log.close()
+    names = {"times": ("end_ns",), "incidents": ("happened_ns", "latest_ns")}[table]
+    same = 2**61 - 1  # what Python's hash of a number leaves over
+    tamper(*(f"UPDATE {table} SET {name} = {name} + {same}" for name in names))
+    assert any("the lists show another" in what for what in _problems(path))
+
+
+def test_only_the_record_that_was_changed_is_blamed(log, path, report, say, tamper):
+    about = say(log, report())
+    for by in ("B", "C"):
+        say(log, Review(verdict="confirmed", note="seen"), incident_id=about.record_id, by=by)
+    log.close()
+    tamper("UPDATE records SET texts = replace(texts, 'fixture', 'visitor') WHERE number = 2")
+    (what,) = _problems(path)
+    assert "body.description: was changed" in what
+
+
+def test_a_number_written_in_another_way_is_not_the_canonical_form(log, say):
+    say(log, Exposure(robot="a", side="real", mode="idle", start_ns=0, seconds=7200.0))
+    *_, (_, content, texts) = log.stored()
+    whole = content.replace("7200.0", "7200")
+    assert whole != content
+    with pytest.raises(InputError, match="is not in its canonical form"):
+        record_of(whole, texts, where="line 2", is_exact=True)
+
+
+def test_a_trigger_named_as_one_of_sqlite_is_found(log, path):
+    log.close()
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TRIGGER mild AFTER INSERT ON incidents BEGIN SELECT 1; END")
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute(
+        "UPDATE sqlite_schema SET name = 'sqlite_stat_x',"
+        " sql = replace(sql, 'mild', 'sqlite_stat_x') WHERE name = 'mild'"
+    )
+    connection.commit()
+    connection.close()
+    assert any("trigger sqlite_stat_x" in what for what in _problems(path))
+
+
+def test_accounts_are_those_of_their_newest_records(path, log, tamper):
+    accounts = Accounts(log)
+    accounts.add("R. Example", "some words in a row", ["reviewer"], by="x")
+    accounts.add("Bob", "other words in a row", ["operator"], by="x")
+    accounts.set_roles("R. Example", ["operator"], by="x")
+    assert verify_log(path).ok
+    for change, what in (
+        ("roles = 'reviewer' WHERE shown_name = 'R. Example'", "has roles that no record gave"),
+        ("shown_name = 'R. Example' WHERE shown_name = 'Bob'", "goes by another name"),
+    ):
+        tamper("CREATE TABLE kept AS SELECT * FROM users", f"UPDATE users SET {change}")
+        tamper("PRAGMA user_version = 0")
+        found = _problems(path)
+        tamper("DELETE FROM users", "INSERT INTO users SELECT * FROM kept", "DROP TABLE kept")
+        assert any(what in one for one in found), found
+    assert verify_log(path).ok

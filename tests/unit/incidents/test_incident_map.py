@@ -206,3 +206,54 @@ def test_a_column_that_the_map_names_and_the_table_lacks_is_named(table, own_map
     path.write_text(path.read_text().replace("Crash With", "Crash with"))
     with pytest.raises(InputError, match="unknown column 'Crash With'; did you mean 'Crash with'"):
         read_csv(path, columns=own_map)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "time"),
+    [
+        ("%Y", "2025", "2025-01-01T05:00:00Z/2026-01-01T05:00:00Z"),
+        ("%Y-%m-%d%z", "2025-11-07+01:00", "2025-11-06T23:00:00Z/2025-11-07T23:00:00Z"),
+        ("%Y-%m%z", "2025-11Z", "2025-11"),
+        ("%Y-%m-%d %H:%M%z", "2025-11-07 10:00+01:00", "2025-11-07T09:00:00Z"),
+    ],
+)
+def test_a_time_is_no_more_than_its_format_says(table, tmp_path, form, text, time):
+    path = tmp_path / "map.yaml"
+    path.write_text(MAP.replace('["%d-%b-%Y %H:%M", "%d-%b-%Y", "%b-%Y %H:%M", "%b-%Y"]',
+                                f'["{form}"]'))  # fmt: skip
+    lines = table({"Incident Date": text, "Incident Time (24:00)": ""})
+    (one,) = read_csv(lines, columns=IncidentMap.read(path))
+    assert one.report.time == time
+
+
+@pytest.mark.parametrize("text", ["25 km/h", "7; force=3", "about 7"])
+def test_a_quantity_with_a_unit_of_its_own_is_refused(table, own_map, text):
+    with pytest.raises(InputError, match=r"column SV Precrash Speed \(MPH\).*is not a number"):
+        read_csv(table({"SV Precrash Speed (MPH)": text}), columns=own_map)
+
+
+def test_decimals_may_stand_behind_a_comma(table, tmp_path):
+    path = tmp_path / "map.yaml"
+    path.write_text(f'{MAP}decimal: ","\n')
+    (one,) = read_csv(table({"SV Precrash Speed (MPH)": "7,5"}), columns=IncidentMap.read(path))
+    assert [each.value for each in one.report.quantities] == [7.5]
+
+
+@pytest.mark.parametrize("versions", ["112", "121", "211"])
+def test_only_the_newest_version_has_to_be_there_once(table, own_map, versions):
+    lines = [{"Report Version": one, "Narrative": f"version {one}"} for one in versions]
+    (one,) = read_csv(table(*lines), columns=own_map)
+    assert one.report.description == "version 2"
+
+
+def test_a_time_to_come_is_refused_before_any_line_is_corrected(log, table, own_map):
+    import_reports(log, table({}), by="Operator C", columns=own_map)
+    before = log.heads()
+    changed = table(
+        {"Report Version": "2", "Narrative": "other words"},
+        {"Report ID": "9-9"},
+        {"Report Version": "3", "Incident Date": "NOV-2199"},
+    )
+    with pytest.raises(InputError, match="is still to come"):
+        import_reports(log, changed, by="C", columns=own_map, as_corrections=True)
+    assert log.heads() == before

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.kinds import Action, Effectiveness, Notice, Review
-from robo_eval_incidents.notify import SIGNATURE, NotSentError, Settings, notify
+from robo_eval_incidents.kinds import Action, Effectiveness, Notice, Reclassification, Review
+from robo_eval_incidents.notify import SIGNATURE, NotSentError, Settings, notify, untold
 from robo_eval_incidents.verify import verify_log
 
 TODAY = date(2026, 3, 15)
@@ -219,3 +219,43 @@ def test_settings_that_are_none_are_refused_with_their_place(tmp_path, text, pro
     with pytest.raises(InputError, match=problem) as caught:
         Settings.read(path)
     assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_two_webhooks_of_one_host_are_told_each(lab, hook):
+    log, *_ = lab
+    urls = [f"{hook.url}&team=a", f"{hook.url}&team=b"]
+    settings = Settings.model_validate({"webhook": [{"url": one} for one in urls]})
+    told = notify(log, settings, today=TODAY)
+    assert [len(new) for new in told.values()] == [2, 2]
+    assert len(hook.bodies) == 2
+    assert not any("team" in name or "secret" in name for name in told)
+
+
+def test_an_overdue_action_is_told_once_whatever_becomes_of_its_incident(lab, hook, say):
+    log, _, minor = lab
+    settings = Settings.model_validate({"webhook": [{"url": hook.url}]})
+    notify(log, settings, today=TODAY)
+    (action, _) = log.incident(minor.name).measures.values()
+    failed = Effectiveness(
+        action_id=action.record.record_id, is_effective=False, how="it was bent again"
+    )
+    say(log, failed, incident_id=minor.record_id, by="B")
+    worse = Reclassification(severity="major", category="collision", reason="it was an injury")
+    say(log, worse, incident_id=minor.record_id, by="B")
+    assert not any(notify(log, settings, today=TODAY).values())
+
+
+def test_actions_of_one_beginning_are_told_each(log, say, report, hook):
+    made = say(log, report(severity="minor"))
+    for end in ("left", "right"):
+        action = Action(what=f"{'guard ' * 20}{end}", owner="C", due="2026-03-14")
+        say(log, action, incident_id=made.record_id, by="B")
+    assert len(untold(log, "x", TODAY)) == 2
+
+
+def test_without_its_secret_nothing_is_told_in_a_trial_run_either(lab, hook, monkeypatch):
+    log, *_ = lab
+    monkeypatch.delenv("HOOK", raising=False)
+    settings = Settings.model_validate({"webhook": [{"url": hook.url, "secret_env": "HOOK"}]})
+    with pytest.raises(NotSentError, match="variable 'HOOK' is not set"):
+        notify(log, settings, today=TODAY, dry_run=True)

@@ -19,11 +19,20 @@ from robo_eval.core.kinds import EndReason
 from robo_eval.log.signing import fingerprint
 from robo_eval_incidents import open_log
 from robo_eval_incidents.capture import capture
-from robo_eval_incidents.kinds import Action, Reclassification, Review
-from robo_eval_incidents.pack import EPISODE, RECORDS, RULES, SETTINGS, digest, pack
+from robo_eval_incidents.kinds import Action, Reclassification, Report, Review
+from robo_eval_incidents.pack import (
+    EPISODE,
+    RECORDS,
+    RULES,
+    SETTINGS,
+    digest,
+    pack,
+    stands_of,
+)
 from robo_eval_incidents.pack_check import verify_pack
-from robo_eval_incidents.record import Record, record_of, salted
-from robo_eval_incidents.words import Category, Severity
+from robo_eval_incidents.record import Record, content_digest, line_of, record_of, salted
+from robo_eval_incidents.state import incident_of
+from robo_eval_incidents.words import Category, Severity, Via
 
 S = 10**9
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
@@ -266,3 +275,69 @@ def test_what_is_no_pack_is_refused(tmp_path, content, problem):
                 file.writestr(name, data)
     with pytest.raises(InputError, match=problem):
         verify_pack(path)
+
+
+def relinked(edit: Callable[[list[Record]], None]) -> Callable[..., None]:
+    """Records that somebody edited, with chain, digests and how the incident stands made anew."""
+
+    def change(parts: dict[str, bytes], statement: dict[str, Any]) -> None:
+        records = records_of(parts)
+        edit(records)
+        lines = []
+        for number, record in enumerate(records):
+            record.salts = salted(record.kind, record.body)
+            if number:
+                record.previous_sha256 = content_digest(lines[-1].partition("\t")[0].rstrip("\n"))
+            lines.append(line_of(*record.forms()))
+        parts[RECORDS] = "".join(lines).encode()
+        incident = incident_of(records_of(parts))
+        assert incident is not None
+        statement["stands"] = stands_of(incident)
+
+    return change
+
+
+def _milder(records: list[Record], **more: Any) -> None:
+    mild = {"severity": Severity.NEAR_MISS, "quantities": (), "description": "Nothing much."}
+    records[0].body = records[0].body.model_copy(update=mild | more)
+
+
+def _by_a_person(records: list[Record]) -> None:
+    _milder(records)
+    records[0].via = Via.CLI
+
+
+def _a_moment_later(records: list[Record]) -> None:
+    assert isinstance(records[0].body, Report)
+    _milder(records, happened_ns=records[0].body.happened_ns + 1)
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        (_by_a_person, "and was filed by"),
+        (_by_a_person, "and no rule drafted the incident"),
+        (_a_moment_later, "show nothing at the time of the draft"),
+    ],
+)
+def test_a_draft_that_was_made_something_else_is_found(made, edit, problem):
+    report = verify_pack(forged(made(), relinked(edit)))
+    assert any(problem in one.what for one in report.problems), report.problems
+
+
+def test_a_plan_without_its_episode_is_found(made):
+    report = verify_pack(forged(made(), lambda parts, _: parts.pop(EPISODE) and None))
+    assert any("is missing beside" in one.what for one in report.problems)
+
+
+def test_a_text_with_a_line_of_another_kind_is_packed(log, say, report, tmp_path):
+    made = say(log, report(description="it fell\u2028and lay there"))
+    pack(log, made.name, tmp_path / "x.zip", key=KEY, by="Operator A")
+    assert verify_pack(tmp_path / "x.zip").problems == ()
+
+
+def test_what_happened_in_no_episode_is_packed_without_settings(lab, say, report, tmp_path):
+    with open_log(lab.path, make=True) as log:
+        made = say(log, report())
+        done = pack(log, made.name, tmp_path / "x.zip", key=KEY, by="A", trial=lab.path)
+    assert done.settings is False

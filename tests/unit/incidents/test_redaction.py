@@ -17,6 +17,7 @@ from robo_eval_incidents.record import GONE
 from robo_eval_incidents.redaction import redact
 from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.tables import export
+from robo_eval_incidents.tables_read import import_reports
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.words import Via
 
@@ -182,3 +183,42 @@ def test_notes_of_shifts_can_be_taken_out_as_well(log, say):
     take_out(log, (shift.name, "note"))
     assert NAME.encode() not in bytes_of(log)
     assert verify_log(log.database.path).ok
+
+
+def test_an_older_table_does_not_bring_it_back(log, report, say, tmp_path):
+    made = say(log, report(description=f"{NAME} fell"))
+    export(log, tmp_path / "old.csv")
+    take_out(log, (made.name, "description"))
+    import_reports(log, tmp_path / "old.csv", by="Operator C")
+    import_reports(log, tmp_path / "old.csv", by="Operator C", as_corrections=True)
+    assert log.incident(made.name).report.description == GONE
+    assert NAME.encode() not in bytes_of(log)
+
+
+def test_a_table_without_ids_does_not_bring_it_back_either(log, tmp_path):
+    path = tmp_path / "old.csv"
+    path.write_text(
+        "time,robot,severity,description,source_id\n"
+        f"2026-01-05T10:00:00Z,ur5e,minor,{NAME} fell,7\n"
+    )
+    (name,) = import_reports(log, path, by="Operator C").added
+    take_out(log, (name, "description"))
+    assert import_reports(log, path, by="Operator C").known == 1
+    assert import_reports(log, path, by="Operator C", as_corrections=True).corrected == ()
+    assert NAME.encode() not in bytes_of(log)
+
+
+def test_a_place_can_be_taken_out(log, report, say):
+    made = say(log, report(place=f"the room of {NAME}"))
+    take_out(log, (made.name, "place"))
+    assert log.incident(made.name).report.place == GONE
+    assert NAME.encode() not in bytes_of(log)
+
+
+def test_no_page_of_the_file_keeps_a_copy(log, report, say):
+    """Where a page of an index was divided, cells that moved are left behind."""
+    made = [say(log, report(description=f"{number:03} {NAME}{number:03} fell")) for number in
+            range(120)]  # fmt: skip
+    take_out(log, *((one.name, "description") for one in made[60:75]))
+    data = bytes_of(log).lower()
+    assert not [n for n in range(60, 75) if f"{NAME}{n:03}".lower().encode() in data]

@@ -92,3 +92,13 @@ def test_the_page_shows_them(web, browse):
     assert operator.get("/trends?months=many").status_code == 200
     assert operator.get("/trends?robot=mule").status_code == 422
     assert web.client.get("/trends").status_code == 303
+
+
+def test_a_month_without_a_record_of_incidents_has_no_rate(log, say, report):
+    say(log, worked(1, 100.0))
+    say(log, worked(2, 100.0))
+    say(log, report(happened_ns=ns(2026, 2, 3)))
+    january, february = trends(log, months=3, today=TODAY).months[:2]
+    assert january.rate.value is None
+    assert "nobody said that nothing happened" in str(january.rate.reason)
+    assert february.rate.value == pytest.approx(10.0)

@@ -153,3 +153,27 @@ def test_more_than_fits_is_refused_before_it_is_read(web, phone):
     })  # fmt: skip
     assert answer.status_code == 400
     assert "cannot be read" in answer.text, answer.text[1500:]
+
+
+def test_what_a_picture_says_of_itself_is_not_in_its_thumbnail(web, phone):
+    made = io.BytesIO()
+    Image.new("RGB", (900, 600), "red").save(made, "JPEG", comment=b"OWNER Jane Doe")
+    assert phone.send(("a.jpg", made.getvalue())).status_code == 303
+    found = phone.get("/evidence/0/small")
+    assert found.status_code == 200
+    assert b"OWNER" not in found.content
+
+
+@pytest.mark.parametrize("letter", ["\u6f22", "\U0001d4b3", "\u00e9"])
+def test_a_long_name_in_any_letters_is_kept_shorter(web, phone, letter):
+    before = kept(web)
+    assert phone.send((f"{letter * 90}.jpg", letter.encode())).status_code == 303
+    (name,) = kept(web) - before
+    assert len(name.encode()) <= 100
+    assert name.endswith(".jpg")
+
+
+def test_a_form_that_is_refused_keeps_no_file(web, phone):
+    before = kept(web)
+    assert phone.send(("a.txt", b"some words"), note="x" * 500).status_code == 422
+    assert kept(web) == before
