@@ -895,3 +895,51 @@ def test_a_full_disk_loses_nothing(lab, run, incidents, tmp_path):
     assert run("verify", lab).code == 0
     assert len(incidents("list", "--limit", "100")["incidents"]) == acknowledged + 1
     incidents("add", "there is room again")
+
+
+def test_a_correction_keeps_the_answers_and_quantities_that_it_does_not_name(lab, run, incidents):
+    more = ["--answer", "fatality=no", "--quantity", "force=81.2 N (limit 80)", "--quantity",
+            "speed=0.3 m/s"]  # fmt: skip
+    incidents("correct", "lab/2", *more, "--reason", "measured")
+    other = ["--answer", "hospital=no", "--quantity", "force=150 N"]
+    incidents("correct", "lab/2", *other, "--reason", "another gauge")
+    shown = incidents("show", "lab/2")
+    assert shown["answers"] == {"fatality": "no", "hospital": "no"}
+    assert [(one["name"], one["value"], one["limit"]) for one in shown["quantities"]] == [
+        ("force", 150.0, 80.0), ("speed", 0.3, None),
+    ]  # fmt: skip
+
+
+def test_what_does_not_fit_is_said_at_once(lab, run):
+    done = run("incidents", "correct", "lab/2", "--answer", "fatality=yes", "--reason", "late")
+    assert "note: what it says of injuries is critical at least, and it is near miss" in done.err
+    assert "Does not fit: what it says of injuries" in run("incidents", "show", "lab/2").out
+    run("incidents", "reclassify", "lab/2", "--severity", "critical", "--reason", "x")
+    done = run("incidents", "reclassify", "lab/2", "--severity", "minor", "--reason", "x")
+    assert "it is minor and reported now, and counts as critical until it is reviewed" in done.out
+
+
+def test_filters_and_periods_take_what_people_write(lab, run, incidents):
+    when = ["--when", "2026-03-05T10:00:00Z", "--robot", "arm_1"]
+    incidents("add", "fell over", *when, "--severity", "critical")
+    both = incidents("list", "--severity", "critical", "--severity", "near_miss")["incidents"]
+    assert len(both) == 2
+    for since, until, count in (
+        ("2026-03-05", "2026-03-05", 1),
+        ("2026-03", "2026-03", 1),
+        ("2026-02", "2026-02", 0),
+        ("2026-03-05 11:00 Europe/Berlin", "2026-03-06", 1),
+    ):
+        found = incidents("list", "--since", since, "--until", until)["incidents"]
+        assert len(found) == count, since
+    done = run("incidents", "list", "--since", "unknown")
+    assert (done.code, "--since: 'unknown' is no time that a period" in done.err) == (2, True)
+
+
+def test_an_import_names_robots_that_are_new(lab, run, tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "time,robot,severity,description,source_id\n2026-03-01T10:00:00Z,Arm 1,minor,fell,1\n"
+    )
+    done = run("incidents", "import", "t.csv")
+    assert done.err == "note: Arm 1 is new in this log; known: arm_1\n"
+    assert done.out.endswith("  lab/3\n")

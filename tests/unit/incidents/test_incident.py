@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_eval.log.chain import GENESIS
+from robo_eval_incidents.facts import history
 from robo_eval_incidents.kinds import (
     Action,
     Attachment,
@@ -20,9 +21,17 @@ from robo_eval_incidents.kinds import (
     Reclassification,
     Report,
     Review,
+    times_of,
 )
 from robo_eval_incidents.record import Instant, Record, new_id
-from robo_eval_incidents.state import RefusedError, check, incident_of, incidents_of, newest
+from robo_eval_incidents.state import (
+    RefusedError,
+    check,
+    incident_of,
+    incidents_of,
+    misfit,
+    newest,
+)
 from robo_eval_incidents.text import name_of
 from robo_eval_incidents.words import Category, Severity, Status, Via
 
@@ -481,3 +490,58 @@ def incident_status(kind, steps):
         case _:
             pass
     return story.now.status
+
+
+def test_of_what_became_bad_the_check_of_its_owner_is_none(report):
+    story = Story(report(severity="minor"))
+    action = story.says("Operator A", Action(what="a guard", owner="Owner C"))
+    helped = Effectiveness(action_id=action.record_id, is_effective=True, how="20 cycles")
+    story.says("owner c", helped)
+    assert story.now.status == Status.REPORTED
+    worse = Reclassification(severity="critical", category="collision", reason="a fracture")
+    story.says("Reviewer B", worse)
+    story.says("Reviewer D", CONFIRMED)
+    assert story.now.status == Status.ACTING
+    (step,) = story.now.steps()
+    assert "was checked by its owner; somebody else than Owner C has to check it" in step.text
+    with pytest.raises(RefusedError, match="was checked by its owner"):
+        story.says("Reviewer B", Closure(note="done"))
+    story.says("Reviewer B", helped)
+    assert story.now.status == Status.CONFIRMED
+
+
+@pytest.mark.parametrize(
+    ("severity", "fields", "least"),
+    [
+        ("near_miss", {"answers": {"fatality": "yes"}}, "critical"),
+        ("major", {"answers": {"hospital": "yes"}}, "critical"),
+        ("minor", {"answers": {"medical_treatment": "yes"}}, "major"),
+        ("near_miss", {"injuries": [{"treatment": "first_aid"}]}, "minor"),
+        ("minor", {"injuries": [{"days_away": 3}]}, "major"),
+        ("major", {"injuries": [{"treatment": "death"}]}, "critical"),
+        ("near_miss", {"answers": {"fatality": "no", "work_related": "yes"}}, None),
+        ("critical", {"answers": {"fatality": "yes"}}, None),
+        ("minor", {"injuries": [{"treatment": "first_aid", "days_away": 0}]}, None),
+        ("near_miss", {}, None),
+    ],
+)
+def test_injuries_that_are_worse_than_their_incident_are_named(report, severity, fields, least):
+    text = misfit(report(severity=severity, **fields))
+    if least is None:
+        assert text is None
+    else:
+        assert f"is {least} at least, and it is {severity.replace('_', ' ')}" in text
+
+
+def test_corrections_of_two_stations_that_do_not_fit_together_are_shown(report):
+    story = Story(report(**times_of("2025-11")))
+    known = newest(story.records)
+    early = Correction(fields={"until_ns": times_of("2025-11-10")["happened_ns"]}, reason="early")
+    late = Correction(fields={"happened_ns": times_of("2025-11-20")["happened_ns"]}, reason="late")
+    story._add(early, "A", after=known)
+    other = story._add(late, "B", after=known)
+    other.station = "cell-2"
+    now = story.now
+    assert now.report.happened_ns == times_of("2025-11")["happened_ns"]
+    *_, last = history(now)
+    assert last.facts[0] == ("Not taken", "it does not fit what was corrected before", None)

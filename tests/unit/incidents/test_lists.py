@@ -101,6 +101,8 @@ def test_filters(log, report, say):
         (Filter(robot="franka"), 1),
         (Filter(side="twin"), 1),
         (Filter(severity="major"), 1),
+        (Filter(severity=("major", "near_miss"), status="reported"), 3),
+        (Filter(side=("twin", "sim"), robot=("ur5e", "franka")), 1),
         (Filter(category="collision"), 1),
         (Filter(episode_id="e7"), 1),
         (Filter(status="reported"), 3),
@@ -162,3 +164,11 @@ def test_a_search_or_filter_reads_an_index_and_not_whole_rows(log, report, say, 
 def test_a_place_no_page_gave_is_refused(log, after):
     with pytest.raises(InputError, match="is not what a page gave"):
         list_incidents(log, after=after)
+
+
+def test_a_severity_finds_what_has_it_and_what_counts_at_it(log, report, say):
+    made = say(log, report(severity="critical"))
+    milder = Reclassification(severity="minor", category="other", reason="it was a scratch")
+    say(log, milder, incident_id=made.record_id)
+    for severity, count in (("critical", 1), ("minor", 1), ("major", 0)):
+        assert len(list_incidents(log, Filter(severity=severity)).rows) == count

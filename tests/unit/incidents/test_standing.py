@@ -16,7 +16,9 @@ from robo_eval.metrics.safety import safety_score
 from robo_eval.stats.rates import garwood_interval
 from robo_eval_incidents import open_log
 from robo_eval_incidents.kinds import Exposure, Nil, Reclassification, Report, Review
+from robo_eval_incidents.paper import printed
 from robo_eval_incidents.standing import SideStanding, standing
+from robo_eval_incidents.text import span_of
 from robo_eval_incidents.words import Category, Severity, Via
 
 HOUR = 3_600 * 10**9
@@ -237,3 +239,23 @@ def test_rates_of_any_period_are_those_of_its_counts_and_hours(filled, begin, le
         )
         assert rate.high is not None
         assert rate.high > 0.0
+
+
+def test_a_sum_that_lies_partly_in_the_period_is_named(log, say):
+    begin, end = span_of("2026-02")
+    say(log, exposed(96, start_ns=begin, until_ns=end))
+    found = standing(log, begin, end).real
+    assert (found.hours, found.left_out) == (pytest.approx(96), ())
+    found = standing(log, begin + HOUR, end).real
+    assert found.hours is None
+    assert found.left_out == ("cell-1/2, ur5e (real), 2026-02",)
+    assert standing(log, begin + HOUR, end, "ur5e").real.left_out == found.left_out
+    assert "2026-02" in printed(log, begin + HOUR, end)
+
+
+def test_a_quiet_shift_that_had_an_incident_is_quiet_in_none_of_its_parts(log, say, report):
+    say(log, exposed(8))
+    say(log, Nil(start_ns=START, end_ns=START + 8 * HOUR))
+    say(log, report(happened_ns=START + 6 * HOUR))
+    assert standing(log).real.nil_hours == 0
+    assert standing(log, START, START + 2 * HOUR).real.nil_hours == 0

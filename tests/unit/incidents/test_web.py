@@ -29,7 +29,7 @@ from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
 from robo_eval_incidents.kinds import Evidence, View
 from robo_eval_incidents.record import new_id
-from robo_eval_incidents.text import span_of
+from robo_eval_incidents.text import ns_of, span_of
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web import serve as serving
 from robo_eval_incidents.web.app import API, STATIC, make_app
@@ -1011,3 +1011,25 @@ def test_a_report_says_a_day_or_a_month_where_no_more_is_known(web, browse):
     assert refused.status_code == 422
     assert "is not a time" in refused.text
     assert 'value="in the fall"' in refused.text
+
+
+def test_an_export_is_a_view_of_what_counts_in_it(web, browse) -> None:
+    made = browse("operator").report(severity="critical", happened="2026-05-05T10:00:00")
+    moved = {"happened_ns": ns_of("2026-03-10T00:00:00Z")}
+    web.record("operator", "correction", {"fields": moved, "reason": "typo"}, about=made)
+    answer = browse("auditor").get("/export/incidents.csv?since=2026-05-05&until=2026-05-05")
+    assert made in answer.text
+    assert views_of(web, made) == ["auditor"]
+
+
+def test_an_incident_that_doubles_another_is_named_by_its_number(web, browse) -> None:
+    first, second = (browse("operator").report() for _ in range(2))
+    name = web.log.incident(first).name
+    sent = {"verdict": "dismissed", "note": "the same"}
+    reviewer = browse("reviewer")
+    answer = reviewer.post(f"/incidents/{second}/review", sent | {"duplicate_of": "cell-9/9"})
+    assert answer.status_code == 422
+    assert "no incident" in answer.text
+    assert reviewer.post(f"/incidents/{second}/review", sent | {"duplicate_of": name}).is_redirect
+    (review,) = web.log.incident(second).reviews
+    assert review.body.duplicate_of == first
