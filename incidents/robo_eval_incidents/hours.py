@@ -752,25 +752,32 @@ class _Period:
 
     def outside(self) -> Iterator[Finding]:
         """Incidents that count, on physical sides, at a time without exposure."""
-        query = _happened(select(INCIDENTS), *self._bounds).where(INCIDENTS.c.side.in_(PHYSICAL))
-        query = query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id)
+        names = ("robot", "side", "happened_ns", "latest_ns", "id", "station", "sequence")
+        query = _happened(select(*(INCIDENTS.c[name] for name in names)), *self._bounds)
+        query = query.where(INCIDENTS.c.side.in_(PHYSICAL))
         with self._log.database.reading() as connection:
-            rows = connection.execute(query).all()
+            rows = connection.execute(query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id)).all()
         exposed = self._covered(at_work=True)
-        for row in rows:
-            own = exposed.get((row.robot, Side(row.side)), NONE)
+        own: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for place, row in enumerate(rows):
+            own[row[0], row[1]].append(place)
+        is_in = np.zeros(len(rows), dtype=bool)
+        for (robot, side), places in own.items():
+            first, last = np.array([rows[place][2:4] for place in places], dtype=np.int64).T
             # One of which only a day is known may have been at any exposure of that day.
-            first, last = np.array([[row.happened_ns], [min(row.latest_ns, LATEST_NS - SLACK_NS)]])
-            if not holds(own, first, SLACK_NS, last)[0]:
-                yield Finding(
-                    kind="outside",
-                    robot=row.robot,
-                    side=Side(row.side),
-                    start_ns=row.happened_ns,
-                    end_ns=row.latest_ns,
-                    named=((row.id, f"{row.station}/{row.sequence}"),),
-                    count=1,
-                )
+            last = np.minimum(last, LATEST_NS - SLACK_NS)
+            is_in[places] = holds(exposed.get((robot, Side(side)), NONE), first, SLACK_NS, last)
+        for place in np.flatnonzero(~is_in).tolist():
+            robot, side, start_ns, end_ns, incident_id, station, sequence = rows[place]
+            yield Finding(
+                kind="outside",
+                robot=robot,
+                side=Side(side),
+                start_ns=start_ns,
+                end_ns=end_ns,
+                named=((incident_id, f"{station}/{sequence}"),),
+                count=1,
+            )
 
 
 def _total(row: Any) -> Total:  # noqa: ANN401 - a row of the table

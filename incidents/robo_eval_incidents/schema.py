@@ -129,7 +129,7 @@ search in, and `state` a JSON object of what else lists show."""
 # close together, and rows apart. One index of all filters costs a record less than one for each.
 _BY_TIME: Final = (INCIDENTS.c.happened_ns, INCIDENTS.c.id)
 _ASKED_FOR: Final = ("latest_ns", "robot", "side", "severity", "counted_severity", "category",
-                     "status", "counts", "episode_id")  # fmt: skip
+                     "status", "counts", "episode_id", "station", "sequence")  # fmt: skip
 Index("incidents_by_time", *_BY_TIME, *(INCIDENTS.c[name] for name in _ASKED_FOR))
 WORDS: Final = Index("incidents_words", *_BY_TIME, INCIDENTS.c.words).ddl_if(dialect="sqlite")
 """Only in a file: PostgreSQL keeps no index of long texts."""
