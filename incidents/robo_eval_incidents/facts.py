@@ -26,11 +26,15 @@ _ABOVE: Final = frozenset({"description", "severity", "category", "evidence"})
 
 
 class Fact(NamedTuple):
-    """Something that is said: under which label, as which text, and for a time its ns."""
+    """Something that is said: under which label, as which text, and for a time its ns.
+
+    Of a time of which only a day or so is known, `until_ns` is where that ends.
+    """
 
     label: str
     text: str
     time_ns: int | None = None
+    until_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,12 @@ def label_of(model: type[BaseModel], name: str) -> str:
     return model.model_fields[name].title or spoken(name)
 
 
-def _shown(body: BaseModel, name: str, value: Any) -> tuple[str, int | None]:  # noqa: ANN401
+def _shown(body: BaseModel, name: str, value: Any) -> tuple[str, int | None, int | None]:  # noqa: ANN401
     form = form_of(type(body).model_fields[name])
     if name == "happened_ns" and isinstance(body, Report) and body.until_ns is not None:
-        return shown_span(value, body.until_ns), None
+        return shown_span(value, body.until_ns), value, body.until_ns
     text = "none" if value in (None, "", (), {}) else form.show(value)
-    return text, value if form.widget == "datetime-local" else None
+    return text, value if form.widget == "datetime-local" else None, None
 
 
 def of_incident(incident: Incident) -> Iterator[Fact]:

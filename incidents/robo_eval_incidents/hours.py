@@ -553,7 +553,7 @@ class _Period:
             has_km = connection.execute(select(TIMES.c.km).where(TIMES.c.km.isnot(None)).limit(1))
             columns.append(TIMES.c.km if has_km.first() else null().label("km"))
         if named:
-            columns += [TIMES.c.episode_id, TIMES.c.id]
+            columns += [TIMES.c.episode_id, TIMES.c.station, TIMES.c.sequence]
         query = _in_period(select(*columns), *self._bounds)
         query = query.where(
             TIMES.c.kind == Exposure.kind,
@@ -580,6 +580,7 @@ class _Period:
 
     def _times(self, rows: Sequence[Any], *, named: bool) -> _Times:
         _, _, modes, tasks, starts, ends, km, *names = zip(*rows, strict=True)
+        names = names if named else [(), (), ()]
         keys = np.array(
             [self._keys.setdefault(key, len(self._keys)) for key in zip(modes, tasks, strict=True)]
         )
@@ -587,7 +588,8 @@ class _Period:
                   if Engagement(mode) is Engagement.OFF]  # fmt: skip
         whole = np.array((starts, ends), dtype=np.int64).T
         spans = clipped(whole, *self._bounds)
-        called = [episode or own for episode, own in zip(*names, strict=True)] if named else []
+        called = [episode or f"{station}/{number}"
+                  for episode, station, number in zip(*names, strict=True)]  # fmt: skip
         lengths = whole[:, 1] - whole[:, 0]
         is_off = np.isin(keys, of_off)
         return _Times(spans, is_off, keys, called, np.array(km, dtype=np.float64), lengths)

@@ -24,7 +24,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from robo_eval_incidents import open_log, paper
 from robo_eval_incidents.accounts import Accounts
-from robo_eval_incidents.kinds import Exposure, Report
+from robo_eval_incidents.kinds import Exposure, Report, times_of
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.sessions import COOKIE, Sessions
@@ -374,6 +374,29 @@ def test_times_are_in_the_zone_of_who_reads_them(come: Any, served: Served) -> N
     assert "Times and days are in UTC" in plain.page.locator("caption").inner_text()
     plain.page.click("text=Reported in another zone.")
     assert plain.page.locator(".facts time").inner_text() == "2026-03-08 06:55:00 UTC"
+
+
+@pytest.mark.slow
+def test_a_day_or_month_of_a_zone_is_read_there_as_that(come: Any, served: Served) -> None:
+    with open_log(served.path) as log:
+        for text in ("2025-11-07 Europe/Berlin", "2025-11 Europe/Berlin"):
+            report = Report(
+                **times_of(text), robot="spans", side="real", severity="minor",
+                category="collision", description="Found later.",
+            )  # fmt: skip
+            log.file(report, by="Operator A", via=Via.CLI)
+    for zone, texts in (
+        ("Europe/Berlin", ["2025-11-07", "2025-11"]),
+        ("Asia/Kolkata", [
+            "2025-11-06T23:00:00Z/2025-11-07T23:00:00Z",
+            "2025-10-31T23:00:00Z/2025-11-30T23:00:00Z",
+        ]),
+    ):  # fmt: skip
+        person = come("Operator A", timezone_id=zone)
+        person.goto("/incidents?robot=spans")
+        assert person.page.locator("[data-begin]").all_inner_texts() == texts
+        person.page.locator("tbody a").first.click()
+        assert texts[0][:10] in person.page.locator(".facts [data-begin]").inner_text()
 
 
 @pytest.mark.slow

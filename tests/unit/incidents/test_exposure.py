@@ -182,7 +182,7 @@ def test_what_was_logged_twice_counts_once_and_is_named(log, say):
     }
     (overlap,) = found.of("overlap")
     assert seconds(overlap.start_ns, overlap.end_ns) == (1800, 3600)
-    assert [name for _, name in overlap.named] == ["e1", second.record_id]
+    assert [name for _, name in overlap.named] == ["e1", second.name]
 
 
 def test_rounding_is_no_overlap(log, say):

@@ -33,6 +33,18 @@ function showTime(element) {
     : `${dayText(then)} ${clock} ${zoneAt(then)}`;
 }
 
+/** A day or a month of this zone by its name, where that is what is known of a time. */
+function showSpan(element) {
+  const [begin, end] = [new Date(element.dataset.begin), new Date(element.dataset.end)];
+  const after = (days, months) =>
+    +new Date(begin.getFullYear(), begin.getMonth() + months, begin.getDate() + days) === +end;
+  const isMidnight = clockText(begin) === "00:00:00";
+  element.title = element.textContent;
+  if (isMidnight && after(1, 0)) element.textContent = dayText(begin);
+  else if (isMidnight && begin.getDate() === 1 && after(0, 1))
+    element.textContent = dayText(begin).slice(0, 7);
+}
+
 // Which time a field stands for is kept beside it: where clocks are set back, one text is two times.
 function setTime(field, then) {
   field.value = `${dayText(then)}T${clockText(then)}`;
@@ -54,6 +66,7 @@ function dayInZone(day, daysLater) {
 
 function showTimes() {
   document.querySelectorAll("time[datetime$=Z]:not([title])").forEach(showTime);
+  document.querySelectorAll("[data-begin]:not([title])").forEach(showSpan);
   for (const one of document.querySelectorAll("[data-zone]"))
     one.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
   for (const field of document.querySelectorAll("input[type=datetime-local]:not([data-time])")) {
