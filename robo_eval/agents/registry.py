@@ -126,7 +126,7 @@ def load_policy(
         return make_agent(name, **keywords)
     where = f"policy {name!r}: factory {factory!r}"
     with foreign(where, "calling it"):
-        made = _call(_find(factory, where), keywords, where)
+        made = _call(callable_at(factory, where), keywords, where)
         missing = [part for part in ("act", "reset", "digest") if not hasattr(made, part)]
         if missing:
             raise InputError(
@@ -146,8 +146,16 @@ def load_policy(
     return policy
 
 
-def _find(factory: str, where: str) -> Callable[..., Any]:
-    """The callable an import path leads to."""
+def callable_at(factory: str, where: str) -> Callable[..., Any]:
+    """The callable an import path leads to.
+
+    Args:
+        factory: The path, `package.module:callable`; the current folder is looked in last.
+        where: What named it, for messages.
+
+    Raises:
+        InputError: If it leads to none.
+    """
     module_name, colon, attribute = factory.partition(":")
     if not (colon and attribute and all(part.isidentifier() for part in module_name.split("."))):
         raise InputError(f"{where}: write it as package.module:callable")

@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from robo_eval.cli import (
     acc,
     agents,
+    agitb,
     aiq,
     assess,
     compare,
@@ -60,7 +61,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "demo", "run", "resume", "partner", "recover", "plan-size", "levels", "agents",
         "serve-policy",
     ),
-    "Score": ("metrics", "dose", "assess", "acc", "aiq", "compare", "rate", "report"),
+    "Score": ("metrics", "dose", "assess", "acc", "aiq", "agitb", "compare", "rate", "report"),
     "Robots": ("doctor", "pause", "replay"),
     "Incidents": ("incidents",),
     "Share": ("verify", "import", "export", "film"),
@@ -139,6 +140,7 @@ app.command("dose", short_help="Play and print success over a novelty's magnitud
 app.command("assess", short_help="Say which autonomy level the evidence supports.")(assess.assess)
 app.command("acc", short_help="Print capability and generality of each agent.")(acc.acc)
 app.add_typer(aiq.app, name="aiq")
+app.command("agitb", short_help="Test a model of bit streams by twelve axioms.")(agitb.agitb)
 app.command("compare", short_help="Compare policies, of one trial or of several.")(compare.compare)
 app.command("report", short_help="Write the HTML report of a trial, or of many.")(report.report)
 app.command("verify", short_help="Check a trial or log against its digests.")(verify.verify)

@@ -50,6 +50,7 @@ replay trial
 metrics trial
 assess trial
 acc trial
+agitb collections:Counter --trials 1
 compare trial
 report trial
 verify trial

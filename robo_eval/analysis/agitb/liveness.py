@@ -1,0 +1,152 @@
+"""The twelfth test: a model that grows old stays as fast as it was."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+from robo_eval.analysis.agitb.axioms import Failure
+from robo_eval.analysis.agitb.models import Kind
+from robo_eval.analysis.agitb.streams import circular_sequence, random_sequence, trivial_sequence
+
+CHUNKS: Final = 100
+"""Chunks of a stream; each of the first half is compared with one of the second."""
+_TUNED_US: Final = 400
+"""How long a chunk takes a fresh model."""
+_LEAST_US: Final = 200
+_MOST_US: Final = 200_000
+_MOST_LENGTH: Final = 1 << 20
+_ROUNDS: Final = 11
+_PERIODIC: Final = 10
+_PERIODS: Final = (2, 28)
+_SLACK: Final = 1.25
+_Z: Final = 3.090
+_TAIL: Final = 4
+_FEWEST: Final = 10
+_TRIES: Final = 3
+
+
+class NoisyError(Exception):
+    """The machine, and not the model, decides what is measured."""
+
+
+def liveness(kind: Kind[Any], rng: np.random.Generator) -> Failure | None:
+    """A stream takes a model that has seen much no longer than one that has seen little.
+
+    What fails is measured again, twice: a busy machine is slow once, a slow model each time.
+
+    Raises:
+        NoisyError: If chunks of the same length took too different times to tell.
+    """
+    length = _tuned(kind, rng)
+    for name, stream in _streams(rng):
+        for tried in range(_TRIES):
+            times = _times_us(kind, stream(length))
+            while median(times) < _LEAST_US:
+                # It became faster with age: what it is compared by takes longer chunks.
+                length = _longer(length)
+                times = _times_us(kind, stream(length))
+            found = _slower(name, times)
+            if found is None:
+                break
+            if tried == _TRIES - 1:
+                return found
+    return None
+
+
+def _longer(length: int) -> int:
+    if length >= _MOST_LENGTH:
+        raise NoisyError(f"even {length:,} inputs take the model less than {_TUNED_US} µs")
+    return 2 * length
+
+
+def _tuned(kind: Kind[Any], rng: np.random.Generator) -> int:
+    """Inputs of a chunk, so that a fresh model takes long enough to be measured."""
+    length = 2
+    while True:
+        chunk = random_sequence(rng, length)
+        times = [_time_us(kind, kind.fresh(), chunk) for _ in range(_ROUNDS)]
+        if median(times) >= _TUNED_US:
+            return length
+        length = _longer(length)
+
+
+def _streams(
+    rng: np.random.Generator,
+) -> Iterator[tuple[str, Callable[[int], list[list[int]]]]]:
+    """Streams by name, each as chunks of a length."""
+    yield "random inputs", lambda length: [random_sequence(rng, length) for _ in range(CHUNKS)]
+    yield "nearly nothing", lambda length: [trivial_sequence(length)] * CHUNKS
+    for _ in range(_PERIODIC):
+        period = int(rng.integers(_PERIODS[0], _PERIODS[1] + 1))
+        motif = circular_sequence(rng, period)
+        yield f"a motif of {period} inputs", partial(_repeated, motif)
+
+
+def _repeated(motif: Sequence[int], length: int) -> list[list[int]]:
+    chunk = (list(motif) * (length // len(motif) + 1))[:length]
+    chunk[-1] &= ~chunk[0]
+    return [chunk] * CHUNKS
+
+
+def _times_us(kind: Kind[Any], chunks: Sequence[Sequence[int]]) -> list[int]:
+    held = kind.fresh()
+    return [_time_us(kind, held, chunk) for chunk in chunks]
+
+
+def _time_us(kind: Kind[Any], held: Any, chunk: Sequence[int]) -> int:  # noqa: ANN401
+    started = time.perf_counter_ns()
+    kind.feed(held, chunk)
+    return (time.perf_counter_ns() - started) // 1_000
+
+
+def _slower(name: str, times: Sequence[int]) -> Failure | None:
+    """What a stream's times show of growing old; None if nothing."""
+    ordered = sorted(times)
+    middle = (ordered[CHUNKS // 2 - 1] + ordered[CHUNKS // 2]) // 2
+    late = ordered[math.floor(0.95 * (CHUNKS - 1))]
+    early = [math.floor(one * _SLACK) for one in times[: CHUNKS // 2]]
+    checks: tuple[tuple[str, bool, Callable[[], str]], ...] = (
+        ("12-ceiling", ordered[-1] > _MOST_US, lambda: f"a chunk took {ordered[-1]:,} µs"),
+        ("12-growth", growth(early, times[CHUNKS // 2 :]) > _Z,
+         lambda: "later chunks took longer than those at the beginning"),
+        ("12-tail", late > _TAIL * max(middle, 1),
+         lambda: f"one chunk in twenty took {late:,} µs and more, the median is {middle:,} µs"),
+    )  # fmt: skip
+    for clause, is_so, what in checks:
+        if is_so:
+            return Failure(clause=clause, what=f"fed {name}, {what()}")
+    return None
+
+
+def growth(before: Sequence[int], after: Sequence[int]) -> float:
+    """Wilcoxon's signed-rank z of whether the second of each pair is larger; 0 if few differ.
+
+    With mean ranks for ties, and a correction for continuity where the sum of ranks is above its
+    mean.
+
+    Example:
+        >>> growth([1] * 20, [1] * 20), round(growth(list(range(20)), list(range(5, 25))), 2)
+        (0.0, 4.46)
+    """
+    from scipy.stats import rankdata
+
+    differences = np.subtract(after, before)
+    differences = differences[differences != 0]
+    count = len(differences)
+    if count < _FEWEST:
+        return 0.0
+    ranks = rankdata(np.abs(differences))
+    total = float(ranks[differences > 0].sum())
+    mean = count * (count + 1) / 4
+    _, ties = np.unique(ranks, return_counts=True)
+    variance = count * (count + 1) * (2 * count + 1) / 24 - float((ties**3 - ties).sum()) / 48
+    if variance <= 0:
+        return 0.0
+    return (total - mean - (0.5 if total > mean else 0.0)) / math.sqrt(variance)
