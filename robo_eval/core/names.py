@@ -14,7 +14,7 @@ _MAX_LISTED: Final = 20
 
 def nearest_name(given: str, names: Sequence[str]) -> str | None:
     """The name that was probably meant; None if none is alike."""
-    return next(iter(difflib.get_close_matches(given, names, n=1, cutoff=0.6)), None)
+    return next(iter(difflib.get_close_matches(given, names, n=1, cutoff=0.5)), None)
 
 
 def listing(names: Sequence[str]) -> str:
