@@ -133,7 +133,7 @@ def growth(before: Sequence[int], after: Sequence[int]) -> float:
 
     Example:
         >>> growth([1] * 20, [1] * 20), round(growth(list(range(20)), list(range(5, 25))), 2)
-        (0.0, 4.46)
+        (0.0, 4.45)
     """
     from scipy.stats import rankdata
 
