@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, Self
 
@@ -188,12 +189,12 @@ class IncidentMap(Section):
                 where = f"{path}: line {number}, column {self.version}"
                 raise InputError(f"{where}: {text!r:.40} is not the number of a version")
             found[self._text("source_id", cells)].append((float(version), number, cells))
-        # The newest version twice is one line too many, which whoever reads them refuses.
-        return sorted(
-            ((number, cells) for own in found.values() for version, number, cells in own
-             if version == max(one[0] for one in own)),
-            key=lambda one: one[0],
-        )  # fmt: skip
+        kept: list[tuple[int, dict[str, str]]] = []
+        for own in found.values():
+            newest = max(version for version, _, _ in own)
+            # That version twice is one line too many, which whoever reads them refuses.
+            kept += [(number, cells) for version, number, cells in own if version == newest]
+        return sorted(kept, key=itemgetter(0))
 
     def cells(self, theirs: Mapping[str, str], where: str) -> Iterator[tuple[str, str]]:
         """The cells of a line by our columns, as `tables.write_csv` writes them.

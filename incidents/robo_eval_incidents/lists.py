@@ -323,14 +323,17 @@ def robots(log: IncidentLog) -> list[str]:
         return sorted(found.union(connection.execute(hours.distinct()).scalars()))
 
 
-def check_robot(log: IncidentLog, robot: str | None) -> None:
-    """Refuse a robot that neither an incident nor hours are of.
+def check_robot(log: IncidentLog, *names: str | None) -> None:
+    """Refuse robots that neither an incident nor hours are of; None is none.
 
     Raises:
         UnknownNameError: If there is no such robot.
     """
-    if robot is not None and robot not in (known := robots(log)):
-        raise unknown_name("robot", robot, known)
+    given = [name for name in names if name is not None]
+    known = robots(log) if given else []
+    for name in given:
+        if name not in known:
+            raise unknown_name("robot", name, known)
 
 
 _FILTERED: Final = (

@@ -154,9 +154,10 @@ def redact(
     return record, is_out
 
 
+_WITH_TEXTS: Final = ("records", "incidents", "times")
+"""Tables that hold free texts."""
 _IS_OWNER: Final = """SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class
-    WHERE relnamespace = current_schema()::regnamespace
-    AND relname IN ('records', 'incidents', 'times')"""
+    WHERE relnamespace = current_schema()::regnamespace AND relname = ANY(%(tables)s)"""
 
 
 def forget(database: Database) -> None:
@@ -170,12 +171,13 @@ def forget(database: Database) -> None:
     """
     connection = database.connected()
     if database.is_server:
-        if not connection.exec_driver_sql(_IS_OWNER).scalar():
+        tables = {"tables": list(_WITH_TEXTS)}
+        if not connection.exec_driver_sql(_IS_OWNER, tables).scalar():
             raise IncidentLogError(
                 f"{database.name}: the text is out of the rows, and not yet out of the files: the"
-                " owner of the tables has to vacuum them (VACUUM FULL records, incidents, times)"
+                f" owner of the tables has to vacuum them (VACUUM FULL {', '.join(_WITH_TEXTS)})"
             )
-        for table in ("records", "incidents", "times"):
+        for table in _WITH_TEXTS:
             connection.exec_driver_sql(f"VACUUM (FULL) {table}")
         return
     try:

@@ -151,7 +151,7 @@ def _month(log: IncidentLog, name: str, robot: str | None, level: float) -> Mont
     counts = by_severity([tally(log, replace(wanted, is_sure=True))])
     rows, _ = hours_rows(log, wanted.since_ns, wanted.until_ns)
     hours = total_hours(rows, Side.REAL, robot)
-    if hours and Side.REAL not in recorded_sides(log, replace(wanted, side=None)):
+    if hours and Side.REAL not in recorded_sides(log, wanted):
         rate = Estimate.missing(reason=NO_RECORD, unit=RATE_UNIT, n=0)
     elif hours:
         rate = rate_per_1000(counts.total(), hours, level, RATE_UNIT)

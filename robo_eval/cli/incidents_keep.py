@@ -20,7 +20,7 @@ from robo_eval.cli.incidents_common import (
     target_of,
 )
 from robo_eval.cli.incidents_fields import Given, Where, verb
-from robo_eval.cli.incidents_show import check_robots, filter_of, filtered
+from robo_eval.cli.incidents_show import filter_of, filtered
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
 from robo_eval.core.errors import InputError
 from robo_eval.core.wording import counted
@@ -287,9 +287,10 @@ def export(
             count = None
             _write_paper(found, out, wanted, force=force)
         else:
-            check_robots(found, given["robot"])
+            from robo_eval_incidents.lists import check_robot
             from robo_eval_incidents.tables import export as write
 
+            check_robot(found, *given["robot"] or ())
             count = write(found, out, wanted, force=force)
     if json:
         print_json({"file": str(out), "rows": count})

@@ -28,7 +28,6 @@ from robo_eval_incidents.words import Category, Severity, Status
 
 if TYPE_CHECKING:
     from robo_eval_incidents.lists import Filter, Listed, Page
-    from robo_eval_incidents.log import IncidentLog
     from robo_eval_incidents.state import Incident
 
 _FILTER: Final = {
@@ -96,18 +95,6 @@ def _words(words: type[StrEnum], name: str, given: list[str] | None) -> Any:  # 
     return tuple(map(words, given)) if given else None
 
 
-def check_robots(log: IncidentLog, names: list[str] | None) -> None:
-    """Refuse a robot that the log does not know.
-
-    Raises:
-        UnknownNameError: If there is such.
-    """
-    from robo_eval_incidents.lists import check_robot
-
-    for name in names or ():
-        check_robot(log, name)
-
-
 @filtered
 def list_(
     given: Given,
@@ -123,11 +110,11 @@ def list_(
 
     Examples: robo-eval incidents list; robo-eval incidents list --severity critical --since -30d
     """
-    from robo_eval_incidents.lists import list_incidents, row_dict, utc_today
+    from robo_eval_incidents.lists import check_robot, list_incidents, row_dict, utc_today
 
     wanted = filter_of(given)
     with readable(log) as found:
-        check_robots(found, given["robot"])
+        check_robot(found, *given["robot"] or ())
         page = list_incidents(found, wanted, after=after, limit=limit)
         name = found.name
     if json:

@@ -94,14 +94,16 @@ def exposure(
     tables = [one for one in trials or [] if one.is_file()]
     folders = [one for one in trials or [] if not one.is_file()]
     writer = author(by, json=json) if tables or mode is not None else ""
-    _check_sources(tables, folders)
+    robots = _checked_sources(tables, folders)
     if mode is not None:
         what = {"robot": robot, "side": side or "real", "mode": mode, "task": task or "", "km": km}
         name = _log_time(log, station, what, since, until, writer)
         if not json:
             say(f"logged as {name}")
     for table in tables:
-        added[str(table)] = _said_again(table, _log_table(table, log, station, writer))
+        added[str(table)] = _said_again(
+            table, _log_table(table, robots[table], log, station, writer)
+        )
     for trial in folders:
         added[str(trial)] = _said_again(trial, _log_trial(trial, log, station))
     with readable(log) as found:
@@ -143,8 +145,12 @@ def _check_mode(mode: str | None, given: dict[str, object]) -> None:
             raise InputError(f"{option}: says what to log, which needs --mode as well")
 
 
-def _check_sources(tables: Sequence[Path], trials: Sequence[Path]) -> None:
-    """Refuse what cannot be read, before a log is made for it or another one is logged."""
+def _checked_sources(tables: Sequence[Path], trials: Sequence[Path]) -> dict[Path, list[str]]:
+    """Refuse what cannot be read, before a log is made for it or another one is logged.
+
+    Returns:
+        Robots of each table.
+    """
     from robo_eval.cli.checks import check_there
     from robo_eval.core.errors import InputError
 
@@ -155,10 +161,10 @@ def _check_sources(tables: Sequence[Path], trials: Sequence[Path]) -> None:
     from robo_eval_incidents.hours import exposure_of
     from robo_eval_incidents.hours_table import read_hours
 
-    for table in tables:
-        read_hours(table)
+    robots = {table: sorted({line.body.robot for line in read_hours(table)}) for table in tables}
     for trial in trials:
         exposure_of(trial)
+    return robots
 
 
 def _log_trial(trial: Path, log: str | None, station: str | None) -> Logged:
@@ -169,11 +175,12 @@ def _log_trial(trial: Path, log: str | None, station: str | None) -> Logged:
         return log_exposure(trial, found)
 
 
-def _log_table(table: Path, log: str | None, station: str | None, by: str) -> Logged:
+def _log_table(
+    table: Path, robots: list[str], log: str | None, station: str | None, by: str
+) -> Logged:
     """Log the hours of a table; how many lines were logged, and how many are withdrawn."""
-    from robo_eval_incidents.hours_table import import_hours, read_hours
+    from robo_eval_incidents.hours_table import import_hours
 
-    robots = sorted({line.body.robot for line in read_hours(table)})
     with opened(log, station, make=True) as found, noting_robots(found, *robots):
         return import_hours(found, table, by=by)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any, Final
 
@@ -34,8 +35,6 @@ _REPEATS: Final = 5
 INPUTS: Final = tuple([number] for number in range(FULL + 1))
 HALF: Final = tuple(number for number in range(FULL + 1) if number.bit_count() <= WIDTH // 2)
 """Inputs with at most half of their bits set: one of each input and its complement, or both."""
-PAIRS: Final = tuple(pair for pair in product(range(FULL + 1), repeat=2) if not pair[0] & pair[1])
-"""Pairs of inputs that may follow each other in both directions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +52,13 @@ class Failure:
     what: str
     inputs: tuple[int, ...] = ()
     predictions: tuple[int, ...] = ()
+
+
+@cache
+def pairs() -> tuple[tuple[int, int], ...]:
+    """Pairs of inputs that may follow each other in both directions."""
+    every = range(FULL + 1)
+    return tuple((one, other) for one, other in product(every, every) if not one & other)
 
 
 Trial = Callable[[Kind[Any], np.random.Generator], Failure | None]
@@ -140,8 +146,8 @@ def saturation(kind: Kind[Any], rng: np.random.Generator) -> Failure | None:
             break
     else:
         return Failure(clause="6a", what=f"it learned {INFINITY} sequences one after the other")
-    place = kind.first_unlearned(held, PAIRS, INFINITY)
-    return None if place is None else _unlearned(kind, "6b", held, PAIRS[place])
+    place = kind.first_unlearned(held, pairs(), INFINITY)
+    return None if place is None else _unlearned(kind, "6b", held, pairs()[place])
 
 
 def adaptability(kind: Kind[Any], _rng: np.random.Generator) -> Failure | None:

@@ -80,9 +80,6 @@ class Told(Generic[Held]):
     last: int = 0
 
 
-_ARRAYS: Final = np.array([[number >> bit & 1 for bit in range(WIDTH)] for number in range(1024)])
-
-
 class PlainModels:
     """Models of a Python class: `model(input)` returns a prediction, `==` compares.
 
@@ -102,7 +99,7 @@ class PlainModels:
         self._has_key = callable(getattr(model_class, "key", None))
         self._inputs: list[Any] = list(range(FULL + 1))
         if self._takes_bits:
-            rows = _ARRAYS.astype(bool)
+            rows = (np.arange(FULL + 1)[:, None] >> np.arange(WIDTH) & 1).astype(bool)
             rows.setflags(write=False)
             self._inputs = list(rows)
 
