@@ -24,7 +24,7 @@ from robo_eval.analysis.agitb.streams import (
     random_sequence,
     trivial_sequence,
 )
-from robo_eval.analysis.agitb.testbed import Piece, Testbed, run_trial
+from robo_eval.analysis.agitb.testbed import Piece, run_trial
 from robo_eval.core.errors import InputError
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "agitb" / "models.py"
@@ -253,7 +253,7 @@ def test_every_test_is_run_where_asked_and_the_eleventh_is_no_failure() -> None:
     assert found.verdicts["1"] == "pass"
     assert found.first_failure == "3"
     assert "not run" not in found.verdicts.values()
-    assert Testbed.as_dict(found)["first_failure"] == "3"
+    assert found.as_dict()["first_failure"] == "3"
 
 
 @pytest.mark.parametrize(

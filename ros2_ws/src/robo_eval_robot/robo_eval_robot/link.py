@@ -196,13 +196,15 @@ class RobotLink:
             self.spin(left)
 
     def forget_before(self, stamp_ns: int) -> None:
-        """Never put together a new joint state and what the IMU said of an earlier scene.
+        """Take no state of an earlier scene for one of the new scene, nor half of one.
 
-        Also not what is still to come: topics arrive in no common order.
+        What has arrived is forgotten, whatever its stamps say: a driver's clock may have been set
+        back since. What arrives later is of the new scene if it is stamped so: topics arrive in no
+        common order.
         """
         self._scene_ns = stamp_ns
-        later = [entry for entry in self._imus if entry[0] > stamp_ns]
-        self._imus = deque(later, maxlen=_KEPT)
+        for kept in (self._snapshots, self._imus, self._waiting):
+            kept.clear()
 
     def _on_joints(self, message: JointState) -> None:
         velocity, effort = message.velocity, message.effort

@@ -1,0 +1,62 @@
+"""What the conductor's connection to a robot makes of states that arrive in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sensor_msgs.msg import Imu, JointState
+
+from robo_eval_robot import topics
+from robo_eval_robot.config import read_robot
+from robo_eval_robot.link import RobotLink
+
+S = 1_000_000_000
+
+
+@pytest.fixture
+def link(
+    tmp_path: Path,
+    quick_twin: str,
+    ros_environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[RobotLink]:
+    for name, value in ros_environment.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "robot.yaml").write_text(quick_twin)
+    found = RobotLink(read_robot(tmp_path / "robot.yaml"))
+    yield found
+    found.close()
+
+
+def imu(link: RobotLink, stamp_ns: int, lean: float) -> None:
+    message = Imu()
+    message.header.stamp = topics.time_of(stamp_ns)
+    message.orientation.x = lean
+    link._on_imu(message)
+
+
+def joints(link: RobotLink, stamp_ns: int) -> None:
+    names = list(link.config.joints)
+    message = JointState(name=names, position=[0.0] * len(names))
+    message.header.stamp = topics.time_of(stamp_ns)
+    link._on_joints(message)
+
+
+@pytest.mark.parametrize("before_ns", [-1 * S, 3600 * S], ids=["earlier", "of a clock set back"])
+def test_a_new_scene_is_seen_without_what_the_imu_said_of_the_old_one(
+    link: RobotLink, before_ns: int
+) -> None:
+    scene = 10_000 * S
+    imu(link, scene + before_ns, lean=0.5)
+    joints(link, scene + before_ns)
+    assert link.next_snapshot(0, 0.0) is not None
+    link.forget_before(scene)
+    joints(link, scene + 10_000_000)
+    assert link.next_snapshot(scene, 0.0) is None, "its IMU has not arrived yet"
+    imu(link, scene + 10_000_000, lean=0.0)
+    snapshot = link.next_snapshot(scene, 0.0)
+    assert snapshot is not None
+    assert snapshot.imu is not None
+    assert snapshot.imu.quat_xyzw[0] == 0.0
