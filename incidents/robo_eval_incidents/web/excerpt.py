@@ -23,6 +23,7 @@ from robo_eval.log.bag_recover import DAMAGE, is_cut_short
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
 from robo_eval.log.mcap_file import MAGIC
+from robo_eval.log.signals import ASKED
 from robo_eval_incidents.cut import sound_files
 
 WINDOW_S: Final = 10.0
@@ -34,7 +35,6 @@ MOST_MESSAGES: Final = 400_000
 _MOST_CHUNK: Final = 1 << 28
 _NS: Final = 1e-9
 _APART: Final = ("separation", "distance")
-_ASKED: Final = ("command", "target", "goal", "setpoint")
 
 _NO_TEXT: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters no XML may hold, which names in a damaged recording do."""
@@ -215,7 +215,7 @@ class _Reader:
 
     def joint_state(self, topic: str, cursor: Cursor) -> None:
         """Positions, velocities and efforts by joint."""
-        if any(word in topic.rsplit("/", 1)[-1] for word in _ASKED):
+        if any(word in topic.rsplit("/", 1)[-1] for word in ASKED):
             return
         _skip_header(cursor)
         names = [cursor.string() for _ in range(cursor.uint32())]
@@ -244,7 +244,7 @@ class _Reader:
 
     def pose(self, topic: str, cursor: Cursor) -> None:
         """Where a tool is, from which its speed follows."""
-        if any(word in topic.rsplit("/", 1)[-1] for word in _ASKED):
+        if any(word in topic.rsplit("/", 1)[-1] for word in ASKED):
             return
         _skip_header(cursor)
         times, places = self._places[topic]
