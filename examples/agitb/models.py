@@ -50,6 +50,38 @@ class Chaotic:
         """A copy that goes its own way."""
         return replace(self)
 
+    def key(self) -> int:
+        """What only models in the same state have."""
+        return self.mark
+
+
+@dataclass(slots=True)
+class Period:
+    """Finds the shortest period of the newest 32 inputs, and fails 6: it learns without end.
+
+    Without a period it guesses as `Chaotic` does.
+    """
+
+    mark: int = 1
+    seen: tuple[int, ...] = ()
+
+    def __call__(self, number: int) -> int:
+        """Take an input, predict the next one."""
+        self.mark = mixed(self.mark, number)
+        self.seen = (*self.seen[-31:], number)
+        for period in range(1, len(self.seen) // 2 + 1):
+            if self.seen[-period:] == self.seen[-2 * period : -period]:
+                return self.seen[-period] & ~number
+        return self.mark >> 40 & FULL & ~number
+
+    def copy(self) -> Period:
+        """A copy that goes its own way."""
+        return replace(self)
+
+    def key(self) -> tuple[object, ...]:
+        """What only models in the same state have."""
+        return self.mark, self.seen
+
 
 @dataclass(slots=True)
 class Contexts:
@@ -71,6 +103,10 @@ class Contexts:
     def copy(self) -> Contexts:
         """A copy that goes its own way."""
         return replace(self, followed=dict(self.followed))
+
+    def key(self) -> tuple[object, ...]:
+        """What only models in the same state have."""
+        return self.mark, self.before, frozenset(self.followed.items())
 
 
 @dataclass(slots=True)

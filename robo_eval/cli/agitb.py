@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from robo_eval.cli.aiq_progress import progress
-from robo_eval.cli.output import JsonOption, print_json, print_table, say
-from robo_eval.core.errors import CheckFailedError
+from robo_eval.cli.output import JsonOption, interval, print_json, print_table, quoted, say
+from robo_eval.core.errors import CheckFailedError, InputError
 
 if TYPE_CHECKING:
     from robo_eval.analysis.agitb import Testbed, Tested
@@ -17,11 +20,15 @@ if TYPE_CHECKING:
 
 def agitb(
     model: Annotated[
-        str, typer.Argument(metavar="MODULE:CLASS", help="Class of the model, on the Python path.")
+        str,
+        typer.Argument(
+            metavar="MODULE:CLASS", help="Class of the model, on the Python path, or a file.so."
+        ),
     ],
     *,
     trials: Annotated[
-        int | None, typer.Option("--trials", min=1, help="Most trials of a test. Default: 50.")
+        int | None,
+        typer.Option("--trials", min=1, help="Most trials of a test. Default: 50; compiled 5000."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="From which trials are drawn; else drawn.")
@@ -29,9 +36,28 @@ def agitb(
     every: Annotated[
         bool, typer.Option("--all", help="Run all trials of all tests, also after a failure.")
     ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="The same, with pass rates and times to learn.")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="TEST:TRIAL", help="Run one trial again.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what the class lacks to be a model.")
+    ] = False,
     integrity: Annotated[
         bool, typer.Option("--integrity", help="First test that copies are independent.")
     ] = False,
+    recorded: Annotated[
+        Path | None,
+        typer.Option(metavar="TRIAL", help="Feed what joints and contacts of a trial said."),
+    ] = None,
+    period: Annotated[
+        float, typer.Option("--period", min=1e-3, metavar="SECONDS", help="Between its samples.")
+    ] = 0.1,
+    page: Annotated[
+        Path | None, typer.Option("--page", metavar="FILE", help="Write a page of it as well.")
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Processes; as many as there are processors.")
     ] = None,
@@ -47,35 +73,103 @@ def agitb(
     Exit code 1 if a test is not passed.
 
     Example: robo-eval agitb examples.agitb.models:Suffix --trials 5 --all
-    """
-    from robo_eval.agents.registry import callable_at
-    from robo_eval.analysis.agitb import run_testbed
 
-    model_class = callable_at(model, model)
+    Example: robo-eval agitb examples.agitb.models:Suffix --recorded runs/demo/matched
+    """
+    from robo_eval.analysis.agitb import missing, run_testbed
+
+    found_model = _model(model)
+    if check:
+        _say_missing(model, missing(found_model), json=json)
+        return
+    fed, facts = _fed(recorded, period)
     with progress("agitb", quiet=json) as told:
         found = run_testbed(
-            model_class,
+            found_model,
             trials=trials,
             seed=seed,
-            fail_fast=not every,
+            fail_fast=not (every or profile),
             integrity=integrity,
             workers=workers or os.cpu_count() or 1,
             limit_s=limit,
             told=told,
+            only=None if only is None else _one(only),
+            **fed,
         )
+    again = f"robo-eval agitb {quoted(model)} --seed {found.seed}"
+    if recorded is not None:
+        found = replace(found, source=str(recorded))
+        again += f" --recorded {quoted(recorded)} --period {period:g}"
+    if page is not None:
+        from robo_eval.report.agitb import write_page
+
+        run = [("Model", model), ("Seed", str(found.seed)), ("Again", again), *facts]
+        write_page(found, page, run)
     if json:
-        print_json(found.as_dict())
+        print_json({**found.as_dict(), "facts": dict(facts)})
     else:
-        _print(found)
+        _print(found, facts, profile=profile)
+        if page is not None:
+            say(f"page: {page}")
     if found.first_failure is not None:
         first = next(one for one in found.tests if one.test == found.first_failure)
-        raise CheckFailedError(f"{found.model}: test {first.test}, {first.name}: {first.verdict}")
+        raise CheckFailedError(
+            f"{found.model}: test {first.test}, {first.name}: {first.verdict}; that trial again:"
+            f" {again} --only {first.test}:{first.first_trial}"
+        )
 
 
-def _print(found: Testbed) -> None:
+def _model(model: str) -> Any:  # noqa: ANN401 - a class, or compiled models
+    from robo_eval.agents.registry import callable_at
+
+    if model.endswith(".so"):
+        from robo_eval.analysis.agitb.compiled import shared_library
+
+        return shared_library(Path(model))
+    return callable_at(model, model)
+
+
+def _one(only: str) -> tuple[str, int]:
+    test, colon, trial = only.partition(":")
+    if not (colon and trial.isdecimal()):
+        raise InputError(f"--only: is {only!r}; write TEST:TRIAL, such as 6:0")
+    return test, int(trial)
+
+
+def _fed(recorded: Path | None, period_s: float) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Where inputs come from other than from chance, and what is to be known of it."""
+    if recorded is None:
+        return {}, []
+    from robo_eval.analysis.agitb.recorded import Recorded, encoded
+    from robo_eval.log.signals import sampled_signals
+
+    sampled = sampled_signals(recorded, period_s)
+    inputs, bits = encoded(sampled.signals)
+    facts = [
+        ("Recorded", f"{recorded}: {sampled.episodes} episodes of side {sampled.side}"),
+        (
+            "Samples",
+            f"{len(inputs)}, one every {period_s:g} s; {int((inputs > 0).sum())} with a bit",
+        ),
+        *((f"Bit {bit}", text) for bit, text in enumerate(bits)),
+    ]
+    return {"streams": partial(Recorded, inputs=inputs)}, facts
+
+
+def _say_missing(model: str, missing: list[str], *, json: bool) -> None:
+    if json:
+        print_json({"model": model, "missing": missing})
+    elif not missing:
+        say(f"{model}: is a model; nothing is missing")
+    if missing:
+        raise CheckFailedError(f"{model}: " + "; ".join(missing))
+
+
+def _print(found: Testbed, facts: list[tuple[str, str]], *, profile: bool) -> None:
     tests = [*([] if found.integrity is None else [found.integrity]), *found.tests]
+    title = f"{found.model}, seed {found.seed}" + (f", fed {found.source}" if found.source else "")
     print_table(
-        f"{found.model}, seed {found.seed}",
+        title,
         ("test", "name", "verdict", "trials", "of", "not passed", "what it did"),
         [
             (one.test, one.name, one.verdict, one.trials, one.wanted, one.failed, _what(one))
@@ -84,11 +178,35 @@ def _print(found: Testbed) -> None:
         right=(0, 3, 4, 5),
         whole=(6,),
     )
-    passed = sum(one.verdict == "pass" for one in found.tests)
-    say(f"{passed} of {len(found.tests)} tests passed; the eleventh has no procedure")
+    if profile:
+        print_table(
+            "profile",
+            ("test", "passed", "n", "learned: 10 %", "50 %", "90 %", "never", "of"),
+            [_profiled(one) for one in tests if one.trials],
+            right=(0, 2, 3, 4, 5, 6, 7),
+        )
+    for name, text in facts:
+        say(f"{name}: {text}")
+    if len(found.tests) > 1:
+        passed = sum(one.verdict == "pass" for one in found.tests)
+        say(
+            f"{passed} of {len(found.tests)} tests passed, with at most {found.most} trials of"
+            " each; the eleventh has no procedure"
+        )
 
 
 def _what(one: Tested) -> str:
     if one.failure is None:
         return ""
     return f"trial {one.first_trial}, {one.failure.clause}: {one.failure.what}"
+
+
+def _profiled(one: Tested) -> tuple[object, ...]:
+    passes = one.learning
+    own = [passes.get(key) for key in ("10%", "50%", "90%")] if passes["n"] else []
+    shown = ["never" if number is None else number for number in own] or [""] * 3
+    rate = one.pass_rate
+    return (
+        one.test, interval(rate), one.trials, *shown,
+        passes["never"], passes["n"],
+    )  # fmt: skip

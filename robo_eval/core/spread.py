@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, Generic, TypeVar
 
-from robo_eval.core.confined import Confined
+from robo_eval.core.confined import Confined, can_fork
 from robo_eval.core.errors import (
     CheckFailedError,
     InputError,
@@ -35,6 +35,8 @@ _HELLO: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0
 """Preface and empty settings, by which a client of HTTP/2 begins (RFC 9113, section 3.4)."""
 _FRAME, _SETTINGS = 9, 4
 _WATCH_S: Final = 1.0
+_PORTIONS: Final = 100
+"""Portions that much work is handed out in: for one small piece, asking takes longer than doing."""
 _GATHER_S: Final = 0.003
 """Results that come shortly after one another are taken together: waking up costs more than one."""
 _DIED: Final = (
@@ -265,6 +267,66 @@ class _Hands(Crew[Piece, Found]):
         while self.ended:
             self._deaths = 0
             yield self.ended.pop(0)
+
+
+class Limited(Crew[Piece, Found]):
+    """Workers who call one function, which may take so long for a piece of work and no longer.
+
+    Args:
+        doer: The function; what it raises ends the work.
+        limit_s: How long it may take, seconds.
+        lost: What comes of a piece that took longer, if it is told True, or whose process ended.
+
+    Attributes:
+        waiting: Pieces nobody has begun, in portions; whoever clears it ends the work early.
+    """
+
+    def __init__(
+        self, doer: Callable[[Any], Found], limit_s: float, lost: Callable[[Piece, bool], Found]
+    ) -> None:
+        super().__init__()
+        self._doer, self._limit_s, self._lost = doer, limit_s, lost
+        self.look_s = min(self.look_s, limit_s / 4)
+        self.waiting: deque[list[Piece]] = deque()
+
+    def done(self, jobs: Sequence[Piece], workers: int) -> Iterator[tuple[Piece, Found]]:
+        """Do pieces of work, and give each result as soon as it is there."""
+        size = -(-len(jobs) // _PORTIONS)
+        self.waiting.extend(list(jobs[at : at + size]) for at in range(0, len(jobs), size))
+        for _ in self.do(self.waiting, min(workers, len(self.waiting))):
+            while self.ended:
+                yield self.ended.pop(0)
+
+    def hire(self, *, is_alone: bool) -> Worker[Piece, Found]:  # noqa: ARG002
+        """A worker whose time is limited."""
+        return _Timed(self._doer, self._limit_s)
+
+    def lose(self, worker: Worker[Piece, Found], problem: object | None) -> None:
+        """Say what comes of a piece that is lost."""
+        piece = worker.todo.popleft()
+        self.ended.append((piece, self._lost(piece, problem is not None)))
+
+
+class _Timed(Worker[Piece, Found]):
+    """A worker who is ended when a piece takes too long."""
+
+    def __init__(self, doer: Callable[[Any], Found], limit_s: float) -> None:
+        super().__init__(_serve, doer, forks=can_fork())
+        self._limit_s, self._since_s = limit_s, time.monotonic()
+
+    def give(self, pieces: Sequence[Piece]) -> None:
+        if not self.todo:
+            self._since_s = time.monotonic()
+        super().give(pieces)
+
+    def answers(self) -> Iterator[tuple[Piece, Found]]:
+        for answer in super().answers():
+            self._since_s = time.monotonic()
+            yield answer
+
+    def problem(self) -> object | None:
+        is_late = bool(self.todo) and time.monotonic() - self._since_s > self._limit_s
+        return "late" if is_late else None
 
 
 def _serve(hears: Connection, speaks: Connection, doer: Callable[[Any], Any]) -> None:

@@ -51,6 +51,7 @@ metrics trial
 assess trial
 acc trial
 agitb collections:Counter --trials 1
+agitb model.so
 compare trial
 report trial
 verify trial
@@ -212,7 +213,7 @@ def check_every_verb(bare: Callable[..., Ended], commands: Any, extra: str, fold
         if "pip install" in done.err:
             assert done.code == 2, (command, done)
             named |= set(re.findall(r"robo-eval-stack\[([\w,]+)\]", done.err))
-    expected = {"bags", "parquet", "postgres", "remote", "server", "stamp", "study"}
+    expected = {"agitb", "bags", "parquet", "postgres", "remote", "server", "stamp", "study"}
     assert expected | {"ray" if extra else "sim"} <= named
 
 
@@ -221,7 +222,8 @@ def check_every_verb(bare: Callable[..., Ended], commands: Any, extra: str, fold
 def test_a_missing_extra_is_named_with_its_command(commands_with, commands, tmp_path, extra):
     blocked = modules_of_extras(but=extra)
     assert set(blocked) > {
-        "sklearn", "fastapi", "pyarrow", "rosbags", "websockets", "psycopg", "ray", "rclpy",
+        "sklearn", "fastapi", "numba", "pyarrow", "rosbags", "websockets", "psycopg", "ray",
+        "rclpy",
     }  # fmt: skip
     assert ("pybullet" in blocked) == (not extra)
     (tmp_path / "sitecustomize.py").write_text(BLOCKER.format(blocked=set(blocked)))

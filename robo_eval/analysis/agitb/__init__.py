@@ -10,7 +10,7 @@ References:
 
 from __future__ import annotations
 
-from robo_eval.analysis.agitb.models import ModelError, PlainModels
-from robo_eval.analysis.agitb.testbed import Testbed, Tested, run_testbed
+from robo_eval.analysis.agitb.models import ModelError, Models
+from robo_eval.analysis.agitb.testbed import Testbed, Tested, missing, run_testbed
 
-__all__ = ["ModelError", "PlainModels", "Testbed", "Tested", "run_testbed"]
+__all__ = ["ModelError", "Models", "Testbed", "Tested", "missing", "run_testbed"]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
 
 from robo_eval.analysis.agitb.axioms import Failure
-from robo_eval.analysis.agitb.models import Kind
-from robo_eval.analysis.agitb.streams import circular_sequence, random_sequence, trivial_sequence
+from robo_eval.analysis.agitb.models import Watched
+from robo_eval.analysis.agitb.streams import Streams, trivial_sequence
 
 CHUNKS: Final = 100
 """Chunks of a stream; each of the first half is compared with one of the second."""
@@ -22,9 +23,6 @@ _TUNED_US: Final = 400
 _LEAST_US: Final = 200
 _MOST_US: Final = 200_000
 _MOST_LENGTH: Final = 1 << 20
-_ROUNDS: Final = 11
-_PERIODIC: Final = 10
-_PERIODS: Final = (2, 28)
 _SLACK: Final = 1.25
 _Z: Final = 3.090
 _TAIL: Final = 4
@@ -36,22 +34,23 @@ class NoisyError(Exception):
     """The machine, and not the model, decides what is measured."""
 
 
-def liveness(kind: Kind[Any], rng: np.random.Generator) -> Failure | None:
+def liveness(kind: Watched, draw: Streams) -> Failure | None:
     """A stream takes a model that has seen much no longer than one that has seen little.
 
-    What fails is measured again, twice: a busy machine is slow once, a slow model each time.
+    While others have its processor no time counts. What fails is measured again, twice: a busy
+    machine is slow once, a slow model each time.
 
     Raises:
         NoisyError: If chunks of the same length took too different times to tell.
     """
-    length = _tuned(kind, rng)
-    for name, stream in _streams(rng):
+    length = _tuned(kind, draw)
+    for name, stream in _streams(draw):
         for tried in range(_TRIES):
-            times = _times_us(kind, stream(length))
+            times = _times_us(kind, name, stream(length))
             while median(times) < _LEAST_US:
                 # It became faster with age: what it is compared by takes longer chunks.
                 length = _longer(length)
-                times = _times_us(kind, stream(length))
+                times = _times_us(kind, name, stream(length))
             found = _slower(name, times)
             if found is None:
                 break
@@ -66,26 +65,25 @@ def _longer(length: int) -> int:
     return 2 * length
 
 
-def _tuned(kind: Kind[Any], rng: np.random.Generator) -> int:
+def _tuned(kind: Watched, draw: Streams) -> int:
     """Inputs of a chunk, so that a fresh model takes long enough to be measured."""
     length = 2
     while True:
-        chunk = random_sequence(rng, length)
-        times = [_time_us(kind, kind.fresh(), chunk) for _ in range(_ROUNDS)]
+        chunk = draw.random(length)
+        times = [_time_us(kind, kind.fresh(), chunk) for _ in range(11)]
         if median(times) >= _TUNED_US:
             return length
         length = _longer(length)
 
 
-def _streams(
-    rng: np.random.Generator,
-) -> Iterator[tuple[str, Callable[[int], list[list[int]]]]]:
+def _streams(draw: Streams) -> Iterator[tuple[str, Callable[[int], Iterable[list[int]]]]]:
     """Streams by name, each as chunks of a length."""
-    yield "random inputs", lambda length: [random_sequence(rng, length) for _ in range(CHUNKS)]
+    # One after the other: all chunks of a fast model together would take gigabytes.
+    yield "random inputs", lambda length: (draw.random(length) for _ in range(CHUNKS))
     yield "nearly nothing", lambda length: [trivial_sequence(length)] * CHUNKS
-    for _ in range(_PERIODIC):
-        period = int(rng.integers(_PERIODS[0], _PERIODS[1] + 1))
-        motif = circular_sequence(rng, period)
+    for _ in range(10):
+        period = int(draw.rng.integers(2, 29))
+        motif = draw.circular(period)
         yield f"a motif of {period} inputs", partial(_repeated, motif)
 
 
@@ -95,24 +93,33 @@ def _repeated(motif: Sequence[int], length: int) -> list[list[int]]:
     return [chunk] * CHUNKS
 
 
-def _times_us(kind: Kind[Any], chunks: Sequence[Sequence[int]]) -> list[int]:
+def _times_us(kind: Watched, name: str, chunks: Iterable[list[int]]) -> list[int]:
     held = kind.fresh()
-    return [_time_us(kind, held, chunk) for chunk in chunks]
+    found = kind.seen.times_us[name] = [_time_us(kind, held, chunk) for chunk in chunks]
+    return found
 
 
-def _time_us(kind: Kind[Any], held: Any, chunk: Sequence[int]) -> int:  # noqa: ANN401
+def _time_us(kind: Watched, held: Any, chunk: Sequence[int]) -> int:  # noqa: ANN401
+    ready, waited = kind.ready(chunk), _waited_ns()
     started = time.perf_counter_ns()
-    kind.feed(held, chunk)
-    return (time.perf_counter_ns() - started) // 1_000
+    kind.feed(held, ready)
+    return max(0, time.perf_counter_ns() - started - (_waited_ns() - waited)) // 1_000
+
+
+def _waited_ns() -> int:
+    """How long this thread has waited for a processor that others had; 0 where no system says."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
 
 
 def _slower(name: str, times: Sequence[int]) -> Failure | None:
     """What a stream's times show of growing old; None if nothing."""
-    ordered = sorted(times)
-    middle = (ordered[CHUNKS // 2 - 1] + ordered[CHUNKS // 2]) // 2
+    ordered, half = sorted(times), CHUNKS // 2
+    middle = (ordered[half - 1] + ordered[half]) // 2
     late = ordered[math.floor(0.95 * (CHUNKS - 1))]
-    early = [math.floor(one * _SLACK) for one in times[: CHUNKS // 2]]
-    half = CHUNKS // 2
+    early = [math.floor(one * _SLACK) for one in times[:half]]
     checks = (
         ("12-ceiling", ordered[-1] > _MOST_US, f"a chunk took {ordered[-1]:,} µs"),
         ("12-growth", growth(early, times[half:]) > _Z,
@@ -122,7 +129,7 @@ def _slower(name: str, times: Sequence[int]) -> Failure | None:
     )  # fmt: skip
     for clause, is_so, what in checks:
         if is_so:
-            return Failure(clause=clause, what=f"fed {name}, {what}")
+            return Failure(clause, f"fed {name}, {what}")
     return None
 
 
@@ -136,18 +143,12 @@ def growth(before: Sequence[int], after: Sequence[int]) -> float:
         >>> growth([1] * 20, [1] * 20), round(growth(list(range(20)), list(range(5, 25))), 2)
         (0.0, 4.45)
     """
-    from scipy.stats import rankdata
+    from scipy.stats import wilcoxon
 
     differences = np.subtract(after, before)
     differences = differences[differences != 0]
-    count = len(differences)
-    if count < _FEWEST:
+    if len(differences) < _FEWEST:
         return 0.0
-    ranks = rankdata(np.abs(differences))
-    total = float(ranks[differences > 0].sum())
-    mean = count * (count + 1) / 4
-    _, ties = np.unique(ranks, return_counts=True)
-    variance = count * (count + 1) * (2 * count + 1) / 24 - float((ties**3 - ties).sum()) / 48
-    if variance <= 0:
-        return 0.0
-    return (total - mean - (0.5 if total > mean else 0.0)) / math.sqrt(variance)
+    test = partial(wilcoxon, differences, alternative="greater", method="approx")
+    z = float(test().zstatistic)  # type: ignore[attr-defined]
+    return float(test(correction=True).zstatistic) if z > 0.0 else z  # type: ignore[attr-defined]

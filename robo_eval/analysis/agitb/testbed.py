@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from multiprocessing.connection import Connection
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,18 +15,15 @@ import numpy as np
 from robo_eval.analysis.agitb import axioms
 from robo_eval.analysis.agitb.axioms import Failure, Trial
 from robo_eval.analysis.agitb.liveness import NoisyError, liveness
-from robo_eval.analysis.agitb.models import Kind, ModelError, PlainModels
-from robo_eval.core.confined import can_fork
+from robo_eval.analysis.agitb.models import ModelError, Models, Seen, Watched
+from robo_eval.analysis.agitb.streams import Streams
 from robo_eval.core.errors import InputError
-from robo_eval.core.spread import Crew, Done, Worker
+from robo_eval.core.names import unknown_name
+from robo_eval.core.spread import Limited
+from robo_eval.stats.estimate import Estimate
+from robo_eval.stats.proportions import clopper_pearson_interval
 
-PLAIN_TRIALS: Final = 50
-"""Trials of a test of a plain Python model, where nobody says how many."""
 _MANY: Final = 5_000
-_LIMIT_S: Final = 300.0
-_LIVENESS: Final = "12"
-_INTEGRITY: Final = "0"
-_OFF: Final = "11"
 
 
 class Test(NamedTuple):
@@ -49,11 +46,11 @@ TESTS: Final = (
     Test("8", "content sensitivity", _MANY, axioms.content),
     Test("9", "context sensitivity", _MANY, axioms.context),
     Test("10", "denoising", _MANY, axioms.denoising),
-    Test(_OFF, "generalisation", _MANY, None),
-    Test(_LIVENESS, "liveness", _MANY, liveness),
+    Test("11", "generalisation", _MANY, None),
+    Test("12", "liveness", _MANY, liveness),
 )
 """The tests in their order; the eleventh has no procedure, and is never failed."""
-INTEGRITY: Final = Test(_INTEGRITY, "semantic integrity", _MANY, axioms.integrity)
+INTEGRITY: Final = Test("0", "semantic integrity", _MANY, axioms.integrity)
 """Whether copies are independent; only on request, and no part of the verdict."""
 
 
@@ -74,11 +71,13 @@ class Outcome:
             `inconclusive` if the machine was too busy to tell.
         failure: What it did, if it did not pass.
         seconds: How long it took.
+        seen: What else was seen of the model.
     """
 
     verdict: str
     failure: Failure | None = None
     seconds: float = 0.0
+    seen: Seen = field(default_factory=Seen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +94,8 @@ class Tested:
         first_trial: The first that did not pass; None if all did.
         failure: What the model did in it.
         seconds: How long all took, over all processes.
+        seen: What else was seen of the model; times are of the first trial that did not pass, or
+            else of the first.
     """
 
     test: str
@@ -106,6 +107,41 @@ class Tested:
     first_trial: int | None = None
     failure: Failure | None = None
     seconds: float = 0.0
+    seen: Seen = field(default_factory=Seen)
+
+    @property
+    def pass_rate(self) -> Estimate:
+        """Share of the trials that were passed, with an exact interval.
+
+        Where the first failure ends the trials it is too low: give `fail_fast=False`.
+        """
+        passed = self.trials - self.failed
+        if not self.trials:
+            return Estimate.missing(reason=self.verdict, unit="ratio")
+        low, high = clopper_pearson_interval(passed, self.trials)
+        return Estimate(
+            value=passed / self.trials, low=low, high=high, n=self.trials,
+            method="clopper-pearson", unit="ratio",
+        )  # fmt: skip
+
+    @property
+    def learning(self) -> dict[str, int | None]:
+        """Passes after which a tenth, half and nine tenths of sequences were learned; how many.
+
+        None of those that are never learned.
+        """
+        learned = self.seen.learned
+        ordered = sorted(learned.elements(), key=lambda one: (one is None, one))
+        places = {
+            f"{q:.0%}": ordered[round(q * (len(ordered) - 1))] for q in (0.1, 0.5, 0.9) if ordered
+        }
+        return {**places, "never": learned[None], "n": len(ordered)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same, ready for JSON."""
+        found = asdict(self) | {"pass_rate": self.pass_rate.as_dict(), "learning": self.learning}
+        del found["seen"]["learned"]
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,14 +151,18 @@ class Testbed:
     Attributes:
         model: Name of the model.
         seed: From which all trials were drawn.
+        most: Most trials of a test.
         tests: The tests, in their order.
         integrity: The integrity test, if it was asked for.
+        source: Whose recorded signals it was fed; empty if inputs were drawn.
     """
 
     model: str
     seed: int
+    most: int
     tests: tuple[Tested, ...]
     integrity: Tested | None = None
+    source: str = ""
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -137,211 +177,185 @@ class Testbed:
     def as_dict(self) -> dict[str, Any]:
         """The same, ready for JSON."""
         return {
-            "model": self.model,
-            "seed": self.seed,
+            **asdict(self),
             "first_failure": self.first_failure,
-            "tests": [asdict(one) for one in self.tests],
-            "integrity": None if self.integrity is None else asdict(self.integrity),
+            "tests": [one.as_dict() for one in self.tests],
+            "integrity": None if self.integrity is None else self.integrity.as_dict(),
         }
 
 
 def run_testbed(
-    model_class: Callable[[], Any],
+    model_class: Callable[[], Any] | Models,
     *,
     trials: int | None = None,
     seed: int | None = None,
     fail_fast: bool = True,
     integrity: bool = False,
     workers: int = 1,
-    limit_s: float = _LIMIT_S,
+    limit_s: float = 300.0,
     told: Callable[[float, float, str], None] | None = None,
+    only: tuple[str, int] | None = None,
+    streams: Callable[[np.random.Generator], Streams] = Streams,
 ) -> Testbed:
     """Run the twelve tests of AGITB on a model.
 
     Args:
         model_class: Called without arguments, it gives a model that has seen nothing: see
-            `models.PlainModels`.
-        trials: Most trials of a test; None for 50 of a plain model.
+            `models.Models`; or compiled models, see `compiled`.
+        trials: Most trials of a test; None for 50 of a plain model, 5,000 of a compiled one.
         seed: From which trials are drawn; None draws one.
         fail_fast: Stop at the first trial that is not passed; else all of every test are run.
         integrity: Whether to test first that copies are independent.
         workers: Processes; liveness is measured in one, alone. The results are the same.
         limit_s: How long a trial may take, seconds.
         told: Told of trials that are done, of how many there are, and of the newest.
+        only: Number of a test and of a trial: nothing else is run.
+        streams: Draws sequences of inputs; see `recorded` for those of a robot.
 
     Raises:
-        InputError: If `trials`, `seed` or `workers` is none that fits.
+        InputError: If `trials`, `seed`, `workers` or `only` is none that fits.
     """
-    if trials is not None and trials < 1:
-        raise InputError(f"trials is {trials}; it must be 1 or more")
-    if seed is not None and not 0 <= seed < 1 << 64:
-        raise InputError(f"seed is {seed}; it must be from 0 to 2**64 - 1")
-    if workers < 1:
-        raise InputError(f"workers is {workers}; it must be 1 or more")
-    kind = PlainModels(model_class)
-    run = _Run(
-        kind=kind,
-        seed=secrets.randbits(32) if seed is None else seed,
-        most=trials or PLAIN_TRIALS,
-        fail_fast=fail_fast,
-        workers=workers,
-        limit_s=limit_s,
-        told=told,
-        tests=((INTEGRITY,) if integrity else ()) + TESTS,
-    )
-    found = run.all()
-    own = found.pop(0) if integrity else None
-    return Testbed(
-        model=kind.name,
-        seed=run.seed,
-        tests=tuple(found),
-        integrity=own,
-    )
+    _check(trials=trials, seed=seed, workers=workers)
+    models = model_class if isinstance(model_class, Models) else Models(model_class)
+    seed = secrets.randbits(32) if seed is None else seed
+    most = trials or models.trials
+    tests: Sequence[Test] = (INTEGRITY, *TESTS) if integrity else TESTS
+    todo = {
+        test.number: [Piece(test.number, trial, seed) for trial in range(min(test.trials, most))]
+        for test in tests
+        if test.trial is not None
+    }
+    if only is not None:
+        if only[0] not in todo:
+            raise unknown_name("test", only[0], todo)
+        tests = [test for test in tests if test.number == only[0]]
+        todo = {only[0]: [Piece(*only, seed)]}
+    total = sum(map(len, todo.values()))
+    trial = partial(run_trial, models, streams=streams)
+    crew = Limited(trial, limit_s, partial(_lost, limit_s=limit_s))
+    found: list[Tested] = []
+    done = 0
+    try:
+        for test in tests:
+            ended: dict[int, Outcome] = {}
+            if test.trial is None:
+                verdict = "not operational"
+            elif fail_fast and any(one.failed for one in found if one.test != INTEGRITY.number):
+                verdict = "not run"
+            else:
+                # What is timed is measured alone.
+                hands = 1 if test.trial is liveness else workers
+                for piece, outcome in crew.done(todo[test.number], hands):
+                    ended[piece.trial] = outcome
+                    if fail_fast and outcome.verdict != "pass":
+                        crew.waiting.clear()  # earlier trials end
+                    done += 1
+                    if told is not None:
+                        told(done, total, f"test {test.number}, {test.name}")
+                verdict = "pass"
+            found.append(_tested(test, ended, verdict, fail_fast=fail_fast))
+    finally:
+        crew.end()
+    own = found.pop(0) if tests[0] is INTEGRITY else None
+    return Testbed(model=models.name, seed=seed, most=most, tests=tuple(found), integrity=own)
 
 
-def run_trial(kind: Kind[Any], piece: Piece) -> Outcome:
+def _check(**given: int | None) -> None:
+    for name, value in given.items():
+        least = 0 if name == "seed" else 1
+        if value is not None and not least <= value < 1 << 64:
+            raise InputError(f"{name} is {value}; it must be from {least} to 2**64 - 1")
+
+
+def run_trial(
+    models: Models,
+    piece: Piece,
+    streams: Callable[[np.random.Generator], Streams] = Streams,
+) -> Outcome:
     """One trial of a test, the same each time."""
     test = next(one for one in (INTEGRITY, *TESTS) if one.number == piece.test)
     assert test.trial is not None
     entropy = np.random.SeedSequence(piece.seed, spawn_key=(int(piece.test), piece.trial))
+    watched = Watched(models)
     started = time.perf_counter()
-    failure, verdict = None, "pass"
     try:
-        failure = test.trial(kind, np.random.default_rng(entropy))
+        failure = test.trial(watched, streams(np.random.default_rng(entropy)))
         verdict = "pass" if failure is None else "fail"
     except ModelError as err:
-        failure, verdict = Failure(clause=test.number, what=str(err)), "error"
+        failure, verdict = Failure(test.number, str(err)), "error"
     except NoisyError as err:
-        failure, verdict = Failure(clause=test.number, what=str(err)), "inconclusive"
-    return Outcome(verdict=verdict, failure=failure, seconds=time.perf_counter() - started)
+        failure, verdict = Failure(test.number, str(err)), "inconclusive"
+    return Outcome(
+        verdict=verdict, failure=failure, seconds=time.perf_counter() - started,
+        seen=watched.seen,
+    )  # fmt: skip
 
 
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """One run of the testbed."""
-
-    kind: Kind[Any]
-    seed: int
-    most: int
-    fail_fast: bool
-    workers: int
-    limit_s: float
-    told: Callable[[float, float, str], None] | None
-    tests: Sequence[Test]
-    done: int = 0
-    ended: dict[str, dict[int, Outcome]] = field(default_factory=dict)
-
-    def all(self) -> list[Tested]:
-        """What came of each test, in order."""
-        crew = _Trials(self.kind, self.limit_s)
-        found: list[Tested] = []
-        has_failed = False
-        try:
-            for test in self.tests:
-                if test.trial is None:
-                    found.append(_tested(test, {}, "not operational"))
-                elif has_failed and self.fail_fast:
-                    found.append(_tested(test, {}, "not run"))
-                else:
-                    found.append(_tested(test, self._test(crew, test)))
-                    has_failed |= bool(found[-1].failed) and test is not INTEGRITY
-        finally:
-            crew.end()
-        return found
-
-    def _test(self, crew: _Trials, test: Test) -> dict[int, Outcome]:
-        count = min(test.trials, self.most)
-        waiting = deque([Piece(test.number, trial, self.seed)] for trial in range(count))
-        found: dict[int, Outcome] = {}
-        # What is timed is measured alone.
-        workers = 1 if test.number == _LIVENESS else self.workers
-        for _ in crew.do(waiting, min(workers, count)):
-            while crew.ended:
-                piece, outcome = crew.ended.pop()
-                found[piece.trial] = outcome
-                self.done += 1
-                self._tell(test)
-                if outcome.verdict != "pass" and self.fail_fast:
-                    # Earlier trials end: the first that fails is the same, whoever is faster.
-                    waiting.clear()
-        if self.fail_fast:
-            first = min((one for one, out in found.items() if out.verdict != "pass"), default=count)
-            found = {trial: out for trial, out in found.items() if trial <= first}
-        return found
-
-    def _tell(self, test: Test) -> None:
-        if self.told is not None:
-            total = sum(min(one.trials, self.most) for one in self.tests if one.trial is not None)
-            self.told(self.done, total, f"test {test.number}, {test.name}")
-
-
-def _tested(test: Test, ended: dict[int, Outcome], verdict: str = "") -> Tested:
+def _tested(test: Test, ended: dict[int, Outcome], verdict: str, *, fail_fast: bool) -> Tested:
     bad = sorted(trial for trial, outcome in ended.items() if outcome.verdict != "pass")
-    first = ended[bad[0]] if bad else None
+    if fail_fast and bad:
+        # The first that fails is the same, however many processes were ahead of it.
+        bad, ended = bad[:1], {trial: one for trial, one in ended.items() if trial <= bad[0]}
+    ordered = [one for _, one in sorted(ended.items())]
+    shown = ended[bad[0]] if bad else next(iter(ordered), Outcome(verdict=verdict))
     return Tested(
         test=test.number,
         name=test.name,
-        verdict=verdict or (first.verdict if first is not None else "pass"),
+        verdict=shown.verdict,
         trials=len(ended),
         wanted=test.trials,
         failed=len(bad),
         first_trial=bad[0] if bad else None,
-        failure=None if first is None else first.failure,
-        seconds=sum(one.seconds for one in ended.values()),
+        failure=shown.failure,
+        seconds=sum(one.seconds for one in ordered),
+        seen=Seen(
+            sum((one.seen.learned for one in ordered), Counter()),
+            [margin for one in ordered for margin in one.seen.margins],
+            shown.seen.times_us,
+        ),
     )
 
 
-# Processes -------------------------------------------------------------------------------------
+def _lost(piece: Piece, is_late: bool, limit_s: float) -> Outcome:  # noqa: FBT001
+    what = (
+        f"takes longer than {limit_s:g} s for a trial" if is_late else "ends the process it runs in"
+    )
+    return Outcome(verdict="timeout" if is_late else "error", failure=Failure(piece.test, what))
 
 
-class _Trials(Crew[Piece, Outcome]):
-    """Processes that run trials; one that hangs is ended, and said to."""
+def missing(model_class: Callable[[], Any] | Models) -> list[str]:
+    """What an author has to add or mend before the tests mean anything; nothing if all is well.
 
-    def __init__(self, kind: Kind[Any], limit_s: float) -> None:
-        super().__init__()
-        self._kind, self._limit_s = kind, limit_s
-        self.look_s = min(self.look_s, limit_s / 4)
+    Args:
+        model_class: As for `run_testbed`.
 
-    def hire(self, *, is_alone: bool) -> Worker[Piece, Outcome]:  # noqa: ARG002
-        return _Runner(self._kind, self._limit_s)
-
-    def lose(self, worker: Worker[Piece, Outcome], problem: object | None) -> None:
-        piece = worker.todo.popleft()
-        verdict, what = "error", "ends the process it runs in"
-        if problem is not None:
-            verdict, what = "timeout", f"takes longer than {self._limit_s:g} s for a trial"
-        failure = Failure(clause=piece.test, what=what)
-        self.ended.append((piece, Outcome(verdict=verdict, failure=failure)))
-
-
-class _Runner(Worker[Piece, Outcome]):
-    """A process that runs trials."""
-
-    def __init__(self, kind: Kind[Any], limit_s: float) -> None:
-        super().__init__(_serve, kind, forks=can_fork())
-        self._limit_s = limit_s
-        self._since = time.monotonic()
-
-    def answers(self) -> Iterator[tuple[Piece, Outcome]]:
-        """What came of the trials that have ended since."""
-        for answer in super().answers():
-            self._since = time.monotonic()
-            yield answer
-
-    def give(self, pieces: Sequence[Piece]) -> None:
-        """Have it run trials."""
-        if not self.todo:
-            self._since = time.monotonic()
-        super().give(pieces)
-
-    def problem(self) -> object | None:
-        """Whether it hangs."""
-        is_late = bool(self.todo) and time.monotonic() - self._since > self._limit_s
-        return "hangs" if is_late else None
+    Example:
+        >>> class Silent:
+        ...     def __call__(self, number):
+        ...         return 0
+        >>> missing(Silent)
+        ['== is not defined: write `__eq__`, which compares all that predictions may depend on']
+    """
+    models = model_class if isinstance(model_class, Models) else Models(model_class)
+    try:
+        return list(_missing(models))
+    except ModelError as err:
+        return [f"a model {err}"]
 
 
-def _serve(hears: Connection, speaks: Connection, kind: Kind[Any]) -> None:
-    speaks.send(None)
-    while True:
-        for piece in hears.recv():
-            speaks.send(Done(run_trial(kind, piece)))
+def _missing(models: Models) -> Iterator[str]:
+    one, other = models.fresh(), models.fresh()
+    inputs = Streams(np.random.default_rng(0)).random(200)
+    first, second = (list(models.feed(held, inputs)) for held in (one, other))
+    if type(getattr(one, "model", 0)).__eq__ is object.__eq__:
+        yield "== is not defined: write `__eq__`, which compares all that predictions may depend on"
+        return
+    if first != second:
+        yield "two fresh models predict otherwise after the same inputs: draw no random numbers"
+    elif not models.same(one, other):
+        yield "two models that were fed the same are not equal: `==` compares what is no state"
+    elif models.key(one) != models.key(other):
+        yield "two models that are equal have different keys: `key` has to be what `==` compares"
+    failure = axioms.integrity(Watched(models), Streams(np.random.default_rng(1)))
+    if failure is not None:
+        yield f"{failure.what}: write `copy`, which copies all that predictions may depend on"

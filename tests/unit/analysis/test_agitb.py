@@ -15,15 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from robo_eval.analysis.agitb import PlainModels, run_testbed
-from robo_eval.analysis.agitb.axioms import HALF, integrity, pairs, refractory, saturation
+from robo_eval.analysis.agitb import Models, missing, run_testbed
+from robo_eval.analysis.agitb.axioms import integrity, refractory
 from robo_eval.analysis.agitb.liveness import NoisyError, growth, liveness
-from robo_eval.analysis.agitb.streams import (
-    FULL,
-    circular_sequence,
-    random_sequence,
-    trivial_sequence,
-)
+from robo_eval.analysis.agitb.models import Watched
+from robo_eval.analysis.agitb.streams import FULL, Streams, pairs, singles, trivial_sequence, turns
 from robo_eval.analysis.agitb.testbed import Piece, run_trial
 from robo_eval.core.errors import InputError
 
@@ -43,6 +39,10 @@ def _examples() -> Any:
     return module
 
 
+def drawn(seed: int) -> Streams:
+    return Streams(np.random.default_rng(seed))
+
+
 MODELS = _examples()
 mixed = MODELS.mixed
 
@@ -52,7 +52,7 @@ mixed = MODELS.mixed
 
 @given(SEEDS, st.integers(0, 60))
 def test_a_bit_rests_after_it_was_set(seed: int, length: int) -> None:
-    found = random_sequence(np.random.default_rng(seed), length)
+    found = drawn(seed).random(length)
     assert len(found) == length
     assert all(0 <= one <= FULL for one in found)
     assert not any(one & other for one, other in itertools.pairwise(found))
@@ -60,14 +60,14 @@ def test_a_bit_rests_after_it_was_set(seed: int, length: int) -> None:
 
 @given(SEEDS, st.integers(1, 30))
 def test_a_circular_sequence_can_be_repeated(seed: int, length: int) -> None:
-    found = circular_sequence(np.random.default_rng(seed), length)
+    found = drawn(seed).circular(length)
     turns = found * 2 if length > 1 else found
     assert not any(one & other for one, other in itertools.pairwise(turns))
 
 
 def test_the_bits_of_a_circular_sequence_are_set_as_often_as_specified() -> None:
-    rng = np.random.default_rng(1)
-    rows = np.array([circular_sequence(rng, 7) for _ in range(4_000)])
+    draw = drawn(1)
+    rows = np.array([draw.circular(7) for _ in range(4_000)])
     rates = [np.mean([one.bit_count() / 10 for one in column]) for column in rows.T.tolist()]
     assert rates[0] == pytest.approx(1 / 2, abs=0.02)
     assert rates[3] == pytest.approx(1 / 3, abs=0.03)
@@ -75,15 +75,17 @@ def test_the_bits_of_a_circular_sequence_are_set_as_often_as_specified() -> None
 
 
 def test_of_one_bit_every_stream_that_may_be_is_drawn() -> None:
-    rng = np.random.default_rng(2)
-    circular = {tuple(one & 1 for one in circular_sequence(rng, 7)) for _ in range(3_000)}
-    random = {tuple(one & 1 for one in random_sequence(rng, 7)) for _ in range(3_000)}
+    draw = drawn(2)
+    circular = {tuple(one & 1 for one in draw.circular(7)) for _ in range(3_000)}
+    random = {tuple(one & 1 for one in draw.random(7)) for _ in range(3_000)}
     assert (len(circular), len(random)) == (29, 34)
 
 
 def test_counts_are_those_of_the_specification() -> None:
-    assert (len(HALF), len(pairs())) == (638, 59_049)
-    assert (0, 0) in pairs()
+    assert (len(singles()), len(turns()), len(pairs())) == (1_024, 638, 59_049)
+    assert pairs()[0].tolist() == [0, 0]
+    assert not (pairs()[:, 0] & pairs()[:, 1]).any()
+    assert turns()[1].tolist() == [1, 1022]
     assert trivial_sequence(7) == [0] * 6 + [1023]
 
 
@@ -105,12 +107,12 @@ class Replay:
 
 
 def test_a_pass_counts_what_was_predicted_before_each_input() -> None:
-    kind = PlainModels(lambda: Replay([0, 5, 9]))
+    kind = Models(lambda: Replay([0, 5, 9]))
     held = kind.fresh()
     assert kind.passes_to_learn(held, [0, 5, 9], 10) == 0, "the prediction before the first is 0"
     assert held.model.place == 0, "the pass that succeeds is fed as well"
     assert kind.passes_to_learn(kind.fresh(), [5, 9, 0], 10) is None
-    late = PlainModels(lambda: Replay([7, 5, 7, 5]))
+    late = Models(lambda: Replay([7, 5, 7, 5]))
     assert late.passes_to_learn(late.fresh(), [7, 5], 10) == 1
 
 
@@ -124,7 +126,7 @@ def test_a_wrapper_is_equal_if_its_predictions_are() -> None:
         def __eq__(self, _other: object) -> bool:
             return True
 
-    kind = PlainModels(Same)
+    kind = Models(Same)
     one, other = kind.fresh(), kind.fresh()
     assert kind.same(one, other)
     kind.feed(one, [3])
@@ -180,33 +182,49 @@ class Undecided:
         return isinstance(other, Undecided)
 
 
-@pytest.mark.slow
+PASSED: dict[str, str] = dict.fromkeys(("1", "2", "3", "4", "5", "6", "7", "8", "9", "10"), "pass")
+DEAF = {"3": "3-recurrence", "5": "5-learns", "7": "7-first", "10": "10"} | {
+    test: f"{test}-learnable" for test in ("6", "8", "9")
+}
+VERDICTS: dict[str, dict[str, str]] = {
+    # It has no state to leave a trace in, and learns nothing.
+    "Constant": PASSED | DEAF | {"4": "4"},
+    # What it predicts tells two orders apart, and nothing else does.
+    "Last": PASSED | DEAF,
+    # Every input leaves its trace, and none is learned.
+    "Chaotic": PASSED
+    | {"6": "6-learnable", "7": "7-first", "8": "8-learnable", "9": "9-learnable"},
+    # It learns without end, cannot tell zeros apart, and repeats what was corrupted.
+    "Contexts": PASSED | {"6": "6a", "7": "7-first", "10": "10"},
+    # It learns without end, and after six zeros it expects a seventh.
+    "Period": PASSED | {"6": "6a", "7": "7-first", "9": "9"},
+    # Nothing about it is general, and it passes: so little does passing prove.
+    "Suffix": PASSED,
+}
+SLOW = {
+    ("Constant", "6"), ("Constant", "8"), ("Constant", "9"), ("Last", "6"), ("Chaotic", "6"),
+    ("Contexts", "6"), ("Period", "6"), ("Suffix", "6"),
+}  # fmt: skip
+# Minutes of the same: no sequence is learned in the sixth test either, or thousands of lives of a
+# model that learns as fast after each of them.
+LEFT_OUT = {("Last", "8"), ("Last", "9"), ("Chaotic", "8"), ("Chaotic", "9"), ("Period", "9")}
+
+
 @pytest.mark.parametrize(
     ("name", "test", "clause"),
-    [("Chaotic", "6", "6-learnable"), ("Contexts", "6", "6a")],
-)
-def test_a_model_that_learns_too_little_or_too_much_is_told(
-    name: str, test: str, clause: str
-) -> None:
-    found = run_testbed(getattr(MODELS, name), trials=1, seed=2, workers=2)
-    assert found.first_failure == test
-    (first,) = [one for one in found.tests if one.failed]
-    assert first.failure is not None
-    assert first.failure.clause == clause
-
-
-def test_a_narrow_model_passes_what_is_not_timed() -> None:
-    """That it does says how little passing proves."""
-    kind = PlainModels(MODELS.Suffix)
-    for test in ("1", "2", "3", "4", "5", "7", "8", "9", "10"):
-        for trial in range(2):
-            assert run_trial(kind, Piece(test, trial, 5)).verdict == "pass", test
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_it_passes_saturation_as_well() -> None:
-    assert saturation(PlainModels(MODELS.Suffix), np.random.default_rng(7)) is None
+    [
+        pytest.param(
+            name, test, clause, marks=[pytest.mark.slow] if (name, test) in SLOW else [],
+            id=f"{name} {test}",
+        )
+        for name, row in VERDICTS.items()
+        for test, clause in row.items()
+        if (name, test) not in LEFT_OUT
+    ],
+)  # fmt: skip
+def test_each_example_passes_or_fails_for_its_reason(name: str, test: str, clause: str) -> None:
+    outcome = run_trial(Models(getattr(MODELS, name)), Piece(test, 0, 5))
+    assert (outcome.failure.clause if outcome.failure else outcome.verdict) == clause
 
 
 def test_a_seed_gives_the_same_trials_whoever_runs_them() -> None:
@@ -219,9 +237,9 @@ def test_a_seed_gives_the_same_trials_whoever_runs_them() -> None:
     (place,) = [place for place, one in enumerate(alone) if one[1] == "fail"]
     name, _, trials, failure = alone[place]
     assert trials > 1, "the first trials are passed"
-    again = run_trial(PlainModels(Moody), Piece(name, trials - 1, 15))
+    again = run_trial(Models(Moody), Piece(name, trials - 1, 15))
     assert again.failure == failure
-    assert run_trial(PlainModels(Moody), Piece(name, trials - 2, 15)).verdict == "pass"
+    assert run_trial(Models(Moody), Piece(name, trials - 2, 15)).verdict == "pass"
 
 
 class Moody:
@@ -381,7 +399,7 @@ def test_a_copy_that_shares_its_state_is_found_on_request() -> None:
             made.seen = self.seen
             return made
 
-    failure = integrity(PlainModels(Shared), np.random.default_rng(1))
+    failure = integrity(Watched(Models(Shared)), drawn(1))
     assert failure is not None
     assert failure.clause.startswith("0-")
     found = run_testbed(Shared, trials=1, seed=1, integrity=True)
@@ -399,9 +417,99 @@ def test_that_the_bits_of_an_input_are_set_twice_is_learned_by_none_who_may() ->
             self.last = number
             return number
 
-    failure = refractory(PlainModels(Stubborn), np.random.default_rng(1))
+    failure = refractory(Watched(Models(Stubborn)), drawn(1))
     assert failure is not None
     assert failure.clause == "5-learns"
+
+
+class Random(Alike):
+    """Its class draws numbers, so that no two models are alike."""
+
+    drawn = 0
+
+    def __call__(self, _number: int) -> int:
+        Random.drawn += 1
+        return Random.drawn & FULL
+
+
+class Spread(Alike):
+    """What it saw is shared by its copies."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def __call__(self, number: int) -> int:
+        self.seen.append(number)
+        return len(self.seen) & FULL
+
+    def copy(self) -> Spread:
+        made = Spread()
+        made.seen = self.seen
+        return made
+
+
+class Loose(Alike):
+    """Equal to all of its class, with keys that differ."""
+
+    def __call__(self, _number: int) -> int:
+        return 0
+
+    def key(self) -> int:
+        return id(self)
+
+
+class Counted(Loose):
+    """Equal to no other, though it has seen the same."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+@pytest.mark.parametrize(
+    ("model", "lacks"),
+    [
+        (Identity, ["== is not defined: write `__eq__`"]),
+        (Needs, ["a model cannot be made without arguments: TypeError"]),
+        (Text, ["a model predicts 'a', which is no whole number"]),
+        (Random, ["two fresh models predict otherwise", "predict otherwise after"]),
+        (Spread, ["predict otherwise after 1 input: write `copy`"]),
+        (Loose, ["two models that are equal have different keys"]),
+        (
+            Counted,
+            ["two models that were fed the same are not equal", "is not equal to its original"],
+        ),
+        (MODELS.Suffix, []),
+        (MODELS.Constant, []),
+    ],
+)
+def test_an_author_is_told_what_a_class_lacks(model: Any, lacks: list[str]) -> None:
+    found = "; ".join(missing(model))
+    assert bool(found) == bool(lacks)
+    for text in lacks:
+        assert text in found
+
+
+def test_a_single_trial_can_be_run_again() -> None:
+    whole = run_testbed(Moody, trials=12, seed=15)
+    (first,) = [one for one in whole.tests if one.failed]
+    assert first.first_trial is not None
+    again = run_testbed(Moody, seed=15, only=(first.test, first.first_trial))
+    assert again.tests[0].failure == first.failure
+    assert again.verdicts == {first.test: "fail"}
+    with pytest.raises(InputError, match="test '11'"):
+        run_testbed(Moody, only=("11", 0))
+
+
+def test_a_profile_says_how_often_and_how_fast() -> None:
+    found = run_testbed(MODELS.Suffix, seed=1, only=("8", 0)).tests[0]
+    rate = found.pass_rate
+    assert (rate.value, rate.n, rate.method) == (1.0, 1, "clopper-pearson")
+    assert rate.low == pytest.approx(0.025)
+    learning = found.learning
+    assert learning["n"] == sum(found.seen.learned.values()) > 2
+    assert learning["never"] == 0
+    assert (learning["10%"] or 0) <= (learning["50%"] or 0) <= (learning["90%"] or 0)
+    assert found.as_dict()["learning"] == learning
 
 
 # Liveness --------------------------------------------------------------------------------------
@@ -440,15 +548,15 @@ def test_a_model_that_slows_down_is_found() -> None:
                 pass
             return 0
 
-    failure = liveness(PlainModels(Slower), np.random.default_rng(1))
+    failure = liveness(Watched(Models(Slower)), drawn(1))
     assert failure is not None
     assert failure.clause in ("12-growth", "12-tail", "12-ceiling")
 
 
 def test_what_is_too_fast_to_be_measured_is_not_judged() -> None:
-    class Instant(PlainModels):
+    class Instant(Models):
         def feed(self, held: Any, inputs: Any) -> list[int]:
             return []
 
     with pytest.raises(NoisyError, match="take the model less than"):
-        liveness(Instant(MODELS.Constant), np.random.default_rng(1))
+        liveness(Watched(Instant(MODELS.Constant)), drawn(1))
