@@ -1,6 +1,6 @@
 """A small online learner for `robo-eval agitb`, compiled by numba.
 
-    robo-eval agitb examples/agitb/learner.py:learner --trials 20 --all
+    robo-eval agitb examples.agitb.learner:learner --trials 20 --all
 
 Its state is one array, which the decorator is given as it is at first. The function changes it and
 returns the prediction of the next input.

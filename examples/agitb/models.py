@@ -3,7 +3,7 @@
 Each takes an input, a number of ten bits, and predicts the next one. What `==` compares is all that
 a model will ever act upon; the state is kept in numbers and tuples, so that a copy is shallow.
 
-    robo-eval agitb examples/agitb/models.py:Constant --trials 5 --all
+    robo-eval agitb examples.agitb.models:Constant --trials 5 --all
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Contexts:
 
 @dataclass(slots=True)
 class Suffix:
-    """Remembers what first followed the last 1, 6 and 16 inputs, and passes what is not timed.
+    """Remembers what first followed the last 1, 6 and 16 inputs, and passes every test.
 
     After 1,000 inputs it forgets, and only sees what alternates. Nothing about it is general: that
     such a model passes says how little passing proves.

@@ -6,13 +6,15 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from robo_eval.cli.aiq_progress import progress
 from robo_eval.cli.output import JsonOption, interval, print_json, print_table, quoted, say
 from robo_eval.core.errors import CheckFailedError, InputError
+
+_LIMIT_S: Final = 300.0
 
 if TYPE_CHECKING:
     from robo_eval.analysis.agitb import Testbed, Tested
@@ -63,7 +65,7 @@ def agitb(
     ] = None,
     limit: Annotated[
         float, typer.Option("--limit", min=0.1, metavar="SECONDS", help="Longest trial.")
-    ] = 300.0,
+    ] = _LIMIT_S,
     json: JsonOption = False,
 ) -> None:
     """Test whether a model that predicts streams of bits learns as AGITB asks.
@@ -78,9 +80,11 @@ def agitb(
     """
     from robo_eval.analysis.agitb import missing, run_testbed
 
+    if page is not None and not page.absolute().parent.is_dir():
+        raise InputError(f"{page}: there is no folder {page.absolute().parent}")
     found_model = _model(model)
     if check:
-        _say_missing(model, missing(found_model), json=json)
+        _say_missing(model, missing(found_model, limit_s=limit), json=json)
         return
     fed, facts = _fed(recorded, period)
     with progress("agitb", quiet=json) as told:
@@ -99,17 +103,18 @@ def agitb(
     again = f"robo-eval agitb {quoted(model)} --seed {found.seed}"
     if recorded is not None:
         found = replace(found, source=str(recorded))
-        again += f" --recorded {quoted(recorded)} --period {period:g}"
+        again += f" --recorded {quoted(recorded)} --period {period}"
+    again += "" if limit == _LIMIT_S else f" --limit {limit}"
+    if json:
+        print_json({**found.as_dict(), "facts": dict(facts)})
+    else:
+        _print(found, facts, profile=profile)
     if page is not None:
         from robo_eval.report.agitb import write_page
 
         run = [("Model", model), ("Seed", str(found.seed)), ("Again", again), *facts]
         write_page(found, page, run)
-    if json:
-        print_json({**found.as_dict(), "facts": dict(facts)})
-    else:
-        _print(found, facts, profile=profile)
-        if page is not None:
+        if not json:
             say(f"page: {page}")
     if found.first_failure is not None:
         first = next(one for one in found.tests if one.test == found.first_failure)
@@ -156,13 +161,13 @@ def _fed(recorded: Path | None, period_s: float) -> tuple[dict[str, Any], list[t
     return {"streams": partial(Recorded, inputs=inputs)}, facts
 
 
-def _say_missing(model: str, missing: list[str], *, json: bool) -> None:
+def _say_missing(model: str, missing: str | None, *, json: bool) -> None:
     if json:
         print_json({"model": model, "missing": missing})
-    elif not missing:
+    elif missing is None:
         say(f"{model}: is a model; nothing is missing")
-    if missing:
-        raise CheckFailedError(f"{model}: " + "; ".join(missing))
+    if missing is not None:
+        raise CheckFailedError(f"{model}: {missing}")
 
 
 def _print(found: Testbed, facts: list[tuple[str, str]], *, profile: bool) -> None:

@@ -130,6 +130,7 @@ def _begin(
     # A copy of our parent has a copy of its progress bar, whose locks nobody would release.
     out = open(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stderr = out
+    os.dup2(2, 1)  # what is compiled writes there by itself
     with contextlib.suppress(BrokenPipeError, EOFError):
         work(hears, speaks, *given)
 

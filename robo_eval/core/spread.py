@@ -278,7 +278,7 @@ class Limited(Crew[Piece, Found]):
         lost: What comes of a piece that took longer, if it is told True, or whose process ended.
 
     Attributes:
-        waiting: Pieces nobody has begun, in portions; whoever clears it ends the work early.
+        waiting: Pieces nobody has begun, in portions; where it is cleared, no more are handed out.
     """
 
     def __init__(
@@ -289,13 +289,45 @@ class Limited(Crew[Piece, Found]):
         self.look_s = min(self.look_s, limit_s / 4)
         self.waiting: deque[list[Piece]] = deque()
 
-    def done(self, jobs: Sequence[Piece], workers: int) -> Iterator[tuple[Piece, Found]]:
-        """Do pieces of work, and give each result as soon as it is there."""
+    def done(
+        self,
+        jobs: Sequence[Piece],
+        workers: int,
+        is_last: Callable[[Found], bool] | None = None,
+    ) -> Iterator[tuple[Piece, Found]]:
+        """Do pieces of work, and give each result as soon as it is there.
+
+        Args:
+            jobs: What is to be done.
+            workers: Processes.
+            is_last: Whether a result ends the work. All pieces before it are done, and some after
+                it, so that the first such piece is the same however many workers there are.
+        """
+        ended: dict[Piece, bool] = {}
         size = -(-len(jobs) // _PORTIONS)
         self.waiting.extend(list(jobs[at : at + size]) for at in range(0, len(jobs), size))
-        for _ in self.do(self.waiting, min(workers, len(self.waiting))):
+        most = min(workers, len(self.waiting))
+        while len(self.workers) > most:
+            self.workers.pop().end()
+        for _ in self.do(self.waiting, most):
             while self.ended:
-                yield self.ended.pop(0)
+                piece, found = self.ended.pop(0)
+                yield piece, found
+                if is_last is not None:
+                    ended[piece] = is_last(found)
+                    if ended[piece]:
+                        self.waiting.clear()
+            if not self.waiting and is_last is not None:
+                first = next((piece for piece in jobs if ended.get(piece) is not False), None)
+                if first in ended:
+                    self.end()
+                    return
+
+    def end(self) -> None:
+        """End the workers, and what they do."""
+        super().end()
+        self.waiting.clear()
+        self.ended.clear()
 
     def hire(self, *, is_alone: bool) -> Worker[Piece, Found]:  # noqa: ARG002
         """A worker whose time is limited."""
@@ -314,19 +346,15 @@ class _Timed(Worker[Piece, Found]):
         super().__init__(_serve, doer, forks=can_fork())
         self._limit_s, self._since_s = limit_s, time.monotonic()
 
-    def give(self, pieces: Sequence[Piece]) -> None:
-        if not self.todo:
-            self._since_s = time.monotonic()
-        super().give(pieces)
-
     def answers(self) -> Iterator[tuple[Piece, Found]]:
         for answer in super().answers():
             self._since_s = time.monotonic()
             yield answer
 
     def problem(self) -> object | None:
-        is_late = bool(self.todo) and time.monotonic() - self._since_s > self._limit_s
-        return "late" if is_late else None
+        if not (self.todo and self.is_ready):  # to start a process takes its time
+            self._since_s = time.monotonic()
+        return "late" if time.monotonic() - self._since_s > self._limit_s else None
 
 
 def _serve(hears: Connection, speaks: Connection, doer: Callable[[Any], Any]) -> None:

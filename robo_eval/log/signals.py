@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from pathlib import Path
+from statistics import median_low
 from typing import Final
 
 import numpy as np
@@ -25,6 +27,9 @@ from robo_eval.log.files import explained
 Floats = NDArray[np.float64]
 MOST_EPISODES: Final = 200
 """Episodes that are read at most."""
+MOST_SAMPLES: Final = 1_000_000
+"""Samples of an episode."""
+_OF_JOINTS: Final = ("position", "velocity")
 ASKED: Final = ("command", "target", "goal", "setpoint")
 """Words in the name of a topic that says what is asked of a robot, and not what it does."""
 
@@ -49,17 +54,21 @@ def sampled_signals(trial: Path, period_s: float) -> Sampled:
 
     Joints are of topics of `sensor_msgs/JointState`; a contact is the norm of a force of
     `geometry_msgs/WrenchStamped`, or a truth of `std_msgs/Bool`. At each time the newest value
-    counts. Of the sides played, the real one comes before a twin, and a twin before simulation;
-    its first episodes with a trace are read, in the order they were logged.
+    counts. A joint that several topics tell of goes by topic and name, and what begins to speak
+    much later than most is left out. Of the sides played, the real one comes before a twin, and a
+    twin before simulation; its first episodes with a trace are read, in the order they were logged.
 
     Args:
         trial: A trial directory.
         period_s: Between two samples, seconds.
 
     Raises:
-        InputError: If no episode has a trace, or they have nothing in common.
+        InputError: If the period is none that fits, no episode has a trace, or they have nothing in
+            common.
         TrialDirectoryError: If the trial or a trace cannot be read.
     """
+    if not 1e-3 <= period_s <= 3600.0:
+        raise InputError(f"period is {period_s} s; it must be from 0.001 to 3600")
     frame = TrialDirectory.open(trial).frame()
     frame = frame[frame["trace_uri"].notna()]
     for side in (Side.REAL, Side.TWIN, Side.SIM):
@@ -78,7 +87,9 @@ def sampled_signals(trial: Path, period_s: float) -> Sampled:
 
 def _sampled(place: Path, period_s: float) -> dict[str, Floats]:
     files = sorted(place.rglob("*.mcap")) if place.is_dir() else [place]
-    said: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    said: dict[tuple[str, str], tuple[array[int], array[float]]] = defaultdict(
+        lambda: (array("q"), array("d"))
+    )
     for file in files:
         with explained(file, "cannot be read"), door.opened(file) as stream:
             try:
@@ -86,35 +97,50 @@ def _sampled(place: Path, period_s: float) -> dict[str, Floats]:
                     kind, topic = schema.name if schema else "", channel.topic
                     if any(word in topic.rsplit("/", 1)[-1] for word in ASKED):
                         continue
-                    for name, value in _values(kind, topic, message.data):
-                        said[name].append((message.log_time, value))
+                    for name, value in _values(kind, message.data):
+                        stamps, values = said[topic, name]
+                        stamps.append(message.log_time)
+                        values.append(value)
             except DAMAGE as err:
                 raise TrialDirectoryError(f"{file}: is damaged: {err}") from err
     if not said:
         return {}
-    first = max(series[0][0] for series in said.values())
-    last = max(series[-1][0] for series in said.values())
+    firsts = {key: min(stamps) for key, (stamps, _) in said.items()}
+    end = max(max(stamps) for stamps, _ in said.values())
+    # What speaks later than the others would cut them all.
+    late = median_low(firsts.values()) + (end - min(firsts.values())) // 10
+    kept = {key: series for key, series in said.items() if firsts[key] <= late}
+    first = max(firsts[key] for key in kept)
     period_ns = round(1e9 * period_s)
-    times = first + np.arange((last - first) // period_ns + 1) * period_ns
+    if (end - first) // period_ns > MOST_SAMPLES:
+        raise InputError(
+            f"{place}: lasts {(end - first) * 1e-9:,.0f} s, which is more than {MOST_SAMPLES:,}"
+            f" samples of {period_s} s; a longer period has fewer"
+        )
+    times = first + np.arange((end - first) // period_ns + 1) * period_ns
+    topics = Counter(name for _, name in kept)
     found = {}
-    for name, series in said.items():
-        stamps, values = np.array([one for one, _ in series]), np.array([one for _, one in series])
-        found[name] = values[np.searchsorted(stamps, times, side="right") - 1]
+    for (topic, name), (stamps, values) in kept.items():
+        order = np.argsort(stamps, kind="stable")
+        newest = np.searchsorted(np.asarray(stamps)[order], times, side="right") - 1
+        is_clear = name.endswith(_OF_JOINTS) and topics[name] == 1
+        found[name if is_clear else f"{topic} {name}".strip()] = np.asarray(values)[order][newest]
     return {name: values for name, values in found.items() if np.isfinite(values).all()}
 
 
-def _values(kind: str, topic: str, data: bytes) -> Iterator[tuple[str, float]]:
-    cursor = Cursor(data)
+def _values(kind: str, data: bytes) -> Iterator[tuple[str, float]]:
+    """What a message says, by name; the name of a truth is empty."""
     if kind == "std_msgs/msg/Bool":
-        yield topic, float(cursor.uint8())
+        yield "", float(Cursor(data).uint8())
     if kind not in ("sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"):
         return
+    cursor = Cursor(data)
     cursor.stamp_ns()
     cursor.string()
     if kind == "geometry_msgs/msg/WrenchStamped":
-        yield f"{topic} force", float(np.linalg.norm(cursor.numbers(3)))
+        yield "force", float(np.linalg.norm(cursor.numbers(3)))
         return
     names = [cursor.string() for _ in range(cursor.uint32())]
-    for what in ("position", "velocity"):
+    for what in _OF_JOINTS:
         for name, value in zip(names, cursor.number_list(), strict=False):
             yield f"{name} {what}", float(value)

@@ -9,7 +9,7 @@ from typing import Final
 from robo_eval.analysis.agitb import Testbed, Tested
 from robo_eval.analysis.agitb.axioms import Failure
 from robo_eval.analysis.agitb.streams import WIDTH
-from robo_eval.analysis.agitb.testbed import INTEGRITY, TESTS
+from robo_eval.analysis.agitb.testbed import TESTS
 from robo_eval.log.files import write_atomically
 from robo_eval.page.figure import Figure, scatter
 from robo_eval.page.figures import Forms, both_forms, finish, legend_on_top
@@ -20,7 +20,7 @@ DEMANDS: Final = {
     test.number: (test.trial.__doc__ or "").partition("\n")[0]
     if test.trial is not None
     else "No fair target is known."
-    for test in (INTEGRITY, *TESTS)
+    for test in TESTS
 }
 """What each test asks, in a sentence."""
 OTHERWISE: Final = (

@@ -68,7 +68,7 @@ def test_what_a_class_lacks_is_said(agitb: Callable[..., Any]) -> None:
     assert found.code == 1
     assert found.err.startswith("robo-eval: mine:Bare: == is not defined: write `__eq__`")
     told = agitb("mine:Counts", "--check", "--json")
-    assert (told.code, json.loads(told.out)) == (0, {"model": "mine:Counts", "missing": []})
+    assert (told.code, json.loads(told.out)) == (0, {"model": "mine:Counts", "missing": None})
 
 
 def test_signals_of_a_trial_are_fed_and_shown(
@@ -93,7 +93,7 @@ def test_signals_of_a_trial_are_fed_and_shown(
     page = (tmp_path / "page.html").read_text()
     for text in ("AGITB-R, fed trial", facts["Bit 9"].split(" (")[0], "7-first", "never ends"):
         assert text in page
-    assert "--recorded trial --period 0.05 --only 3:0" in found.err
+    assert "--recorded trial --period 0.05 --limit 1.0 --only 3:0" in found.err
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,10 @@ def test_signals_of_a_trial_are_fed_and_shown(
         (("mine:Counts", "--only", "3"), "--only: is '3'; write TEST:TRIAL, such as 6:0"),
         (("mine:Counts", "--only", "13:0"), "test '13'"),
         (("mine:Counts", "--recorded", "nowhere"), "nowhere"),
-        (("mine:Counts", "--trials", 1, "--seed", 1, "--page", "no/page.html"), "no/page.html"),
+        (
+            ("mine:Counts", "--trials", 1, "--seed", 1, "--page", "no/page.html"),
+            "no/page.html: there is no folder",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(

@@ -29,8 +29,8 @@ _ATTEMPTS: Final = -(-INFINITY // LENGTH)
 """Sequences that are drawn until one can be learned."""
 _RUNS: Final = 20
 """Runs of denoising in a trial."""
-_REPEATS: Final = 5
-"""How often a sequence is shown before it is corrupted."""
+_ALL: Final = "compares all that predictions may depend on"
+_COPY: Final = "write `copy`, which copies all that predictions may depend on"
 _SHOWN: Final = 32
 """Inputs of a failure that are kept: the newest."""
 
@@ -50,6 +50,12 @@ class Failure:
     what: str
     inputs: tuple[int, ...] = ()
     predictions: tuple[int, ...] = ()
+
+
+class UnlearnableError(Exception):
+    """A model learns nothing, where something has to be learned before a test can begin."""
+
+    verdict = "fail"
 
 
 Trial = Callable[[Watched, Streams], Failure | None]
@@ -127,8 +133,6 @@ def saturation(kind: Watched, draw: Streams) -> Failure | None:
     held = kind.fresh()
     for _ in range(INFINITY):
         sequence = _learnable(kind, draw)
-        if sequence is None:
-            return _none_learnable("6")
         if kind.passes_to_learn(held, sequence, INFINITY) is None:
             break
     else:
@@ -150,8 +154,6 @@ def adaptability(kind: Watched, _draw: Streams) -> Failure | None:
 def content(kind: Watched, draw: Streams) -> Failure | None:
     """How long learning takes depends on the sequence."""
     base = _learnable(kind, draw)
-    if base is None:
-        return _none_learnable("8")
     others = (draw.circular(LENGTH) for _ in range(INFINITY))
     tries = ((kind.fresh(), other) for other in others if other != base)
     return _unchanged(kind, base, tries, "8", "it learns every sequence")
@@ -160,8 +162,6 @@ def content(kind: Watched, draw: Streams) -> Failure | None:
 def context(kind: Watched, draw: Streams) -> Failure | None:
     """How long learning takes depends on what was seen before."""
     base = _learnable(kind, draw)
-    if base is None:
-        return _none_learnable("9")
     tries = ((_random_model(kind, draw), base) for _ in range(INFINITY))
     return _unchanged(kind, base, tries, "9", "whatever it saw before, it learns a sequence")
 
@@ -176,10 +176,10 @@ def denoising(kind: Watched, draw: Streams) -> Failure | None:
             continue
         runs += 1
         held = kind.fresh()
-        kind.feed(held, sequence * _REPEATS)
+        kind.feed(held, sequence * 5)
         shown = [sequence[0] ^ flips, *sequence[1:]]
-        predictions = kind.feed(held, shown)
-        score += WIDTH - (int(predictions[-1]) ^ sequence[0]).bit_count()
+        trained = kind.copied(held)
+        score += WIDTH - (int(kind.feed(held, shown)[-1]) ^ sequence[0]).bit_count()
         zeros += WIDTH - sequence[0].bit_count()
     best = max(zeros, _RUNS * WIDTH - zeros)
     kind.seen.margins.append(score - best)
@@ -187,26 +187,38 @@ def denoising(kind: Watched, draw: Streams) -> Failure | None:
         return None
     of_all = f"of {_RUNS * WIDTH} bits"
     what = f"it predicted {score} {of_all} of corrupted inputs, and a constant {best}"
-    return _failure("10", what, shown, predictions)
+    return _shown(kind, trained, shown, "10", what)
 
 
 def integrity(kind: Watched, draw: Streams) -> Failure | None:
-    """A copy and its original go the same way, and each its own."""
-    held = kind.fresh()
+    """Models that saw the same are equal, and a copy and its original each go their own way."""
     before, inputs = draw.rng.integers(0, FULL + 1, (2, INFINITY)).tolist()
-    kind.feed(held, before)
+    held, other = kind.fresh(), kind.fresh()
+    is_apart = kind.first_apart(held, other, before) is not None
     twin, kept = kind.copied(held), kind.copied(held)
-    if not kind.same(held, twin):
-        return Failure("0-equal", "a copy is not equal to its original")
+    is_own, is_alike = kind.same(held, twin), kind.same(held, other)
     kind.feed(kind.copied(held), inputs)
-    if not kind.same(held, kept):
-        return Failure("0-own", "what a copy is fed changes its original")
-    place = kind.first_apart(held, twin, inputs)
-    if place is not None:
-        what = f"a copy and its original predict otherwise after {counted(place + 1, 'input')}"
-        return Failure("0-predicts", what)
-    if not kind.same(held, twin):
-        return Failure("0-equal", "fed the same, a copy and its original are not equal")
+    checks = (
+        ("0-equality", type(getattr(held, "model", 0)).__eq__ is object.__eq__,
+         f"== is not defined: write `__eq__`, which {_ALL}"),
+        ("0-chance", is_apart, "two fresh models that are fed the same predict otherwise"),
+        ("0-state", not is_alike,
+         f"two models that saw the same are not equal: write an `__eq__` that {_ALL}"),
+        ("0-key", kind.key(held) != kind.key(other), "two equal models have different keys"),
+        ("0-copy", not is_own, f"a copy is not equal to its original: {_COPY}"),
+        ("0-own", not kind.same(held, kept), f"what a copy is fed changes its original: {_COPY}"),
+    )  # fmt: skip
+    for clause, is_so, what in checks:
+        if is_so:
+            return Failure(clause, what)
+    for place, number in enumerate(inputs):
+        is_apart = kind.first_apart(held, twin, [number]) is not None
+        if is_apart or not kind.same(held, twin):
+            what = "predict otherwise" if is_apart else "are not equal"
+            after = (
+                f"fed the same, a copy and its original {what} after {counted(place + 1, 'input')}"
+            )
+            return Failure("0-same", f"{after}: {_COPY}")
     return None
 
 
@@ -219,13 +231,17 @@ def _random_model(kind: Watched, draw: Streams) -> Any:  # noqa: ANN401 - held
     return held
 
 
-def _learnable(kind: Watched, draw: Streams) -> list[int] | None:
-    """The first sequence that a fresh model learns; None if it learns none of many."""
+def _learnable(kind: Watched, draw: Streams) -> list[int]:
+    """The first sequence that a fresh model learns.
+
+    Raises:
+        UnlearnableError: If it learns none of many.
+    """
     for _ in range(_ATTEMPTS):
         sequence = draw.circular(LENGTH)
         if kind.passes_to_learn(kind.fresh(), sequence, INFINITY) is not None:
             return sequence
-    return None
+    raise UnlearnableError(f"a fresh model learns none of {_ATTEMPTS} sequences of {LENGTH} inputs")
 
 
 def _unchanged(
@@ -239,11 +255,6 @@ def _unchanged(
     return _shown(kind, held, base, clause, f"{what} after {counted(usual or 0, 'repetition')}")
 
 
-def _none_learnable(clause: str) -> Failure:
-    what = f"a fresh model learns none of {_ATTEMPTS} sequences of {LENGTH} inputs"
-    return Failure(f"{clause}-learnable", what)
-
-
 def _unlearned(kind: Watched, held: Any, sequence: Sequence[int], clause: str) -> Failure:  # noqa: ANN401
     numbers = ", ".join(map(str, sequence))
     what = f"it does not learn {numbers} within {INFINITY} repetitions"
@@ -253,9 +264,5 @@ def _unlearned(kind: Watched, held: Any, sequence: Sequence[int], clause: str) -
 def _shown(kind: Watched, held: Any, inputs: Sequence[int], clause: str, what: str) -> Failure:  # noqa: ANN401
     """A failure, with what a copy predicts after each of some inputs."""
     predictions = kind.feed(kind.copied(held), inputs)
-    return _failure(clause, what, inputs, predictions)
-
-
-def _failure(clause: str, what: str, inputs: Sequence[int], predictions: Sequence[int]) -> Failure:
     newest = (tuple(map(int, numbers[-_SHOWN:])) for numbers in (inputs, predictions))
     return Failure(clause, what, *newest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -35,23 +36,25 @@ class CompiledModels(Models):
     Args:
         name: What they are called.
         step: Takes the state, by its address, and an input; returns a prediction.
-        fresh: State of a model that has seen nothing, as bytes.
+        fresh: Makes a model that has seen nothing.
         home: Module in which it is found by its name, or the file of a library.
     """
 
     trials = 5_000
 
-    def __init__(self, name: str, step: Callable[..., Any], fresh: Held, home: str | Path) -> None:
+    def __init__(
+        self, name: str, step: Callable[..., Any], fresh: Callable[[], Held], home: str | Path
+    ) -> None:
         self.name: Final = name
         try:
-            made = njit(types.int32(_STATE, types.int32))(step)
+            made = njit(types.int64(_STATE, types.int32))(step)
         except Exception as err:
             raise InputError(f"{name}: numba cannot compile it: {said(err)}") from err
         (found,) = made.overloads.values()
         # Kept, with the code at its address.
         self._compiled, self._home = found, home
         self._address = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
-        self._fresh = np.concatenate([fresh, np.zeros(2, np.uint8)])
+        self._fresh = fresh
         self.__module__ = str(home)
 
     def __reduce__(self) -> Any:  # noqa: ANN401
@@ -59,7 +62,7 @@ class CompiledModels(Models):
 
     def fresh(self) -> Held:
         """A model that has seen nothing."""
-        return self._fresh.copy()
+        return self._fresh()
 
     __call__ = fresh
 
@@ -69,11 +72,13 @@ class CompiledModels(Models):
 
     def same(self, one: Held, other: Held) -> bool:
         """Whether two are in the same state and predict the same."""
-        return self.key(one) == self.key(other)
+        return one.tobytes() == other.tobytes()
 
     def key(self, held: Held) -> bytes:
         """What only models in the same state have, with what it predicted."""
-        return held.tobytes()
+        return hashlib.blake2b(
+            held.data
+        ).digest()  # of thousands a large state would fill the memory
 
     def ready(self, inputs: Sequence[int] | Inputs) -> Inputs:
         """Inputs in the form that `feed` takes fastest: an array."""
@@ -131,8 +136,12 @@ def compiled(fresh: NDArray[Any]) -> Callable[[Callable[..., Any]], CompiledMode
         def step(state, number):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
             return inner(carray(state, shape, kind), number)
 
-        raw = np.frombuffer(np.ascontiguousarray(fresh).tobytes(), np.uint8)
-        return CompiledModels(function.__name__, step, raw, function.__module__)
+        start = np.frombuffer(fresh.tobytes() + bytes(2), np.uint8)
+        made = CompiledModels(function.__name__, step, start.copy, function.__module__)
+        (found,) = (signature.return_type for signature in inner.nopython_signatures)
+        if not isinstance(found, types.Integer | types.Boolean):
+            raise InputError(f"{made.name}: returns {found}; it must return a whole number")
+        return made
 
     return decorated
 
@@ -152,12 +161,18 @@ def shared_library(path: Path) -> CompiledModels:
         library = ctypes.CDLL(str(path))
         size, begin, step = (getattr(library, f"agitb_{one}") for one in ("size", "begin", "step"))
         size.restype = ctypes.c_size_t
-        fresh = np.zeros(size(), np.uint8)
+        start = np.zeros(size() + 2, np.uint8)
     except (OSError, AttributeError, MemoryError, ValueError) as err:
         what = "it must be a shared library with agitb_size, agitb_begin and agitb_step"
         raise InputError(f"{path}: {err}; {what}") from err
-    begin(fresh.ctypes.data_as(ctypes.c_void_p))
     step.argtypes, step.restype = (ctypes.c_void_p, ctypes.c_int), ctypes.c_int
+    begin.argtypes, begin.restype = (ctypes.c_void_p,), None
+
+    def fresh() -> Held:
+        held = start.copy()
+        begin(held.ctypes.data)
+        return held
+
     return CompiledModels(path.stem, lambda state, number: step(state, number), fresh, path)
 
 
@@ -172,15 +187,15 @@ def _call(_typing, _address, _held, _number):  # type: ignore[no-untyped-def] # 
         takes = (_STATE, types.int32)
         address, held, number = given
         state = context.make_array(_HELD)(context, builder, held).data
-        kind = context.call_conv.get_function_type(types.int32, takes)
+        kind = context.call_conv.get_function_type(types.int64, takes)
         step = builder.inttoptr(address, kind.as_pointer())
         call = context.call_conv.call_function
-        status, found = call(builder, step, types.int32, takes, (state, number))
+        status, found = call(builder, step, types.int64, takes, (state, number))
         with cgutils.if_unlikely(builder, status.is_error):
             context.call_conv.return_status_propagate(builder, status)
         return found
 
-    return types.int32(types.int64, _HELD, types.int32), code
+    return types.int64(types.int64, _HELD, types.int32), code
 
 
 def _kernel(returned: object, *taken: object) -> Callable[..., Any]:

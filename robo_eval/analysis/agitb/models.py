@@ -19,6 +19,8 @@ from robo_eval.core.errors import RoboEvalError, said
 class ModelError(RoboEvalError):
     """A model did something that no model may: the message says what."""
 
+    verdict = "error"
+
 
 @dataclass(slots=True)
 class Told:
@@ -52,7 +54,7 @@ class Models:
     def __init__(self, model_class: Callable[[], Any]) -> None:
         self._class = model_class
         self.name: str = getattr(model_class, "__name__", type(model_class).__name__)
-        self._takes_bits = bool(getattr(model_class, "bits", False))
+        self._takes_bits = getattr(model_class, "bits", False) is True
         self.has_copy: Final = callable(getattr(model_class, "copy", None))
         self.has_key: Final = callable(getattr(model_class, "key", None))
         self._inputs: list[Any] = list(range(FULL + 1))
@@ -70,6 +72,8 @@ class Models:
         """A copy that goes its own way."""
         with _telling("cannot be copied"):
             model = held.model.copy() if self.has_copy else copy.deepcopy(held.model)
+        if type(model) is not type(held.model):
+            raise ModelError(f"is copied to {_text(model)}, which is of another class")
         return Told(model, held.last)
 
     def same(self, one: Any, other: Any) -> bool:  # noqa: ANN401
@@ -77,7 +81,7 @@ class Models:
         with _telling("cannot be compared"):
             found = one.model == other.model
         if not isinstance(found, bool | np.bool_):
-            raise ModelError(f"== returns {found!r:.60}, which is no truth value")
+            raise ModelError(f"== returns {_text(found)}, which is no truth value")
         return bool(found) and one.last == other.last
 
     def key(self, held: Any) -> Any:  # noqa: ANN401
@@ -148,26 +152,27 @@ class Models:
             found = held.model(self._inputs[number])
         except ModelError:
             raise
-        except Exception as err:
+        except BaseException as err:
             if isinstance(err, ValueError) and "read-only" in str(err):
                 raise ModelError("changes its input, which is not its own") from err
             raise raised("raises", err) from err
         # An integer of Python is looked at first: nearly all are.
         held.last = last = found if type(found) is int else self._number(found)
         if not 0 <= last <= FULL:
-            raise ModelError(f"predicts {last}, which is no number from 0 to {FULL}")
+            raise ModelError(f"predicts {_text(last)}, which is no number from 0 to {FULL}")
         return last
 
     def _number(self, found: Any) -> int:  # noqa: ANN401 - whatever a model returns
-        if self._takes_bits:
-            bits = np.asarray(found)
-            if bits.shape != (WIDTH,) or not np.isin(bits, (0, 1)).all():
-                raise ModelError(f"predicts {found!r:.60}, which is no array of {WIDTH} bits")
-            return int(bits.astype(np.int64) @ (1 << np.arange(WIDTH)))
         try:
-            return index(found)
-        except TypeError:
-            raise ModelError(f"predicts {found!r:.60}, which is no whole number") from None
+            if not self._takes_bits:
+                return index(found)
+            bits = np.asarray(found)
+            if bits.shape == (WIDTH,) and np.isin(bits, (0, 1)).all():
+                return int(bits.astype(np.int64) @ (1 << np.arange(WIDTH)))
+        except Exception:  # noqa: BLE001, S110 - it is none, whatever it says
+            pass
+        kind = f"array of {WIDTH} bits" if self._takes_bits else "whole number"
+        raise ModelError(f"predicts {_text(found)}, which is no {kind}")
 
 
 @dataclass(slots=True)
@@ -213,10 +218,17 @@ def _telling(what: str) -> Iterator[None]:
         yield
     except ModelError:
         raise
-    except Exception as err:
+    except BaseException as err:
         raise raised(what, err) from err
 
 
-def raised(what: str, err: Exception) -> ModelError:
+def raised(what: str, err: BaseException) -> ModelError:
     """That a model raised an error."""
     return ModelError(f"{what}: {said(err)}")
+
+
+def _text(found: object) -> str:
+    try:
+        return f"{found!r:.60}"
+    except Exception:  # noqa: BLE001 - whatever somebody else's class does
+        return f"an object of {type(found).__name__}"

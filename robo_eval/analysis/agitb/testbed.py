@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from robo_eval.analysis.agitb import axioms
-from robo_eval.analysis.agitb.axioms import Failure, Trial
+from robo_eval.analysis.agitb.axioms import Failure, Trial, UnlearnableError
 from robo_eval.analysis.agitb.liveness import NoisyError, liveness
 from robo_eval.analysis.agitb.models import ModelError, Models, Seen, Watched
 from robo_eval.analysis.agitb.streams import Streams
@@ -36,6 +36,7 @@ class Test(NamedTuple):
 
 
 TESTS: Final = (
+    Test("0", "semantic integrity", _MANY, axioms.integrity),
     Test("1", "uninformed start", 100, axioms.uninformed),
     Test("2", "determinism", _MANY, axioms.determinism),
     Test("3", "trace", 1, axioms.trace),
@@ -49,9 +50,8 @@ TESTS: Final = (
     Test("11", "generalisation", _MANY, None),
     Test("12", "liveness", _MANY, liveness),
 )
-"""The tests in their order; the eleventh has no procedure, and is never failed."""
-INTEGRITY: Final = Test("0", "semantic integrity", _MANY, axioms.integrity)
-"""Whether copies are independent; only on request, and no part of the verdict."""
+"""The tests in their order. The first, whether copies are independent, is run on request and is no
+part of the verdict; the eleventh has no procedure, and is never failed."""
 
 
 class Piece(NamedTuple):
@@ -131,11 +131,13 @@ class Tested:
         None of those that are never learned.
         """
         learned = self.seen.learned
-        ordered = sorted(learned.elements(), key=lambda one: (one is None, one))
-        places = {
-            f"{q:.0%}": ordered[round(q * (len(ordered) - 1))] for q in (0.1, 0.5, 0.9) if ordered
-        }
-        return {**places, "never": learned[None], "n": len(ordered)}
+        passes = np.repeat(
+            [np.inf if one is None else one for one in learned], list(learned.values())
+        )
+        places = (0.1, 0.5, 0.9) if len(passes) else ()
+        found = {f"{q:.0%}": float(np.quantile(passes, q, method="nearest")) for q in places}
+        shown = {q: None if np.isinf(one) else int(one) for q, one in found.items()}
+        return {**shown, "never": learned[None], "n": len(passes)}
 
     def as_dict(self) -> dict[str, Any]:
         """The same, ready for JSON."""
@@ -219,13 +221,14 @@ def run_testbed(
     models = model_class if isinstance(model_class, Models) else Models(model_class)
     seed = secrets.randbits(32) if seed is None else seed
     most = trials or models.trials
-    tests: Sequence[Test] = (INTEGRITY, *TESTS) if integrity else TESTS
+    tests: Sequence[Test] = TESTS if integrity or only else TESTS[1:]
     todo = {
         test.number: [Piece(test.number, trial, seed) for trial in range(min(test.trials, most))]
         for test in tests
         if test.trial is not None
     }
     if only is not None:
+        _check(trial=only[1])
         if only[0] not in todo:
             raise unknown_name("test", only[0], todo)
         tests = [test for test in tests if test.number == only[0]]
@@ -240,15 +243,14 @@ def run_testbed(
             ended: dict[int, Outcome] = {}
             if test.trial is None:
                 verdict = "not operational"
-            elif fail_fast and any(one.failed for one in found if one.test != INTEGRITY.number):
+            elif fail_fast and any(one.failed for one in found if one.test != "0"):
                 verdict = "not run"
             else:
                 # What is timed is measured alone.
                 hands = 1 if test.trial is liveness else workers
-                for piece, outcome in crew.done(todo[test.number], hands):
+                is_last = _has_failed if fail_fast else None
+                for piece, outcome in crew.done(todo[test.number], hands, is_last):
                     ended[piece.trial] = outcome
-                    if fail_fast and outcome.verdict != "pass":
-                        crew.waiting.clear()  # earlier trials end
                     done += 1
                     if told is not None:
                         told(done, total, f"test {test.number}, {test.name}")
@@ -256,13 +258,17 @@ def run_testbed(
             found.append(_tested(test, ended, verdict, fail_fast=fail_fast))
     finally:
         crew.end()
-    own = found.pop(0) if tests[0] is INTEGRITY else None
+    own = found.pop(0) if integrity and only is None else None
     return Testbed(model=models.name, seed=seed, most=most, tests=tuple(found), integrity=own)
+
+
+def _has_failed(outcome: Outcome) -> bool:
+    return outcome.verdict != "pass"
 
 
 def _check(**given: int | None) -> None:
     for name, value in given.items():
-        least = 0 if name == "seed" else 1
+        least = 0 if name in ("seed", "trial") else 1
         if value is not None and not least <= value < 1 << 64:
             raise InputError(f"{name} is {value}; it must be from {least} to 2**64 - 1")
 
@@ -273,7 +279,7 @@ def run_trial(
     streams: Callable[[np.random.Generator], Streams] = Streams,
 ) -> Outcome:
     """One trial of a test, the same each time."""
-    test = next(one for one in (INTEGRITY, *TESTS) if one.number == piece.test)
+    test = next(one for one in TESTS if one.number == piece.test)
     assert test.trial is not None
     entropy = np.random.SeedSequence(piece.seed, spawn_key=(int(piece.test), piece.trial))
     watched = Watched(models)
@@ -281,10 +287,9 @@ def run_trial(
     try:
         failure = test.trial(watched, streams(np.random.default_rng(entropy)))
         verdict = "pass" if failure is None else "fail"
-    except ModelError as err:
-        failure, verdict = Failure(test.number, str(err)), "error"
-    except NoisyError as err:
-        failure, verdict = Failure(test.number, str(err)), "inconclusive"
+    except (ModelError, NoisyError, UnlearnableError) as err:
+        clause = f"{test.number}-learnable" if err.verdict == "fail" else test.number
+        failure, verdict = Failure(clause, str(err)), err.verdict
     return Outcome(
         verdict=verdict, failure=failure, seconds=time.perf_counter() - started,
         seen=watched.seen,
@@ -292,9 +297,8 @@ def run_trial(
 
 
 def _tested(test: Test, ended: dict[int, Outcome], verdict: str, *, fail_fast: bool) -> Tested:
-    bad = sorted(trial for trial, outcome in ended.items() if outcome.verdict != "pass")
+    bad = sorted(trial for trial, outcome in ended.items() if _has_failed(outcome))
     if fail_fast and bad:
-        # The first that fails is the same, however many processes were ahead of it.
         bad, ended = bad[:1], {trial: one for trial, one in ended.items() if trial <= bad[0]}
     ordered = [one for _, one in sorted(ended.items())]
     shown = ended[bad[0]] if bad else next(iter(ordered), Outcome(verdict=verdict))
@@ -317,45 +321,25 @@ def _tested(test: Test, ended: dict[int, Outcome], verdict: str, *, fail_fast: b
 
 
 def _lost(piece: Piece, is_late: bool, limit_s: float) -> Outcome:  # noqa: FBT001
-    what = (
-        f"takes longer than {limit_s:g} s for a trial" if is_late else "ends the process it runs in"
-    )
-    return Outcome(verdict="timeout" if is_late else "error", failure=Failure(piece.test, what))
+    if not is_late:
+        return Outcome(verdict="error", failure=Failure(piece.test, "ends its process"))
+    failure = Failure(piece.test, f"takes longer than {limit_s:g} s for a trial")
+    return Outcome(verdict="timeout", failure=failure, seconds=limit_s)
 
 
-def missing(model_class: Callable[[], Any] | Models) -> list[str]:
-    """What an author has to add or mend before the tests mean anything; nothing if all is well.
+def missing(model_class: Callable[[], Any] | Models, *, limit_s: float = 60.0) -> str | None:
+    """What an author has to add or mend first before the tests mean anything; None if nothing.
 
     Args:
         model_class: As for `run_testbed`.
+        limit_s: How long it may take, seconds.
 
     Example:
         >>> class Silent:
         ...     def __call__(self, number):
         ...         return 0
         >>> missing(Silent)
-        ['== is not defined: write `__eq__`, which compares all that predictions may depend on']
+        '== is not defined: write `__eq__`, which compares all that predictions may depend on'
     """
-    models = model_class if isinstance(model_class, Models) else Models(model_class)
-    try:
-        return list(_missing(models))
-    except ModelError as err:
-        return [f"a model {err}"]
-
-
-def _missing(models: Models) -> Iterator[str]:
-    one, other = models.fresh(), models.fresh()
-    inputs = Streams(np.random.default_rng(0)).random(200)
-    first, second = (list(models.feed(held, inputs)) for held in (one, other))
-    if type(getattr(one, "model", 0)).__eq__ is object.__eq__:
-        yield "== is not defined: write `__eq__`, which compares all that predictions may depend on"
-        return
-    if first != second:
-        yield "two fresh models predict otherwise after the same inputs: draw no random numbers"
-    elif not models.same(one, other):
-        yield "two models that were fed the same are not equal: `==` compares what is no state"
-    elif models.key(one) != models.key(other):
-        yield "two models that are equal have different keys: `key` has to be what `==` compares"
-    failure = axioms.integrity(Watched(models), Streams(np.random.default_rng(1)))
-    if failure is not None:
-        yield f"{failure.what}: write `copy`, which copies all that predictions may depend on"
+    (found,) = run_testbed(model_class, only=("0", 0), seed=0, limit_s=limit_s).tests
+    return None if found.failure is None else found.failure.what

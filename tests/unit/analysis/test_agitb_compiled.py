@@ -195,7 +195,34 @@ def test_what_a_compiled_function_does_wrong_is_said() -> None:
         _of(raises).feed(_of(raises).fresh(), [4, 5])
     found = run_testbed(_of(endless), trials=1, seed=1, limit_s=1.0)
     assert found.verdicts["2"] == "timeout"
-    assert missing(_of(wide)) == ["a model predicts what is no number from 0 to 1023"]
+    assert missing(_of(wide)) == "predicts what is no number from 0 to 1023"
+
+
+def test_a_whole_number_has_to_be_returned_and_none_is_narrowed() -> None:
+    def share(state: Any, number: int) -> float:
+        return 3.7
+
+    def far(state: Any, number: int) -> int:
+        return 2**32 + 5
+
+    def farther(state: Any, number: int) -> Any:
+        return np.uint64(2**63 + 7)
+
+    with pytest.raises(InputError, match="share: returns float64; it must return a whole number"):
+        _of(share)
+    for step in (far, farther):
+        with pytest.raises(ModelError, match="no number from 0 to 1023"):
+            _of(step).feed(_of(step).fresh(), [1])
+
+
+def test_a_large_state_is_told_apart_by_a_digest() -> None:
+    models = compiled(np.zeros(200_000, np.int64))(lambda state, number: 0)
+    one = models.fresh()
+    other = models.copied(one)
+    other[800_000] = 1
+    assert len(models.key(one)) < 100
+    assert models.key(one) == models.key(models.copied(one)) != models.key(other)
+    assert not models.same(one, other)
 
 
 def test_what_cannot_be_compiled_is_refused() -> None:
@@ -210,11 +237,12 @@ def test_what_cannot_be_compiled_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("int agitb_step(void *state, int input) { abort(); }", "ends the process it runs in"),
+        ("int agitb_step(void *state, int input) { abort(); }", "ends its process"),
         (
             "int agitb_step(void *state, int input) { return *(int *)0 + input; }",
-            "ends the process",
+            "ends its process",
         ),
+        ("int agitb_step(void *state, int input) { return -1; }", "no number from 0 to 1023"),
         ("int agitb_step(void *state, int input) { return 5000; }", "no number from 0 to 1023"),
         ("int agitb_step(void *state, int input) { for (;;); }", "takes longer than 1 s"),
     ],
@@ -225,6 +253,17 @@ def test_what_a_library_does_wrong_is_said(tmp_path: Path, text: str, problem: s
     first = next(one for one in found.tests if one.failed)
     assert first.failure is not None
     assert problem in first.failure.what
+
+
+@needs_gcc
+@pytest.mark.parametrize("body", ["*(volatile int *)0 = 1;", "for (;;);"])
+def test_a_library_that_cannot_begin_ends_a_trial(tmp_path: Path, body: str) -> None:
+    text = HEAD.replace("memset(state, 0, 8);", body)
+    models = shared_library(
+        built(tmp_path, f"{text}int agitb_step(void *state, int input) {{ return 0; }}\n")
+    )
+    found = run_testbed(models, trials=1, seed=1, limit_s=1.0)
+    assert found.verdicts["1"] in ("error", "timeout")
 
 
 @needs_gcc

@@ -123,6 +123,60 @@ def test_episodes_follow_one_another_and_the_real_side_comes_first(
     assert found.signals["hinge position"].tolist() == [1.0, 3.0, 5.0, 7.0, 9.0, 11.0]
 
 
+def test_parts_are_put_in_order_and_topics_kept_apart(logged: Callable[..., Path]) -> None:
+    trial = logged([(Side.REAL, moving(1.0))])
+    folder = trial / "traces" / "e0"
+    (folder / "part_0.mcap").unlink()
+    for part in range(12):
+        time_ns = 5 * S + part * S // 10
+        write(
+            folder / f"part_{part}.mcap",
+            [
+                ("/left/joint_states", JOINTS, time_ns, (["a"], [float(part)])),
+                ("/right/joint_states", JOINTS, time_ns, (["a", "b"], [-1.0, -2.0])),
+            ],
+        )
+    found = sampled_signals(trial, 0.1).signals
+    assert found["/left/joint_states a position"].tolist() == [float(part) for part in range(12)]
+    assert set(found["/right/joint_states a position"]) == {-1.0}
+    assert set(found["b position"]) == {-2.0}
+
+
+def test_messages_of_others_and_what_speaks_late_are_left_out(logged: Callable[..., Path]) -> None:
+    trial = logged([(Side.SIM, [])])
+    with (trial / "traces" / "e0.mcap").open("wb") as out:
+        writer = Writer(out)
+        writer.start(profile="ros2", library="test")
+        log = writer.register_channel("/log", "json", 0)
+        schema = writer.register_schema(JOINTS, "ros2msg", b"")
+        joints = writer.register_channel("/joint_states", "cdr", schema)
+        schema = writer.register_schema(BOOL, "ros2msg", b"")
+        touch = writer.register_channel("/touch", "cdr", schema)
+        writer.add_message(log, 5 * S, b"{}", 5 * S)
+        for step in range(11):
+            data = message(JOINTS, (["hinge"], [float(step)]))
+            writer.add_message(joints, 5 * S + step * S // 10, data, 0)
+        writer.add_message(touch, 6 * S, message(BOOL, True), 0)
+        writer.finish()
+    found = sampled_signals(trial, 0.1).signals
+    assert found["hinge position"].tolist() == [float(step) for step in range(11)]
+    assert "/touch" not in found
+
+
+def test_what_would_fill_the_memory_is_refused(logged: Callable[..., Path]) -> None:
+    said = [("/joint_states", JOINTS, at, (["hinge"], [1.0])) for at in (0, 1_700_000_000 * S)]
+    with pytest.raises(InputError, match=r"e0\.mcap: lasts 1,700,000,000 s, which is more than"):
+        sampled_signals(logged([(Side.SIM, said)]), 0.001)
+
+
+@pytest.mark.parametrize("period_s", [0.0, float("nan"), float("inf"), 1e12])
+def test_a_period_that_does_not_fit_is_refused(
+    logged: Callable[..., Path], period_s: float
+) -> None:
+    with pytest.raises(InputError, match="it must be from 0"):
+        sampled_signals(logged([]), period_s)
+
+
 @pytest.mark.parametrize(
     ("episodes", "problem"),
     [
