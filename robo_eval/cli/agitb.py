@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +15,7 @@ import typer
 from robo_eval.cli.aiq_progress import progress
 from robo_eval.cli.output import JsonOption, interval, print_json, print_table, quoted, say
 from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval.core.wording import counted
 
 _LIMIT_S: Final = 300.0
 
@@ -33,38 +36,45 @@ def agitb(
         typer.Option("--trials", min=1, help="Most trials of a test. Default: 50; compiled 5000."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="From which trials are drawn; else drawn.")
+        int | None, typer.Option("--seed", min=0, help="Seed of all trials. Default: one is drawn.")
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Run all trials of all tests, also after a failure.")
     ] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="The same, with pass rates and times to learn.")
+        bool, typer.Option("--profile", help="As --all, with pass rates and times to learn.")
     ] = False,
     only: Annotated[
-        str | None, typer.Option("--only", metavar="TEST:TRIAL", help="Run one trial again.")
+        str | None, typer.Option("--only", metavar="TEST:TRIAL", help="Run this trial alone.")
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what the class lacks to be a model.")
     ] = False,
     integrity: Annotated[
-        bool, typer.Option("--integrity", help="First test that copies are independent.")
+        bool, typer.Option("--integrity", help="Also run test 0: are copies independent?")
     ] = False,
     recorded: Annotated[
         Path | None,
-        typer.Option(metavar="TRIAL", help="Feed what joints and contacts of a trial said."),
+        typer.Option(
+            metavar="TRIAL", help="Feed signals of a robot, from the traces of a trial directory."
+        ),
     ] = None,
     period: Annotated[
-        float, typer.Option("--period", min=1e-3, metavar="SECONDS", help="Between its samples.")
+        float,
+        typer.Option(
+            "--period", min=1e-3, metavar="SECONDS", help="Time between two samples of --recorded."
+        ),
     ] = 0.1,
     page: Annotated[
-        Path | None, typer.Option("--page", metavar="FILE", help="Write a page of it as well.")
+        Path | None,
+        typer.Option("--page", metavar="FILE", help="Also write what was found as a page."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; as many as there are processors.")
+        int | None, typer.Option(metavar="N", help="Processes. Default: one for each processor.")
     ] = None,
     limit: Annotated[
-        float, typer.Option("--limit", min=0.1, metavar="SECONDS", help="Longest trial.")
+        float,
+        typer.Option("--limit", min=0.1, metavar="SECONDS", help="How long a trial may take."),
     ] = _LIMIT_S,
     json: JsonOption = False,
 ) -> None:
@@ -80,6 +90,8 @@ def agitb(
     """
     from robo_eval.analysis.agitb import missing, run_testbed
 
+    if page is not None and page.is_dir():
+        raise InputError(f"--page: {page} is a folder; name a file in it")
     if page is not None and not page.absolute().parent.is_dir():
         raise InputError(f"{page}: there is no folder {page.absolute().parent}")
     found_model = _model(model)
@@ -94,7 +106,7 @@ def agitb(
             seed=seed,
             fail_fast=not (every or profile),
             integrity=integrity,
-            workers=workers or os.cpu_count() or 1,
+            workers=workers if workers is not None else os.cpu_count() or 1,
             limit_s=limit,
             told=told,
             only=None if only is None else _one(only),
@@ -112,7 +124,9 @@ def agitb(
     if page is not None:
         from robo_eval.report.agitb import write_page
 
-        run = [("Model", model), ("Seed", str(found.seed)), ("Again", again), *facts]
+        whole = f"{again} --only {only}" if only else f"{again} --trials {found.most}"
+        whole += " --all" if every or profile else ""
+        run = [("Model", model), ("Seed", str(found.seed)), ("Again", whole), *facts]
         write_page(found, page, run)
         if not json:
             say(f"page: {page}")
@@ -131,7 +145,8 @@ def _model(model: str) -> Any:  # noqa: ANN401 - a class, or compiled models
         from robo_eval.analysis.agitb.compiled import shared_library
 
         return shared_library(Path(model))
-    return callable_at(model, model)
+    with redirect_stdout(sys.stderr):  # what a module says when it is imported
+        return callable_at(model, model)
 
 
 def _one(only: str) -> tuple[str, int]:
@@ -151,7 +166,10 @@ def _fed(recorded: Path | None, period_s: float) -> tuple[dict[str, Any], list[t
     sampled = sampled_signals(recorded, period_s)
     inputs, bits = encoded(sampled.signals)
     facts = [
-        ("Recorded", f"{recorded}: {sampled.episodes} episodes of side {sampled.side}"),
+        (
+            "Recorded",
+            f"{recorded}: {counted(sampled.episodes, 'episode')} with a trace, side {sampled.side}",
+        ),
         (
             "Samples",
             f"{len(inputs)}, one every {period_s:g} s; {int((inputs > 0).sum())} with a bit",
@@ -186,7 +204,7 @@ def _print(found: Testbed, facts: list[tuple[str, str]], *, profile: bool) -> No
     if profile:
         print_table(
             "profile",
-            ("test", "passed", "n", "learned: 10 %", "50 %", "90 %", "never", "of"),
+            ("test", "passed", "trials", "passes: 10 %", "50 %", "90 %", "never learned", "of"),
             [_profiled(one) for one in tests if one.trials],
             right=(0, 2, 3, 4, 5, 6, 7),
         )
@@ -195,8 +213,8 @@ def _print(found: Testbed, facts: list[tuple[str, str]], *, profile: bool) -> No
     if len(found.tests) > 1:
         passed = sum(one.verdict == "pass" for one in found.tests)
         say(
-            f"{passed} of {len(found.tests)} tests passed, with at most {found.most} trials of"
-            " each; the eleventh has no procedure"
+            f"{passed} of {len(found.tests)} tests passed, with at most"
+            f" {counted(found.most, 'trial')} of each; the eleventh has no procedure"
         )
 
 

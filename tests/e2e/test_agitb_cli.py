@@ -78,13 +78,13 @@ def test_signals_of_a_trial_are_fed_and_shown(
     assert cli("run", "plan.yaml", "--out", "trial", "--no-report").code == 0
     found = agitb(
         "mine:Counts", "--trials", 2, "--seed", 3, "--recorded", "trial", "--period", 0.05,
-        "--profile", "--limit", 1, "--json", "--page", "page.html",
+        "--profile", "--limit", 0.3, "--json", "--page", "page.html",
     )  # fmt: skip
     assert found.code == 1, found.err
     told = json.loads(found.out)
     assert told["source"] == "trial"
     facts = told["facts"]
-    assert facts["Recorded"] == "trial: 3 episodes of side sim"
+    assert facts["Recorded"] == "trial: 3 episodes with a trace, side sim"
     assert facts["Bit 0"].startswith("cart_x position rises above")
     assert len([name for name in facts if name.startswith("Bit ")]) == 10
     by_number = {test["test"]: test for test in told["tests"]}
@@ -93,7 +93,7 @@ def test_signals_of_a_trial_are_fed_and_shown(
     page = (tmp_path / "page.html").read_text()
     for text in ("AGITB-R, fed trial", facts["Bit 9"].split(" (")[0], "7-first", "never ends"):
         assert text in page
-    assert "--recorded trial --period 0.05 --limit 1.0 --only 3:0" in found.err
+    assert "--recorded trial --period 0.05 --limit 0.3 --only 3:0" in found.err
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,8 @@ def test_signals_of_a_trial_are_fed_and_shown(
         (("mine:Counts", "--only", "3"), "--only: is '3'; write TEST:TRIAL, such as 6:0"),
         (("mine:Counts", "--only", "13:0"), "test '13'"),
         (("mine:Counts", "--recorded", "nowhere"), "nowhere"),
+        (("mine:Counts", "--page", "."), "--page: . is a folder"),
+        (("mine:Counts", "--workers", 0), "workers is 0"),
         (
             ("mine:Counts", "--trials", 1, "--seed", 1, "--page", "no/page.html"),
             "no/page.html: there is no folder",

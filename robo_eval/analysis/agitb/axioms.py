@@ -129,7 +129,7 @@ def refractory(kind: Watched, draw: Streams) -> Failure | None:
 
 
 def saturation(kind: Watched, draw: Streams) -> Failure | None:
-    """It cannot learn sequences without end; then it still learns every pair."""
+    """At some time it learns no further sequence; then it still learns every pair."""
     held = kind.fresh()
     for _ in range(INFINITY):
         sequence = _learnable(kind, draw)
@@ -195,18 +195,18 @@ def integrity(kind: Watched, draw: Streams) -> Failure | None:
     before, inputs = draw.rng.integers(0, FULL + 1, (2, INFINITY)).tolist()
     held, other = kind.fresh(), kind.fresh()
     is_apart = kind.first_apart(held, other, before) is not None
-    twin, kept = kind.copied(held), kind.copied(held)
+    twin = kind.copied(held)
     is_own, is_alike = kind.same(held, twin), kind.same(held, other)
     kind.feed(kind.copied(held), inputs)
     checks = (
         ("0-equality", type(getattr(held, "model", 0)).__eq__ is object.__eq__,
          f"== is not defined: write `__eq__`, which {_ALL}"),
-        ("0-chance", is_apart, "two fresh models that are fed the same predict otherwise"),
+        ("0-chance", is_apart, "two fresh models predict differently: draw nothing, share nothing"),
         ("0-state", not is_alike,
          f"two models that saw the same are not equal: write an `__eq__` that {_ALL}"),
         ("0-key", kind.key(held) != kind.key(other), "two equal models have different keys"),
         ("0-copy", not is_own, f"a copy is not equal to its original: {_COPY}"),
-        ("0-own", not kind.same(held, kept), f"what a copy is fed changes its original: {_COPY}"),
+        ("0-own", not kind.same(held, other), f"what a copy is fed changes its original: {_COPY}"),
     )  # fmt: skip
     for clause, is_so, what in checks:
         if is_so:
@@ -214,7 +214,7 @@ def integrity(kind: Watched, draw: Streams) -> Failure | None:
     for place, number in enumerate(inputs):
         is_apart = kind.first_apart(held, twin, [number]) is not None
         if is_apart or not kind.same(held, twin):
-            what = "predict otherwise" if is_apart else "are not equal"
+            what = "predict differently" if is_apart else "are not equal"
             after = (
                 f"fed the same, a copy and its original {what} after {counted(place + 1, 'input')}"
             )

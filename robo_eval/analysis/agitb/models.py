@@ -33,9 +33,10 @@ class Told:
 class Models:
     """Models of a Python class: `model(input)` returns a prediction, `==` compares.
 
-    Inputs and predictions are integers from 0 to 1023; of a class with `bits = True` they are
-    arrays of ten truth values. A copy is made by the method `copy`, or else by `copy.deepcopy`.
-    With a method `key`, whose values are equal where models are, thousands are compared at once.
+    Inputs and predictions are whole numbers from 0 to 1023, of Python or NumPy; of a class with
+    `bits = True` they are arrays of ten truth values. A copy is made by the method `copy`, or else
+    by `copy.deepcopy`. With a method `key`, whose values are equal where models are, thousands are
+    compared at once.
 
     The tests know nothing else of a model: what they hold is a model and what it predicted last, 0
     before its first input. Only `feed`, `passes_to_learn` and `first_apart` change what they are

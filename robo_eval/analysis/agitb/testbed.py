@@ -215,9 +215,9 @@ def run_testbed(
         streams: Draws sequences of inputs; see `recorded` for those of a robot.
 
     Raises:
-        InputError: If `trials`, `seed`, `workers` or `only` is none that fits.
+        InputError: If `trials`, `seed`, `workers`, `limit_s` or `only` is none that fits.
     """
-    _check(trials=trials, seed=seed, workers=workers)
+    _check(trials=trials, seed=seed, workers=workers, limit_s=limit_s)
     models = model_class if isinstance(model_class, Models) else Models(model_class)
     seed = secrets.randbits(32) if seed is None else seed
     most = trials or models.trials
@@ -266,9 +266,9 @@ def _has_failed(outcome: Outcome) -> bool:
     return outcome.verdict != "pass"
 
 
-def _check(**given: int | None) -> None:
+def _check(**given: float | None) -> None:
     for name, value in given.items():
-        least = 0 if name in ("seed", "trial") else 1
+        least = {"seed": 0, "trial": 0, "limit_s": 0.001}.get(name, 1)
         if value is not None and not least <= value < 1 << 64:
             raise InputError(f"{name} is {value}; it must be from {least} to 2**64 - 1")
 

@@ -275,9 +275,14 @@ def test_every_test_is_run_where_asked_and_the_eleventh_is_no_failure() -> None:
 
 @pytest.mark.parametrize(
     ("given", "problem"),
-    [({"trials": 0}, "trials is 0"), ({"seed": -1}, "seed is -1"), ({"workers": 0}, "workers is")],
+    [
+        ({"limit_s": float("nan")}, "limit_s is nan"),
+        ({"trials": 0}, "trials is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"workers": 0}, "workers is"),
+    ],
 )
-def test_what_cannot_be_run_is_refused(given: dict[str, int], problem: str) -> None:
+def test_what_cannot_be_run_is_refused(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         run_testbed(MODELS.Constant, **given)
 
@@ -513,8 +518,8 @@ class Copied(dict[int, int]):
         (Identity, "== is not defined: write `__eq__`, which compares all"),
         (Needs, "cannot be made without arguments: TypeError"),
         (Text, "predicts 'a', which is no whole number"),
-        (Random, "two fresh models that are fed the same predict otherwise"),
-        (Spread, "predict otherwise after 1 input: write `copy`, which copies all"),
+        (Random, "two fresh models predict differently: draw nothing"),
+        (Spread, "predict differently after 1 input: write `copy`, which copies all"),
         (Loose, "two equal models have different keys"),
         (Counted, "two models that saw the same are not equal: write an `__eq__`"),
         (Copied, "which is of another class"),
@@ -565,10 +570,10 @@ def test_liveness_is_measured_in_one_process_alone(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(testbed, "liveness", spied)
     seen: set[str] = set()
     found = run_testbed(
-        MODELS.Constant, trials=6, seed=1, workers=3, fail_fast=False, limit_s=0.3
+        MODELS.Constant, trials=3, seed=1, workers=3, fail_fast=False, limit_s=0.1
     ).tests[-1]
-    assert found.failed == 6
-    whole = run_testbed(MODELS.Constant, trials=6, seed=1, workers=3, limit_s=0.3, only=("12", 0))
+    assert found.failed == 3
+    whole = run_testbed(MODELS.Constant, trials=3, seed=1, workers=3, only=("12", 0))
     for one in (found, whole.tests[0]):
         assert one.failure is not None
         seen.add(one.failure.what)
