@@ -130,8 +130,9 @@ def agitb(
         write_page(found, page, run)
         if not json:
             say(f"page: {page}")
-    if found.first_failure is not None:
-        first = next(one for one in found.tests if one.test == found.first_failure)
+    asked = found.tests if only is None else _all(found)
+    first = next((one for one in asked if one.failed), None)
+    if first is not None:
         raise CheckFailedError(
             f"{found.model}: test {first.test}, {first.name}: {first.verdict}; that trial again:"
             f" {again} --only {first.test}:{first.first_trial}"
@@ -189,7 +190,7 @@ def _say_missing(model: str, missing: str | None, *, json: bool) -> None:
 
 
 def _print(found: Testbed, facts: list[tuple[str, str]], *, profile: bool) -> None:
-    tests = [*([] if found.integrity is None else [found.integrity]), *found.tests]
+    tests = _all(found)
     title = f"{found.model}, seed {found.seed}" + (f", fed {found.source}" if found.source else "")
     print_table(
         title,
@@ -216,6 +217,10 @@ def _print(found: Testbed, facts: list[tuple[str, str]], *, profile: bool) -> No
             f"{passed} of {len(found.tests)} tests passed, with at most"
             f" {counted(found.most, 'trial')} of each; the eleventh has no procedure"
         )
+
+
+def _all(found: Testbed) -> list[Tested]:
+    return [*([] if found.integrity is None else [found.integrity]), *found.tests]
 
 
 def _what(one: Tested) -> str:

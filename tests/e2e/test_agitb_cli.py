@@ -67,6 +67,9 @@ def test_what_a_class_lacks_is_said(agitb: Callable[..., Any]) -> None:
     found = agitb("mine:Bare", "--check")
     assert found.code == 1
     assert found.err.startswith("robo-eval: mine:Bare: == is not defined: write `__eq__`")
+    once = agitb("mine:Bare", "--only", "0:0")
+    assert once.code == 1
+    assert "test 0, semantic integrity: fail" in once.err
     told = agitb("mine:Counts", "--check", "--json")
     assert (told.code, json.loads(told.out)) == (0, {"model": "mine:Counts", "missing": None})
 

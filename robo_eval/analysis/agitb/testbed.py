@@ -258,7 +258,7 @@ def run_testbed(
             found.append(_tested(test, ended, verdict, fail_fast=fail_fast))
     finally:
         crew.end()
-    own = found.pop(0) if integrity and only is None else None
+    own = found.pop(0) if found[0].test == "0" else None
     return Testbed(model=models.name, seed=seed, most=most, tests=tuple(found), integrity=own)
 
 
@@ -341,5 +341,5 @@ def missing(model_class: Callable[[], Any] | Models, *, limit_s: float = 60.0) -
         >>> missing(Silent)
         '== is not defined: write `__eq__`, which compares all that predictions may depend on'
     """
-    (found,) = run_testbed(model_class, only=("0", 0), seed=0, limit_s=limit_s).tests
-    return None if found.failure is None else found.failure.what
+    found = run_testbed(model_class, only=("0", 0), seed=0, limit_s=limit_s).integrity
+    return None if found is None or found.failure is None else found.failure.what

@@ -445,6 +445,9 @@ def test_a_copy_that_shares_its_state_is_found_on_request() -> None:
     assert found.integrity is not None
     assert found.integrity.verdict == "fail"
     assert "0" not in found.verdicts
+    alone = run_testbed(Shared, seed=1, only=("0", 0))
+    assert alone.integrity is not None
+    assert (alone.integrity.verdict, alone.first_failure, alone.verdicts) == ("fail", None, {})
 
 
 def test_that_the_bits_of_an_input_are_set_twice_is_learned_by_none_who_may() -> None:
