@@ -166,15 +166,12 @@ def _fed(recorded: Path | None, period_s: float) -> tuple[dict[str, Any], list[t
 
     sampled = sampled_signals(recorded, period_s)
     inputs, bits = encoded(sampled.signals)
+    read = f"{recorded}: {counted(sampled.episodes, 'episode')} of side {sampled.side}"
+    lost = f"; {counted(sampled.missing, 'trace')} missing" if sampled.missing else ""
+    some = int((inputs > 0).sum())
     facts = [
-        (
-            "Recorded",
-            f"{recorded}: {counted(sampled.episodes, 'episode')} with a trace, side {sampled.side}",
-        ),
-        (
-            "Samples",
-            f"{len(inputs)}, one every {period_s:g} s; {int((inputs > 0).sum())} with a bit",
-        ),
+        ("Recorded", f"{read} with a trace{lost}"),
+        ("Samples", f"{len(inputs)}, one every {period_s:g} s; {some} with a bit"),
         *((f"Bit {bit}", text) for bit, text in enumerate(bits)),
     ]
     return {"streams": partial(Recorded, inputs=inputs)}, facts
@@ -194,14 +191,14 @@ def _print(found: Testbed, facts: list[tuple[str, str]], *, profile: bool) -> No
     title = f"{found.model}, seed {found.seed}" + (f", fed {found.source}" if found.source else "")
     print_table(
         title,
-        ("test", "name", "verdict", "trials", "of", "not passed", "what it did"),
-        [
-            (one.test, one.name, one.verdict, one.trials, one.wanted, one.failed, _what(one))
-            for one in tests
-        ],
+        ("test", "name", "verdict", "trials", "of", "not passed"),
+        [(one.test, one.name, one.verdict, one.trials, one.wanted, one.failed) for one in tests],
         right=(0, 3, 4, 5),
-        whole=(6,),
     )
+    for one in tests:
+        if one.failure is not None:
+            what = f"{one.failure.clause}: {one.failure.what}"
+            say(f"test {one.test}, trial {one.first_trial}, {what}")
     if profile:
         print_table(
             "profile",
@@ -221,12 +218,6 @@ def _print(found: Testbed, facts: list[tuple[str, str]], *, profile: bool) -> No
 
 def _all(found: Testbed) -> list[Tested]:
     return [*([] if found.integrity is None else [found.integrity]), *found.tests]
-
-
-def _what(one: Tested) -> str:
-    if one.failure is None:
-        return ""
-    return f"trial {one.first_trial}, {one.failure.clause}: {one.failure.what}"
 
 
 def _profiled(one: Tested) -> tuple[object, ...]:

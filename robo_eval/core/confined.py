@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import time
@@ -14,6 +15,8 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
+
+from robo_eval.core.errors import InputError
 
 _UNFORKABLE: Final = ("torch", "tensorflow", "jax")
 """Libraries whose threads do not survive a fork: beside them a process starts anew."""
@@ -38,6 +41,9 @@ class Confined:
 
     Attributes:
         pipe: Where it is heard.
+
+    Raises:
+        InputError: If a process that starts anew cannot be given what it needs.
     """
 
     def __init__(self, work: Callable[..., None], *given: object, forks: bool) -> None:
@@ -55,8 +61,11 @@ class Confined:
         try:
             self._process.start()
             signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-        except BaseException:
+        except BaseException as err:
             self.end()
+            if not forks and isinstance(err, pickle.PicklingError | AttributeError | TypeError):
+                remedy = "define it in a module, under its own name"
+                raise InputError(f"another process cannot be given it: {err}; {remedy}") from err
             raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, previous)

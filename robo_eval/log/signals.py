@@ -41,11 +41,13 @@ class Sampled:
     Attributes:
         signals: Values by name, each of shape (T,), of what all the episodes have.
         episodes: How many.
+        missing: How many more the log names a trace of that is not there.
         side: On which side they were played.
     """
 
     signals: dict[str, Floats]
     episodes: int
+    missing: int
     side: str
 
 
@@ -72,8 +74,9 @@ def sampled_signals(trial: Path, period_s: float) -> Sampled:
     frame = TrialDirectory.open(trial).frame()
     frame = frame[frame["trace_uri"].notna()]
     for side in (Side.REAL, Side.TWIN, Side.SIM):
-        places = [trial / str(uri) for uri in frame.loc[frame["side"] == side.value, "trace_uri"]]
-        episodes = [_sampled(one, period_s) for one in places[:MOST_EPISODES] if one.exists()]
+        uris = frame.loc[frame["side"] == side.value, "trace_uri"]
+        places = [trial / str(uri) for uri in uris][:MOST_EPISODES]
+        episodes = [_sampled(one, period_s) for one in places if one.exists()]
         if episodes:
             break
     else:
@@ -82,7 +85,8 @@ def sampled_signals(trial: Path, period_s: float) -> Sampled:
     if not names:
         raise InputError(f"{trial}: its traces have no joint and no contact in common")
     signals = {name: np.concatenate([one[name] for one in episodes]) for name in sorted(names)}
-    return Sampled(signals=signals, episodes=len(episodes), side=side.value)
+    missing = len(places) - len(episodes)
+    return Sampled(signals=signals, episodes=len(episodes), missing=missing, side=side.value)
 
 
 def _sampled(place: Path, period_s: float) -> dict[str, Floats]:

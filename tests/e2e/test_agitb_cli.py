@@ -54,7 +54,7 @@ def test_the_first_failure_ends_it_and_can_be_seen_again(agitb: Callable[..., An
     found = agitb("mine:Counts", "--trials", 2, "--seed", 3)
     assert found.code == 1
     assert "3   trace" in found.out
-    assert "3-first: its first input leaves no trace" in found.out
+    assert "test 3, trial 0, 3-first: its first input leaves no trace" in found.out
     again = "robo-eval agitb mine:Counts --seed 3 --only 3:0"
     assert f"that trial again: {again}" in found.err
     once = agitb(*again.split()[2:], "--json")
@@ -87,7 +87,7 @@ def test_signals_of_a_trial_are_fed_and_shown(
     told = json.loads(found.out)
     assert told["source"] == "trial"
     facts = told["facts"]
-    assert facts["Recorded"] == "trial: 3 episodes with a trace, side sim"
+    assert facts["Recorded"] == "trial: 3 episodes of side sim with a trace"
     assert facts["Bit 0"].startswith("cart_x position rises above")
     assert len([name for name in facts if name.startswith("Bit ")]) == 10
     by_number = {test["test"]: test for test in told["tests"]}

@@ -22,6 +22,7 @@ from robo_eval.analysis.agitb.liveness import NoisyError, growth, liveness
 from robo_eval.analysis.agitb.models import Watched
 from robo_eval.analysis.agitb.streams import FULL, Streams, pairs, singles, trivial_sequence, turns
 from robo_eval.analysis.agitb.testbed import Piece, run_trial
+from robo_eval.core import spread
 from robo_eval.core.errors import InputError
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "agitb" / "models.py"
@@ -539,6 +540,18 @@ def test_an_author_is_told_what_a_class_lacks(model: Any, lacks: str) -> None:
 @pytest.mark.parametrize("name", ["Suffix", "Constant", "Contexts"])
 def test_an_author_is_told_if_nothing_is_missing(name: str) -> None:
     assert missing(getattr(MODELS, name)) is None
+
+
+def test_where_processes_start_anew_a_local_class_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Local(Alike):
+        def __call__(self, number: int) -> int:
+            return number
+
+    monkeypatch.setattr(spread, "can_fork", lambda: False)
+    with pytest.raises(InputError, match=r"another process cannot be given it: .*Local"):
+        run_testbed(Local, trials=1, seed=1)
 
 
 def test_a_single_trial_can_be_run_again() -> None:

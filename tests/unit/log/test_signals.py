@@ -192,6 +192,13 @@ def test_what_cannot_be_used_is_said(
         sampled_signals(logged(episodes), 0.1)
 
 
+def test_a_trace_that_is_gone_is_counted(logged: Callable[..., Path]) -> None:
+    trial = logged([(Side.SIM, moving(1.0)), (Side.SIM, moving(2.0))])
+    (trial / "traces" / "e0.mcap").unlink()
+    found = sampled_signals(trial, 0.1)
+    assert (found.episodes, found.missing) == (1, 1)
+
+
 def test_a_damaged_trace_is_named(logged: Callable[..., Path]) -> None:
     trial = logged([(Side.SIM, moving(1.0))])
     file = trial / "traces" / "e0.mcap"
