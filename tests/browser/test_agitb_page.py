@@ -10,6 +10,7 @@ import pytest
 
 from examples.agitb.models import Last
 from robo_eval.analysis.agitb import run_testbed
+from robo_eval.analysis.agitb.models import Seen
 
 pytestmark = pytest.mark.browser
 MARKS = """element => [...element.querySelectorAll('.scatterlayer path')].filter(p => {
@@ -25,7 +26,11 @@ def agitb_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from robo_eval.report.agitb import write_page
 
     found = run_testbed(Last, trials=1, seed=1)
-    more = [run_testbed(Last, seed=1, only=(test, 0)).tests[0] for test in ("5", "7", "10", "12")]
+    more = [run_testbed(Last, seed=1, only=(test, 0)).tests[0] for test in ("5", "7", "10")]
+    # Measured times would depend on what else the computer does.
+    times = {f"a motif of {period} inputs": [400 + period] * 100 for period in range(2, 12)}
+    seen = Seen(times_us={"random inputs": [400] * 100, "nearly nothing": [390] * 100, **times})
+    more.append(replace(found.tests[-1], verdict="pass", trials=1, seen=seen))
     by_number = {one.test: one for one in (*found.tests, *more)}
     found = replace(found, tests=tuple(by_number.values()))
     # `look` waits for pages in a folder called report.

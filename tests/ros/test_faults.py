@@ -55,7 +55,8 @@ class Case:
 
     def is_stopped_by(self, cause: str) -> bool:
         """Whether the guard may stop for a cause."""
-        return cause in self.causes or (self.is_late and cause in {"position", "velocity"})
+        late = {"position", "velocity", "acceleration"}
+        return cause in self.causes or (self.is_late and cause in late)
 
 
 def case(

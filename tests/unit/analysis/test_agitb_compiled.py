@@ -81,12 +81,9 @@ def test_it_passes_and_learns_as_fast(in_c: CompiledModels, test: str) -> None:
 
 
 @needs_gcc
-@pytest.mark.slow
-def test_it_passes_every_test_and_liveness(in_c: CompiledModels) -> None:
-    found = run_testbed(in_c, trials=20, seed=2, workers=2, fail_fast=False)
-    verdicts = dict.fromkeys(map(str, range(1, 13)), "pass") | {"11": "not operational"}
-    assert found.verdicts == verdicts
-    assert found.first_failure is None
+@pytest.mark.parametrize("trial", range(3))
+def test_it_passes_saturation(in_c: CompiledModels, trial: int) -> None:
+    assert run_trial(in_c, Piece("6", trial, 2)).verdict == "pass"
 
 
 def test_an_online_learner_of_three_inputs_fails_where_it_has_to() -> None:
@@ -102,13 +99,21 @@ def test_an_online_learner_of_three_inputs_fails_where_it_has_to() -> None:
     assert found.verdicts == {"10": "fail"}
 
 
-@pytest.mark.slow
 def test_both_processors_find_the_same() -> None:
     def found(workers: int) -> list[Any]:
-        whole = run_testbed(learner, trials=8, seed=7, workers=workers, fail_fast=False)
-        return results(whole)[:-1]
+        return results(run_testbed(late, trials=300, seed=7, workers=workers))
 
     assert found(1) == found(2)
+
+
+@compiled(np.array([1], np.uint64))
+def late(state: Any, number: int) -> Any:
+    """Mixes what it saw into a number, now and then by a sum."""
+    if state[0] % np.uint64(7) == 0:
+        state[0] += np.uint64(number + 1)
+    else:
+        state[0] = state[0] * np.uint64(6364136223846793005) + np.uint64(2 * number + 1)
+    return (state[0] >> np.uint64(40)) & np.uint64(1023 & ~number)
 
 
 def test_how_many_trials_there_are_depends_on_the_kind() -> None:
