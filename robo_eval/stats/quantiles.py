@@ -94,7 +94,15 @@ def _beta_quantile(a: float, b: float, p: float) -> float | None:
         return None
     if p > 0.5:
         mirrored = _beta_quantile(b, a, 1.0 - p)
-        return None if mirrored is None else 1.0 - mirrored
+        if mirrored is None:
+            return None
+        x = 1.0 - mirrored
+        if x > 0.5:
+            return x
+        # The subtraction has left it the digits of a number near 1; one more step has them all.
+        above = _below(b, a, 1.0 - x, x)
+        step = -math.log((1.0 - p) / above) * above * (1.0 - x) / _density(a, b, x, 1.0 - x)
+        return x * math.exp(step)
     low, high = 0.0, 1.0
     x = a / (a + b)
     for _ in range(_STEPS):
