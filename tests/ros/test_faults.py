@@ -55,8 +55,7 @@ class Case:
 
     def is_stopped_by(self, cause: str) -> bool:
         """Whether the guard may stop for a cause."""
-        late = {"position", "velocity", "acceleration"}
-        return cause in self.causes or (self.is_late and cause in late)
+        return cause in self.causes or (self.is_late and cause in {"position", "velocity"})
 
 
 def case(
@@ -162,6 +161,7 @@ class Played:
 
     code: int
     err: str
+    summary: dict[str, Any]
     trial: Path
     rows: dict[str, dict[str, Any]]
     incidents: dict[str, str]
@@ -203,7 +203,7 @@ def play(
             "--robot", "robot.yaml", "--json", "--no-report",
             RIG_REMAPS=json.dumps(REMAPS), **extra,
         )  # fmt: skip
-        _, err = run.communicate(timeout=DEADLINE_S)
+        out, err = run.communicate(timeout=DEADLINE_S)
         assert (trial / "episodes.db").exists(), err
         seen = rig.seen()
         with closing(sqlite3.connect(f"file:{trial / 'episodes.db'}?mode=ro", uri=True)) as rows:
@@ -216,7 +216,7 @@ def play(
                 first = next(line.removeprefix("- ") for line in said if line.startswith("- "))
                 incidents.setdefault(str(incident.report.episode_id), first)
         return Played(
-            code=run.returncode, err=err, trial=trial,
+            code=run.returncode, err=err, summary=json.loads(out) if out else {}, trial=trial,
             rows=found, incidents=incidents, seen=seen, episodes=rig.episodes(),
         )  # fmt: skip
 
@@ -265,6 +265,7 @@ def test_what_is_wrong_between_processes_is_survived_or_stops_the_robot(
         for problem in problems(case, played.rows[name], played.incidents.get(name))
     ]
     assert not wrong, "\n".join(wrong)
+    assert played.summary["unscored"] == 0
     # What the guard sent was always two finite numbers, and so were the twin's states.
     assert played.seen["commands"] > 20 * len(CASES)
     assert (played.seen["broken_commands"], played.seen["broken_states"]) == (0, 0)
@@ -316,4 +317,5 @@ def test_a_clock_that_is_set_misleads_no_watchdog(
             continue  # the request that was on its way
         wrong += problems(case, played.rows[name], incident)
     assert not wrong, "\n".join(wrong)
+    assert played.summary["unscored"] == 0
     assert (played.seen["broken_commands"], played.seen["last"]) == (0, [0.0, 0.0])

@@ -138,12 +138,8 @@ def test_a_view_that_dies_or_hangs_costs_nothing(start, given, tmp_path, wait_un
     os.kill(view, number)
     done = run.finish()
     assert done.code == 0, done.err
-    # Scored at once, and no stop for a delay; on a busy machine a pole may fall all by itself, and
-    # the cart that hurries after it may leave its limits.
-    for row in rows(trial):
-        assert row["end_reason"] in {"success", "failure"} or row["end_detail"] in {
-            "guard: position", "guard: velocity", "guard: acceleration",
-        }, row  # fmt: skip
+    # Scored at once, and no safety stop; on a busy machine a pole may fall all by itself.
+    assert {row["end_reason"] for row in rows(trial)} <= {"success", "failure"}
     assert [row["attempt"] for row in rows(trial)] == [1, 1, 1]
     assert view_of(run.process) is None
     # What it had written can still be read.

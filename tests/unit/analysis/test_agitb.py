@@ -224,11 +224,18 @@ def test_each_example_passes_or_fails_for_its_reason(
 
 
 @pytest.mark.slow
-def test_a_model_that_learns_nothing_is_told_after_all_there_is() -> None:
-    outcome = run_trial(Models(MODELS.Constant), Piece("6", 0, 5))
-    assert outcome.failure is not None
-    assert outcome.failure.clause == "6-learnable"
-    assert outcome.seen.learned == {None: 715}
+@pytest.mark.parametrize(
+    ("name", "test", "clause"),
+    [("Chaotic", "6", "6-learnable"), ("Contexts", "6", "6a")],
+)
+def test_a_model_that_learns_too_little_or_too_much_is_told(
+    name: str, test: str, clause: str
+) -> None:
+    found = run_testbed(getattr(MODELS, name), trials=1, seed=2, workers=2)
+    assert found.first_failure == test
+    (first,) = [one for one in found.tests if one.failed]
+    assert first.failure is not None
+    assert first.failure.clause == clause
 
 
 def test_a_seed_gives_the_same_trials_whoever_runs_them() -> None:
