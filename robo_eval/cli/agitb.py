@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from robo_eval.cli.aiq_progress import progress
-from robo_eval.cli.output import JsonOption, interval, print_json, print_table, quoted, say
+from robo_eval.cli.output import (
+    JsonOption,
+    check_folder_of,
+    interval,
+    print_json,
+    print_table,
+    quoted,
+    say,
+)
 from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval.core.policy import aside
 from robo_eval.core.wording import counted
 
 _LIMIT_S: Final = 300.0
@@ -92,8 +99,8 @@ def agitb(
 
     if page is not None and page.is_dir():
         raise InputError(f"--page: {page} is a folder; name a file in it")
-    if page is not None and not page.absolute().parent.is_dir():
-        raise InputError(f"{page}: there is no folder {page.absolute().parent}")
+    if page is not None:
+        check_folder_of(page)
     found_model = _model(model)
     if check:
         _say_missing(model, missing(found_model, limit_s=limit), json=json)
@@ -146,7 +153,7 @@ def _model(model: str) -> Any:  # noqa: ANN401 - a class, or compiled models
         from robo_eval.analysis.agitb.compiled import shared_library
 
         return shared_library(Path(model))
-    with redirect_stdout(sys.stderr):  # what a module says when it is imported
+    with aside():
         return callable_at(model, model)
 
 

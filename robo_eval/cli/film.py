@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from robo_eval.cli.output import JsonOption, TaskOption, print_json, say
+from robo_eval.cli.output import JsonOption, TaskOption, check_folder_of, print_json, say
 
 
 def film(
@@ -37,8 +37,7 @@ def film(
     policy = load_policy(agent, factory)
     if out.exists() and not force:
         raise InputError(f"{out}: exists already; choose another file or give --force")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"{out}: there is no folder {out.absolute().parent}")
+    check_folder_of(out)
     import gymnasium
 
     from robo_eval_sim.film import save_film

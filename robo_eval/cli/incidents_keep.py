@@ -21,7 +21,7 @@ from robo_eval.cli.incidents_common import (
 )
 from robo_eval.cli.incidents_fields import Given, Where, verb
 from robo_eval.cli.incidents_show import filter_of, filtered
-from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.cli.output import JsonOption, check_folder_of, next_steps, print_json, quoted, say
 from robo_eval.core.errors import InputError
 from robo_eval.core.wording import counted
 
@@ -88,8 +88,7 @@ def checkpoint(
     by = author(by, json=json)
     if out.exists() or out.is_symlink():
         raise InputError(f"{out}: exists already; a checkpoint is never written over")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"{out}: there is no folder {out.absolute().parent}")
+    check_folder_of(out)
     if not os.access(out.absolute().parent, os.W_OK):
         raise InputError(f"{out}: cannot be written into {out.absolute().parent}")
     if stamp is not None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
+
+from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,6 +88,16 @@ def next_steps(*commands: str) -> None:
     say("next:")
     for command in commands:
         say(f"  {command}")
+
+
+def check_folder_of(file: Path) -> None:
+    """Refuse a file that is to be written to a folder that is not there.
+
+    Raises:
+        InputError: If it is not.
+    """
+    if not file.absolute().parent.is_dir():
+        raise InputError(f"{file}: there is no folder {file.absolute().parent}")
 
 
 def quoted(path: object) -> str:

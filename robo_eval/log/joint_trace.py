@@ -17,7 +17,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
 
-_JOINTS: Final = "sensor_msgs/msg/JointState"
+JOINTS: Final = "sensor_msgs/msg/JointState"
 _IMU: Final = "sensor_msgs/msg/Imu"
 
 
@@ -64,8 +64,8 @@ def read_joint_trace(bag: Path, joint_topic: str, imu_topic: str | None = None) 
     for file in files:
         for topic, schema, data in _messages(file, joint_topic, imu_topic):
             try:
-                if topic == joint_topic and schema == _JOINTS:
-                    joints.append(_joint_state(data))
+                if topic == joint_topic and schema == JOINTS:
+                    joints.append(joint_state(data))
                 elif schema == _IMU:
                     imus.append(_imu(data))
             except ValueError as err:
@@ -98,7 +98,12 @@ def _messages(
             raise InputError(f"{file}: is damaged: {err}; `robo-eval recover` may help") from err
 
 
-def _joint_state(data: bytes) -> tuple[int, list[str], list[NDArray[np.float64]]]:
+def joint_state(data: bytes) -> tuple[int, list[str], list[NDArray[np.float64]]]:
+    """Stamp (ns), names, and positions, velocities and efforts of a `sensor_msgs/JointState`.
+
+    Raises:
+        ValueError: If it is none.
+    """
     cursor = Cursor(data)
     stamp = cursor.stamp_ns()
     cursor.string()

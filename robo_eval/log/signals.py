@@ -23,6 +23,7 @@ from robo_eval.log.bag_recover import DAMAGE
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
+from robo_eval.log.joint_trace import JOINTS, joint_state
 
 Floats = NDArray[np.float64]
 MOST_EPISODES: Final = 200
@@ -30,8 +31,7 @@ MOST_EPISODES: Final = 200
 MOST_SAMPLES: Final = 1_000_000
 """Samples of an episode."""
 _OF_JOINTS: Final = ("position", "velocity")
-ASKED: Final = ("command", "target", "goal", "setpoint")
-"""Words in the name of a topic that says what is asked of a robot, and not what it does."""
+_ASKED: Final = ("command", "target", "goal", "setpoint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,7 +99,7 @@ def _sampled(place: Path, period_s: float) -> dict[str, Floats]:
             try:
                 for schema, channel, message in make_reader(stream).iter_messages():
                     kind, topic = schema.name if schema else "", channel.topic
-                    if any(word in topic.rsplit("/", 1)[-1] for word in ASKED):
+                    if is_asked(topic):
                         continue
                     for name, value in _values(kind, message.data):
                         stamps, values = said[topic, name]
@@ -134,17 +134,20 @@ def _sampled(place: Path, period_s: float) -> dict[str, Floats]:
 
 def _values(kind: str, data: bytes) -> Iterator[tuple[str, float]]:
     """What a message says, by name; the name of a truth is empty."""
-    if kind == "std_msgs/msg/Bool":
-        yield "", float(Cursor(data).uint8())
-    if kind not in ("sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"):
-        return
-    cursor = Cursor(data)
-    cursor.stamp_ns()
-    cursor.string()
-    if kind == "geometry_msgs/msg/WrenchStamped":
+    if kind == JOINTS:
+        _, names, parts = joint_state(data)
+        for what, numbers in zip(_OF_JOINTS, parts, strict=False):
+            for name, value in zip(names, numbers, strict=False):
+                yield f"{name} {what}", float(value)
+    elif kind == "geometry_msgs/msg/WrenchStamped":
+        cursor = Cursor(data)
+        cursor.stamp_ns()
+        cursor.string()
         yield "force", float(np.linalg.norm(cursor.numbers(3)))
-        return
-    names = [cursor.string() for _ in range(cursor.uint32())]
-    for what in _OF_JOINTS:
-        for name, value in zip(names, cursor.number_list(), strict=False):
-            yield f"{name} {what}", float(value)
+    elif kind == "std_msgs/msg/Bool":
+        yield "", float(Cursor(data).uint8())
+
+
+def is_asked(topic: str) -> bool:
+    """Whether a topic says what is asked of a robot, and not what it does, by its name."""
+    return any(word in topic.rsplit("/", 1)[-1] for word in _ASKED)

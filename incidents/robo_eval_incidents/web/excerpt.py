@@ -23,7 +23,7 @@ from robo_eval.log.bag_recover import DAMAGE, is_cut_short
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
 from robo_eval.log.mcap_file import MAGIC
-from robo_eval.log.signals import ASKED
+from robo_eval.log.signals import is_asked
 from robo_eval_incidents.cut import sound_files
 
 WINDOW_S: Final = 10.0
@@ -215,7 +215,7 @@ class _Reader:
 
     def joint_state(self, topic: str, cursor: Cursor) -> None:
         """Positions, velocities and efforts by joint."""
-        if any(word in topic.rsplit("/", 1)[-1] for word in ASKED):
+        if is_asked(topic):
             return
         _skip_header(cursor)
         names = [cursor.string() for _ in range(cursor.uint32())]
@@ -244,7 +244,7 @@ class _Reader:
 
     def pose(self, topic: str, cursor: Cursor) -> None:
         """Where a tool is, from which its speed follows."""
-        if any(word in topic.rsplit("/", 1)[-1] for word in ASKED):
+        if is_asked(topic):
             return
         _skip_header(cursor)
         times, places = self._places[topic]

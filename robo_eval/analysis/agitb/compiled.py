@@ -76,9 +76,8 @@ class CompiledModels(Models):
 
     def key(self, held: Held) -> bytes:
         """What only models in the same state have, with what it predicted."""
-        return hashlib.blake2b(
-            held.data
-        ).digest()  # of thousands a large state would fill the memory
+        # Thousands of large states themselves would fill the memory.
+        return hashlib.blake2b(held.data).digest()
 
     def ready(self, inputs: Sequence[int] | Inputs) -> Inputs:
         """Inputs in the form that `feed` takes fastest: an array."""

@@ -23,7 +23,7 @@ _TUNED_US: Final = 400
 
 
 class NoisyError(Exception):
-    """The machine, and not the model, decides what is measured."""
+    """A model is too fast for its time to be measured."""
 
     verdict = "inconclusive"
 
@@ -35,7 +35,7 @@ def liveness(kind: Watched, draw: Streams) -> Failure | None:
     machine is slow once, a slow model each time.
 
     Raises:
-        NoisyError: If chunks of the same length took too different times to tell.
+        NoisyError: If even the longest chunk takes the model too little time.
     """
     length = _tuned(kind, draw)
     for name, stream in _streams(kind, draw):

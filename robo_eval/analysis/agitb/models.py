@@ -56,8 +56,8 @@ class Models:
         self._class = model_class
         self.name: str = getattr(model_class, "__name__", type(model_class).__name__)
         self._takes_bits = getattr(model_class, "bits", False) is True
-        self.has_copy: Final = callable(getattr(model_class, "copy", None))
-        self.has_key: Final = callable(getattr(model_class, "key", None))
+        self._has_copy = callable(getattr(model_class, "copy", None))
+        self._has_key = callable(getattr(model_class, "key", None))
         self._inputs: list[Any] = list(range(FULL + 1))
         if self._takes_bits:
             rows = (np.arange(FULL + 1)[:, None] >> np.arange(WIDTH) & 1).astype(bool)
@@ -72,7 +72,7 @@ class Models:
     def copied(self, held: Any) -> Any:  # noqa: ANN401
         """A copy that goes its own way."""
         with _telling("cannot be copied"):
-            model = held.model.copy() if self.has_copy else copy.deepcopy(held.model)
+            model = held.model.copy() if self._has_copy else copy.deepcopy(held.model)
         if type(model) is not type(held.model):
             raise ModelError(f"is copied to {_text(model)}, which is of another class")
         return Told(model, held.last)
@@ -87,7 +87,7 @@ class Models:
 
     def key(self, held: Any) -> Any:  # noqa: ANN401
         """What only models in the same state have, with what it predicted; None if not offered."""
-        if not self.has_key:
+        if not self._has_key:
             return None
         with _telling("has a key that cannot be made or hashed"):
             found = (held.model.key(), held.last)
@@ -113,7 +113,7 @@ class Models:
         return None
 
     def first_apart(self, one: Any, other: Any, inputs: Sequence[int]) -> int | None:  # noqa: ANN401
-        """Feed two the same; the first input after which they predict otherwise, None if none."""
+        """Feed two the same; the first input after which they predict differently, None if none."""
         differ = np.not_equal(self.feed(one, inputs), self.feed(other, inputs))
         return int(np.argmax(differ)) if differ.any() else None
 

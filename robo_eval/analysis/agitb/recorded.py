@@ -67,7 +67,7 @@ class Recorded(Streams):
             raise InputError("no signal rises above its threshold: no bit is ever set")
 
     def random(self, length: int) -> list[int]:
-        """So many inputs in a row, of which the last piece begins again with the first."""
+        """So many inputs in a row; after the last one of the recording comes its first."""
         return self._piece(int(self.rng.integers(len(self._inputs))), length)
 
     def circular(self, length: int) -> list[int]:

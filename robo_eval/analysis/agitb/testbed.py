@@ -68,7 +68,7 @@ class Outcome:
 
     Attributes:
         verdict: `pass`; `fail`; `error` if the model did what no model may; `timeout` if it hung;
-            `inconclusive` if the machine was too busy to tell.
+            `inconclusive` if it is too fast to be timed.
         failure: What it did, if it did not pass.
         seconds: How long it took.
         seen: What else was seen of the model.
@@ -322,7 +322,7 @@ def _tested(test: Test, ended: dict[int, Outcome], verdict: str, *, fail_fast: b
 
 def _lost(piece: Piece, is_late: bool, limit_s: float) -> Outcome:  # noqa: FBT001
     if not is_late:
-        return Outcome(verdict="error", failure=Failure(piece.test, "ends its process"))
+        return Outcome(verdict="error", failure=Failure(piece.test, "ends the process it runs in"))
     failure = Failure(piece.test, f"takes longer than {limit_s:g} s for a trial")
     return Outcome(verdict="timeout", failure=failure, seconds=limit_s)
 

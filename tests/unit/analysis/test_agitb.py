@@ -238,6 +238,14 @@ def test_a_model_that_learns_too_little_or_too_much_is_told(
     assert first.failure.clause == clause
 
 
+def test_a_narrow_model_passes_what_is_not_timed() -> None:
+    """That it does says how little passing proves."""
+    kind = Models(MODELS.Suffix)
+    for test in ("1", "2", "3", "4", "5", "7", "8", "9", "10"):
+        for trial in range(2):
+            assert run_trial(kind, Piece(test, trial, 5)).verdict == "pass", test
+
+
 def test_a_seed_gives_the_same_trials_whoever_runs_them() -> None:
     def verdicts(workers: int) -> Any:
         found = run_testbed(Moody, trials=12, seed=15, workers=workers)
@@ -404,7 +412,7 @@ class Identity:
         (Text, "2", "error", "predicts 'a', which is no whole number"),
         (Wide, "2", "error", "predicts 1024, which is no number from 0 to 1023"),
         (Raises, "2", "error", "raises: KeyError: 'no idea'"),
-        (Ends, "2", "error", "ends its process"),
+        (Ends, "2", "error", "ends the process it runs in"),
         (Exits, "2", "error", "raises: SystemExit: 0"),
         (Interrupts, "2", "error", "raises: KeyboardInterrupt"),
         (Unspeakable, "2", "error", "predicts an object of Unspeakable, which is no whole number"),
@@ -539,7 +547,7 @@ class Copied(dict[int, int]):
         (Counted, "two models that saw the same are not equal: write an `__eq__`"),
         (Copied, "which is of another class"),
         (Hangs, "takes longer than 1 s"),
-        (Ends, "ends its process"),
+        (Ends, "ends the process it runs in"),
     ],
 )
 def test_an_author_is_told_what_a_class_lacks(model: Any, lacks: str) -> None:

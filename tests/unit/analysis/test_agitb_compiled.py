@@ -242,10 +242,10 @@ def test_what_cannot_be_compiled_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("int agitb_step(void *state, int input) { abort(); }", "ends its process"),
+        ("int agitb_step(void *state, int input) { abort(); }", "ends the process it runs in"),
         (
             "int agitb_step(void *state, int input) { return *(int *)0 + input; }",
-            "ends its process",
+            "ends the process it runs in",
         ),
         ("int agitb_step(void *state, int input) { return -1; }", "no number from 0 to 1023"),
         ("int agitb_step(void *state, int input) { return 5000; }", "no number from 0 to 1023"),
