@@ -21,6 +21,7 @@ DEV := .venv/stamps/dev-$(call digest,requirements/*.txt)
 
 # The plugin of schemathesis takes a second to load in each process, and no test uses it.
 PYTEST := $(PY) -m pytest -p no:schemathesis
+LONG := HYPOTHESIS_PROFILE=ci $(PYTEST) -m slow --timeout 1800
 # Processes at once. Tests of robots and pages wait more than they compute, so 2 cores serve 3.
 WORKERS ?= 3
 TESTS ?=
@@ -64,9 +65,12 @@ test: $(DEV) ## the tests, but for the long ones; lists what was skipped and why
 	@$(PYTEST) -m "not slow" -n $(WORKERS) --dist worksteal $(or $(TESTS),$(NO_TORCH))
 	$(if $(TESTS),,@$(PYTEST) tests/train || [ $$? -eq 5 ] # 5: without torch all are skipped)
 
+# Robots first and alone: beside tests that start dozens of processes, one that asks for commands was
+# seen to wait for the processor for a second, and a guard stops its robot for less.
 test-long: $(DEV) ## the long tests: kills at random moments, many examples, built packages
-	@HYPOTHESIS_PROFILE=ci $(PYTEST) -m slow -n $(WORKERS) --dist worksteal --timeout 1800 \
-		$(or $(TESTS),$(NO_TORCH))
+	@failed=0; $(if $(TESTS),,$(LONG) tests/ros || failed=1;) \
+		$(LONG) -n $(WORKERS) --dist worksteal $(or $(TESTS),--ignore tests/ros $(NO_TORCH)) \
+		|| failed=1; exit $$failed
 
 docs: $(DEV) ## build docs/ into build/docs; a broken link is an error
 	@$(PY) -m sphinx --fail-on-warning --fresh-env --quiet -b html docs build/docs

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -71,7 +72,7 @@ find_contacts: Final = bullet.performCollisionDetection
 
 
 class Engine:
-    """One world of the engine, connected and empty.
+    """One world of the engine, connected and empty; freed when nobody holds it any more.
 
     Attributes:
         client: Its number.
@@ -81,12 +82,14 @@ class Engine:
     def __init__(self) -> None:
         self.client: int = bullet.connect(bullet.DIRECT)
         self.is_visible = False
+        # PyBullet would keep some 30 MB of a world that somebody forgot to close.
+        self._free = weakref.finalize(self, bullet.disconnect, self.client)
+        self._free.atexit = False
 
     def close(self) -> None:
         """Free the engine; closing twice does nothing."""
-        if self.client >= 0:
-            bullet.disconnect(self.client)
-            self.client = -1
+        self._free()
+        self.client = -1
 
     def clear(
         self,

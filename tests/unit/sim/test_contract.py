@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 
 import gymnasium
 import numpy as np
+import pybullet
 import pytest
 from gymnasium.utils.env_checker import check_env
 
 from robo_eval.core.errors import UnknownNameError
 from robo_eval.core.kinds import Difficulty, Profile
+from robo_eval_sim.engine import Engine
 from robo_eval_sim.novelty import levels
 from robo_eval_sim.tasks.cartpole3d.layout import (
     BALL_SLOTS,
@@ -85,6 +89,26 @@ def test_pickled_environment_plays_the_same_episode(make: Callable, level: int) 
     for action in (1, 0, 4):
         np.testing.assert_array_equal(env.step(action)[0], copy.step(action)[0])
     copy.close()
+
+
+@pytest.mark.parametrize("task", [CARTPOLE, "RoboEval/PickPlace-v0"])
+def test_a_world_that_nobody_closed_is_freed(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = []
+
+    class Watched(Engine):
+        def __init__(self) -> None:
+            super().__init__()
+            numbers.append(self.client)
+
+    monkeypatch.setattr("robo_eval_sim.spare._spare", defaultdict(list))
+    monkeypatch.setattr("robo_eval_sim.arm.world.Engine", Watched)
+    monkeypatch.setattr("robo_eval_sim.tasks.cartpole3d.scene.Engine", Watched)
+    env = gymnasium.make(task)
+    env.reset(seed=0)
+    assert [pybullet.isConnected(number) for number in numbers] == [1]
+    del env
+    gc.collect()
+    assert [pybullet.isConnected(number) for number in numbers] == [0]
 
 
 def test_closes_twice_and_can_be_reset_again(make: Callable) -> None:

@@ -26,8 +26,8 @@ from robo_eval_sim.tasks.cartpole3d.physics import Physics
 from robo_eval_twin.body import Array, Reading
 
 _BRAKE_N_S_M: Final = 25.0
-_BRAKE_N: Final = 40.0
-"""The drive's own brake: viscous, with a limit."""
+_BRAKE_N: Final = 10.0
+"""The drive's own brake: viscous, and within the effort its robot file allows."""
 
 
 class _Hidden(CartPole3DEnv):
