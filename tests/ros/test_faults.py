@@ -72,8 +72,9 @@ PATIENCE = {
     "policy_heartbeat_s: 0.8": "policy_heartbeat_s: 2.0",
     "driver_heartbeat_s: 0.8": "driver_heartbeat_s: 2.0",
 }
-"""Of the guard: on a busy computer whoever asks may not run for a second, and an episode takes four.
-The twin brakes after 0.5 s without commands."""
+"""Of the guard: on a busy computer whoever asks may not run for a second.
+
+An episode takes four. The twin brakes after 0.5 s without commands."""
 CASES: tuple[Case, ...] = (
     case("requests NaN", "requests", "command_not_finite", kind="value", value="nan", count=3),
     case("requests swapped", "requests", kind="swap", count=40, counted="refused_requests"),

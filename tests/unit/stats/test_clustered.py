@@ -22,7 +22,14 @@ def test_the_interval_is_where_the_likelihood_falls_by_what_is_allowed():
     assert (found.value, found.n) == (0.8, 4)
 
 
-@pytest.mark.parametrize(("mean", "spread", "tasks"), [(0.85, 6, 3), (0.85, 6, 8), (0.80, 6, 5)])
+@pytest.mark.parametrize(
+    ("mean", "spread", "tasks"),
+    [
+        (0.85, 6, 3),
+        pytest.param(0.85, 6, 8, marks=pytest.mark.slow),
+        pytest.param(0.80, 6, 5, marks=pytest.mark.slow),
+    ],
+)
 def test_it_covers_where_tasks_differ(mean, spread, tasks):
     rng = np.random.default_rng(0)
     rates = rng.beta(mean * spread, (1 - mean) * spread, (300, tasks))

@@ -202,7 +202,9 @@ def ends(_hears, _speaks, sign) -> None:
     os._exit(9)
 
 
-@pytest.mark.parametrize("dead", [{0, 1}, {1}, {1, 2}], ids=str)
+@pytest.mark.parametrize(
+    "dead", [{0, 1}, {1, 2}, pytest.param({1}, marks=pytest.mark.slow)], ids=str
+)
 def test_a_worker_that_dies_while_it_starts_blames_no_piece(monkeypatch, tmp_path, dead):
     """If none has started yet, none can; later ones are replaced."""
     jobs = [tmp_path / f"{number}" for number in range(6)]
