@@ -85,6 +85,8 @@ def sampled_signals(trial: Path, period_s: float) -> Sampled:
     if not names:
         raise InputError(f"{trial}: its traces have no joint and no contact in common")
     signals = {name: np.concatenate([one[name] for one in episodes]) for name in sorted(names)}
+    if all(len(values) == len(episodes) for values in signals.values()):
+        raise InputError(f"{trial}: no episode lasts {period_s:g} s; choose a shorter period")
     missing = len(places) - len(episodes)
     return Sampled(signals=signals, episodes=len(episodes), missing=missing, side=side.value)
 

@@ -169,6 +169,12 @@ def test_what_would_fill_the_memory_is_refused(logged: Callable[..., Path]) -> N
         sampled_signals(logged([(Side.SIM, said)]), 0.001)
 
 
+def test_a_period_longer_than_every_episode_is_refused(logged: Callable[..., Path]) -> None:
+    trial = logged([(Side.REAL, moving(1.0)), (Side.REAL, moving(7.0))])
+    with pytest.raises(InputError, match="no episode lasts 10 s; choose a shorter period"):
+        sampled_signals(trial, 10.0)
+
+
 @pytest.mark.parametrize("period_s", [0.0, float("nan"), float("inf"), 1e12])
 def test_a_period_that_does_not_fit_is_refused(
     logged: Callable[..., Path], period_s: float
