@@ -97,9 +97,9 @@ def agitb(
     """
     from robo_eval.analysis.agitb import missing, run_testbed
 
-    if page is not None and page.is_dir():
-        raise InputError(f"--page: {page} is a folder; name a file in it")
     if page is not None:
+        if page.is_dir():
+            raise InputError(f"--page: {page} is a folder; name a file in it")
         check_folder_of(page)
     found_model = _model(model)
     if check:

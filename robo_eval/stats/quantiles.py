@@ -101,16 +101,14 @@ def _beta_quantile(a: float, b: float, p: float) -> float | None:
             return x
         # The subtraction has left it the digits of a number near 1; one more step has them all.
         above = _below(b, a, 1.0 - x, x)
-        step = -math.log((1.0 - p) / above) * above * (1.0 - x) / _density(a, b, x, 1.0 - x)
-        return x * math.exp(step)
+        return x * math.exp(-_log_step(1.0 - p, above, 1.0 - x, _density(a, b, x, 1.0 - x)))
     low, high = 0.0, 1.0
     x = a / (a + b)
     for _ in range(_STEPS):
-        # Tail over density times x is how far a relative step of x carries, relatively.
         density = _density(a, b, x, 1.0 - x)
         below = _below(a, b, x, 1.0 - x)
         low, high = (x, high) if below < p else (low, x)
-        step = math.exp(min(1.0, max(-1.0, math.log(p / below) * below * (1.0 - x) / density)))
+        step = math.exp(min(1.0, max(-1.0, _log_step(p, below, 1.0 - x, density))))
         nearer = x * step
         if not low < nearer < high:
             nearer = (low + high) / 2.0
@@ -118,6 +116,11 @@ def _beta_quantile(a: float, b: float, p: float) -> float | None:
             return nearer
         x = nearer
     return None
+
+
+def _log_step(wanted: float, tail: float, rest: float, density: float) -> float:
+    """By how much log x grows in a step of Newton's to where the tail below x is what is wanted."""
+    return math.log(wanted / tail) * tail * rest / density
 
 
 def _density(a: float, b: float, x: float, rest: float) -> float:

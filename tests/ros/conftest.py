@@ -25,14 +25,9 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed: pip install .[ros]"
 
 DEADLINE_S = 240.0
 _LOCKS = Path(tempfile.gettempdir()) / f"robo-eval-ros-tests-{os.getuid()}"
-_PATIENT = {
-    "cycle_hz: 50": "cycle_hz: 20",  # a guard that is late itself by ten cycles stops
-    "command_age_s: 0.4": "command_age_s: 4.0",
-    "state_age_s: 0.4": "state_age_s: 4.0",
-    "policy_heartbeat_s: 0.8": "policy_heartbeat_s: 4.0",
-    "driver_heartbeat_s: 0.8": "driver_heartbeat_s: 4.0",
-    "within_s: 2.0": "within_s: 10.0",
-}
+_AGES = ("command_age_s: 0.4", "state_age_s: 0.4", "policy_heartbeat_s: 0.8",
+         "driver_heartbeat_s: 0.8")  # fmt: skip
+"""How long the guard of the built-in twin waits, in its robot file."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -177,12 +172,30 @@ def quick_twin(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def twin(quick_twin: str) -> str:
+def waiting_twin(quick_twin: str) -> Callable[[float], str]:
+    """Gives the same with a guard that waits some seconds for who does not speak."""
+
+    def call(seconds: float) -> str:
+        # A guard that is late itself by ten cycles stops.
+        changes = {"cycle_hz: 50": "cycle_hz: 20"}
+        changes |= {age: f"{age.partition(':')[0]}: {seconds}" for age in _AGES}
+        return _changed(quick_twin, changes)
+
+    return call
+
+
+@pytest.fixture
+def twin(waiting_twin: Callable[[float], str]) -> str:
     """The same with a patient guard, for tests about other things than limits of time."""
-    for quick, patient in _PATIENT.items():
-        assert quick in quick_twin
-        quick_twin = quick_twin.replace(quick, patient)
-    return quick_twin
+    return _changed(waiting_twin(4.0), {"within_s: 2.0": "within_s: 10.0"})
+
+
+def _changed(text: str, changes: dict[str, str]) -> str:
+    """A robot file in which something is otherwise."""
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
 
 
 @pytest.fixture

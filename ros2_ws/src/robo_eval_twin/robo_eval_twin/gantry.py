@@ -27,7 +27,7 @@ from robo_eval_twin.body import Array, Reading
 
 _BRAKE_N_S_M: Final = 25.0
 _BRAKE_N: Final = 10.0
-"""The drive's own brake: viscous, and within the effort its robot file allows."""
+"""The drive's own brake: viscous, and within the effort that `gantry_twin.yaml` allows."""
 
 
 class _Hidden(CartPole3DEnv):
