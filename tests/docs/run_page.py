@@ -23,7 +23,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 
 # Commands that set up or change the machine: named in pages, not run by a test.
-NOT_RUN = {"git", "cd", "pip", "apt-get", "xdg-open", "python3.11"}
+NOT_RUN = {"git", "cd", "pip", "apt-get", "source", "xdg-open", "python3"}
 
 FENCE = re.compile(
     r"^(?P<ticks>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<body>.*?)^(?P=ticks)\s*$",
