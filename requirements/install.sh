@@ -3,7 +3,7 @@
 #
 # Usage: requirements/install.sh demo|dev STAMP
 # STAMP is a file written when all went well; it marks what is installed, see the Makefile.
-# PYTHON names the interpreter to build .venv from; the default is python3.11, else python3.
+# PYTHON names the interpreter to build .venv from; the default is the first that is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,32 +13,28 @@ stamp=$2
 say() { printf '%s\n' "$*" >&2; }
 
 is_usable() {
-    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' >/dev/null 2>&1
 }
 
 find_python() {
     if [ -n "${PYTHON:-}" ]; then
         if is_usable "$PYTHON"; then echo "$PYTHON" && return; fi
-        say "error: PYTHON=$PYTHON is not a Python of version 3.11 or later"
+        say "error: PYTHON=$PYTHON is not a Python of version 3.11, 3.12 or 3.13"
         exit 2
     fi
     local candidate
-    for candidate in python3.11 python3 python; do
+    for candidate in python3.11 python3.12 python3.13 python3 python; do
         if is_usable "$candidate"; then echo "$candidate" && return; fi
     done
-    say "error: no Python of version 3.11 or later was found (tried python3.11, python3, python);"
-    say "       install one, e.g. \`apt-get install python3.11 python3.11-venv\`, or name it:"
-    say "       make PYTHON=/path/to/python3.11 $lock"
+    say "error: no Python of version 3.11, 3.12 or 3.13 was found: install one, on Debian and Ubuntu"
+    say "       by \`apt-get install python3 python3-venv\`, or name it:"
+    say "       make PYTHON=/path/to/python3.12 $lock"
     exit 2
 }
 
 if ! is_usable .venv/bin/python; then
     python=$(find_python)
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    if [ "$version" != 3.11 ]; then
-        say "note: PyBullet publishes a ready-built package for Python 3.11 only; with Python"
-        say "      $version it is compiled here, which takes a C++ compiler and several minutes."
-    fi
     say "Creating .venv with Python $version"
     rm -rf .venv
     if ! "$python" -m venv .venv >.venv-error.log 2>&1; then

@@ -2,8 +2,8 @@
 # Writes demo.txt and dev.txt: every dependency at one version, with the digest of each file.
 #
 # Run it as `make lock` after changing the dependencies in pyproject.toml; `make lock UPGRADE=1`
-# also moves every other dependency to its newest version. One version serves Python 3.11 and
-# later, so that results do not depend on which of them is installed.
+# also moves every other dependency to its newest version. One version serves Python 3.11 to 3.13,
+# so that results do not depend on which of them is installed; only PyBullet comes from a fork there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

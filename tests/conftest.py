@@ -25,6 +25,7 @@ REQUIRE_ALL: Final = "ROBO_EVAL_REQUIRE_ALL"
 ALLOWED_SKIPS: Final[dict[str, str]] = {
     "test_a_full_disk_loses_no_acknowledged_row": "containers may not mount a small file system",
     "test_a_write_protected_trial_can_be_read": "containers may not mount a folder read-only",
+    "test_with_the_sim_extra_a_plan_is_played": "Debian 12 has one version of Python only",
 }
 
 # Hundreds of tests start the command line: without byte code each would compile everything anew.

@@ -117,7 +117,8 @@ def play_physical(
     from robo_eval.cli.blind import coded_errors
     from robo_eval.cli.progress import episode_progress
     from robo_eval.cli.view import print_view_problem
-    from robo_eval.core.errors import InputError, MissingExtraError, pip_install
+    from robo_eval.core.errors import InputError
+    from robo_eval.core.installed import need_pybullet
     from robo_eval.core.schedule import schedule
 
     kept = trial.path / ROBOT_FILE
@@ -136,10 +137,8 @@ def play_physical(
 
     config = read_robot(kept)
     _need_person(config, auto=auto)
-    if config.body == "twin" and find_spec("pybullet") is None:
-        raise MissingExtraError(
-            f"the twin needs PyBullet, which is not installed: {pip_install('sim')}"
-        )
+    if config.body == "twin":
+        need_pybullet("the twin")
     _say_if_paused(trial)
     title = f"{trial.path.name} on {config.name}"
     progress = episode_progress(

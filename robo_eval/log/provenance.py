@@ -6,13 +6,14 @@ import functools
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 import robo_eval
+from robo_eval.core.installed import PYBULLETS, versions_of
 
-_PACKAGES: Final = ("numpy", "gymnasium", "pybullet", "sqlalchemy", "mcap")
+_PACKAGES: Final = ("numpy", "gymnasium", *PYBULLETS, "sqlalchemy", "mcap")
 """Packages that can change what is logged, by their names in a package index."""
 _GIT_TIMEOUT_S: Final = 10.0
 
@@ -51,13 +52,8 @@ def git_revision() -> str | None:
 
 def versions() -> dict[str, str]:
     """Versions of this package, of Python and of what it rests on; nothing is imported."""
-    found = {"robo_eval": robo_eval.__version__, "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    ours = {"robo_eval": robo_eval.__version__, "python": platform.python_version()}
+    return ours | versions_of(_PACKAGES)
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +13,7 @@ from robo_eval.analysis.trial import analyse_trial, scored_frame
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import DISTRIBUTION, InputError
+from robo_eval.core.installed import versions_of
 from robo_eval.core.kinds import Arm
 from robo_eval.core.plain import plain
 from robo_eval.log.directory import PLAN, TrialDirectory
@@ -199,16 +199,6 @@ def _manifest(
         "evidence_sha256": dict(summary.evidence),
         "configuration": summary.config.as_dict(),
         "configuration_sha256": summary.config.digest,
-        "versions": _versions(),
+        "versions": versions_of(_PACKAGES),
         "files": {name: fingerprint(content) for name, content in sorted(files.items())},
     }
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

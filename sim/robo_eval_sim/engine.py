@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.core.errors import MissingExtraError, pip_install
+from robo_eval.core.installed import need_pybullet
 
 
 @contextlib.contextmanager
@@ -32,13 +32,9 @@ def _silence() -> Iterator[None]:
         os.close(null)
 
 
-try:
-    with _silence():  # it prints its build time
-        import pybullet as bullet
-except ImportError as err:
-    raise MissingExtraError(
-        f"the simulator needs PyBullet, which is not installed: {pip_install('sim')}"
-    ) from err
+need_pybullet("the simulator")
+with _silence():  # it prints its build time
+    import pybullet as bullet
 
 Vector3 = tuple[float, float, float]
 UPRIGHT: Final = (0.0, 0.0, 0.0, 1.0)
@@ -411,7 +407,8 @@ class Engine:
             physicsClientId=self.client,
             **light,
         )
-        picture = np.asarray(rgba, dtype=np.uint8).reshape(height, width, 4)
+        # A PyBullet that was built without NumPy gives tuples, of which bytes are made faster.
+        picture = np.frombuffer(bytes(rgba), dtype=np.uint8).reshape(height, width, 4)
         buffer = np.asarray(depth, dtype=np.float64).reshape(height, width, 1)
         metres = _FAR_M * _NEAR_M / (_FAR_M - (_FAR_M - _NEAR_M) * buffer)
         return np.ascontiguousarray(picture[:, :, :3]), metres.astype(np.float32)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any, ClassVar, Final, TypeVar
 
 import gymnasium
@@ -14,6 +13,7 @@ from gymnasium.utils import EzPickle
 
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
+from robo_eval.core.installed import PYBULLETS, versions_of
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.names import unknown_name
 from robo_eval.core.sources import sources
@@ -216,7 +216,7 @@ def _behaviour(
 
 @functools.cache
 def _engine() -> str:
-    return f"pybullet {version('pybullet')}"
+    return ", ".join(map(" ".join, versions_of(PYBULLETS).items())) or "pybullet"
 
 
 @functools.cache

@@ -75,13 +75,13 @@ class Installed:
         return done.stdout + done.stderr
 
 
-def install(to: Installed, wheel: Path, extra: str) -> None:
+def install(to: Installed, wheel: Path, extra: str, python: str) -> None:
     """Make a fresh environment with the wheel and what it asks for, at the locked versions.
 
     The lock is a constraint here and not the list of what to install: what the wheel's own
     metadata forgets to ask for must be missing.
     """
-    venv = [sys.executable, "-m", "venv", str(to.folder / "venv")]
+    venv = [python, "-m", "venv", str(to.folder / "venv")]
     subprocess.run(venv, check=True, timeout=800)
     pinned = [
         line.split(" \\")[0]
@@ -96,12 +96,13 @@ def install(to: Installed, wheel: Path, extra: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def installed(wheel: Path, workshop: Path) -> Callable[[str], Installed]:
-    """The environment with an extra, such as `sim`, or with none; made once."""
+def installed(wheel: Path, workshop: Path) -> Callable[..., Installed]:
+    """The environment with an extra, such as `sim`, or with none; made once for each Python."""
 
-    def get(extra: str) -> Installed:
-        made = Installed(workshop / f"installed-{extra or 'base'}")
-        once(made.folder, lambda: install(made, wheel, f"[{extra}]" if extra else ""))
+    def get(extra: str, python: str = sys.executable) -> Installed:
+        of = "" if python == sys.executable else f"-{python.strip('/').replace('/', '-')}"
+        made = Installed(workshop / f"installed-{extra or 'base'}{of}")
+        once(made.folder, lambda: install(made, wheel, f"[{extra}]" if extra else "", python))
         return made
 
     return get

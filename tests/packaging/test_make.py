@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def make(folder: Path, *arguments: str, **environment: str) -> subprocess.Comple
         text=True,
         timeout=240,
     )
+
+
+def tools_without_python(tmp_path: Path) -> Path:
+    """A folder to stand as PATH."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "sh", "make", "cat", "cksum", "tr", "rm", "dirname", "mkdir"):
+        (tools / name).symlink_to(shutil.which(name) or name)
+    return tools
 
 
 def test_help_is_the_default_and_lists_every_verb(checkout: Path) -> None:
@@ -71,22 +81,42 @@ def test_what_is_installed_is_not_installed_again(checkout: Path) -> None:
     assert "install.sh demo" in make(checkout, "-n", "setup").stdout
 
 
-def test_an_unusable_python_is_refused_in_words(checkout: Path) -> None:
-    done = make(checkout, "demo", "PYTHON=/no/such/python")
+def stand_in(path: Path, version: tuple[int, int]) -> Path:
+    """A Python that says it is of another version and makes no environments."""
+    told = f"import sys; sys.version_info = (*{version}, 0); exec(sys.argv[1])"
+    path.write_text(
+        f'#!/bin/sh\n[ "$1" = -c ] && exec "{sys.executable}" -c "{told}" "$2"\nexit 1\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("version", [None, (3, 10), (3, 14)])
+def test_an_unusable_python_is_refused_in_words(version, checkout: Path, tmp_path: Path) -> None:
+    python = stand_in(tmp_path / "python", version) if version else "/no/such/python"
+    done = make(checkout, "demo", f"PYTHON={python}")
     assert done.returncode != 0
-    assert "error: PYTHON=/no/such/python is not a Python of version 3.11 or later" in done.stdout
+    assert f"error: PYTHON={python} is not a Python of version 3.11, 3.12 or 3.13" in done.stdout
     assert not (checkout / ".venv").exists()
 
 
-def test_no_python_is_refused_in_words(checkout: Path, tmp_path: Path) -> None:
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for name in ("bash", "make", "cat", "cksum", "tr", "rm", "dirname", "mkdir"):
-        (tools / name).symlink_to(shutil.which(name) or name)
+@pytest.mark.parametrize("minor", [11, 12, 13])
+def test_the_python_that_is_there_is_taken(minor: int, checkout: Path, tmp_path: Path) -> None:
+    tools = tools_without_python(tmp_path)
+    for other in (11, 12, 13):  # as pyenv's of versions that are not in use
+        (tools / f"python3.{other}").write_text("#!/bin/sh\nexit 127\n")
+        (tools / f"python3.{other}").chmod(0o755)
+    stand_in(tools / f"python3.{minor}", (3, minor))
     done = make(checkout, "demo", PATH=str(tools))
+    assert f"Creating .venv with Python 3.{minor}" in done.stdout
+    assert f"apt-get install python3.{minor}-venv" in done.stdout  # which stands in for the rest
+
+
+def test_no_python_is_refused_in_words(checkout: Path, tmp_path: Path) -> None:
+    done = make(checkout, "demo", PATH=str(tools_without_python(tmp_path)))
     assert done.returncode != 0
-    assert "no Python of version 3.11 or later was found" in done.stdout
-    assert "apt-get install python3.11" in done.stdout
+    assert "no Python of version 3.11, 3.12 or 3.13 was found" in done.stdout
+    assert "apt-get install python3" in done.stdout
 
 
 def test_locks_name_versions_and_digests_and_nothing_else() -> None:

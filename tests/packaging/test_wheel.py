@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -79,8 +82,25 @@ def test_a_log_played_elsewhere_is_scored_by_the_base_install(base: Any, tmp_pat
     assert (tmp_path / "trial/report/index.html").stat().st_size > 10_000
 
 
-def test_with_the_sim_extra_a_plan_is_played(installed: Callable[[str], Any]) -> None:
-    sim = installed("sim")
+def python_of(version: str) -> str:
+    """An interpreter of this version that can make environments; this one, if it is of it."""
+    if sys.version.startswith(f"{version}."):
+        return sys.executable
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for found in (shutil.which(f"python{version}"), *kept.glob(f"{version}.*/bin/python")):
+        works = [str(found), "-c", "import venv, ensurepip"]
+        if found and not subprocess.run(works, capture_output=True, check=False).returncode:
+            return str(found)
+    pytest.skip(f"no Python {version} with venv and ensurepip is here, so it was not tried")
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_with_the_sim_extra_a_plan_is_played(version: str, installed: Callable[..., Any]) -> None:
+    sim = installed("sim", python_of(version))
+    said = sim.run(sim.python, REPOSITORY / "tests/golden/played.py")
+    recorded = json.loads((REPOSITORY / "tests/golden/played.json").read_text(encoding="utf-8"))
+    assert json.loads(said) == recorded
+    sim.run(sim.python, "-m", "pip", "check")
     program = (
         "import gymnasium\n"
         "env = gymnasium.make('RoboEval/CartPole3D-v0', level=3)\n"

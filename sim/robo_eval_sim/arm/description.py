@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from robo_eval.agents.kinematics import Chain
 from robo_eval.core.errors import MissingExtraError, pip_install
+from robo_eval.core.installed import need_pybullet
 from robo_eval_sim.arm.layout import FINGERS, JOINTS
 
 Vector = tuple[float, float, float]
@@ -49,6 +50,7 @@ def file_of_wheel() -> Path:
         path = Path(place) / "franka_panda" / "panda.urdf"
         if path.is_file():
             return path
+    need_pybullet("an arm")
     raise MissingExtraError(
         "franka_panda/panda.urdf: is missing in the package pybullet_data, which comes with"
         f" PyBullet: {pip_install('sim')}"
