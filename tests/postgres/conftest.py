@@ -8,8 +8,8 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import pgserver
 import psutil
 import psycopg
 import pytest
@@ -18,7 +18,7 @@ import pytest
 class Server:
     """A server on a socket in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, pgserver: Any, folder: Path) -> None:
         self._server = pgserver.get_server(folder / "data", cleanup_mode="delete")
 
     def make_database(self) -> str:
@@ -55,12 +55,12 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server(pgserver: Any) -> Iterator[Server]:
     """The server."""
     with tempfile.TemporaryDirectory(prefix="robo-eval-pg-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)  # the server runs as a user of its own where the tests run as root
-        running = Server(folder)
+        running = Server(pgserver, folder)
         try:
             yield running
         finally:
