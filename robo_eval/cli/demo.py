@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated, Final
 
 import typer
@@ -26,26 +33,77 @@ def demo(
     """Play three trials and write their reports.
 
     First 17 novelty levels in three difficulties with four agents, in the simulator. Then two
-    experts of an arm under three novelties of growing magnitude. Then, where ROS 2 is installed, a
-    matched trial: a policy on the twin of a robot, and in the simulator from the same states. A
-    demo that was interrupted goes on; one that is complete only gets its reports again.
+    experts of an arm under three novelties of growing magnitude. Beside them, where ROS 2 is
+    installed, a matched trial: a policy on the twin of a robot, and in the simulator from the same
+    states. A demo that was interrupted goes on; one that is complete only gets its reports again.
 
     Example: robo-eval demo --out runs/demo
     """
     from robo_eval.cli.physical import has_ros
+    from robo_eval.log.provenance import cores
 
-    _play("demo_plan.yaml", out / "sim", None, jobs=jobs, json=json)
-    _play("dose_plan.yaml", out / "arm", None, jobs=jobs, json=json)
-    if not has_ros():
+    # By itself: a demo must never meet somebody's robot, nor another demo.
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    twin = _twin_file(out) if has_ros() else None
+    beside: AbstractContextManager[Callable[[], None]] = nullcontext(lambda: None)
+    others = jobs
+    if twin is not None and cores() > 1:
+        beside = _beside(out / "matched", twin, jobs)
+        others = min(jobs or cores(), cores() - 1)  # a guard stops a robot that waits for a core
+    with beside as wait:
+        _play("demo_plan.yaml", out / "sim", None, jobs=others, json=json)
+        _play("dose_plan.yaml", out / "arm", None, jobs=others, json=json)
+        wait()
+    if twin is None:
         say_aside(
             "note: the matched trial on a twin is left out: ROS 2 (rclpy) is not installed; see"
             " docs/ros.md"
         )
         return
-    # By itself: a demo must never meet somebody's robot, nor another demo.
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    _play("matched_plan.yaml", out / "matched", _twin_file(out), jobs=jobs, json=json)
+    _play("matched_plan.yaml", out / "matched", twin, jobs=jobs, json=json)
+
+
+@contextmanager
+def _beside(path: Path, twin: Path, jobs: int | None) -> Iterator[Callable[[], None]]:
+    """Play the matched trial in a process of its own, before which this one stands back.
+
+    Yields what waits for its end and says how it comes along. What it leaves open, and why, is
+    found by whoever goes on with it.
+    """
+    from importlib.resources import files
+
+    plan = str(files("robo_eval.cli").joinpath("matched_plan.yaml"))
+    words = ["run", plan, "--out", str(path), "--robot", str(twin)]
+    if (path / "plan.yaml").exists():
+        words = ["resume", str(path)]
+    words += ["--no-report"] if jobs is None else ["--no-report", "--jobs", str(jobs)]
+    with TemporaryFile() as said:
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-m", "robo_eval", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,  # Ctrl-C is handed on below, once
+        )
+        os.nice(19)
+
+        def wait() -> None:
+            told, is_over = 0, False
+            while not is_over:
+                is_over = process.poll() is not None
+                text = os.pread(said.fileno(), 1 << 20, told)
+                told += len(text)
+                typer.echo(text, err=True, nl=False)
+                time.sleep(0.0 if is_over else 0.2)
+
+        say_aside("meanwhile a twin plays what is open of the matched trial, which comes last")
+        try:
+            yield wait
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            process.wait()
 
 
 def _play(plan_file: str, path: Path, robot: Path | None, *, jobs: int | None, json: bool) -> None:
@@ -58,7 +116,11 @@ def _play(plan_file: str, path: Path, robot: Path | None, *, jobs: int | None, j
     if (path / "plan.yaml").exists():
         trial = TrialDirectory.open(path)
         if not json:
-            say(f"{trial.path}: {trial.status()}; going on from there")
+            status = trial.status()
+            say(
+                f"{trial.path}: {status}"
+                + ("; going on from there" if status != "complete" else "")
+            )
         play(trial, sides=trial.plan.sides, jobs=jobs, with_report=True, json=json)
         return
     text = files("robo_eval.cli").joinpath(plan_file).read_text(encoding="utf-8")
