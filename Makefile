@@ -44,7 +44,7 @@ train: $(DEV) ## add torch and Stable-Baselines3, which only the tests of traini
 	@$(PY) -m pip install -q --disable-pip-version-check $(TORCH)
 	@$(PY) -m pip install -q --disable-pip-version-check $(BASELINES)
 
-demo: $(DEMO) ## play the demo trial and write its report (about 3 minutes the first time)
+demo: $(DEMO) ## play the demo trial and write its report (two minutes, and an installation the first time)
 	@$(PY) -m robo_eval demo
 
 fmt: $(DEV) ## rewrite the code in the project's format
