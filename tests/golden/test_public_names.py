@@ -116,7 +116,7 @@ def functions(known: Iterable[str]) -> Iterator[str]:
             ours = [one for one in found.__mro__ if one.__module__.split(".")[0] in PACKAGES]
             names = {name for one in ours for name in (*vars(one), *_annotations(one))}
             yield from (f"{target} .{name}" for name in names if not name.startswith("_"))
-        if callable(found):
+        if callable(found) and not isinstance(found, enum.EnumType):  # that takes what Python says
             # What a class takes and has under one name is there once.
             yield from (f"{target} {one}" for one in _parameters(found) if one not in names)
 
