@@ -8,7 +8,6 @@ torch: `policies: [{name: dqn, factory: "robo_eval.study.played:network", kwargs
 """
 
 import argparse
-import importlib.metadata
 import json
 import platform
 import time
@@ -19,6 +18,7 @@ import gymnasium
 import numpy as np
 
 from robo_eval.core.canonical import file_digest
+from robo_eval.core.installed import PYBULLETS, versions_of
 from robo_eval.stats.resampling import mean_interval
 from robo_eval.study.domain import Task
 from robo_eval.study.dqn import Learning, train_dqn
@@ -76,11 +76,8 @@ def train(path: Path, level: int, steps: int, seed: int) -> None:
         "minutes": round(took / 60.0, 1),
         "versions": {
             "python": platform.python_version(),
-            **{
-                name: importlib.metadata.version(name)
-                for name in ("robo-eval-stack", "numpy", "gymnasium", "pybullet",
-                             "stable-baselines3", "torch")
-            },
+            **versions_of(("robo-eval-stack", "numpy", "gymnasium", *PYBULLETS,
+                           "stable-baselines3", "torch")),
         },
         "performance": {
             "mean": round(found.value, 4),
