@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import select
 
-from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
-from robo_eval.log.column_map import number_of
-from robo_eval.log.evidence_read import bytes_of, check_columns, records
+from robo_eval.log.cells import number_of
+from robo_eval.log.csv_records import records
+from robo_eval.log.evidence_read import bytes_of, check_columns
 from robo_eval_incidents.hours import Logged
 from robo_eval_incidents.kinds import Exposure, plain, section_of
 from robo_eval_incidents.log import IncidentLog, check_past
@@ -49,8 +49,8 @@ def read_hours(path: Path) -> list[Line]:
         InputError: If the file cannot be read, or a line is none; the message names file, line
             and column.
     """
-    found = records(path, door.decoded(bytes_of(path, "hours"), path))
-    _, header = next(found)
+    found = records(path, bytes_of(path, "hours"))
+    header = found.header
     amount = "km" if "km" in header else "hours"
     what = f"hours have {', '.join(COLUMNS)}"
     check_columns(path, header, COLUMNS, ("robot", "period", amount), what)

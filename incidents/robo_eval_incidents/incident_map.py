@@ -16,7 +16,8 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Section, mapping_of, text_of, validated
-from robo_eval.log.column_map import Character, Short, number_of
+from robo_eval.log.cells import number_of
+from robo_eval.log.column_map import Character, Short
 from robo_eval.log.evidence_read import check_columns
 from robo_eval_incidents.tables import COLUMNS, UNREAD
 from robo_eval_incidents.text import (

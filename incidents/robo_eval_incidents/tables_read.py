@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +12,8 @@ from typing import Any, Final
 from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
-from robo_eval.log.evidence_read import bytes_of, check_columns, records
+from robo_eval.log.csv_records import records
+from robo_eval.log.evidence_read import bytes_of, check_columns
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.incident_map import IncidentMap
 from robo_eval_incidents.kinds import (
@@ -156,27 +155,14 @@ def _located(problem: str, where: str, columns: IncidentMap | None) -> InputErro
 
 def _lines(path: Path, columns: IncidentMap | None) -> Iterator[tuple[int, dict[str, str]]]:
     """Cells of each line by column, with its number."""
-    text = door.decoded(bytes_of(path, "incidents"), path)
-    with _cells_up_to(len(text)):
-        found = records(path, text, "," if columns is None else columns.delimiter)
-        _, header = next(found)
-        if columns is None:
-            check_columns(path, header, (*COLUMNS, _OLD_ID), ("time", "severity"), _NEEDED)
-        else:
-            columns.check_header(path, header)
-        lines = [(number, dict(zip(header, cells, strict=True))) for number, cells in found]
+    data = bytes_of(path, "incidents")
+    found = records(path, data, None if columns is None else columns.delimiter)
+    if columns is None:
+        check_columns(path, found.header, (*COLUMNS, _OLD_ID), ("time", "severity"), _NEEDED)
+    else:
+        columns.check_header(path, found.header)
+    lines = [(number, dict(zip(found.header, cells, strict=True))) for number, cells in found]
     yield from lines if columns is None else columns.newest(lines, path)
-
-
-@contextmanager
-def _cells_up_to(letters: int) -> Iterator[None]:
-    """Read longer cells than `csv` does by itself: open actions have no limit together."""
-    before = csv.field_size_limit()
-    csv.field_size_limit(max(before, letters))
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
 
 
 def read_table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +12,9 @@ from typing import Any, Final
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import TRUTHS
 from robo_eval.core.names import unknown_name
+from robo_eval.log.cells import CellError, Reading
+from robo_eval.log.csv_records import Records
 
 KEYS: Final = ("code", "episode_id", "success", "milestones", "blind")
 _UNSURE: Final = ("", "?")
@@ -97,20 +97,12 @@ def _json_rows(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _csv_rows(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows: list[tuple[str, dict[str, Any]]] = []
-    try:
-        header = [cell.strip() for cell in next(reader, [])]
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            place = f"{name}: line {reader.line_num}"
-            if len(cells) != len(header):
-                raise InputError(f"{place} has {len(cells)} cells; the header names {len(header)}")
-            values = (cell.strip() for cell in cells)
-            rows.append((place, dict(zip(header, values, strict=True))))
-    except csv.Error as err:
-        raise InputError(f"{name}: line {reader.line_num}: no CSV: {err}") from err
+    table = Records(Path(name), io.StringIO(text, newline=""))
+    header = table.header
+    rows = [
+        (f"{name}: line {line}", dict(zip(header, map(str.strip, cells), strict=True)))
+        for line, cells in table
+    ]
     for column in header:
         if column not in KEYS:
             raise InputError(f"{name}: {unknown_name('column', column, KEYS)}")
@@ -143,9 +135,10 @@ def _truth(place: str, key: str, value: object) -> bool | None:
     text = str(value).strip().lower()
     if text in _UNSURE:
         return None
-    if text not in TRUTHS:
-        raise InputError(f"{place}, {key}: {value!r:.40} must be true, false or empty")
-    return TRUTHS[text]
+    try:
+        return Reading().truth(text)
+    except CellError as err:
+        raise InputError(f"{place}, {key}: {value!r:.40} must be true, false or empty") from err
 
 
 def _steps(place: str, value: object, milestones: Sequence[str]) -> dict[str, bool | None]:

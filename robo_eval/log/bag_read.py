@@ -31,7 +31,7 @@ from robo_eval.log.bag_signals import (
 )
 from robo_eval.log.bag_value import finite_of, spelled, truth_of
 from robo_eval.log.bag_window import Window, cut
-from robo_eval.log.column_map import number_of
+from robo_eval.log.cells import number_of
 
 _NS: Final = 1e-9
 _CLOCK_WITHIN_S: Final = 1.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import TRUTHS
-from robo_eval.log.column_map import number_of
+from robo_eval.log.cells import number_of
 
 
 def plain_of(value: object) -> object:

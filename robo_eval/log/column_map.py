@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
@@ -21,6 +19,8 @@ from pydantic import (
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Section, mapping_of, text_of, validated
+from robo_eval.log.cells import EXCEL_TIME, ISO_TIME, UNITS, Reading, number_of, zone_of
+from robo_eval.log.csv_records import Records
 from robo_eval.log.schema import KINDS, Kind
 
 NEEDED: Final = ("policy", "task", "side")
@@ -29,40 +29,15 @@ SCORES: Final = ("success", "end_reason", "quality")
 """Columns of which every import says something about one."""
 _OURS_ALONE: Final = ("plan_digest", "trace_uri", "trace_sha256")
 """Columns an import fills in itself, or cannot have."""
-UNITS: Final[dict[str, Decimal]] = {
-    name: Decimal(factor)
-    for name, factor in {
-        "ns": "1e-9", "us": "1e-6", "ms": "1e-3", "s": "1", "min": "60", "h": "3600", "%": "0.01",
-        "J": "1", "kJ": "1e3", "Wh": "3600", "kWh": "3.6e6", "m": "1", "cm": "1e-2", "mm": "1e-3",
-        "rad": "1", "deg": repr(math.pi / 180),
-    }.items()
-}  # fmt: skip
-"""Units a column can be given in, as multiples of the SI unit; `%` as a share."""
-ISO_TIME: Final = "iso8601"
-"""Unit of a start time that is written as a date; without a zone it is UTC."""
 _TIMES: Final = ("ns", "us", "ms", "s", "min", "h")
 _UNITS_OF: Final[dict[str, tuple[str, ...]]] = {
     "duration_s": _TIMES,
     "exposure_s": _TIMES,
-    "start_ns": (*_TIMES, ISO_TIME),
+    "start_ns": (*_TIMES, ISO_TIME, EXCEL_TIME),
     "quality": ("%",),
     "stated_success_probability": ("%",),
 }
 """Units of each column that has a dimension; entries of mapping columns can have any."""
-# Python's float also reads `1_000`, which may as well be an id, and digits of other scripts.
-_ORDINARY: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
-
-def number_of(text: str) -> Decimal | None:
-    """The number a text spells with a decimal point, exactly.
-
-    Returns:
-        None if it is none in an ordinary spelling, or is beyond what a float can hold.
-    """
-    if not _ORDINARY.fullmatch(text) or not math.isfinite(float(text)):
-        return None
-    # What a float takes for 0 may have an exponent that no Decimal can have.
-    return Decimal(text) if float(text) else Decimal(0)
 
 
 def _finite(given: object) -> Decimal:
@@ -132,6 +107,8 @@ class Conversion(Section):
     """Unit of their numbers, a key of `UNITS`, or `iso8601`."""
     scale: Annotated[Decimal, BeforeValidator(_finite)] = Decimal(1)
     """Factor of their numbers."""
+    formats: tuple[str, ...] = ()
+    """How they write a start, in the letters of strftime; the first that fits."""
 
     @property
     def words(self) -> Mapping[str, str]:
@@ -139,17 +116,19 @@ class Conversion(Section):
         return self.values
 
     def check_for(self, ours: str) -> None:
-        """Refuse a unit or a scale that one of our columns cannot have.
+        """Refuse a unit, a scale or formats that one of our columns cannot have.
 
         Raises:
             ValueError: If it has one; the message begins with the key.
         """
         base, unit = ours.partition(".")[0], self.unit
+        if self.formats and (base != "start_ns" or unit is not None):
+            raise ValueError("formats: are of a start_ns without a unit; leave them out")
         kind = KINDS[base]
         valid = tuple(UNITS) if kind is Kind.MAPPING else _UNITS_OF.get(base, ())
         if unit is not None and not valid:
             raise ValueError(f"unit: {base} has no unit; leave it out, given {unit!r:.40}")
-        if unit in (*UNITS, ISO_TIME) and unit not in valid:
+        if unit in (*UNITS, ISO_TIME, EXCEL_TIME) and unit not in valid:
             raise ValueError(f"unit: {unit!r} is no unit of {base}; valid: {', '.join(valid)}")
         if unit is not None and unit not in valid:
             raise ValueError(f"unit: {unknown_name('unit', unit, valid)}")
@@ -157,7 +136,7 @@ class Conversion(Section):
             return
         if kind not in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING):
             raise ValueError(f"scale: {ours} is not a number; leave it out, given {self.scale}")
-        if ours == "start_ns" and unit in (None, ISO_TIME):
+        if ours == "start_ns" and unit in (None, ISO_TIME, EXCEL_TIME):
             raise ValueError("scale: a start is scaled from a unit: add unit: s, ms, us or ns")
 
 
@@ -219,6 +198,11 @@ class ImportMap(Section):
         return self._path
 
     @property
+    def reading(self) -> Reading:
+        """How texts are read."""
+        return Reading(missing=self.missing, form=self.WHAT[0], has_fixed_signs=True)
+
+    @property
     def raw(self) -> Mapping[str, Any]:
         """The file's content, kept with the import."""
         return self._raw
@@ -255,18 +239,55 @@ class ImportMap(Section):
         return self
 
 
-class ColumnMap(ImportMap):
+class Dialect(Section):
+    """How a table is written, for every map of one."""
+
+    WHAT: ClassVar[tuple[str, str]]
+
+    missing: Missing = frozenset([""])
+    """Cells that mean: nothing there."""
+    delimiter: Character = ","
+    """Separates cells."""
+    decimal: Character = "."
+    """Decimal sign of numbers."""
+    thousands: Annotated[str, AfterValidator(lambda given: given and _character(given))] = ""
+    """What stands between thousands; empty if nothing may."""
+    zone: str = "UTC"
+    """Zone of times that name none."""
+    comment: Annotated[str, AfterValidator(_one_line)] = ""
+    """What lines begin with that hold no record; empty if none are known to."""
+    skip: Annotated[int, BeforeValidator(_finite), Field(ge=0, lt=1_000_000)] = 0
+    """How many lines stand before the header."""
+
+    @model_validator(mode="after")
+    def _check_signs(self) -> Self:
+        if self.thousands == self.decimal:
+            raise ValueError(f"thousands: is the decimal sign as well, {self.decimal!r}")
+        if self.thousands.isalnum() or self.thousands in ("+", "-"):
+            raise ValueError(f"thousands: {self.thousands!r} is part of numbers")
+        try:
+            zone_of(self.zone)
+        except ValueError as err:
+            raise ValueError(f"zone: {err}") from err
+        return self
+
+    @property
+    def reading(self) -> Reading:
+        """How cells are read."""
+        return Reading(self.decimal, self.thousands, self.zone, self.missing, self.WHAT[0])
+
+    def records(self, path: Path, lines: Iterable[str], wanted: Collection[str]) -> Records:
+        """The records of a table; `wanted` are columns it has to have."""
+        stated = self.delimiter if "delimiter" in self.model_fields_set else None
+        return Records(
+            path, lines, delimiter=stated, comment=self.comment, skip=self.skip, wanted=wanted
+        )
+
+
+class ColumnMap(Dialect, ImportMap):
     """The map of a table."""
 
     WHAT: ClassVar = ("column map", "docs/log.md")
 
     columns: dict[OurColumn, Source]
     """Source of each of our columns; `costs.energy_j` is an entry of a mapping column."""
-    delimiter: Character = ","
-    """Separates cells."""
-    decimal: Character = "."
-    """Decimal sign of numbers."""
-    comment: Annotated[str, AfterValidator(_one_line)] = ""
-    """What lines begin with that hold no episode; empty if none are known to."""
-    skip: Annotated[int, BeforeValidator(_finite), Field(ge=0, lt=1_000_000)] = 0
-    """How many lines stand before the header."""

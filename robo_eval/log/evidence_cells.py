@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from robo_eval.core import door
-from robo_eval.core.kinds import TRUTHS
+from robo_eval.log.cells import CellError, Reading, iso_ns
 
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema
@@ -16,11 +15,7 @@ if TYPE_CHECKING:
 _LARGEST: Final = 1e15
 """No measurement is larger, and none smaller than its inverse."""
 _DIGITS: Final = 15
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class CellError(ValueError):
-    """A cell that will not do; the message goes on after the cell."""
+_READ: Final = Reading()
 
 
 class WordError(ValueError):
@@ -58,62 +53,44 @@ def word(*valid: str) -> Cell:
     return Cell(read)
 
 
-def _text(cell: str) -> str:
+def _given(cell: str, what: str) -> str:
     if not cell:
-        raise CellError("is empty; it needs a text")
+        raise CellError(f"{cell!r} is empty; it needs a {what}")
     return cell
+
+
+def _text(cell: str) -> str:
+    return _given(cell, "text")
 
 
 def _author(cell: str) -> str:
     return "policy" if cell.lower() == "policy" else _text(cell)
 
 
-def _truth(cell: str) -> bool:
-    if cell.lower() not in TRUTHS:
-        raise CellError("must be true or false")
-    return TRUTHS[cell.lower()]
-
-
 def _quantity(cell: str) -> float:
-    if not cell:
-        raise CellError("is empty; it needs a number")
-    try:
-        value = float(cell)
-    except ValueError:
-        raise CellError("is not a number") from None
-    if not (math.isfinite(value) and value >= 0.0):
-        raise CellError("must be a number of at least 0")
+    value = float(_READ.number(_given(cell, "number")))
+    if value < 0.0:
+        raise CellError(f"{cell!r:.60} must be a number of at least 0")
     if value > _LARGEST or 0.0 < value < 1.0 / _LARGEST:
-        raise CellError(f"must be 0 or between {1.0 / _LARGEST:g} and {_LARGEST:g}")
+        raise CellError(f"{cell!r:.60} must be 0 or between {1.0 / _LARGEST:g} and {_LARGEST:g}")
     return value
 
 
 def _share(cell: str) -> float:
-    value = _quantity(cell)
-    if value > 1.0:
-        raise CellError("must be at most 1")
-    return value
+    return _READ.share(_given(cell, "number"))
 
 
 def _count(cell: str) -> int:
-    if not (cell.isascii() and cell.isdigit()):
-        raise CellError("must be a whole number of at least 0")
-    if len(cell) > _DIGITS:
-        raise CellError(f"must have at most {_DIGITS} digits")
-    return int(cell)
+    value = _READ.whole(_given(cell, "whole number"))
+    if value < 0:
+        raise CellError(f"{cell!r:.60} must be a whole number of at least 0")
+    if value >= 10**_DIGITS:
+        raise CellError(f"{cell!r:.60} must have at most {_DIGITS} digits")
+    return value
 
 
 def _time_ns(cell: str) -> int:
-    if not cell:
-        raise CellError("is empty; it needs a time such as 2026-03-01T09:30:00+00:00")
-    try:
-        moment = datetime.fromisoformat(cell)
-        since = moment.astimezone(UTC) - _EPOCH
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise CellError("is not a time with its zone; write it like 2026-03-01T09:30:00+00:00")
-    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+    return iso_ns(_given(cell, "time such as 2026-03-01T09:30:00+00:00"), None)
 
 
 def _utc_offset_s(cell: str) -> int:
@@ -130,7 +107,7 @@ def _steps(cell: str) -> dict[str, bool | None]:
     if not isinstance(found, dict) or not all(
         answer is None or isinstance(answer, bool) for answer in found.values()
     ):
-        raise CellError('must be a JSON object such as {"grasped": true}')
+        raise CellError(f'{cell!r:.60} must be a JSON object such as {{"grasped": true}}')
     return found
 
 
@@ -140,7 +117,7 @@ Lower = Annotated[str, Cell(str.lower)]
 """A text that may be written with capitals."""
 Author = Annotated[str, Cell(_author)]
 """`policy`, which may be written with capitals, or a name."""
-Truth = Annotated[bool, Cell(_truth)]
+Truth = Annotated[bool, Cell(_READ.truth)]
 """Yes or no."""
 Quantity = Annotated[float, Cell(_quantity)]
 """A number of at least 0."""

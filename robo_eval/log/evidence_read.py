@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
@@ -18,13 +15,11 @@ from pydantic import TypeAdapter, ValidationError
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.log.csv_records import records
 from robo_eval.log.evidence import FORMS, NAMES, Checkpoint, Evidence, Noted, PolicyNote
 from robo_eval.log.evidence_cells import WordError
 from robo_eval.log.incident_log import incidents_of, is_incident_log, read_incidents
 
-SEPARATOR: Final = re.compile(r'"?sep=(?P<sign>.)"?', re.IGNORECASE)
-"""What Excel reads in a first line: the delimiter."""
-_OTHERS: Final = {";": "';'", "\t": "tabs"}
 _COLUMNS: Final = {"time_ns": "time", "utc_offset_s": "time"}
 """Columns whose fields are called otherwise."""
 _NO_CELLS: Final = ("line", "record")
@@ -118,8 +113,8 @@ def bytes_of(path: Path, name: str) -> bytes:
 
 def _notes(path: Path, name: str, data: bytes) -> Iterator[Noted]:
     """What the lines of a CSV file say."""
-    found = records(path, door.decoded(data, path))
-    _, header = next(found)
+    found = records(path, data)
+    header = found.header
     form = FORMS[name]
     _check_header(path, name, header)
     own = [(one, _COLUMNS.get(one.name, one.name)) for one in fields(form)]
@@ -154,7 +149,7 @@ def _first_problem(err: ValidationError) -> tuple[str, str]:
     column = _COLUMNS.get(field, field)
     if isinstance(cause, WordError):
         return column, str(unknown_name(column, cell, cause.valid))
-    return column, f"{cell!r:.60} {cause}"
+    return column, str(cause)
 
 
 def _contradictions(note: Noted) -> Iterator[tuple[str, str]]:
@@ -167,46 +162,6 @@ def _contradictions(note: Noted) -> Iterator[tuple[str, str]]:
         if count is not None and count > most:
             yield part, f"is more than the {most} {what}"
     yield from note.check()
-
-
-def records(path: Path, text: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """The cells of each record of a CSV text, with the line it begins in; the header comes first.
-
-    Blank cells at the end that have no column are left out: spreadsheets write them. A first line
-    `sep=;` says what divides columns, which else are divided by `delimiter`.
-
-    Raises:
-        InputError: If it is not CSV, or a record has not as many cells as the header.
-    """
-    first, _, rest = text.partition("\n")
-    sign = SEPARATOR.fullmatch(first.rstrip("\r"))
-    before = int(sign is not None)
-    source = io.StringIO(rest if sign else text, newline="")
-    reader = csv.reader(source, strict=True, delimiter=sign["sign"] if sign else delimiter)
-    line, header = 1 + before, None
-    try:
-        for cells in reader:
-            while cells and not cells[-1].strip() and len(cells) > len(header or ()):
-                del cells[-1]
-            if header is None:
-                header = [name.strip() for name in cells]
-                for sign_, name in _OTHERS.items():
-                    if len(header) == 1 and sign_ in header[0]:
-                        what = f"its columns are divided by {name}; save it with commas"
-                        raise InputError(f"{path}: {what}")
-                yield line, header
-            elif any(cell.strip() for cell in cells):
-                if len(cells) != len(header):
-                    raise InputError(
-                        f"{path}: line {line} has {len(cells)} cells; the header names"
-                        f" {len(header)}"
-                    )
-                yield line, cells
-            line = reader.line_num + 1 + before
-    except csv.Error as err:
-        raise InputError(f"{path}: line {line}: no CSV: {err}") from err
-    if header is None:
-        yield 1, []
 
 
 def check_columns(

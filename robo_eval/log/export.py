@@ -15,6 +15,7 @@ from robo_eval.core import door
 from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION, Episode
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.names import unknown_name
+from robo_eval.log.csv_records import Records, opened
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.rows import Cell, cells_of, episode_of
 from robo_eval.log.schema import KINDS, OPTIONAL, Kind
@@ -134,25 +135,15 @@ def _csv_text(name: str, cell: Cell) -> str:
 
 
 def _csv_rows(path: Path) -> Iterator[list[Any]]:
-    with explained(path, "cannot be read"), path.open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(file, strict=True)
-        try:
-            header = next(rows, [])
-            _check_header(path, header)
-            places = [header.index(name) for name in COLUMNS]
-            for number, row in enumerate(rows, start=1):
-                if len(row) != len(header):
-                    raise InputError(
-                        f"{_where(path, number)}: has {len(row)} cells, the header {len(header)}"
-                    )
-                yield [
-                    _csv_cell(path, number, name, row[place])
-                    for name, place in zip(COLUMNS, places, strict=True)
-                ]
-        except (csv.Error, UnicodeDecodeError) as err:
-            raise InputError(
-                f"{path}: line {rows.line_num + 1}: is not CSV in UTF-8: {err}"
-            ) from err
+    with opened(path) as file:
+        table = Records(path, file)
+        _check_header(path, table.header)
+        places = [table.header.index(name) for name in COLUMNS]
+        for number, (_, row) in enumerate(table, start=1):
+            yield [
+                _csv_cell(path, number, name, row[place])
+                for name, place in zip(COLUMNS, places, strict=True)
+            ]
 
 
 def _csv_cell(path: Path, number: int, name: str, text: str) -> Cell:

@@ -7,25 +7,37 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from robo_eval.core.canonical import digest
 from robo_eval.core.episode import QUALITY_DECIMALS, Episode
 from robo_eval.core.errors import InputError, TrialDirectoryError
-from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.kinds import Arm, Difficulty, EndReason, FaultBy, Profile, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import TrialPlan
+from robo_eval.log.cells import CellError
 from robo_eval.log.column_map import Conversion, ImportMap
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
-from robo_eval.log.import_cell import BY_THE_SCORE, WORDS, instant, number, truth, whole, word
 from robo_eval.log.import_score import complete_score
 from robo_eval.log.provenance import software
 from robo_eval.log.rows import cells_of
 from robo_eval.log.schema import KINDS, LEAST, MOST, OPTIONAL, SHARES, UNIT, Kind
 from robo_eval.log.store import EpisodeStore
 
+BY_THE_SCORE: Final = "by the score"
+"""What `end_reason` may say in a table: played to its end, and success and quality decide."""
+_WORDS: Final[dict[str, type[StrEnum]]] = {
+    "side": Side,
+    "arm": Arm,
+    "end_reason": EndReason,
+    "fault_by": FaultBy,
+    "difficulty": Difficulty,
+    "profile": Profile,
+}
+"""Columns that hold one of a list of words."""
 _MAY_BE_EMPTY: Final = ("episode_id", "family", "end_reason")
 _NOT_KNOWN: Final = ("start_ns", "duration_s", "ticks", "episode_return")
 """What stays empty if nothing gives it: a 0 would pass for a measurement."""
@@ -59,14 +71,12 @@ class RowMaker:
     Args:
         mapping: How they are read.
         sha256: SHA-256 of what is imported.
-        decimal: Decimal sign of numbers.
     """
 
-    def __init__(self, mapping: ImportMap, *, sha256: str, decimal: str = ".") -> None:
+    def __init__(self, mapping: ImportMap, *, sha256: str) -> None:
         self._map = mapping
         self._sha256 = sha256
-        self._missing = mapping.missing
-        self._decimal = decimal
+        self._read = mapping.reading
         self._seen: dict[str, str] = {}
         self._scored: dict[str, tuple[str, str]] = {}
 
@@ -76,27 +86,36 @@ class RowMaker:
         Raises:
             InputError: If it cannot be; the message begins with `place`.
         """
+        try:
+            return self._value(ours, source, text)
+        except ValueError as err:
+            raise InputError(f"{place}: {err}") from err
+
+    def _value(self, ours: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
         base, _, entry = ours.partition(".")
-        words = source.words
-        if words and text not in self._missing:
-            if text not in words:
-                raise InputError(f"{place}: {unknown_name('value', text, words)}")
-            text = words[text]
-        if text in self._missing:
+        words, missing = source.words, self._read.missing
+        if words and text not in missing:
+            word = self._read.word(text, words)
+            if word is None:
+                raise unknown_name("value", text, words)
+            text = word
+        if text in missing:
             if base in OPTIONAL or entry or base in _MAY_BE_EMPTY:
                 return None
-            raise InputError(f"{place}: is empty; {base} is needed in every row")
+            raise CellError(f"is empty; {base} is needed in every row")
         if base == "end_reason" and text == BY_THE_SCORE:
             return None
         if base == "start_ns":
-            return instant(place, source, text, self._decimal)
+            # A start in the map itself is of no other unit.
+            unit = "ns" if source.is_constant else source.unit
+            return self._read.instant(text, unit, source.scale, source.formats)
         if KINDS[base] is Kind.TRUTH:
-            return truth(place, text)
-        if base in WORDS:
-            return word(place, base, text)
+            return self._read.truth(text)
+        if base in _WORDS:
+            return _word(base, text)
         if KINDS[base] is Kind.MAPPING:
-            return self._entry(place, base, source, text)
-        return text if KINDS[base] is Kind.TEXT else self._amount(place, base, source, text)
+            return self._entry(base, source, text)
+        return text if KINDS[base] is Kind.TEXT else self._amount(base, source, text)
 
     def row(
         self,
@@ -123,34 +142,29 @@ class RowMaker:
         cells_of(row.episode(_NO_PLAN), where=where)
         return row
 
-    def _amount(self, place: str, base: str, source: Conversion, text: str) -> float:
+    def _amount(self, base: str, source: Conversion, text: str) -> float:
+        if base in SHARES:
+            share = self._read.share(text, source.unit, source.scale)
+            return round(share, QUALITY_DECIMALS) if base == "quality" else share
         amount: float
         if KINDS[base] is Kind.INTEGER:
-            amount = whole(place, source, text, self._decimal, is_name=base == "seed")
+            amount = self._read.whole(text, source.unit, source.scale, is_name=base == "seed")
         else:
-            is_share = base in SHARES
-            amount = number(place, source, text, self._decimal, is_share=is_share)
-        if base not in SHARES and amount < LEAST.get(base, amount):
-            raise InputError(f"{place}: {text!r:.60} is negative; {base} cannot be")
+            amount = float(self._read.number(text, source.unit, source.scale))
+        if amount < LEAST.get(base, amount):
+            raise CellError(f"{text!r:.60} is negative; {base} cannot be")
         most = MOST.get(base, amount)
-        if base not in SHARES and amount > most:
+        if amount > most:
             unit = f" {UNIT[base]}" if UNIT[base] else ""
-            raise InputError(
-                f"{place}: {text!r:.60} gives {amount:g}{unit}; {base} can be at most"
+            raise CellError(
+                f"{text!r:.60} gives {amount:g}{unit}; {base} can be at most"
                 f" {most:.16g}{unit}; check unit and scale in the column map"
-            )
-        if base == "quality":
-            amount = round(amount, QUALITY_DECIMALS)
-        if base in SHARES and not 0.0 <= amount <= 1.0:
-            percent = "" if source.unit or source.is_constant else "; give unit: '%' if it is one"
-            raise InputError(
-                f"{place}: {text!r:.60} gives {amount:g}, which is outside [0, 1]{percent}"
             )
         return amount
 
-    def _entry(self, place: str, base: str, source: Conversion, text: str) -> float | str:
+    def _entry(self, base: str, source: Conversion, text: str) -> float | str:
         if base in ("control_quality", "costs") or source.unit or source.scale != 1:
-            return number(place, source, text, self._decimal, is_share=True)
+            return float(self._read.number(text, source.unit, source.scale, is_share=True))
         return text
 
     def _complete(
@@ -206,6 +220,16 @@ class RowMaker:
                 f" attempts at {base!r}; an episode has one score"
             )
         self._scored[base] = (name, self._seen[name])
+
+
+def _word(column: str, text: str) -> str:
+    """One of the words a column can hold."""
+    words = _WORDS[column]
+    if text not in list(words):
+        valid = [*words, *([BY_THE_SCORE] if column == "end_reason" else [])]
+        raise unknown_name(column, text, valid)
+    found = words(text)
+    return found if KINDS[column] is Kind.WORD else found.value
 
 
 def put(values: dict[str, Any], ours: str, value: Any) -> None:  # noqa: ANN401

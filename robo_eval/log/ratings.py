@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from robo_eval.log.csv_records import records
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.notes import append_line, csv_line
 
@@ -72,16 +72,16 @@ def append_rating(
 
 
 def _header(path: Path) -> tuple[str, ...]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return tuple(cell.strip() for cell in next(csv.reader(file), COLUMNS))
+    return tuple(records(path, path.read_bytes()).header)
 
 
 def _widened(path: Path, header: tuple[str, ...]) -> str:
     """The text of a file with further columns at its end."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = [cells for cells in csv.reader(file) if any(cell.strip() for cell in cells)]
-    filled = [[*cells, *[""] * (len(header) - len(cells))] for cells in lines[1:]]
-    return csv_line(header) + "".join(csv_line(cells) for cells in filled)
+    filled = (
+        [*cells, *[""] * (len(header) - len(cells))]
+        for _, cells in records(path, path.read_bytes())
+    )
+    return csv_line(header) + "".join(map(csv_line, filled))
 
 
 def blind_links(trial: Path, trace: str, code: str) -> list[Path]:

@@ -218,7 +218,8 @@ def public_names(known: dict[str, list[str]]) -> dict[str, list[str]]:
     from robo_eval.core.plan import TrialPlan
     from robo_eval.gates.profile import Profile
     from robo_eval.log.bag_map import TopicMap
-    from robo_eval.log.column_map import UNITS, ColumnMap
+    from robo_eval.log.cells import UNITS
+    from robo_eval.log.column_map import ColumnMap
     from robo_eval.study.suite import Suite
     from robo_eval_incidents.rule import RuleFile
     from robo_eval_incidents.tables import Row

@@ -19,10 +19,9 @@ from robo_eval.core.errors import RoboEvalError
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.trajectory import Trajectory
-from robo_eval.log.column_map import Source, number_of
+from robo_eval.log.cells import Reading, number_of
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.export import export_episodes, read_episodes
-from robo_eval.log.import_cell import instant, number
 from robo_eval.log.importer import import_csv
 from robo_eval.log.rows import cells_of, row_digest
 from robo_eval.log.store import EpisodeStore
@@ -210,12 +209,12 @@ def test_any_csv_is_imported_or_refused(content):
 def test_a_start_keeps_its_nanoseconds_in_any_unit(start_ns, unit):
     name, places = unit
     text = f"{Decimal(start_ns).scaleb(-places):f}"
-    assert instant("here", Source(column="w", unit=name), text, ".") == start_ns
+    assert Reading().instant(text, name) == start_ns
 
 
 @given(floats)
 def test_any_finite_float_is_read_as_it_was_written(value):
-    assert number("here", Source(column="w"), repr(value), ".") == value
+    assert float(Reading().number(repr(value))) == value
 
 
 @given(st.text("0123456789.eE+-_naif ", max_size=10))

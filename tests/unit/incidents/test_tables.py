@@ -365,9 +365,9 @@ BAD_CSV = {
     "no text": ("2,2026-03-01T09:30:00Z,minor,,a", "line 3, column description: is missing"),
     "too long": (f"2,2026-03-01T09:30:00Z,minor,x,{'a' * 121}", "column robot: has 121 char.*120"),
     "steering": ("2,2026-03-01T09:30:00Z,minor,a\u202eb,a", r"column description: .*U\+202E"),
-    "cells": ("2,2026-03-01T09:30:00Z,minor,x", "line 3 has 4 cells; the header names 5"),
+    "cells": ("2,2026-03-01T09:30:00Z,minor,x", "line 3: has 4 cells, the header has 5"),
     "record": ('2,2026-03-01T09:30:00Z,minr,"x\ny",a', "line 3, column severity"),
-    "quote": ('2,2026-03-01T09:30:00Z,minor,"x,a', "line 3: no CSV"),
+    "quote": ('2,2026-03-01T09:30:00Z,minor,"x,a', "line 3: is not CSV"),
     "same id": ("1,2026-03-01T09:30:00Z,minor,x,a", "source id '1' appears twice"),
     "huge": (
         f"2,2026-03-01T09:30:00Z,minor,{'x' * 200_000},a",
@@ -393,7 +393,7 @@ BAD_COLUMNS = {
     "twice": (f"{HEADER},robot\n", "column 'robot' appears twice"),
     "missing": ("source_id,severity\n", "column 'time' is missing"),
     "semicolons": ("source_id;time;severity\n", "divided by ';'; save it with commas"),
-    "nothing": ("", "column 'time' is missing"),
+    "nothing": ("", "is empty; it needs a header line"),
     "quantity": (f"{HEADER},quantities\n{GOOD.strip()},force\n", "column quantities: 'force'"),
     "answer": (f"{HEADER},answers\n{GOOD.strip()},hospital\n", "column answers: 'hospital'"),
     "question": (f"{HEADER},answers\n{GOOD.strip()},x=no\n", "column answers: no question 'x'"),
@@ -406,7 +406,7 @@ BAD_COLUMNS = {
         "column evidence.0.end: 'x' is not a time",
     ),
     "not text": (b"source_id\xff", "line 1: is not UTF-8 text: byte 0xff"),
-    "null": (f"{HEADER}\n2,2026-03-01T09:30:00Z,minor,a\0b,a\n", r"U\+0000|no CSV"),
+    "null": (f"{HEADER}\n2,2026-03-01T09:30:00Z,minor,a\0b,a\n", r"U\+0000|is not CSV"),
 }
 
 
@@ -692,7 +692,7 @@ def test_a_table_is_read_however_it_was_saved(tmp_path: Path, data: bytes) -> No
     [
         (UMLAUTS.encode("cp1252"), "line 2: is not UTF-8 text: byte 0xfc; save it as UTF-8"),
         (UMLAUTS.encode("utf-16")[:-1], "is cut short or no UTF-16; save it as UTF-8"),
-        (UMLAUTS.replace(",", "\t").encode(), "its columns are divided by tabs; save it with"),
+        (UMLAUTS.replace(",", "\t").encode(), "its columns are divided by tab; save it with"),
         (UMLAUTS.replace(",", ";").encode(), "its columns are divided by ';'; save it with commas"),
         (("sep=,\n" + UMLAUTS.replace("minor", "minr")).encode(), "line 3, column severity: "),
     ],

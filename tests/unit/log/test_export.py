@@ -174,5 +174,5 @@ def test_damaged_files_are_named(tmp_path):
     with pytest.raises(TrialDirectoryError, match=r"b\.parquet: cannot be read"):
         read_episodes(tmp_path / "b.parquet")
     (tmp_path / "c.csv").write_bytes(b"\xff\xff")
-    with pytest.raises(InputError, match=r"c\.csv: line 1: is not CSV in UTF-8"):
+    with pytest.raises(InputError, match=r"c\.csv: line 1: is not UTF-8 text"):
         read_episodes(tmp_path / "c.csv")

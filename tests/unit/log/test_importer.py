@@ -451,10 +451,10 @@ BAD_TABLES = {
     "start with a point": (
         "p,s,w\na,1,1772361000.5\n",
         TIMED,
-        "line 2, column 'w': '1772361000.5' is not whole nanoseconds; give unit: s, ms, us, ns or",
+        "line 2, column 'w': '1772361000.5' is not whole nanoseconds; give unit: s, ms, us, ns",
     ),
     "start with an exponent": ("p,s,w\na,1,1.7e18\n", TIMED, "'1.7e18' is not whole nanosec"),
-    "start as a date without unit": ("p,s,w\na,1,2026-03-01\n", TIMED, "or iso8601"),
+    "start as a date without unit": ("p,s,w\na,1,2026-03-01\n", TIMED, "ns, iso8601 or excel"),
     "start with an underscore": ("p,s,w\na,1,1_000\n", TIMED, "'1_000' is not whole nanoseconds"),
     "constant start": (
         "p,s\na,1\n",
@@ -708,7 +708,7 @@ BAD_MAPS = {
     "exposure in percent": ("columns: {exposure_s: {column: s, unit: '%'}}\n", "valid: ns, us, ms"),
     "start in metres": (
         "columns: {start_ns: {column: s, unit: m}}\n",
-        "'m' is no unit of start_ns; valid: ns, us, ms, s, min, h, iso8601$",
+        "'m' is no unit of start_ns; valid: ns, us, ms, s, min, h, iso8601, excel$",
     ),
     "quality in seconds": (
         "columns: {quality: {column: s, unit: s}}\n",
