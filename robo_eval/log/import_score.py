@@ -103,12 +103,14 @@ def _check_score(
         )
     if success is None or quality is None:
         return
-    if threshold is None:
-        contradicts = quality == (0.0 if success else 1.0)
+    # All steps done and the task not is a failure of full quality.
+    if success and quality == 0.0:
+        remedy = "leave quality out, or give success `values` if its words mean the opposite"
+    elif threshold is not None and success != is_good_enough(quality, threshold):
+        remedy = "leave success_quality out of the map if the two were judged apart"
     else:
-        contradicts = success != is_good_enough(quality, threshold)
-    if contradicts:
-        column = sources.get("quality", "quality")
-        raise InputError(
-            f"{where}, column {column!r}: quality {quality:g} contradicts success {success}"
-        )
+        return
+    column = sources.get("quality", "quality")
+    raise InputError(
+        f"{where}, column {column!r}: quality {quality:g} contradicts success {success}; {remedy}"
+    )

@@ -174,6 +174,13 @@ def test_a_score_beside_an_end_that_has_none_is_refused_with_its_remedy(lab, qua
         lab(f"p,q,e\na,{quality},fault\n", map_)
 
 
+def test_success_and_quality_that_were_judged_apart_are_both_kept(lab):
+    columns = "columns: {success: s, quality: q}\nconstants: {task: t, side: sim, policy: p}\n"
+    table = rows(lab("s,q\n1,1.0\n0,0.66\n0,1.0\n1,0.66\n", columns))
+    assert [row.success for row in table] == [True, False, False, True]
+    assert [row.quality for row in table] == [1.0, 0.66, 1.0, 0.66]
+
+
 def test_only_a_share_is_told_to_be_in_percent(lab):
     columns = "columns: {policy: p, success: s, ticks: n}\nconstants: {task: t, side: sim}\n"
     with pytest.raises(InputError, match=r"column 'n': '85%' is not a number$"):
@@ -555,13 +562,13 @@ BAD_TABLES = {
     ),
     "failure with full quality": (
         "p,s,q\na,no,1.0\n",
-        SIMPLE.replace("s}", "s, quality: q}"),
-        "column 'q': quality 1 contradicts success False",
+        SIMPLE.replace("s}", "s, quality: q}") + "success_quality: 1.0\n",
+        "quality 1 contradicts success False; leave success_quality out of the map if",
     ),
     "below its own threshold": (
         "p,s,q\na,yes,0.7\n",
         SIMPLE.replace("s}", "s, quality: q}") + "success_quality: 0.8\n",
-        "quality 0.7 contradicts success True",
+        "quality 0.7 contradicts success True; leave success_quality out",
     ),
     "success against end reason": (
         "p,s,e\na,yes,timeout\n",
