@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
@@ -29,6 +29,10 @@ SCORES: Final = ("success", "end_reason", "quality")
 """Columns of which every import says something about one."""
 _OURS_ALONE: Final = ("plan_digest", "trace_uri", "trace_sha256")
 """Columns an import fills in itself, or cannot have."""
+NAME: Final = "name"
+"""Unit of a seed that is the name of a start."""
+COUNTED: Final = {"successes": Kind.INTEGER, "rate": Kind.NUMBER, "trials": Kind.INTEGER}
+"""Columns of a line that stands for several episodes; no episode has them."""
 _TIMES: Final = ("ns", "us", "ms", "s", "min", "h")
 _UNITS_OF: Final[dict[str, tuple[str, ...]]] = {
     "duration_s": _TIMES,
@@ -36,6 +40,8 @@ _UNITS_OF: Final[dict[str, tuple[str, ...]]] = {
     "start_ns": (*_TIMES, ISO_TIME, EXCEL_TIME),
     "quality": ("%",),
     "stated_success_probability": ("%",),
+    "seed": (NAME,),
+    "rate": ("%",),
 }
 """Units of each column that has a dimension; entries of mapping columns can have any."""
 
@@ -79,6 +85,10 @@ def _one_line(given: str) -> str:
 Number = Annotated[float, BeforeValidator(lambda given: float(_finite(given)))]
 OurColumn = Annotated[str, AfterValidator(our_column)]
 """One of our columns, or an entry of one, such as `costs.energy_j`."""
+TableColumn = Annotated[
+    str, AfterValidator(lambda name: name if name in COUNTED else our_column(name))
+]
+"""One of our columns, or one of `COUNTED`."""
 Missing = Annotated[frozenset[str], AfterValidator(lambda texts: texts | {""})]
 Character = Annotated[str, AfterValidator(_character)]
 """One character of a table; `tab` is one."""
@@ -124,11 +134,11 @@ class Conversion(Section):
         base, unit = ours.partition(".")[0], self.unit
         if self.formats and (base != "start_ns" or unit is not None):
             raise ValueError("formats: are of a start_ns without a unit; leave them out")
-        kind = KINDS[base]
+        kind = KINDS.get(base) or COUNTED[base]
         valid = tuple(UNITS) if kind is Kind.MAPPING else _UNITS_OF.get(base, ())
         if unit is not None and not valid:
             raise ValueError(f"unit: {base} has no unit; leave it out, given {unit!r:.40}")
-        if unit in (*UNITS, ISO_TIME, EXCEL_TIME) and unit not in valid:
+        if unit in (*UNITS, ISO_TIME, EXCEL_TIME, NAME) and unit not in valid:
             raise ValueError(f"unit: {unit!r} is no unit of {base}; valid: {', '.join(valid)}")
         if unit is not None and unit not in valid:
             raise ValueError(f"unit: {unknown_name('unit', unit, valid)}")
@@ -147,12 +157,32 @@ class Constant(Conversion):
 
 
 class Source(Short, Conversion):
-    """Which column of theirs one of ours comes from."""
+    """Which column of theirs one of ours comes from, or which columns."""
 
     SHORT: ClassVar[str] = "column"
 
-    column: str
+    column: str = ""
     """Their column."""
+    columns: tuple[str, ...] = ()
+    """Or several, whose cells are put together."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their columns."""
+        return (self.column, *self.columns) if self.column else self.columns
+
+    @property
+    def name(self) -> str:
+        """What messages call them."""
+        return " + ".join(self.names)
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        if not self.names:
+            raise ValueError("column: is missing")
+        if self.column and self.columns:
+            raise ValueError("column: is given beside columns; choose one")
+        return self
 
 
 class ImportMap(Section):
@@ -284,10 +314,65 @@ class Dialect(Section):
         )
 
 
+def _of_success(given: object) -> object:
+    """A column alone says success."""
+    is_source = isinstance(given, str) or (isinstance(given, dict) and "column" in given)
+    return {"success": given} if is_source else given
+
+
 class ColumnMap(Dialect, ImportMap):
     """The map of a table."""
 
     WHAT: ClassVar = ("column map", "docs/log.md")
 
-    columns: dict[OurColumn, Source]
+    columns: dict[TableColumn, Source]
     """Source of each of our columns; `costs.energy_j` is an entry of a mapping column."""
+    constants: dict[TableColumn, str] = Field(default_factory=dict)
+    """Columns that have one value in all rows."""
+    policies: dict[str, Annotated[dict[TableColumn, Source], BeforeValidator(_of_success)]] = Field(
+        default_factory=dict
+    )
+    """Of a table with columns for each policy: policy, and the source of each of our columns."""
+
+    def says(self) -> Mapping[str, Iterable[str]]:
+        """Which of our columns each part of the map gives."""
+        own = {name for columns in self.policies.values() for name in columns}
+        parts = {**super().says(), "policies": {*own, "policy"} if own else ()}
+        # Successes say success; that nothing else does is checked with the other counts.
+        return {
+            part: ["success" if name in ("successes", "rate") else name for name in names]
+            for part, names in parts.items()
+        }
+
+    def sources(self) -> Iterator[tuple[str | None, Mapping[str, Source]]]:
+        """Our columns and their sources, of each policy if there are several in a line."""
+        for policy, own in self.policies.items():
+            yield policy, {**self.columns, **own}
+        if not self.policies:
+            yield None, self.columns
+
+    @field_validator("policies")
+    @classmethod
+    def _check_policies(
+        cls, policies: dict[str, dict[str, Source]]
+    ) -> dict[str, dict[str, Source]]:
+        for policy, columns in policies.items():
+            try:
+                cls._check_columns(dict(columns))
+            except ValueError as err:
+                raise ValueError(f"{policy}.{err}") from err
+        return policies
+
+    @model_validator(mode="after")
+    def _check_counts(self) -> Self:
+        for _, columns in self.sources():
+            given = {*columns, *self.constants}
+            count = next((name for name in ("successes", "rate") if name in given), None)
+            if count is None and "trials" in given:
+                raise ValueError("trials: needs successes or rate beside it")
+            if "rate" in given and "trials" not in given:
+                raise ValueError("rate: needs trials beside it, the number of episodes in a line")
+            others = given & {*SCORES, *COUNTED} - {"trials", count}
+            if count and others:
+                raise ValueError(f"{count}: says how many succeeded; leave {min(others)} out")
+        return self

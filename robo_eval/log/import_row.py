@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from robo_eval.core.canonical import digest
 from robo_eval.core.episode import QUALITY_DECIMALS, Episode
@@ -18,7 +18,7 @@ from robo_eval.core.kinds import Arm, Difficulty, EndReason, FaultBy, Profile, S
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import TrialPlan
 from robo_eval.log.cells import CellError
-from robo_eval.log.column_map import Conversion, ImportMap
+from robo_eval.log.column_map import COUNTED, NAME, Conversion, ImportMap
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
 from robo_eval.log.import_score import complete_score
@@ -38,12 +38,30 @@ _WORDS: Final[dict[str, type[StrEnum]]] = {
     "profile": Profile,
 }
 """Columns that hold one of a list of words."""
-_MAY_BE_EMPTY: Final = ("episode_id", "family", "end_reason")
+_MAY_BE_EMPTY: Final = ("episode_id", "family", "end_reason", *COUNTED)
 _NOT_KNOWN: Final = ("start_ns", "duration_s", "ticks", "episode_return")
 """What stays empty if nothing gives it: a 0 would pass for a measurement."""
 _BATCH: Final = 256
 _NO_PLAN: Final = "0" * 64
 """Stands for the digest of a plan that can only be written once all rows are read."""
+
+
+class Start(NamedTuple):
+    """A start that has a name."""
+
+    seed: int
+    name: str
+
+
+def start_of(name: str) -> Start:
+    """A start by its name; the same name has the same seed in every import.
+
+    Example:
+        >>> start_of("pos_A3") == start_of("pos_A3") != start_of("pos_A4")
+        True
+    """
+    # As many digits as a float tells apart, since tables with gaps hold seeds as floats.
+    return Start(int(digest(name)[:13], 16), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +104,29 @@ class RowMaker:
         Raises:
             InputError: If it cannot be; the message begins with `place`.
         """
+        missing, base = self._read.missing, ours.partition(".")[0]
         try:
-            return self._value(ours, source, text)
+            if source.words and text not in missing:
+                text = self._translated(source.words, text)
+            if text not in missing:
+                return self._value(base, source, text)
         except ValueError as err:
             raise InputError(f"{place}: {err}") from err
-
-    def _value(self, ours: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
-        base, _, entry = ours.partition(".")
-        words, missing = source.words, self._read.missing
-        if words and text not in missing:
-            word = self._read.word(text, words)
-            if word is None:
-                raise unknown_name("value", text, words)
-            text = word
-        if text in missing:
-            if base in OPTIONAL or entry or base in _MAY_BE_EMPTY:
-                return None
-            raise CellError(f"is empty; {base} is needed in every row")
-        if base == "end_reason" and text == BY_THE_SCORE:
+        if base in OPTIONAL or base != ours or base in _MAY_BE_EMPTY:
             return None
+        raise InputError(f"{place}: is empty; {base} is needed in every row")
+
+    def _translated(self, words: Mapping[str, str], text: str) -> str:
+        word = self._read.word(text, words)
+        if word is None:
+            raise unknown_name("value", text, words)
+        return word
+
+    def _value(self, base: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
+        if base in COUNTED or (base == "end_reason" and text == BY_THE_SCORE):
+            return text if base in COUNTED else None
+        if source.unit == NAME:
+            return start_of(text)
         if base == "start_ns":
             # A start in the map itself is of no other unit.
             unit = "ns" if source.is_constant else source.unit
@@ -148,7 +170,12 @@ class RowMaker:
             return round(share, QUALITY_DECIMALS) if base == "quality" else share
         amount: float
         if KINDS[base] is Kind.INTEGER:
-            amount = self._read.whole(text, source.unit, source.scale, is_name=base == "seed")
+            is_seed = base == "seed"
+            try:
+                amount = self._read.whole(text, source.unit, source.scale, is_name=is_seed)
+            except CellError as err:
+                hint = "; give unit: name if starts have names" if is_seed else ""
+                raise CellError(f"{err}{hint}") from err
         else:
             amount = float(self._read.number(text, source.unit, source.scale))
         if amount < LEAST.get(base, amount):
@@ -235,7 +262,10 @@ def _word(column: str, text: str) -> str:
 def put(values: dict[str, Any], ours: str, value: Any) -> None:  # noqa: ANN401
     """Set the value of a column, or of an entry such as `costs.energy_j`."""
     base, _, entry = ours.partition(".")
-    if not entry:
+    if isinstance(value, Start):
+        values[base] = value.seed
+        values.setdefault("initial_state", {})["start"] = value.name
+    elif not entry:
         values[base] = value
     elif value is not None:
         values.setdefault(base, {})[entry] = value

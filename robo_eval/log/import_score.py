@@ -2,12 +2,71 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from decimal import Decimal
+from math import ceil, floor
+from typing import Any, Final
 
 from robo_eval.core.episode import is_good_enough
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
+from robo_eval.log.cells import UNITS, CellError, Reading
+
+_MOST_TRIALS: Final = 1_000_000
+"""Episodes that one line can stand for."""
+_OF: Final = re.compile(r"(?P<successes>\d+)\s*(?:/|of)\s*(?P<trials>\d+)", re.ASCII)
+
+
+def counts_of(
+    given: Mapping[str, str | None], read: Reading, unit: str | None
+) -> tuple[int, int] | None:
+    """How many of how many episodes succeeded, by the cells of a line that stands for them all.
+
+    Args:
+        given: The cells of `COUNTED` that there are; successes may be `7/10`.
+        read: How they are read.
+        unit: Unit of a rate.
+
+    Returns:
+        Successes and trials; None if the line does not say how many succeeded.
+
+    Raises:
+        CellError: If they cannot be.
+    """
+    pair = _OF.fullmatch(given.get("successes") or "")
+    texts = {**given, **(pair.groupdict() if pair else {})}
+    count, trials = texts.get("successes") or texts.get("rate"), texts.get("trials")
+    if count is None:
+        return None
+    if trials is None:
+        raise CellError(f"{count!r:.60} is of how many episodes? give trials, or write it as 7/10")
+    if pair and (other := given.get("trials")) is not None and read.whole(other) != int(trials):
+        raise CellError(f"{pair[0]!r} is of other trials than {other!r:.60}")
+    n = read.whole(trials)
+    if not 0 <= n <= _MOST_TRIALS:
+        raise CellError(f"{trials!r:.60} trials: a line stands for 0 to {_MOST_TRIALS} episodes")
+    k = read.whole(count) if texts.get("successes") else _of_rate(count, n, read, unit)
+    if not 0 <= k <= n:
+        raise CellError(f"{k} of {n} trials cannot have succeeded")
+    return k, n
+
+
+def _of_rate(text: str, n: int, read: Reading, unit: str | None) -> int:
+    """The one whole number of successes that a rate of so many trials stands for."""
+    rate = Decimal(repr(read.share(text, unit)))
+    exact = rate * n
+    if abs(exact - round(exact)) < Decimal("1e-9") * max(n, 1):
+        return round(exact)
+    written = read.plain(text.removesuffix(unit or "").rstrip()) or Decimal(0)
+    exponent = written.as_tuple().exponent
+    # Off by one in its last digit, whether it was rounded or cut.
+    off = Decimal(1).scaleb(int(exponent)) * (UNITS[unit] if unit else 1)
+    fits = range(ceil((rate - off) * n), floor((rate + off) * n) + 1)
+    if len(fits) != 1:
+        how_many = "several numbers" if fits else "no whole number"
+        raise CellError(f"{text!r:.60} of {n} trials is {how_many} of successes; give successes")
+    return fits[0]
 
 
 def complete_score(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
@@ -13,12 +13,14 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
-from robo_eval.log.column_map import ColumnMap, Constant
+from robo_eval.log.cells import CellError
+from robo_eval.log.column_map import COUNTED, ColumnMap, Constant, Source
 from robo_eval.log.csv_records import Records, opened
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
 from robo_eval.log.import_plan import plan_of_import
 from robo_eval.log.import_row import ImportedRow, RowMaker, check_new, put, write_trial
+from robo_eval.log.import_score import counts_of
 
 _PREFACE: Final = 100
 """Lines that are looked at for the header."""
@@ -64,6 +66,15 @@ def import_csv(
     return write_trial(folder, plan, values)
 
 
+class _Place(NamedTuple):
+    """Where one of our columns is in the lines of a table, and what goes between its cells."""
+
+    ours: str
+    source: Source
+    at: tuple[int, ...]
+    between: str
+
+
 class _Reader:
     """Turns the lines of one table into values of our columns."""
 
@@ -71,7 +82,13 @@ class _Reader:
         self._path = path
         self._map = mapping
         self._maker = RowMaker(mapping, sha256=sha256)
-        self.remarks = self.comments = 0
+        self._wanted = {
+            name: ours
+            for _, own in mapping.sources()
+            for ours, source in own.items()
+            for name in source.names
+        }
+        self.remarks = self.comments = self.uncounted = 0
 
     def rows(self) -> Iterator[ImportedRow]:
         """One row per line that is not blank.
@@ -79,12 +96,14 @@ class _Reader:
         Raises:
             InputError: If a line cannot be an episode.
         """
-        wanted = {source.column for source in self._map.columns.values()}
         with opened(self._path) as file:
-            table = self._map.records(self._path, file, wanted)
+            table = self._map.records(self._path, file, self._wanted)
             self._check_header(table)
+            parts = [(policy, self._places(own, table)) for policy, own in self._map.sources()]
             for line, cells in table:
-                yield self._row(f"{self._path}: line {line}", table.header, cells)
+                where = f"{self._path}: line {line}"
+                for policy, places in parts:
+                    yield from self._rows(where, policy, places, cells)
             self.remarks, self.comments = table.remarks, table.comments
 
     def notes(self, rows: Sequence[ImportedRow]) -> Iterator[str]:
@@ -98,6 +117,9 @@ class _Reader:
                 f"{self._path}: {counted(self.comments, 'line')} left out that {begin} with"
                 f" {self._map.comment!r}"
             )
+        if self.uncounted:
+            cells = counted(self.uncounted, "cell")
+            yield f"{self._path}: {cells} without a number of successes left out"
         missing = sum(row.values["end_reason"] is EndReason.NO_VERDICT for row in rows)
         if missing:
             episodes = counted(missing, "episode")
@@ -105,41 +127,76 @@ class _Reader:
 
     def _check_header(self, table: Records) -> None:
         where, header = f"{self._path}: line {table.line}", table.header
-        for ours, source in self._map.columns.items():
-            if (n := header.count(source.column)) > 1:
+        for column, ours in self._wanted.items():
+            if (n := header.count(column)) > 1:
                 often = "twice" if n == 2 else f"{n} times"
-                raise InputError(
-                    f"{where}: column {source.column!r} appears {often} (mapped to {ours!r})"
-                )
-            if source.column not in header:
+                raise InputError(f"{where}: column {column!r} appears {often} (mapped to {ours!r})")
+            if column not in header:
                 if (other := table.other_delimiter()) is not None:
                     raise InputError(
                         f"{where}: {table.delimiter!r} does not divide the header"
                         f" {header[0]!r:.60}; set delimiter: {other} in the column map"
                     )
                 self._check_later(where, table)
-                problem = unknown_name("column", source.column, [name for name in header if name])
+                problem = unknown_name("column", column, [name for name in header if name])
                 raise InputError(f"{where}: {problem} (mapped to {ours!r})")
 
     def _check_later(self, where: str, table: Records) -> None:
         """Refuse a header that stands further down, with the key of the map that says so."""
-        wanted = {source.column for source in self._map.columns.values()}
         for number, cells in table.following(_PREFACE):
-            if wanted <= {cell.strip() for cell in cells}:
+            if set(self._wanted) <= {cell.strip() for cell in cells}:
                 raise InputError(
                     f"{where}: is not the header, which is in line {number}; set"
                     f" skip: {number - 1} in the column map"
                 )
 
-    def _row(self, where: str, header: Sequence[str], cells: Sequence[str]) -> ImportedRow:
-        theirs = dict(zip(header, cells, strict=True))
-        values: dict[str, Any] = {}
+    def _places(self, own: Mapping[str, Source], table: Records) -> list[_Place]:
+        places = (
+            (ours, one, tuple(map(table.header.index, one.names))) for ours, one in own.items()
+        )
+        return [
+            _Place(ours, source, at, " " if ours == "start_ns" else " / ")
+            for ours, source, at in places
+        ]
+
+    def _rows(
+        self, where: str, policy: str | None, places: Sequence[_Place], cells: Sequence[str]
+    ) -> Iterator[ImportedRow]:
+        """The rows a line stands for, of one policy where it has columns for each."""
+        values: dict[str, Any] = {} if policy is None else {"policy": policy}
         sources: dict[str, str] = {}
-        for ours, source in self._map.columns.items():
-            sources[ours.partition(".")[0]] = source.column
-            place = f"{where}, column {source.column!r}"
-            put(values, ours, self._maker.value(place, ours, source, theirs[source.column].strip()))
+        for ours, source, at, between in places:
+            sources[ours.partition(".")[0]] = source.name
+            if len(at) == 1:
+                text = cells[at[0]].strip()
+            else:
+                given = (cells[one].strip() for one in at)
+                text = between.join(one for one in given if one not in self._map.missing)
+            place = f"{where}, column {source.name!r}"
+            put(values, ours, self._maker.value(place, ours, source, text))
         for ours, text in self._map.constants.items():
             place = f"{where}, constant {ours!r} of the column map"
             put(values, ours, self._maker.value(place, ours, Constant(), text))
-        return self._maker.row(where, values, sources)
+        name = values.get("episode_id")
+        if policy is not None and name is not None:
+            name = values["episode_id"] = f"{name}-{policy}"
+        given_counts = {count: values.pop(count) for count in COUNTED if count in values}
+        if not given_counts:
+            yield self._maker.row(where, values, sources)
+            return
+        rate = next((place.source for place in places if place.ours == "rate"), None)
+        try:
+            counts = counts_of(given_counts, self._map.reading, rate.unit if rate else None)
+        except CellError as err:
+            columns = " + ".join(sources[count] for count in given_counts if count in sources)
+            raise InputError(f"{where}, column {columns!r}: {err}") from err
+        if counts is None:
+            self.uncounted += 1
+            return
+        successes, trials = counts
+        values.setdefault("end_detail", f"one of {trials} in a line; their order is not known")
+        for number in range(1, trials + 1):
+            own = {**values, "success": number <= successes}
+            if name is not None:
+                own["episode_id"] = f"{name}-{number}"
+            yield self._maker.row(where, own, sources)
