@@ -30,17 +30,32 @@ def csv(
     table: Annotated[Path, typer.Argument(metavar="FILE", help="CSV file with a header line.")],
     *,
     columns: Annotated[
-        Path, typer.Option("--map", "-m", help="Column map (YAML): our column from theirs.")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Trial directory to create.")],
+        Path | None,
+        typer.Option("--map", "-m", help="Column map (YAML): our column from theirs."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Trial directory to create.")
+    ] = None,
+    suggest: Annotated[
+        Path | None,
+        typer.Option("--suggest", help="Import nothing; write a starter map into this file."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Read episodes from a CSV file by a column map into a new trial directory.
 
     Example: robo-eval import csv lab.csv --map lab-map.yaml --out runs/lab
     """
+    from robo_eval.core.errors import InputError
     from robo_eval.log.importer import import_csv
 
+    if suggest is not None:
+        if columns is not None or out is not None:
+            raise InputError("--suggest: imports nothing; leave --map and --out out")
+        _suggest(table, suggest, json=json)
+        return
+    if columns is None or out is None:
+        raise InputError("give --map and --out; --suggest MAP.yaml writes a map to start from")
     trial = import_csv(table, columns, out, warn=_note)
     rows = len(trial.frame())
     if json:
@@ -48,6 +63,19 @@ def csv(
         return
     say(f"{rows} episodes imported into {trial.path}")
     next_steps(f"robo-eval metrics {quoted(out)}", f"robo-eval report {quoted(out)}")
+
+
+def _suggest(table: Path, path: Path, *, json: bool) -> None:
+    from robo_eval.log.import_suggest import suggest_map
+
+    problem = suggest_map(table, path)
+    if json:
+        print_json({"map": str(path), "problem": problem})
+        return
+    say(f"{path}: a map to start from; read it, and answer its questions")
+    if problem is not None:
+        say(f"It cannot import the table yet: {problem}")
+    next_steps(f"robo-eval import csv {quoted(table)} --map {quoted(path)} --out DIR")
 
 
 @app.command("bag")

@@ -12,6 +12,7 @@ from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.names import unknown_name
+from robo_eval.core.plan import TrialPlan
 from robo_eval.core.wording import counted
 from robo_eval.log.cells import CellError
 from robo_eval.log.column_map import COUNTED, ColumnMap, Constant, Source
@@ -51,7 +52,20 @@ def import_csv(
     """
     source, folder = Path(csv_path), Path(out)
     check_new(folder)
-    mapping = ColumnMap.read(Path(column_map))
+    values, plan, notes = read_rows(source, Path(column_map))
+    if warn is not None:
+        for note in notes:
+            warn(note)
+    return write_trial(folder, plan, values)
+
+
+def read_rows(source: Path, column_map: Path) -> tuple[list[ImportedRow], TrialPlan, Iterator[str]]:
+    """The episodes of a table by a map, the plan they make, and what was left out.
+
+    Raises:
+        InputError: As `import_csv`.
+    """
+    mapping = ColumnMap.read(column_map)
     with explained(source, "cannot be read"):
         door.check_plain(source, most=door.LARGEST_FILE)
         sha256 = file_digest(source)
@@ -59,11 +73,8 @@ def import_csv(
     values = list(reader.rows())
     if not values:
         raise InputError(f"{source}: holds no episodes, only a header line")
-    if warn is not None:
-        for note in reader.notes(values):
-            warn(note)
     plan = plan_of_import(source, mapping.raw, sha256, [row.values for row in values])
-    return write_trial(folder, plan, values)
+    return values, plan, reader.notes(values)
 
 
 class _Place(NamedTuple):
