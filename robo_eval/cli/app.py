@@ -27,6 +27,7 @@ from robo_eval.cli import (
     demo,
     doctor,
     dose,
+    evidence,
     export,
     film,
     importer,
@@ -61,7 +62,9 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "demo", "run", "resume", "partner", "recover", "plan-size", "levels", "agents",
         "serve-policy",
     ),
-    "Score": ("metrics", "dose", "assess", "acc", "aiq", "agitb", "compare", "rate", "report"),
+    "Score": (
+        "metrics", "dose", "assess", "acc", "aiq", "agitb", "compare", "rate", "evidence", "report",
+    ),
     "Robots": ("doctor", "pause", "replay"),
     "Incidents": ("incidents",),
     "Share": ("verify", "import", "export", "film"),
@@ -134,6 +137,7 @@ app.command("partner", short_help="Only play the simulated half of pairs.")(run.
 app.command("pause", short_help="Let a run on a robot wait.")(pause.pause)
 app.command("recover", short_help="Only save what a cut-off run left.")(recover.recover)
 app.command("rate", short_help="Judge episodes as a second rater.")(rate.rate)
+app.add_typer(evidence.app, name="evidence")
 app.command("replay", short_help="Compare recorded motion with the simulator's.")(replay.replay)
 app.command("metrics", short_help="Print the metrics of a trial, with intervals.")(metrics.metrics)
 app.command("dose", short_help="Play and print success over a novelty's magnitude.")(dose.dose)

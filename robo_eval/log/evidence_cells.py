@@ -16,6 +16,7 @@ _LARGEST: Final = 1e15
 """No measurement is larger, and none smaller than its inverse."""
 _DIGITS: Final = 15
 _READ: Final = Reading()
+_TIME: Final = "a time such as 2026-03-01T09:30:00+00:00"
 
 
 class WordError(ValueError):
@@ -32,8 +33,10 @@ class Cell:
     Pydantic is needed where files are read; notes themselves load without it.
     """
 
-    def __init__(self, read: Callable[[str], object]) -> None:
+    def __init__(self, read: Callable[[str], object], what: str) -> None:
         self.read = read
+        self.what = what
+        """What it can hold, for people."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
         """How pydantic reads it."""
@@ -50,17 +53,17 @@ def word(*valid: str) -> Cell:
             raise WordError(valid)
         return cell
 
-    return Cell(read)
+    return Cell(read, ", ".join(valid))
 
 
 def _given(cell: str, what: str) -> str:
     if not cell:
-        raise CellError(f"{cell!r} is empty; it needs a {what}")
+        raise CellError(f"{cell!r} is empty; it needs {what}")
     return cell
 
 
 def _text(cell: str) -> str:
-    return _given(cell, "text")
+    return _given(cell, "a text")
 
 
 def _author(cell: str) -> str:
@@ -68,7 +71,7 @@ def _author(cell: str) -> str:
 
 
 def _quantity(cell: str) -> float:
-    value = float(_READ.number(_given(cell, "number")))
+    value = float(_READ.number(_given(cell, "a number")))
     if value < 0.0:
         raise CellError(f"{cell!r:.60} must be a number of at least 0")
     if value > _LARGEST or 0.0 < value < 1.0 / _LARGEST:
@@ -77,11 +80,11 @@ def _quantity(cell: str) -> float:
 
 
 def _share(cell: str) -> float:
-    return _READ.share(_given(cell, "number"))
+    return _READ.share(_given(cell, "a number"))
 
 
 def _count(cell: str) -> int:
-    value = _READ.whole(_given(cell, "whole number"))
+    value = _READ.whole(_given(cell, "a whole number"))
     if value < 0:
         raise CellError(f"{cell!r:.60} must be a whole number of at least 0")
     if value >= 10**_DIGITS:
@@ -90,7 +93,7 @@ def _count(cell: str) -> int:
 
 
 def _time_ns(cell: str) -> int:
-    return iso_ns(_given(cell, "time such as 2026-03-01T09:30:00+00:00"), None)
+    return iso_ns(_given(cell, _TIME), None)
 
 
 def _utc_offset_s(cell: str) -> int:
@@ -111,23 +114,25 @@ def _steps(cell: str) -> dict[str, bool | None]:
     return found
 
 
-Text = Annotated[str, Cell(_text)]
+Text = Annotated[str, Cell(_text, "a text")]
 """A text that must be there."""
-Lower = Annotated[str, Cell(str.lower)]
+Lower = Annotated[str, Cell(str.lower, "a text")]
 """A text that may be written with capitals."""
-Author = Annotated[str, Cell(_author)]
+Author = Annotated[str, Cell(_author, "policy, or a name")]
 """`policy`, which may be written with capitals, or a name."""
-Truth = Annotated[bool, Cell(_READ.truth)]
+Truth = Annotated[bool, Cell(_READ.truth, "true or false")]
 """Yes or no."""
-Quantity = Annotated[float, Cell(_quantity)]
+Quantity = Annotated[float, Cell(_quantity, "a number of at least 0")]
 """A number of at least 0."""
-Share = Annotated[float, Cell(_share)]
+Share = Annotated[float, Cell(_share, "a number from 0 to 1")]
 """A number from 0 to 1."""
-Count = Annotated[int, Cell(_count)]
+Count = Annotated[int, Cell(_count, "a whole number of at least 0")]
 """A whole number of at least 0."""
-Moment = Annotated[int, Cell(_time_ns)]
+Moment = Annotated[int, Cell(_time_ns, _TIME)]
 """A time with its zone, as ns since 1970, UTC."""
-Offset = Annotated[int, Cell(_utc_offset_s)]
+Offset = Annotated[int, Cell(_utc_offset_s, _TIME)]
 """How far the clock of such a time is from UTC, in s."""
-Steps = Annotated[Mapping[str, bool | None], Cell(_steps)]
+Steps = Annotated[
+    Mapping[str, bool | None], Cell(_steps, 'a JSON object such as {"grasped": true}')
+]
 """Steps with true, false or null, as a JSON object."""

@@ -20,7 +20,7 @@ from robo_eval.log.evidence import FORMS, NAMES, Checkpoint, Evidence, Noted, Po
 from robo_eval.log.evidence_cells import WordError
 from robo_eval.log.incident_log import incidents_of, is_incident_log, read_incidents
 
-_COLUMNS: Final = {"time_ns": "time", "utc_offset_s": "time"}
+COLUMN_OF: Final = {"time_ns": "time", "utc_offset_s": "time"}
 """Columns whose fields are called otherwise."""
 _NO_CELLS: Final = ("line", "record")
 """Fields that say where a line is."""
@@ -31,7 +31,7 @@ def columns_of(form: type[Noted]) -> tuple[list[str], list[str]]:
     needed: list[str] = []
     others: list[str] = []
     for one in fields(form):
-        column = _COLUMNS.get(one.name, one.name)
+        column = COLUMN_OF.get(one.name, one.name)
         if one.name not in _NO_CELLS and column not in needed:
             (needed if _is_needed(one) else others).append(column)
     return needed, others
@@ -117,7 +117,7 @@ def _notes(path: Path, name: str, data: bytes) -> Iterator[Noted]:
     header = found.header
     form = FORMS[name]
     _check_header(path, name, header)
-    own = [(one, _COLUMNS.get(one.name, one.name)) for one in fields(form)]
+    own = [(one, COLUMN_OF.get(one.name, one.name)) for one in fields(form)]
     places = [(one.name, header.index(column)) for one, column in own if column in header]
     hints = get_type_hints(form)
     # Empty cells of other columns take the default.
@@ -146,7 +146,7 @@ def _first_problem(err: ValidationError) -> tuple[str, str]:
     """Column of the first cell that will not do, and what is said of it."""
     first = err.errors(include_url=False)[0]
     field, cell, cause = str(first["loc"][0]), first["input"], first["ctx"]["error"]
-    column = _COLUMNS.get(field, field)
+    column = COLUMN_OF.get(field, field)
     if isinstance(cause, WordError):
         return column, str(unknown_name(column, cell, cause.valid))
     return column, str(cause)
