@@ -30,6 +30,7 @@ from robo_eval.analysis.arrays import (
 )
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.estimate import Estimate
+from robo_eval.stats.arrays import same_labels
 
 FLOOR: Final = 1e-6
 """The least a score counts as, a proportion."""
@@ -121,6 +122,7 @@ class Aggregates:
     weighted_geometric_mean: float
 
 
+@same_labels(error=InputError)
 def generalised_mean(
     scores: ArrayLike,
     p: ArrayLike,
@@ -157,6 +159,7 @@ def generalised_mean(
     return float(means[0, 0]) if shape == () else means.reshape(shape)
 
 
+@same_labels(error=InputError)
 def auc(
     scores: ArrayLike,
     *,
@@ -188,6 +191,7 @@ def auc(
     return float(areas[0]) if logs.ndim == 1 else areas
 
 
+@same_labels(error=InputError)
 def coherence(
     scores: ArrayLike,
     *,
@@ -243,6 +247,7 @@ def coherence(
     )
 
 
+@same_labels(error=InputError)
 def aggregates(
     scores: ArrayLike, *, weights: ArrayLike | None = None, floor: float = FLOOR
 ) -> Aggregates:
@@ -270,6 +275,7 @@ def aggregates(
     )
 
 
+@same_labels(error=InputError)
 def rescaled(scores: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
     """Scores with chance taken out: (score - chance) / (1 - chance), and 0 below chance.
 

@@ -19,6 +19,7 @@ from robo_eval.stats._resample import (
     percentile_statistic,
     resampled_means,
 )
+from robo_eval.stats.arrays import same_labels
 from robo_eval.stats.estimate import Estimate, without_interval
 
 Ties = Literal["published", "half"]
@@ -30,6 +31,7 @@ LEAST_POLICIES: Final = 4
 """Policies from which a correlation is given; of three, any is compatible with anything."""
 
 
+@same_labels()
 def mmrv(sim: ArrayLike, real: ArrayLike, *, ties: Ties = "published") -> float:
     """Mean maximum rank violation: what simulation's ranking costs in reality; 0 is the same order.
 
@@ -66,6 +68,7 @@ def mmrv(sim: ArrayLike, real: ArrayLike, *, ties: Ties = "published") -> float:
     return float(_mmrv(s[None], r[None], ties)[0])
 
 
+@same_labels()
 def pearson(
     sim: ArrayLike,
     real: ArrayLike,
@@ -141,6 +144,7 @@ class RankingAgreement:
     pearson: Estimate
 
 
+@same_labels()
 def ranking_agreement(
     sim: Sequence[ArrayLike],
     real: Sequence[ArrayLike],
@@ -234,6 +238,7 @@ def no_ranking(n: int, reason: str, level: float) -> RankingAgreement:
     return RankingAgreement(mmrv=none, pearson=replace(none, unit=CORRELATION))
 
 
+@same_labels()
 def cohens_kappa(table: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Agreement of two raters beyond what chance would give: 1 is full, 0 is chance.
 
@@ -292,6 +297,7 @@ def cohens_kappa(table: ArrayLike, *, level: float = 0.95) -> Estimate:
     )
 
 
+@same_labels()
 def rating_table(first: ArrayLike, second: ArrayLike) -> NDArray[np.int64]:
     """How often the first rater said i and the second j, shape (K, K).
 

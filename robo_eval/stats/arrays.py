@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from itertools import combinations
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _ABSENT: Final = ("NAType", "NaTType")
 """Types by which pandas says that there is nothing; it is not loaded to find out."""
 
@@ -34,6 +40,62 @@ def floats(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"{name} must hold numbers, given {plain.dtype.name}")
     found = [_float(name, value) for value in plain.ravel()]
     return np.array(found, dtype=np.float64).reshape(plain.shape)
+
+
+def same_labels(
+    *, error: type[ValueError] = ValueError
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Let a function refuse pandas' tables whose labels say that positions are not the same thing.
+
+    Arguments are compared by the labels of their last axis, and a table by those of its rows and
+    columns. A plain numbering is no label, and numbers of which none is in both are no order.
+
+    Args:
+        error: What is raised then.
+    """
+
+    def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        names = tuple(inspect.signature(function).parameters)
+
+        @wraps(function)
+        def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            axes = {name: _labels(value) for name, value in given.items()}
+            axes = {name: labels for name, labels in axes.items() if labels}
+            for name, labels in axes.items():
+                if len(labels) == 2 and set(labels[0]) & set(labels[1]) and _differ(*labels):
+                    raise error(
+                        f"{name} has other labels in its rows than in its columns; bring both into"
+                        " one order first, with reindex"
+                    )
+            for one, other in combinations(axes, 2):
+                if _differ(axes[one][-1], axes[other][-1]):
+                    raise error(
+                        f"{one} and {other} have other labels, or another order of them; align"
+                        f" them first, as by {other}.reindex"
+                    )
+            return function(*args, **kwargs)
+
+        return called
+
+    return checked
+
+
+def _labels(value: object) -> list[list[Any]]:
+    """The labels of each axis of a pandas object; none of other things."""
+    if type(value).__module__.partition(".")[0] != "pandas":
+        return []
+    axes: list[Any] = getattr(value, "axes", [])
+    return [[] if type(axis).__name__ == "RangeIndex" else list(axis) for axis in axes]
+
+
+def _differ(first: list[Any], second: list[Any]) -> bool:
+    """Whether two axes of one length have labels that do not fit position by position."""
+    if len(first) != len(second) or first == second:
+        return False
+    # Rows of one table that were chosen twice, such as those of two policies, are numbered on.
+    are_numbers = all(isinstance(label, int | float) for label in (*first, *second))
+    return not are_numbers or bool(set(first) & set(second))
 
 
 def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level, finite, pair_up, whole
 from robo_eval.stats._resample import LARGE, RESAMPLES, distinct_rows, resampled_means
-from robo_eval.stats.arrays import floats
+from robo_eval.stats.arrays import floats, same_labels
 from robo_eval.stats.estimate import Estimate, without_interval
 from robo_eval.stats.quantiles import stdtrit
 
@@ -26,6 +26,7 @@ _STEPS: Final = 50
 """Steps of a search, after which nothing is left to find in a float."""
 
 
+@same_labels()
 def new_cluster_rate(k: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Mean success rate of clusters (tasks, days, robots) like these, each counting once.
 

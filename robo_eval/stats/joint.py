@@ -22,6 +22,7 @@ from robo_eval.stats._resample import (
     sorted_clusters,
     two_stage_means,
 )
+from robo_eval.stats.arrays import same_labels
 from robo_eval.stats.estimate import Estimate, without_interval
 from robo_eval.stats.paired import bonett_price_interval, folded_interval, paired_table
 from robo_eval.stats.proportions import wilson_interval
@@ -111,6 +112,7 @@ class SimRealIntervals:
     index: Estimate
 
 
+@same_labels()
 def sim_real_intervals(
     sim: ArrayLike,
     real: ArrayLike,

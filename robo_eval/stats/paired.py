@@ -20,6 +20,7 @@ from robo_eval.stats._checks import (
     verdicts,
     whole,
 )
+from robo_eval.stats.arrays import same_labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class PairedTable:
         return self.both + self.only_first + self.only_second + self.neither
 
 
+@same_labels()
 def paired_table(first: ArrayLike, second: ArrayLike) -> PairedTable:
     """Count how pairs ended.
 

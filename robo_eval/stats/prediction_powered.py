@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level, finite, pair_up
+from robo_eval.stats.arrays import same_labels
 from robo_eval.stats.estimate import Estimate, without_interval
 from robo_eval.stats.quantiles import stdtrit
 
@@ -44,6 +45,7 @@ class PredictionPowered:
     n_sim: int
 
 
+@same_labels()
 def prediction_powered_rate(
     real: ArrayLike, sim: ArrayLike, sim_only: ArrayLike, *, level: float = 0.95
 ) -> PredictionPowered:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level
 from robo_eval.stats._resample import LARGE, bins_of, means_in_bins
-from robo_eval.stats.arrays import floats
+from robo_eval.stats.arrays import floats, same_labels
 from robo_eval.stats.estimate import Estimate, without_interval
 from robo_eval.stats.quantiles import ndtr, ndtri, stdtrit
 
@@ -127,6 +127,7 @@ def mean_intervals(
     return [found[index] for index in range(len(sorted_samples))]
 
 
+@same_labels()
 def paired_difference_interval(
     first: ArrayLike,
     second: ArrayLike,

@@ -20,7 +20,7 @@ from robo_eval.stats._checks import (
     verdicts,
     whole,
 )
-from robo_eval.stats.arrays import floats
+from robo_eval.stats.arrays import floats, same_labels
 from robo_eval.stats.proportions import wilson_interval
 
 _LOOK_DRAWS: Final = 20_000
@@ -192,6 +192,7 @@ def paired_e_value(
     return rate_e_value(b_, b_ + c_, 0.5, alternative=alternative)
 
 
+@same_labels()
 def paired_e_process(
     first: ArrayLike, second: ArrayLike, *, alternative: Alternative = "two"
 ) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from robo_eval.analysis.acc.curve import NanRule, Scale, curve_values, make_scal
 from robo_eval.analysis.acc.measures import Measures, Undefined, measure
 from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
+from robo_eval.stats.arrays import same_labels
 
 Flag = Literal["floor", "ceiling", "single_level"]
 
@@ -58,6 +59,7 @@ class Analysis:
     right_fill: float
 
 
+@same_labels(error=InputError)
 def analyse(
     response: ArrayLike,
     difficulty: ArrayLike,

@@ -12,8 +12,9 @@ from robo_eval.analysis.acc.agent import Analysis, analyse
 from robo_eval.analysis.acc.curve import NanRule
 from robo_eval.analysis.acc.measures import Undefined
 from robo_eval.analysis.arrays import as_numbers
-from robo_eval.core.errors import ShapeError
+from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.wording import counted
+from robo_eval.stats.arrays import same_labels
 
 ABSTRUSE_BELOW: Final = -1e-9
 """Normalised generality below which an agent is abstruse; constant curves must not flicker."""
@@ -60,6 +61,7 @@ class Population:
     caution: str | None
 
 
+@same_labels(error=InputError)
 def population(
     response: ArrayLike,
     difficulty: ArrayLike,

@@ -14,6 +14,7 @@ from robo_eval.analysis.acc.measures import measure
 from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.wording import counted
+from robo_eval.stats.arrays import same_labels
 from robo_eval.stats.quantiles import ndtr, ndtri, stdtrit
 
 MIN_EPISODES: Final = 20
@@ -69,6 +70,7 @@ class AccIntervals:
     reason: str | None = None
 
 
+@same_labels(error=InputError)
 def bootstrap(
     outcomes: ArrayLike,
     difficulty: ArrayLike,
@@ -112,6 +114,7 @@ def bootstrap(
     return _intervals(curves, used, n_episodes, level=level)
 
 
+@same_labels(error=InputError)
 def bootstrap_seeds(
     outcomes: ArrayLike,
     difficulty: ArrayLike,

@@ -14,6 +14,7 @@ from robo_eval.analysis.acc.measures import Undefined
 from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.names import unknown_name
+from robo_eval.stats.arrays import same_labels
 
 Missing: TypeAlias = Literal["raise", "drop"] | float
 """What becomes of what is missing: refused, left out, or a number in its place."""
@@ -90,6 +91,7 @@ def transform(kind: str, scores: ArrayLike, **options: Any) -> Transformed:  # n
         raise InputError(f"transformation {kind}: {err}") from err
 
 
+@same_labels(error=InputError)
 def opponents(matches: ArrayLike, *, nan: Missing = "raise") -> Transformed:
     """Opp: the strength of the opponent is the difficulty.
 

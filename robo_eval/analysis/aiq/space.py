@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.analysis.arrays import as_numbers
 from robo_eval.core.errors import InputError, ShapeError
+from robo_eval.stats.arrays import same_labels
 
 SHARE: Final = 0.95
 """Share of the positive eigenvalues that the kept dimensions have, unless their number is given."""
@@ -81,6 +82,7 @@ class Space:
         )
 
 
+@same_labels(error=InputError)
 def space(
     dissimilarities: ArrayLike,
     complexities: ArrayLike,
