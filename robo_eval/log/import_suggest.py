@@ -213,13 +213,11 @@ def _reads(read: _Read, cells: Sequence[str]) -> bool:
         return False
 
 
-def _plain(name: str) -> tuple[str, str]:
+def _plain(name: str) -> list[str]:
     """A name of theirs in small letters, with its unit and without."""
     found = _UNIT.fullmatch(name.lower())
-    return tuple(
-        re.sub(r"\W+", "_", one).strip("_")
-        for one in (name.lower(), found["name"] if found else "")
-    )
+    both = (name.lower(), found["name"] if found else "")
+    return [re.sub(r"\W+", "_", one).strip("_") for one in both]
 
 
 def _unit(name: str) -> str | None:
