@@ -357,14 +357,13 @@ def ns_of(text: str, moment: datetime, zone: str, more_ns: int = 0) -> int:
         CellError: If clocks of the zone showed it twice or never, or it is too early or late.
     """
     if moment.tzinfo is None:
-        own = zone_of(zone)
-        first, second = (moment.replace(tzinfo=own, fold=fold).utcoffset() for fold in (0, 1))
-        if first != second:
+        own = UTC if zone == "UTC" else zone_of(zone)
+        moment = moment.replace(tzinfo=own)
+        if own is not UTC and moment.utcoffset() != moment.replace(fold=1).utcoffset():
             raise CellError(
                 f"{text!r:.60} is a time that clocks of {zone} showed twice or never, being set;"
                 " write its offset, such as +01:00"
             )
-        moment = moment.replace(tzinfo=own)
     return _fitting(text, (moment - _EPOCH) // timedelta(microseconds=1) * 1000 + more_ns)
 
 

@@ -77,13 +77,12 @@ def read_rows(source: Path, column_map: Path) -> tuple[list[ImportedRow], TrialP
     return values, plan, reader.notes(values)
 
 
-class _Place(NamedTuple):
-    """Where one of our columns is in the lines of a table, and what goes between its cells."""
+class _Part(NamedTuple):
+    """What is read of a line: our columns, their sources, what those are called, where they are."""
 
-    ours: str
-    source: Source
-    at: tuple[int, ...]
-    between: str
+    policy: str | None
+    places: Sequence[tuple[str, Source, str, Sequence[int]]]
+    sources: Mapping[str, str]
 
 
 class _Reader:
@@ -93,6 +92,15 @@ class _Reader:
         self._path = path
         self._map = mapping
         self._maker = RowMaker(mapping, sha256=sha256)
+        self._constants = [
+            (
+                ours,
+                self._maker.value(
+                    f"{path}: constant {ours!r} of the column map", ours, Constant(), text
+                ),
+            )
+            for ours, text in mapping.constants.items()
+        ]
         self._wanted = {
             name: ours
             for _, own in mapping.sources()
@@ -110,11 +118,19 @@ class _Reader:
         with opened(self._path) as file:
             table = self._map.records(self._path, file, self._wanted)
             self._check_header(table)
-            parts = [(policy, self._places(own, table)) for policy, own in self._map.sources()]
+            at = table.header.index
+            parts = [
+                _Part(
+                    policy,
+                    [(ours, one, one.name, [*map(at, one.names)]) for ours, one in own.items()],
+                    {ours.partition(".")[0]: one.name for ours, one in own.items()},
+                )
+                for policy, own in self._map.sources()
+            ]
             for line, cells in table:
                 where = f"{self._path}: line {line}"
-                for policy, places in parts:
-                    yield from self._rows(where, policy, places, cells)
+                for part in parts:
+                    yield from self._rows(where, part, cells)
             self.remarks, self.comments = table.remarks, table.comments
 
     def notes(self, rows: Sequence[ImportedRow]) -> Iterator[str]:
@@ -161,33 +177,21 @@ class _Reader:
                     f" skip: {number - 1} in the column map"
                 )
 
-    def _places(self, own: Mapping[str, Source], table: Records) -> list[_Place]:
-        places = (
-            (ours, one, tuple(map(table.header.index, one.names))) for ours, one in own.items()
-        )
-        return [
-            _Place(ours, source, at, " " if ours == "start_ns" else " / ")
-            for ours, source, at in places
-        ]
-
-    def _rows(
-        self, where: str, policy: str | None, places: Sequence[_Place], cells: Sequence[str]
-    ) -> Iterator[ImportedRow]:
+    def _rows(self, where: str, part: _Part, cells: Sequence[str]) -> Iterator[ImportedRow]:
         """The rows a line stands for, of one policy where it has columns for each."""
+        policy, places, sources = part
         values: dict[str, Any] = {} if policy is None else {"policy": policy}
-        sources: dict[str, str] = {}
-        for ours, source, at, between in places:
-            sources[ours.partition(".")[0]] = source.name
+        for ours, source, theirs, at in places:
             if len(at) == 1:
                 text = cells[at[0]].strip()
             else:
                 given = (cells[one].strip() for one in at)
+                between = " " if ours == "start_ns" else " / "
                 text = between.join(one for one in given if one not in self._map.missing)
-            place = f"{where}, column {source.name!r}"
+            place = f"{where}, column {theirs!r}"
             put(values, ours, self._maker.value(place, ours, source, text))
-        for ours, text in self._map.constants.items():
-            place = f"{where}, constant {ours!r} of the column map"
-            put(values, ours, self._maker.value(place, ours, Constant(), text))
+        for ours, value in self._constants:
+            put(values, ours, value)
         name = values.get("episode_id")
         if policy is not None and name is not None:
             name = values["episode_id"] = f"{name}-{policy}"
@@ -195,7 +199,7 @@ class _Reader:
         if not given_counts:
             yield self._maker.row(where, values, sources)
             return
-        rate = next((place.source for place in places if place.ours == "rate"), None)
+        rate = next((source for ours, source, *_ in places if ours == "rate"), None)
         try:
             counts = counts_of(given_counts, self._map.reading, rate.unit if rate else None)
         except CellError as err:
