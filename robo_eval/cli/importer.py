@@ -61,7 +61,7 @@ def csv(
     if json:
         print_json({"trial": str(trial.path), "rows": rows})
         return
-    say(f"{rows} episodes imported into {trial.path}")
+    say(f"{counted(rows, 'episode')} imported into {trial.path}")
     next_steps(f"robo-eval metrics {quoted(out)}", f"robo-eval report {quoted(out)}")
 
 

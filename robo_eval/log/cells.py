@@ -338,7 +338,7 @@ def iso_ns(text: str, zone: str | None) -> int:
         if zone is None:
             like = "is not a time with its zone; write it like 2026-03-01T09:30:00+00:00"
         else:
-            like = "is not a date like 2026-03-01T10:30; give the formats dates are written in"
+            like = "is not a date like 2026-03-01T10:30; give formats in place of the unit"
         raise CellError(f"{text!r:.60} {like}")
     rest = Decimal(f"0.{fine['fraction']}") * 10**9 if fine else Decimal(0)
     return ns_of(text, moment, zone or "UTC", int(rest.to_integral_value(ROUND_HALF_EVEN)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -117,33 +117,33 @@ class _Table:
     def map_lines(self) -> Iterator[str]:
         """The lines of the map."""
         yield "# Our column: theirs. docs/log.md says what else a map can hold."
-        yield "columns:"
-        given: set[str] = set()
+        given: dict[str, str] = {}
         free = dict(self._cells)
         questions: list[tuple[str, str]] = []
         for ours, words in _NAMES.items():
             names = (ours, *words.split())
             name = next((one for word in names for one in free if word in _plain(one)), None)
-            if name is None or (ours == "success" and given & {"successes", "rate"}):
+            if name is None or (ours == "success" and given.keys() & {"successes", "rate"}):
                 continue
             source = self._source(ours, name)
             if source is None:
                 questions.append((ours, name))
             else:
-                yield f"  {ours}: {source}"
-                given.add(ours)
+                given[ours] = source
                 del free[name]
+        yield "columns:" if given else "columns: {}"
+        yield from (f"  {ours}: {source}" for ours, source in given.items())
         for ours, name in questions:
             if name in free:
                 yield f"  # {ours}: {_quoted(name)}  # {_QUESTIONS.get(ours, 'is it this?')}"
-        if not given & {"success", "successes", "rate"}:
+        if not given.keys() & {"success", "successes", "rate"}:
             truths = [name for name in free if self._source("success", name)]
             yield from (f"  # success: {_quoted(name)}  # does it say so?" for name in truths)
         if free:
             yield f"  # not used: {', '.join(map(_quoted, free))}"
         yield from self._rest(given)
 
-    def _rest(self, given: set[str]) -> Iterator[str]:
+    def _rest(self, given: Collection[str]) -> Iterator[str]:
         likely = {
             "policy": (re.sub(r"[^\w.+-]+", "-", self._name), "whose episodes are they?"),
             "task": (_quoted(self._name), "what was to be done?"),

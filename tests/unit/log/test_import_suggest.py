@@ -1,12 +1,18 @@
 """A map is suggested: a plain table imports by it as it is, and what is unsure is asked."""
 
+import csv
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from robo_eval.cli.app import app
 from robo_eval.core.errors import InputError
 from robo_eval.log.column_map import ColumnMap
-from robo_eval.log.import_suggest import suggest_map
+from robo_eval.log.import_suggest import _NAMES, suggest_map
 from robo_eval.log.importer import import_csv
 from robo_eval.log.store import EpisodeStore
 
@@ -83,6 +89,26 @@ def test_sums_and_named_starts_are_found(suggested):
     assert problem is None
     assert "rate: {column: success_rate, unit: '%'}" in text
     assert "trials: n_trials" in text
+
+
+names = st.sampled_from(
+    [*(name for words in _NAMES.items() for name in " ".join(words).split()), "x [s]", 'a"b: #']
+)
+cells = st.sampled_from(
+    ["", "1", "0.5", "85%", "yes", "2026-03-01", "5.3.2026", "NA", "1,5", "a b"]
+)
+
+
+@given(st.lists(names, min_size=1, max_size=6), st.data())
+def test_whatever_a_table_holds_its_map_is_one_or_says_what_is_missing(header, data):
+    rows = data.draw(st.lists(st.lists(cells, min_size=len(header), max_size=len(header))))
+    with TemporaryDirectory() as folder:
+        table, out = Path(folder, "t.csv"), Path(folder, "m.yaml")
+        with table.open("w", newline="") as file:
+            csv.writer(file).writerows([header, *rows])
+        problem = suggest_map(table, out)
+        is_missing = problem is not None and "must say where" in problem
+        assert is_missing or ColumnMap.read(out).columns
 
 
 def test_a_map_that_is_there_stays(suggested, tmp_path):

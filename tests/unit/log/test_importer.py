@@ -174,6 +174,19 @@ def test_a_score_beside_an_end_that_has_none_is_refused_with_its_remedy(lab, qua
         lab(f"p,q,e\na,{quality},fault\n", map_)
 
 
+def test_a_long_cell_is_no_obstacle(lab):
+    (row,) = rows(lab(f"p,s,note\na,1,{'x' * 140_000}\n", SIMPLE))
+    assert row.policy == "a"
+
+
+def test_truths_and_whole_numbers_that_a_table_wrote_as_floats(lab):
+    words = "success: {column: s, values: {1: true, 0: false}}"
+    table = rows(
+        lab("p,s,n\na,1.0,3.0\na,0.0,3\n", with_columns("level: n").replace("success: s", words))
+    )
+    assert [(row.success, row.level) for row in table] == [(True, 3), (False, 3)]
+
+
 def test_success_and_quality_that_were_judged_apart_are_both_kept(lab):
     columns = "columns: {success: s, quality: q}\nconstants: {task: t, side: sim, policy: p}\n"
     table = rows(lab("s,q\n1,1.0\n0,0.66\n0,1.0\n1,0.66\n", columns))
@@ -770,6 +783,20 @@ BAD_MAPS = {
         "assisted_success: must be",
     ),
     "bad missing": ("columns: {policy: p}\nmissing: NA\n", "missing: must be a list"),
+    "thousands that are decimals": (
+        SIMPLE + "thousands: '.'\n",
+        "thousands: is the decimal sign as well",
+    ),
+    "thousands that are digits": (SIMPLE + "thousands: '0'\n", "thousands: '0' is part of numbers"),
+    "no zone": (SIMPLE + "zone: Berlin\n", "zone: 'Berlin' is no zone; write it like Europe/"),
+    "formats beside a unit": (
+        "columns: {start_ns: {column: s, unit: s, formats: ['%Y']}}\n",
+        "columns.start_ns.formats: are of a start_ns without a unit",
+    ),
+    "formats of a duration": (
+        "columns: {duration_s: {column: s, formats: ['%Y']}}\n",
+        "columns.duration_s.formats: are of a start_ns",
+    ),
     "bad threshold": ("columns: {policy: p}\nsuccess_quality: 2\n", "success_quality"),
     "constant that is a list": (
         "columns: {policy: p}\nconstants: {task: [a]}\n",
