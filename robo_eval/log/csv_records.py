@@ -102,6 +102,9 @@ class Records:
     ) -> None:
         self._path = path
         self._comment = comment
+        # Of all tables only those with a map of columns can have remarks further down.
+        remedy = "set comment in the column map if such lines are remarks"
+        self._remedy = f"; {remedy if wanted else 'remarks stand above the header only'}"
         self._begins = True
         self._lines = enumerate(lines, start=1)
         self.delimiter = delimiter or ","
@@ -171,8 +174,7 @@ class Records:
                 if not given:
                     continue
                 if len(given) > width or len(cells) < width:
-                    remark = "; set comment in the column map if such lines are remarks"
-                    hint = remark if cells[0].startswith(REMARKS) else ""
+                    hint = self._remedy if cells[0].startswith(REMARKS) else ""
                     raise InputError(
                         f"{self._path}: line {self.line}: has {len(cells)} cells, the header has"
                         f" {width}{hint}"

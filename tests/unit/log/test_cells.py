@@ -181,6 +181,12 @@ def test_remarks_before_a_header_are_no_lines(tmp_path):
     assert (repair.hours, repair.line) == (2.0, 5)
 
 
+def test_a_remark_below_the_header_is_refused_with_what_is_true_there(tmp_path):
+    (tmp_path / "repairs.csv").write_text("hours,description\n2,a\n# end\n")
+    with pytest.raises(InputError, match=r"line 3: has 1 cells.*; remarks stand above the header"):
+        read_evidence(tmp_path)
+
+
 def test_a_long_cell_is_read(tmp_path):
     found = records(tmp_path / "t.csv", f"a,b\n1,{'x' * 200_000}\n".encode())
     assert [(line, len(cells[1])) for line, cells in found] == [(2, 200_000)]
