@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -252,7 +252,8 @@ def _logged_time(row: Any) -> LoggedTime:  # noqa: ANN401 - a row of the table
 
 def _amounts(row: Any) -> Iterator[str]:  # noqa: ANN401 - a row of the table
     if row.total_ns is not None:
-        yield f"{row.total_ns / _HOUR_NS:.6g} h in that time"
+        ns = _known_ns(row)
+        yield "hours not known" if ns is None else f"{ns / _HOUR_NS:.6g} h in that time"
     if row.km is not None:
         yield f"{row.km:.6g} km"
 
@@ -277,7 +278,7 @@ class HoursRow:
         side: Side.
         mode: Who was in control.
         task: Task; empty if not known.
-        hours: Hours, each counted once.
+        hours: Hours, each counted once; None if nobody knows them.
         nil_hours: As many of them lie in shifts that were reported to be without incidents, and
             had none.
         times: How many times, mostly episodes, they were logged in.
@@ -288,7 +289,7 @@ class HoursRow:
     side: Side
     mode: Engagement
     task: str
-    hours: float
+    hours: float | None
     nil_hours: float
     times: int
     km: float | None = None
@@ -313,7 +314,8 @@ class Finding:
         side: Side.
         start_ns: Start, UTC.
         end_ns: End, UTC.
-        within: What a gap is a part of: `shift`, or `run` of a trial.
+        within: What a gap is a part of, `shift` or `run` of a trial; what of a total does not
+            count for its overlap with another one: `hours`, `km` or both.
         name: Shift, or digest of the trial's plan, it is about; empty of an overlap or incident.
         by: Who reported the shift without incidents.
         named: Ids and names: of both times of an overlap, or of the first incidents.
@@ -330,6 +332,15 @@ class Finding:
     by: str = ""
     named: tuple[tuple[str, str], ...] = ()
     count: int = 0
+
+    @property
+    def why(self) -> str:
+        """Which total does not count, and why."""
+        *rival, one = (name for _, name in self.named)
+        told = f"{one}, {self.robot} ({self.side}), {span_text(self.start_ns, self.end_ns)}"
+        if not rival:
+            return f"{told}, lies partly in this period"
+        return f"{told}: {self.within} overlap {rival[0]}, which counts"
 
     @property
     def names(self) -> str:
@@ -413,7 +424,7 @@ def total_km(rows: Iterable[HoursRow], side: Side) -> dict[str, float]:
 def total_hours(rows: Iterable[HoursRow], side: Side, robot: str | None = None) -> float:
     """Hours of exposure of some rows on one side, of one robot or of all."""
     return math.fsum(
-        row.hours
+        row.hours or 0.0
         for row in rows
         if row.side is side and row.is_exposed and robot in (None, row.robot)
     )
@@ -465,16 +476,28 @@ def hours(
     return Hours(since_ns=since_ns, until_ns=until_ns, rows=period.rows(), findings=tuple(findings))
 
 
-def hours_rows(
-    log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None
-) -> tuple[tuple[HoursRow, ...], list[Finding]]:
-    """The rows of `hours`, and totals that do not count; nothing else is looked for."""
-    period = _Period(log, since_ns, until_ns, named=False)
-    return period.rows(), period.not_counted
-
-
 Body = tuple[str, Side]
 """A robot, and the side it is on: a twin of the same name is another body."""
+
+
+class Exposed(NamedTuple):
+    """What rates divide by: the rows of `hours`, totals that do not count, and what is not known.
+
+    `unknown` has, for `h` and `km`, the times of each body that it worked in, without anybody
+    knowing for how long or how far.
+    """
+
+    rows: tuple[HoursRow, ...]
+    not_counted: list[Finding]
+    unknown: Mapping[str, Mapping[Body, Spans]]
+
+
+def hours_rows(
+    log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None
+) -> Exposed:
+    """What rates of a period divide by; nothing else is looked for."""
+    period = _Period(log, since_ns, until_ns, named=False)
+    return Exposed(period.rows(), period.not_counted, period.unknown())
 
 
 @dataclass(slots=True)
@@ -615,7 +638,9 @@ class _Period:
         for body, totals in whole.items():
             clocked = partial(self._clocked, self._bodies.get(body))
             found[body], twice = counted_once(totals, clocked)
-            self.not_counted.extend(_about_totals("overlap", *pair) for pair in twice)
+            self.not_counted.extend(
+                _about_totals("overlap", one.rival, one.total, what=one.what) for one in twice
+            )
         return found
 
     def _clocked(self, times: _Times | None, total: Total) -> tuple[int, float]:
@@ -669,11 +694,11 @@ class _Period:
                 place = (robot, side, total.mode, total.task)
                 before = found.get(place) or HoursRow(
                     robot=robot, side=side, mode=total.mode, task=total.task,
-                    hours=0.0, nil_hours=0.0, times=0,
+                    hours=None, nil_hours=0.0, times=0,
                 )  # fmt: skip
                 found[place] = replace(
                     before,
-                    hours=before.hours + ns / _HOUR_NS,
+                    hours=before.hours if ns is None else (before.hours or 0.0) + ns / _HOUR_NS,
                     times=before.times + 1,
                     km=before.km if km_ is None else (before.km or 0.0) + km_,
                 )
@@ -704,6 +729,27 @@ class _Period:
                     named=((first, first), (second, second)),
                 )
 
+    def unknown(self) -> dict[str, dict[Body, Spans]]:
+        """Times at work of which no hours, or no kilometres, are known, nor of a part of them."""
+        found: dict[str, dict[Body, Spans]] = {"h": {}, "km": {}}
+        for body in {*self._bodies, *self._totals}:
+            times = self._bodies.get(body)
+            at_work = NONE if times is None else times.spans[~times.is_off]
+            km = np.empty(0) if times is None else times.km[~times.is_off]
+            totals = [one.total for one in self._totals.get(body, ())
+                      if one.total.mode is not Engagement.OFF]  # fmt: skip
+            spans = np.concatenate([at_work, _spans_of(totals)])
+            for name, is_clocked, of_totals in (
+                ("h", [True] * len(km), [one.total_ns for one in totals]),
+                ("km", ~np.isnan(km), [one.km for one in totals]),
+            ):
+                is_known = np.array([*is_clocked, *(one is not None for one in of_totals)], bool)
+                known, rest = merged(spans[is_known]), spans[~is_known]
+                rest = merged(rest[within(known, rest[:, 0], rest[:, 1]) == 0])
+                if len(rest):
+                    found[name][body] = rest
+        return found
+
     def _covered(self, *, at_work: bool) -> dict[Body, Spans]:
         """Times of each body, or those at work; in the period of a total it may have been."""
         found = {
@@ -711,12 +757,11 @@ class _Period:
         }
         for body, totals in self._totals.items():
             own = [
-                (one.start_ns, one.end_ns)
+                one
                 for one, *_ in totals
-                if not (at_work and one.mode is Engagement.OFF)
+                if one.total_ns is not None and not (at_work and one.mode is Engagement.OFF)
             ]
-            spans = np.array(own, dtype=np.int64).reshape(-1, 2)
-            found[body] = np.concatenate([found.get(body, NONE), spans])
+            found[body] = np.concatenate([found.get(body, NONE), _spans_of(own)])
         return {body: merged(spans) for body, spans in found.items()}
 
     def gaps(self, least_ns: int) -> Iterator[Finding]:
@@ -785,12 +830,25 @@ class _Period:
 def _total(row: Any) -> Total:  # noqa: ANN401 - a row of the table
     return Total(
         row.id, f"{row.station}/{row.sequence}", row.robot, Side(row.side), Engagement(row.mode),
-        row.what, int(row.start_ns), int(row.end_ns), int(row.total_ns),
+        row.what, int(row.start_ns), int(row.end_ns), _known_ns(row),
         None if row.km is None else float(row.km),
     )  # fmt: skip
 
 
-def _about_totals(kind: Literal["overlap", "part"], *totals: Total) -> Finding:
+def _known_ns(row: Any) -> int | None:  # noqa: ANN401 - a row of the table
+    """How long a total is; None if nobody said.
+
+    Logs of older programs have 0 where only kilometres were given: nobody drives in no time.
+    """
+    return None if row.total_ns < 0 or (not row.total_ns and row.km) else int(row.total_ns)
+
+
+def _spans_of(totals: Iterable[Total]) -> Spans:
+    own = [(one.start_ns, one.end_ns) for one in totals]
+    return np.array(own, dtype=np.int64).reshape(-1, 2)
+
+
+def _about_totals(kind: Literal["overlap", "part"], *totals: Total, what: str = "") -> Finding:
     *_, one = totals
     return Finding(
         kind=kind,
@@ -798,6 +856,7 @@ def _about_totals(kind: Literal["overlap", "part"], *totals: Total) -> Finding:
         side=one.side,
         start_ns=one.start_ns,
         end_ns=one.end_ns,
+        within=what,
         named=tuple((total.name, total.name) for total in totals),
     )
 

@@ -35,8 +35,9 @@ class Line(NamedTuple):
 
     @property
     def record_id(self) -> str:
-        """Id of its record: the same line is the same record."""
-        return str(uuid.uuid5(_LINES, canonical_json(plain(self.body)).decode()))
+        """Id of its record: the same line is the same record, in logs of older programs too."""
+        values = {"seconds": 0.0, **plain(self.body)}
+        return str(uuid.uuid5(_LINES, canonical_json(values).decode()))
 
 
 def read_hours(path: Path) -> list[Line]:
@@ -138,8 +139,7 @@ def _line(cells: Mapping[str, str], where: str) -> Line:
         raise InputError(f"{where}{err}") from err
     for name in ("period", "hours"):
         values.pop(name, None)
-    values |= {"start_ns": begin, "until_ns": end, "km": numbers.get("km")}
-    values["seconds"] = round(numbers.get("hours", 0.0) * 3600.0, 6)
+    values |= {"start_ns": begin, "until_ns": end, **numbers}
     try:
         return Line(section_of(Exposure, values), where)
     except InputError as err:
@@ -149,7 +149,7 @@ def _line(cells: Mapping[str, str], where: str) -> Line:
 
 
 def amounts_of(given: Mapping[str, str]) -> dict[str, float]:
-    """Hours and kilometres, as far as they are given.
+    """Hours, as seconds, and kilometres, as far as they are given; what is not stays unknown.
 
     Raises:
         InputError: If one is not a number from 0 on; the message begins with its name.
@@ -163,4 +163,8 @@ def amounts_of(given: Mapping[str, str]) -> dict[str, float]:
                     f"{name}: {text!r:.40} is not a number from 0 on; write it like 120.5"
                 )
             found[name] = float(number)
+    if found.get("km") and found.get("hours") == 0.0:
+        raise InputError("hours: 0 h for some km; leave them empty if nobody knows them")
+    if "hours" in found:
+        found["seconds"] = round(found.pop("hours") * 3600.0, 6)
     return found

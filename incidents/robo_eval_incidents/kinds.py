@@ -76,6 +76,8 @@ MOST_QUANTITIES: Final = 50
 MOST_INJURIES: Final = 20
 MOST_SECONDS: Final = 31_622_400.0
 """Seconds that one time of exposure may take: 366 days."""
+UNKNOWN_NS: Final = -1
+"""What a list has for the hours of a period that nobody said."""
 MOST_KM: Final = 1e7
 """Kilometres that one time of exposure may take."""
 
@@ -492,8 +494,8 @@ class Exposure(Body):
     trial: Line | None = said("Trial", None)
     """What names the trial: the SHA-256 of its plan; none if it was no episode."""
     start_ns: Ns = said("Begin")
-    seconds: Annotated[float, Field(ge=0.0, le=MOST_SECONDS)] = said("Seconds")
-    """How long: a year at most."""
+    seconds: Annotated[float, Field(ge=0.0, le=MOST_SECONDS)] | None = said("Seconds", None)
+    """How long: a year at most; none if only kilometres of a period are known."""
     until_ns: Ns | None = said(
         "End", None, help="End of the period it lies in, if only its length is known."
     )
@@ -504,17 +506,26 @@ class Exposure(Body):
     @property
     def end_ns(self) -> int:
         """End, UTC; of a total, that of its period."""
-        return self.until_ns or self.start_ns + round(self.seconds * 1e9)
+        return self.until_ns or self.start_ns + round((self.seconds or 0.0) * 1e9)
+
+    @property
+    def total_ns(self) -> int | None:
+        """How long within a period; -1 if nobody said, and None where begin and end are known."""
+        if self.until_ns is None:
+            return None
+        return UNKNOWN_NS if self.seconds is None else round(self.seconds * 1e9)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.seconds is None and (self.until_ns is None or self.km is None):
+            raise ValueError("seconds: is missing; only kilometres of a period go without")
         if self.end_ns > LATEST_NS:
             raise ValueError("seconds: it would end after the year 2262")
         if self.until_ns is not None:
             length = (self.until_ns - self.start_ns) / 1e9
             if not 0.0 < length <= MOST_SECONDS:
                 raise ValueError("until_ns: the period is between 0 and 366 days long")
-            if self.seconds > length:
+            if self.seconds is not None and self.seconds > length:
                 raise ValueError(
                     f"seconds: {self.seconds / 3600:g} h are more than the {length / 3600:g} h of"
                     " the period"

@@ -118,7 +118,7 @@ def _time_row(logged: Record, withdrawal: Record | None) -> Row:
         "trial": hours and hours.trial,
         "start_ns": body.start_ns,
         "end_ns": body.end_ns,
-        "total_ns": round(hours.seconds * 1e9) if hours and hours.until_ns is not None else None,
+        "total_ns": hours and hours.total_ns,
         "km": hours and hours.km,
         "withdrawn_by": withdrawal and withdrawal.by,
         "reason": taken.reason if isinstance(taken, Withdrawal) else None,

@@ -157,7 +157,7 @@ TIMES: Final = Table(
 )
 """Hours and shifts without incidents, kept as `incidents` is; what was withdrawn says so. `what` is
 the task of hours and the note of a shift, `total_ns` how long within the period from start to end
-where only that is known."""
+where only that is known, -1 if nobody said."""
 
 Index("times_by_start", TIMES.c.kind, TIMES.c.start_ns)
 # Few have them: a question for those need not look at all others.

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
-from sqlalchemy import select
+import numpy as np
+from sqlalchemy import func, select
 
 from robo_eval import formulas
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
+from robo_eval.core.wording import counted
 from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.safety import Safety, safety_of
-from robo_eval_incidents.hours import HoursRow, hours_rows, shifts, total_hours, total_km
+from robo_eval_incidents.hours import (
+    Exposed,
+    HoursRow,
+    hours_rows,
+    shifts,
+    total_hours,
+    total_km,
+)
 from robo_eval_incidents.lists import Filter, Listed, check_robot, filtered, tally, undecided
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import INCIDENTS
+from robo_eval_incidents.spans import within
 from robo_eval_incidents.words import Severity, Status
 
 RATE_UNIT: Final = "incidents/1000 h"
@@ -42,16 +53,21 @@ class SideStanding:
         side: Side.
         counts: Incidents by the severity they count at; None if nobody kept a record.
         unreviewed: How many of them not enough people have looked at; they count as well.
-        hours: Hours of exposure; None if none were logged.
+        hours: Hours of exposure that are known; None if none are.
         nil_hours: As many of them lie in shifts that were reported to be without incidents, and
             had none.
-        rates: Incidents per 1,000 h by severity, each with Garwood's exact interval.
-        km: Kilometres of robots of which some were logged; None if of none.
-        rates_km: Incidents of those robots per 1,000 km; empty without kilometres.
+        rates: Incidents per 1,000 h by severity, each with Garwood's exact interval, of robots and
+            times whose hours are known.
+        km: Kilometres that are known; None if none are.
+        rates_km: Incidents per 1,000 km, of robots and times whose kilometres are known; empty
+            without kilometres.
         score: The safety score; its lower end is the pessimistic score.
         is_valid: Whether the period counts: a critical incident ends it.
         undecided: Incidents of which only a day or a month is known, which may lie in the period
             or outside; they are not counted.
+        left_out: Sums of hours that do not count, and why.
+        without: Incidents that are in no rate per `h`, or per `km`, by the robot of which those
+            were not known when they happened; by severity, and empty for a robot without any.
     """
 
     side: Side
@@ -66,6 +82,12 @@ class SideStanding:
     is_valid: bool
     undecided: tuple[Listed, ...] = ()
     left_out: tuple[str, ...] = ()
+    without: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Which robots are in no rate, and how many incidents of them, in words."""
+        return tuple(chain.from_iterable(unknown_text(*one) for one in self.without.items()))
 
     def as_dict(self) -> dict[str, Any]:
         """The standing of a side as JSON would have it."""
@@ -82,6 +104,8 @@ class SideStanding:
             "is_valid": self.is_valid,
             "undecided": [{"name": one.name, "time": one.time} for one in self.undecided],
             "hours_left_out": list(self.left_out),
+            "hours_unknown": self.without.get("h", {}),
+            "km_unknown": self.without.get("km", {}),
         }
 
 
@@ -131,7 +155,8 @@ def standing(
     `counted_severity` has, until enough people have dismissed it: what nobody has looked at counts
     against a robot. It counts as well if no hours were logged for its time. Hours are those of
     `exposure.hours`, each once. Where no hours were logged there is no rate and no score, other
-    than 0 after a critical incident.
+    than 0 after a critical incident. Incidents of a robot whose hours nobody knows are divided by
+    those of no other one: they are named, and in no rate.
 
     Args:
         log: The log.
@@ -145,7 +170,7 @@ def standing(
         UnknownNameError: If the log knows no such robot.
     """
     check_robot(log, robot)
-    rows, left_out = hours_rows(log, since_ns, until_ns)
+    exposed = hours_rows(log, since_ns, until_ns)
     wanted = Filter(robot=robot, since_ns=since_ns, until_ns=until_ns)
     found = tally(log, replace(wanted, is_sure=True))
     open_ = undecided(log, wanted)
@@ -160,9 +185,7 @@ def standing(
             count for (where, _, status), count in found.items()
             if where is side and status in _UNREVIEWED
         )  # fmt: skip
-        own = [row for row in rows if row.side is side and robot in (None, row.robot)]
-        km = total_km(own, side)
-        of_those = [tally(log, replace(wanted, is_sure=True, robot=name, side=side)) for name in km]
+        own = [row for row in exposed.rows if row.side is side and robot in (None, row.robot)]
         maybe = tuple(one for one in open_ if one.side is side)
         if side is Side.REAL or own or any(counts.values()) or maybe:
             sides[side] = _of_side(
@@ -171,13 +194,12 @@ def standing(
                 own,
                 unreviewed,
                 config,
-                km=math.fsum(km.values()),
-                counts_km=by_severity(of_those),
+                without=incidents_without(log, replace(wanted, side=side), exposed),
                 maybe=maybe,
                 left_out=tuple(
-                    str(one)
-                    for one in left_out
-                    if one.kind == "part" and one.side is side and robot in (None, one.robot)
+                    one.why
+                    for one in exposed.not_counted
+                    if one.side is side and robot in (None, one.robot)
                 ),
             )
     return Standing(
@@ -215,15 +237,19 @@ def _of_side(
     unreviewed: int,
     config: MetricConfig,
     *,
-    km: float,
-    counts_km: Counter[str],
+    without: Mapping[str, Mapping[str, Counter[str]]],
     maybe: tuple[Listed, ...],
     left_out: tuple[str, ...],
 ) -> SideStanding:
-    hours = total_hours(rows, side)
+    hours, km = total_hours(rows, side), math.fsum(total_km(rows, side).values())
     times = sum(row.times for row in rows if row.is_exposed)
     exposure = Exposure(hours=hours, episodes=times, unknown=0)
-    found = safety_of(counts, exposure, config)
+    without = {unit: one for unit, one in without.items() if {"h": hours, "km": km}[unit]}
+    found = safety_of(_less(counts, without.get("h", {})), exposure, config)
+    if counts is not None and counts[Severity.CRITICAL]:
+        # One ends the period, whoever knows the hours of its robot.
+        ended = safety_of(counts, exposure, config)
+        found = replace(found, score=ended.score, is_valid=ended.is_valid)
     if side is Side.SIM:
         found = _without_values(found, _OF_SIM)
     elif counts is None:
@@ -236,14 +262,79 @@ def _of_side(
         nil_hours=math.fsum(row.nil_hours for row in rows if row.is_exposed),
         rates={name: _per_1000_h(rate) for name, rate in found.rates.items()},
         km=km or None,
-        rates_km=_rates_km(counts_km, km, config.level)
+        rates_km=_rates_km(_less(counts, without.get("km", {})) or {}, km, config.level)
         if counts is not None and side is not Side.SIM
         else {},
         score=found.score,
         is_valid=found.is_valid,
         undecided=maybe,
         left_out=left_out,
+        without=without,
     )
+
+
+def incidents_without(
+    log: IncidentLog, wanted: Filter, exposed: Exposed
+) -> dict[str, dict[str, Counter[str]]]:
+    """Incidents that happened while nobody knew hours, or kilometres, by unit, robot and severity.
+
+    A robot of which some are known all the same, when it happened or at any other time that
+    nothing else was logged of, is none of these.
+
+    Args:
+        log: The log.
+        wanted: Of which side, robot and period.
+        exposed: What was logged in it.
+    """
+    side, asked = wanted.side, replace(wanted, is_sure=True)
+    assert isinstance(side, Side)
+    places = [INCIDENTS.c[name] for name in ("robot", "counted_severity", "happened_ns",
+                                             "latest_ns")]  # fmt: skip
+    found: dict[str, dict[str, Counter[str]]] = {}
+    counts = INCIDENTS.c.counts == 1
+    with log.database.reading() as connection:
+        per_robot = connection.execute(
+            filtered(select(*places[:2], func.count()), asked).where(counts).group_by(*places[:2])
+        ).all()
+        for unit, unknown in exposed.unknown.items():
+            own = {robot: spans for (robot, on), spans in unknown.items()
+                   if on is side and wanted.robot in (None, robot)}  # fmt: skip
+            known = {
+                row.robot
+                for row in exposed.rows
+                if row.side is side and row.is_exposed and (row.hours if unit == "h" else row.km)
+            }
+            lost: dict[str, Counter[str]] = defaultdict(Counter, {one: Counter() for one in own})
+            for robot, severity, count in per_robot:
+                if robot not in known:
+                    lost[robot][severity] += count
+            some = tuple(known & set(own))
+            query = filtered(select(*places), replace(asked, robot=some)).where(counts)
+            for robot, severity, first, last in connection.execute(query) if some else ():
+                span = np.array([first]), np.array([last + 1])
+                lost[robot][severity] += int(within(own[robot], *span)[0] == last + 1 - first)
+            found[unit] = {robot: +lost[robot] for robot in sorted(lost)}
+    return found
+
+
+def unknown_text(unit: str, robots: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """What is in no rate per `h`, or per `km`, in words; see `incidents_without`."""
+    what = "hours" if unit == "h" else "kilometres"
+    for robot, counts in robots.items():
+        count = counted(sum(counts.values()), "incident")
+        yield f"rates per {unit} are without {count} of {robot} while no {what} of it are known"
+
+
+def _less(
+    counts: dict[str, int] | None, without: Mapping[str, Mapping[str, int]]
+) -> dict[str, int] | None:
+    """Counts by severity without those of some robots."""
+    if counts is None:
+        return None
+    lost: Counter[str] = Counter()
+    for one in without.values():
+        lost.update(one)
+    return {name: count - lost[name] for name, count in counts.items()}
 
 
 def _without_values(found: Safety, reason: str) -> Safety:
@@ -263,7 +354,7 @@ def by_severity(found: Iterable[Mapping[tuple[Side, Severity, Status], int]]) ->
     return counts
 
 
-def _rates_km(counts: Counter[str], km: float, level: float) -> dict[str, Estimate]:
+def _rates_km(counts: Mapping[str, int], km: float, level: float) -> dict[str, Estimate]:
     """Incidents per 1,000 km by severity, each with Garwood's exact interval."""
     if not km:
         return {}

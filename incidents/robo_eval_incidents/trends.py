@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -27,8 +27,10 @@ from robo_eval_incidents.standing import (
     NO_RECORD,
     RATE_UNIT,
     by_severity,
+    incidents_without,
     rate_per_1000,
     recorded_sides,
+    unknown_text,
 )
 from robo_eval_incidents.text import span_of
 from robo_eval_incidents.words import Category
@@ -50,12 +52,14 @@ class Month:
         hours: Hours of exposure.
         counts: Incidents that count, by severity.
         rate: All of them per 1,000 h, with Garwood's exact interval.
+        without: Those that are not in the rate, by robot whose hours are not known, and severity.
     """
 
     month: str
     hours: float
     counts: Mapping[str, int]
     rate: Estimate
+    without: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +80,17 @@ class Trends:
     categories: tuple[tuple[Category, int], ...]
     ages: Mapping[str, int]
 
+    @property
+    def unknown(self) -> list[str]:
+        """Which robots are in no rate of a month, and how many incidents of them, in words."""
+        return [f"{one.month}: {text}" for one in self.months
+                for text in unknown_text("h", one.without)]  # fmt: skip
+
     def as_dict(self) -> dict[str, Any]:
         """The trends as JSON would have them."""
         months = [
             {"month": one.month, "hours": one.hours, "counts": dict(one.counts),
-             "rate_per_1000_h": one.rate.as_dict()}
+             "rate_per_1000_h": one.rate.as_dict(), "hours_unknown": one.without}
             for one in self.months
         ]  # fmt: skip
         return {
@@ -149,17 +159,20 @@ def _within(month: str, robot: str | None) -> Filter:
 def _month(log: IncidentLog, name: str, robot: str | None, level: float) -> Month:
     wanted = _within(name, robot)
     counts = by_severity([tally(log, replace(wanted, is_sure=True))])
-    rows, _ = hours_rows(log, wanted.since_ns, wanted.until_ns)
-    hours = total_hours(rows, Side.REAL, robot)
+    exposed = hours_rows(log, wanted.since_ns, wanted.until_ns)
+    hours = total_hours(exposed.rows, Side.REAL, robot)
+    without = incidents_without(log, wanted, exposed)["h"] if hours else {}
+    left_out = sum(one.total() for one in without.values())
     if hours and Side.REAL not in recorded_sides(log, wanted):
         rate = Estimate.missing(reason=NO_RECORD, unit=RATE_UNIT, n=0)
     elif hours:
-        rate = rate_per_1000(counts.total(), hours, level, RATE_UNIT)
+        rate = rate_per_1000(counts.total() - left_out, hours, level, RATE_UNIT)
     else:
         rate = Estimate.missing(reason=_NO_HOURS, unit=RATE_UNIT, n=counts.total())
     return Month(
-        month=name, hours=hours, counts={one: counts[one] for one in SEVERITIES}, rate=rate
-    )
+        month=name, hours=hours, counts={one: counts[one] for one in SEVERITIES}, rate=rate,
+        without=without,
+    )  # fmt: skip
 
 
 def _ages(log: IncidentLog, robot: str | None, today: date) -> dict[str, int]:

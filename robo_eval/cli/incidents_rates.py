@@ -135,6 +135,8 @@ def trends(
         ],
         right=(1, 2, 3, 4, 5, 6, 7),
     )
+    for text in found.unknown:
+        say(text)
     if found.undecided:
         say(f"{counted(found.undecided, 'incident')} may lie in one of these months or in another")
     print_table("what they were", ("category", "incidents"), found.categories, right=(1,))
@@ -157,7 +159,9 @@ def _print_standing(name: str, stands: Standing) -> None:
         if not one.is_valid:
             say("  a critical incident ends this period: it supports no level")
         for total in one.left_out:
-            say(f"  hours not counted: {total}, lies partly in this period")
+            say(f"  hours not counted: {total}")
+        for left in one.unknown:
+            say(f"  {left}")
         for maybe in one.undecided:
             say(f"  not counted: {maybe.name}, {maybe.time}, may lie in this period or outside")
         if one.unreviewed:

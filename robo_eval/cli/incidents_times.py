@@ -224,7 +224,7 @@ def _print_hours(name: str, found: Hours) -> None:
                     row.side,
                     row.mode,
                     row.task,
-                    f"{row.hours:.4g}",
+                    "-" if row.hours is None else f"{row.hours:.4g}",
                     row.times,
                     *(["-" if row.km is None else f"{row.km:.4g}"] if has_km else []),
                 )

@@ -81,7 +81,7 @@ def exposure_of(fields: Fields) -> Exposure:
     """
     amounts = amounts_of(fields)
     known: dict[str, Any] = {"policy": None, "episode_id": None, "trial": None}
-    known |= {"km": amounts.get("km"), "side": fields.get("side") or Side.REAL}
+    known |= {"km": None, **amounts, "side": fields.get("side") or Side.REAL}
     if period := fields.get("period", "").strip():
         if not amounts:
             raise InputError("hours: say how many hours or kilometres there were")
@@ -89,12 +89,12 @@ def exposure_of(fields: Fields) -> Exposure:
             known["start_ns"], known["until_ns"] = period_of(period)
         except ValueError as err:
             raise InputError(f"period: {err}") from err
-        return body_of(Exposure, fields, **known, seconds=amounts.get("hours", 0.0) * 3600.0)
+        return body_of(Exposure, fields, **known)
     start, end = (time_of_field(fields.get(name, ""), name) for name in ("start", "end"))
     if end <= start:
         raise InputError("end: is not after the begin")
-    known |= {"start_ns": start, "until_ns": None}
-    return body_of(Exposure, fields, **known, seconds=(end - start) / 1e9)
+    known |= {"start_ns": start, "until_ns": None, "seconds": (end - start) / 1e9}
+    return body_of(Exposure, fields, **known)
 
 
 def correction_of(fields: Fields, incident: Incident) -> Correction:

@@ -379,7 +379,7 @@ def test_hours_overlaps_and_gaps_are_those_of_each_second(times, shifts, period)
 @given(st.lists(TIMES, min_size=1, max_size=8), st.integers(1, LAST))
 def test_the_hours_of_two_halves_are_those_of_the_whole(times, middle):
     def seconds_by_row(log: IncidentLog, *period: int | None) -> dict[Any, float]:
-        rows, _ = hours_rows(log, *period)
+        rows = hours_rows(log, *period).rows
         return {(row.robot, row.side, row.mode, row.task): row.hours * 3600 for row in rows}
 
     cut = START + middle * S

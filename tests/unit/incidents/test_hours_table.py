@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+from datetime import date
+from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
 from robo_eval.stats.rates import garwood_interval
 from robo_eval_incidents.hours import hours, logged_times
 from robo_eval_incidents.hours_table import import_hours, read_hours
@@ -16,16 +21,20 @@ from robo_eval_incidents.paper import printed
 from robo_eval_incidents.schema import TIMES
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.text import span_of
+from robo_eval_incidents.totals import Total, heaviest
+from robo_eval_incidents.trends import trends
 from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.words import Engagement, Via
 
 HOUR = 3_600 * 10**9
 JANUARY = span_of("2026-01")
 
 
-def body(period: str, hours_: float, mode: str = "autonomous", **more: object) -> Exposure:
+def body(period: str, hours_: float | None, mode: str = "autonomous", **more: object) -> Exposure:
     begin, end = span_of(period)
     values = {"robot": "cart_1", "side": "real", "mode": mode, "start_ns": begin, "until_ns": end}
-    return Exposure.model_validate(values | {"seconds": 3600.0 * hours_} | more)
+    seconds = None if hours_ is None else 3600.0 * hours_
+    return Exposure.model_validate(values | {"seconds": seconds} | more)
 
 
 def clocked(begin_h: float, length_h: float, mode: str = "autonomous", **more: object) -> Exposure:
@@ -84,6 +93,59 @@ def test_of_two_sums_that_overlap_the_larger_one_counts_and_both_are_named(log, 
     assert [name for _, name in overlap.named] == [month.name, week.name]
 
 
+QUARTER = "2026-01-01T00:00:00Z/2026-04-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("first", ["months", "quarter"])
+def test_the_heaviest_sums_without_common_time_count_and_rates_name_the_rest(log, say, first):
+    months = [body(f"2026-0{number}", 100) for number in (1, 2, 3)]
+    made = {}
+    for one in [*months, body(QUARTER, 150)][:: 1 if first == "months" else -1]:
+        made[one.start_ns, one.end_ns] = say(log, one).name
+    say(log, Nil(start_ns=JANUARY[0], end_ns=JANUARY[0] + HOUR, robot="cart_1"))
+    assert hours(log).total() == pytest.approx(300)
+    (why,) = standing(log).real.left_out
+    quarter, rival = made[span_of(QUARTER)], made[JANUARY]
+    assert why.startswith(f"{quarter}, cart_1 (real)")
+    assert why.endswith(f"hours overlap {rival}, which counts")
+    assert why in printed(log)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 8), st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=7
+    )
+)
+def test_no_other_choice_of_sums_without_common_time_has_more(drawn):
+    totals = [
+        Total(
+            str(place), "", "a", Side.REAL, Engagement.IDLE, "", begin, begin + length, weight, None
+        )
+        for place, (begin, length, weight) in enumerate(drawn)
+    ]
+    found = heaviest(totals, lambda one: one.total_ns or 0)
+    best = max(
+        sum(one.total_ns or 0 for one in some)
+        for count in range(len(totals) + 1)
+        for some in combinations(totals, count)
+        if not any(a.overlaps(b) for a, b in combinations(some, 2))
+    )
+    assert sum(one.total_ns or 0 for one in found.values()) == best
+    assert not any(a.overlaps(b) for a, b in combinations(found.values(), 2))
+    # Nothing that would fit beside the chosen ones is lost.
+    for one in totals:
+        assert one.record_id in found or any(one.overlaps(kept) for kept in found.values())
+
+
+def test_hours_and_kilometres_of_a_quarter_and_its_months_count_each_by_themselves(log, say):
+    for number in (1, 2, 3):
+        say(log, body(f"2026-0{number}", 100))
+    say(log, body(QUARTER, None, km=900.0))
+    (row,) = hours(log).rows
+    assert (row.hours, row.km) == (pytest.approx(300), pytest.approx(900))
+    assert standing(log).real.left_out == ()
+
+
 def test_a_sum_counts_in_a_period_that_holds_its_own_and_is_named_in_others(log, say):
     sums = {"2026-01": 10, "2026-02": 20, "2026-03": 30}
     made = {name: say(log, body(name, float(length))) for name, length in sums.items()}
@@ -128,9 +190,101 @@ def test_rates_by_kilometre_are_those_of_robots_that_went_some(log, say, report)
     assert "Per 1,000 km, of robots that went 2,000 km" in printed(log)
 
 
+# Unknown ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fleet(log, say, report):
+    """cart_1 has a meter; cart_2 has none and had three near misses, cart_3 is without km."""
+    say(log, body("2026-01", 10, km=100.0))
+    say(log, body("2026-01", None, robot="cart_2", km=50.0))
+    for _ in range(3):
+        say(log, report(robot="cart_2", happened_ns=JANUARY[0] + HOUR))
+    return log
+
+
+def test_hours_that_nobody_knows_are_unknown_and_no_zero(fleet):
+    known, unknown = hours(fleet).rows
+    assert (known.hours, known.km) == (pytest.approx(10), pytest.approx(100))
+    assert (unknown.hours, unknown.km) == (None, pytest.approx(50))
+    assert len(hours(fleet).of("outside")) == 3, "their time was not logged"
+    assert verify_log(fleet.database.path).ok
+
+
+def test_incidents_of_a_robot_are_divided_by_hours_and_kilometres_of_no_other(fleet, say, report):
+    real = standing(fleet).real
+    assert (real.rates["near_miss"].value, real.rates["near_miss"].n) == (0.0, 0)
+    assert real.rates_km["near_miss"].value == pytest.approx(1000 * 3 / 150)
+    assert real.counts["near_miss"] == 3
+    assert real.as_dict()["hours_unknown"] == {"cart_2": {"near_miss": 3}}
+    assert real.as_dict()["km_unknown"] == {}
+    (text,) = real.unknown
+    assert text.startswith("rates per h are without 3 incidents of cart_2 while no hours")
+    assert text in printed(fleet)
+    say(fleet, body("2026-01", 5, robot="cart_3"))
+    for _ in range(2):
+        say(fleet, report(robot="cart_3", happened_ns=JANUARY[0] + HOUR))
+    real = standing(fleet).real
+    assert real.rates_km["near_miss"].value == pytest.approx(1000 * 3 / 150)
+    assert real.rates["near_miss"].value == pytest.approx(1000 * 2 / 15)
+    assert real.as_dict()["km_unknown"] == {"cart_3": {"near_miss": 2}}
+
+
+def test_a_robot_of_which_nothing_was_logged_is_in_no_rate_and_a_critical_one_still_ends_it(
+    log, say, report
+):
+    say(log, body("2026-01", 10))
+    say(log, report(robot="cart_2", severity="minor", happened_ns=JANUARY[0] + HOUR))
+    real = standing(log).real
+    assert (real.rates["minor"].value, real.score.value) == (0.0, 1.0)
+    assert real.without["h"] == {"cart_2": {"minor": 1}}
+    say(log, report(robot="cart_2", severity="critical", happened_ns=JANUARY[0] + HOUR))
+    real = standing(log).real
+    assert (real.score.value, real.is_valid) == (0.0, False)
+
+
+def test_a_month_without_hours_is_left_out_and_one_with_hours_of_the_robot_counts(log, say, report):
+    february = span_of("2026-02")[0]
+    say(log, body("2026-01", 100, km=10.0))
+    say(log, body("2026-02", None, km=10.0))
+    for time_ns in (JANUARY[0] + HOUR, february + HOUR, february + HOUR):
+        say(log, report(robot="cart_1", happened_ns=time_ns))
+    real = standing(log).real
+    assert real.rates["near_miss"].value == pytest.approx(1000 * 1 / 100)
+    assert real.rates_km["near_miss"].value == pytest.approx(1000 * 3 / 20)
+    assert real.without["h"] == {"cart_1": {"near_miss": 2}}
+    (month,) = trends(log, months=1, today=date(2026, 2, 20)).months
+    assert month.rate.value is None
+    # A part of it by the clock: then its hours are known, and what was outside them counts.
+    say(log, clocked(24 * 40, 2))
+    real = standing(log).real
+    assert real.rates["near_miss"].value == pytest.approx(1000 * 3 / 102)
+    assert real.without["h"] == {}
+
+
+def test_a_month_in_trends_names_whose_hours_are_not_known(fleet):
+    found = trends(fleet, months=1, today=date(2026, 1, 20))
+    (month,) = found.months
+    assert (month.rate.value, sum(month.counts.values())) == (0.0, 3)
+    assert "3 incidents of cart_2" in found.unknown[0]
+    assert found.as_dict()["months"][0]["hours_unknown"] == {"cart_2": {"near_miss": 3}}
+
+
+def test_a_log_that_has_kilometres_in_no_time_reads_as_unknown_and_takes_no_line_again(log, table):
+    path = table("cart_1,2026-01,,25,")
+    (line,) = read_hours(path)
+    # As an older program wrote it.
+    old = body("2026-01", 0.0, "unknown", km=25.0)
+    log.file(old, by="Operator A", via=Via.IMPORT, record_id=line.record_id)
+    assert import_hours(log, path, by="Operator A") == (0, 0)
+    assert hours(log).rows[0].hours is None
+    assert verify_log(log.database.path).ok
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
+        ({"hours_": None}, "seconds: is missing; only kilometres of a period"),
         ({"hours_": 745.0}, "745 h are more than the 744 h of the period"),
         ({"hours_": 1.0, "until_ns": JANUARY[0]}, "the period is between 0 and 366 days"),
         ({"hours_": 1.0, "km": -1.0}, "km"),
@@ -150,11 +304,12 @@ def test_a_table_is_logged_once_and_can_be_taken_back(log, say, table):
     added = list(log.records())[-2:]
     assert [plain(one.body)["km"] for one in added] == [310.0, 25.0]
     assert added[0].body.seconds == pytest.approx(120.5 * 3600)
+    assert "seconds" not in plain(added[1].body)
     assert added[1].body.mode == "unknown"
     assert import_hours(log, path, by="Operator A") == (0, 0)
     listed, _ = logged_times(log)
     assert {one.what for one in listed} == {
-        "autonomous, 120.5 h in that time, 310 km", "unknown, 0 h in that time, 25 km",
+        "autonomous, 120.5 h in that time, 310 km", "unknown, hours not known, 25 km",
     }  # fmt: skip
     other = table("cart_1,2026-01,130,310,autonomous")
     with pytest.raises(InputError, match=f"line 2, column period: .*as {added[0].name}; withdraw"):
@@ -188,6 +343,7 @@ def test_two_lines_of_one_period_in_one_table_are_refused(log, table):
         ("cart_1,2026-01,\"120,5\",,", "line 3, column hours: '120,5' is not a number"),
         ("cart_1,2026-01,-3,,", "line 3, column hours: '-3' is not a number from 0 on"),
         ("cart_1,2026-01,1_0,,", "line 3, column hours: '1_0' is not a number"),
+        ("cart_1,2026-01,0,3,", "line 3, column hours: 0 h for some km; leave"),
         ("cart_1,2026-01,,,", "line 3, column hours: is missing, and so is km"),
         ("cart_1,,3,,", "line 3, column period: is missing"),
         ("cart_1,unknown,3,,", "line 3, column period: is no period"),

@@ -248,7 +248,7 @@ def test_a_sum_that_lies_partly_in_the_period_is_named(log, say):
     assert (found.hours, found.left_out) == (pytest.approx(96), ())
     found = standing(log, begin + HOUR, end).real
     assert found.hours is None
-    assert found.left_out == ("cell-1/2, ur5e (real), 2026-02",)
+    assert found.left_out == ("cell-1/2, ur5e (real), 2026-02, lies partly in this period",)
     assert standing(log, begin + HOUR, end, "ur5e").real.left_out == found.left_out
     assert "2026-02" in printed(log, begin + HOUR, end)
 
