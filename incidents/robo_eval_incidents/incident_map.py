@@ -140,7 +140,7 @@ class IncidentMap(Section):
         both = sorted(set(self.columns) & set(self.constants))
         if both:
             raise ValueError(f"{both[0]!r} is in columns and in constants; choose one")
-        for needed in ("source_id", "time", "severity"):
+        for needed in ("time", "severity", *(["source_id"] if self.version else [])):
             if needed not in {*self.columns, *self.constants}:
                 raise ValueError(f"says nothing about {needed!r}; add it to columns")
         for name, source in self.columns.items():
@@ -159,6 +159,11 @@ class IncidentMap(Section):
         for key, names in (("formats", {"time"}), ("unit", {"quantities"})):
             if getattr(source, key) and name.partition(".")[0] not in names:
                 raise ValueError(f"columns.{name}.{key}: {name} has none; leave it out")
+
+    @property
+    def makes_ids(self) -> bool:
+        """Whether ids are put together of several columns, which two events may have alike."""
+        return "source_id" in self.columns and bool(self.columns["source_id"].columns)
 
     # Lines -------------------------------------------------------------------------------------
 

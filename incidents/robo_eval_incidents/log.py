@@ -9,6 +9,7 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from sqlalchemy import Connection, bindparam, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import SQLAlchemyError
 
 from robo_eval.core.errors import InputError
 from robo_eval.log.chain import GENESIS, Link
@@ -103,6 +105,7 @@ class IncidentLog:
         target: Path of an SQLite file, or URL of a PostgreSQL database.
         station: As whom to write; None for the log's own station.
         read_only: Refuse writing.
+        is_new: Whether its file was made for this use: one that fails leaves no empty log.
 
     Attributes:
         name: What it is called in messages.
@@ -115,8 +118,14 @@ class IncidentLog:
     """
 
     def __init__(
-        self, target: str | Path, *, station: str | None = None, read_only: bool = False
+        self,
+        target: str | Path,
+        *,
+        station: str | None = None,
+        read_only: bool = False,
+        is_new: bool = False,
     ) -> None:
+        self.is_new: Final = is_new
         self.database: Final = Database(target, read_only=read_only)
         self.name: Final = self.database.name
         self._statements: Final = _Statements(is_server=self.database.is_server)
@@ -135,10 +144,28 @@ class IncidentLog:
     def __exit__(
         self,
         _kind: type[BaseException] | None,
-        _error: BaseException | None,
+        error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        if error is not None and self.is_new:
+            self._unmake()
         self.close()
+
+    def _unmake(self) -> None:
+        """Take away a file that was made for what was then refused, while nothing is in it."""
+        # What cannot be taken away is an empty log, which does no harm.
+        with suppress(IncidentLogError, SQLAlchemyError, OSError):
+            # Only whoever is alone with a file can change that; no journal of it is left then.
+            self.database.connected().exec_driver_sql("PRAGMA busy_timeout = 0")
+            self.database.connected().exec_driver_sql("PRAGMA journal_mode = DELETE")
+            with self.database.writing() as connection:
+                if is_empty := not heads_of(connection):
+                    # Who opens it now is refused, rather than writing into a file without a name.
+                    RECORDS.drop(connection)
+            if is_empty:
+                Path(self.name).unlink()
+            else:
+                self.database.connected().exec_driver_sql("PRAGMA journal_mode = WAL")
 
     def close(self) -> None:
         """Close the database; what was appended stays."""
@@ -518,24 +545,27 @@ def open_log(
         IncidentLogError: If it is missing, damaged, of another version, or cannot be reached.
     """
     found: str | Path = target if is_url(target) else Path(target)
+    is_new = False
     if isinstance(found, Path):
         found = found / DATABASE if found.is_dir() else found
         if make and not found.exists():
-            _make_unless_there(found, station)
+            is_new = _make_unless_there(found, station)
         elif not found.exists():
             raise IncidentLogError(
                 f"{found}: no such incident log; `robo-eval incidents init` makes one"
             )
-    return IncidentLog(found, station=station, read_only=read_only)
+    return IncidentLog(found, station=station, read_only=read_only, is_new=is_new)
 
 
-def _make_unless_there(path: Path, station: str | None) -> None:
+def _make_unless_there(path: Path, station: str | None) -> bool:
     try:
         make_log(path, station=station)
     except IncidentLogError:
         # Another process may have made it in this moment.
         if not path.exists():
             raise
+        return False
+    return True
 
 
 def make_log(target: str | Path, *, station: str | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -117,7 +118,8 @@ def read_json(path: Path) -> list[Reported]:
     reports = []
     for number, values in enumerate(found, start=1):
         where = f"{path}: incident {number}, field "
-        reports.append(_report_of(_row_given(values, where), where))
+        row = section_of(Row, values, where)
+        reports.append(_report_of(row, where, f"{path.name}:{number}"))
     return reports
 
 
@@ -125,6 +127,9 @@ def read_csv(
     path: Path, *, robot: str | None = None, columns: IncidentMap | None = None
 ) -> list[Reported]:
     """The incidents of a CSV file, as reports.
+
+    A line without an id gets one of file and line. Of lines that are wholly equal, and whose id a
+    map puts together of several columns, each is an event: theirs is numbered.
 
     Args:
         path: File in the form `write_csv` writes, of which many columns may be missing, or
@@ -137,11 +142,16 @@ def read_csv(
             and column.
     """
     reports = []
+    copies: Counter[tuple[str, ...]] = Counter()
     for line, cells in _lines(path, columns):
         where = f"{path}: line {line}, column "
         own = cells if columns is None else dict(columns.cells(cells, f"{path}: line {line}"))
+        if columns is not None and columns.makes_ids:
+            copies[line_of := tuple(cells.values())] += 1
+            own["source_id"] += f" ({copies[line_of]})" * (copies[line_of] > 1)
         try:
-            reports.append(_report_of(_row_given(_values_of(own, robot, where), where), where))
+            row = section_of(Row, _values_of(own, robot, where), where)
+            reports.append(_report_of(row, where, f"{path.name}:{line}"))
         except InputError as err:
             raise _located(str(err).removeprefix(where), where, columns) from err
     return reports
@@ -237,6 +247,11 @@ def import_reports(
     new: list[Reported] = []
     changes: list[tuple[Incident, Body]] = []
     for one in found:
+        if as_corrections and not (one.row.source_id or one.row.id):
+            raise InputError(
+                f"{one.where}source_id: is missing; --as-corrections needs to know which incident"
+                " a line is of"
+            )
         own = _known(log, one, path, as_corrections=as_corrections)
         try:
             if own is None:
@@ -284,7 +299,10 @@ def _check_once(path: Path, one: Reported, seen: set[str]) -> None:
     source_id = str(one.report.source_id)
     for what, name in (("source id", source_id), ("id", one.record_id)):
         if name in seen:
-            raise InputError(f"{path}: {what} {name!r} appears twice; one event is one incident")
+            raise InputError(
+                f"{path}: {what} {name!r} appears twice; one event is one incident. Where each line"
+                " is one, leave ids out"
+            )
     seen |= {source_id, one.record_id}
 
 
@@ -383,16 +401,7 @@ def _values_of(cells: Mapping[str, str], robot: str | None, where: str) -> dict[
     return values
 
 
-def _row_given(values: Any, where: str) -> Row:  # noqa: ANN401 - anything may be in a file
-    row = section_of(Row, values, where)
-    if not (row.source_id or row.id):
-        raise InputError(
-            f"{where}source_id: is missing; without an id the same line would be added twice"
-        )
-    return row
-
-
-def _report_of(row: Row, where: str) -> Reported:
+def _report_of(row: Row, where: str, place: str) -> Reported:
     names = (
         "robot", "side", "category", "engagement", "episode_id", "policy", "task", "description",
         "quantities", "answers", "place", "rule",
@@ -416,7 +425,7 @@ def _report_of(row: Row, where: str) -> Reported:
             **times_of(row.time),
             "evidence": evidence,
             "injuries": row.injuries or None,
-            "source_id": row.source_id or row.id,
+            "source_id": row.source_id or row.id or place,
         },
         where,
     )

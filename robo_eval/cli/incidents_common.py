@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -103,9 +103,10 @@ def target_of(log: str | None) -> str | Path:
     return path / DATABASE if path.is_dir() or named.endswith("/") else path
 
 
+@contextmanager
 def opened(
     log: str | None, station: str | None = None, *, read_only: bool = False, make: bool = False
-) -> IncidentLog:
+) -> Iterator[IncidentLog]:
     """Open the log that is meant; one that was made on the way is mentioned.
 
     Raises:
@@ -113,12 +114,11 @@ def opened(
     """
     from robo_eval_incidents.log import open_log
 
-    target = target_of(log)
-    is_new = make and isinstance(target, Path) and not target.exists()
-    found = open_log(target, station=station_of(station), read_only=read_only, make=make)
-    if is_new:
+    station = station_of(station)
+    with open_log(target_of(log), station=station, read_only=read_only, make=make) as found:
+        yield found
+    if found.is_new:
         typer.echo(f"robo-eval: a new incident log was made: {found.name}", err=True)
-    return found
 
 
 def station_of(station: str | None) -> str | None:
@@ -133,7 +133,7 @@ def station_of(station: str | None) -> str | None:
     return None if named is None else station_name(named)
 
 
-def readable(log: str | None) -> IncidentLog:
+def readable(log: str | None) -> AbstractContextManager[IncidentLog]:
     """Open the log that is meant to look at it, on write-protected media as well.
 
     Raises:

@@ -576,6 +576,14 @@ def test_tables_go_out_and_come_in(lab, run, incidents, tmp_path):
     bad = run("incidents", "import", "bad.csv", "--log", "new.db")
     assert_refused(bad, "bad.csv: line 2, column time: 'now' is no time of its own")
     assert not (tmp_path / "new.db").exists()
+    (tmp_path / "late.csv").write_text(
+        "source_id,time,severity,robot,description\n1,2200-01-01,minor,a,b\n"
+    )
+    (tmp_path / "hours.csv").write_text("robot,period,hours\na,2200-01,1\n")
+    for verb, file in (("import", "late.csv"), ("exposure", "hours.csv")):
+        bad = run("incidents", verb, file, "--log", "new/new.db")
+        assert_refused(bad, f"{file}: line 2, column ", "is still to come")
+        assert list((tmp_path / "new").iterdir()) == []
     done = run("incidents", "export", "--out", "all.html", "--since", "-1d")
     assert done.code == 0, done.err
     assert (tmp_path / "all.html").read_text().startswith("<!doctype html>")

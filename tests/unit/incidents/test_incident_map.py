@@ -177,7 +177,8 @@ def test_one_bad_line_keeps_all_of_them_out_and_is_named_by_their_column(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("columns: {}", "says nothing about 'source_id'"),
+        ("columns: {}", "says nothing about 'time'"),
+        (MAP.replace("source_id: Report ID", ""), "says nothing about 'source_id'"),
         (MAP.replace("severity:", "badness:"), "unknown column 'badness'"),
         (MAP.replace("near_miss", "harmless"), "columns.severity.values: unknown word 'harmless'"),
         (MAP.replace("answers.fatality", "answers.death"), "unknown question 'death'"),
@@ -257,3 +258,58 @@ def test_a_time_to_come_is_refused_before_any_line_is_corrected(log, table, own_
     with pytest.raises(InputError, match="is still to come"):
         import_reports(log, changed, by="C", columns=own_map, as_corrections=True)
     assert log.heads() == before
+
+
+# Tables of authorities -------------------------------------------------------------------------
+
+INITIATED = "INITIATED BY\n(AV System, Test Driver)"
+STOPS = [
+    '1/15/2024,CAR1,Test Driver,"It hesitated, at a cone."',
+    "1.15.24,CAR2,Test driver,Lidar fault",
+    "Feb-24,CAR1,AV System,Lost its place",
+    "3/5/2024,CAR1,test driver ,Braked hard for nothing",
+    "3/5/2024,CAR1,test driver ,Braked hard for nothing",
+    "3/6/2024,CAR2,Remote Operator,Somebody near the lane",
+]
+STOPS_MAP = """
+columns:
+  time: {column: DATE, formats: ["%m/%d/%Y", "%m.%d.%y", "%b-%y"]}
+  robot: VIN
+  description: FACTS
+  IDS
+  engagement: {column: "INITIATED BY\\n(AV System, Test Driver)", values: {}, otherwise: autonomous}
+constants: {side: real, severity: near_miss, category: other}
+"""
+
+
+@pytest.fixture
+def stops(tmp_path):
+    """A table of stops as an authority publishes it: no id, dates of three kinds, blank lines."""
+
+    def make(ids: str = "", breaks: str = "\n") -> tuple[Path, IncidentMap]:
+        path, own = tmp_path / "stops.csv", tmp_path / "stops.yaml"
+        text = "\n".join([f'DATE,VIN,"{INITIATED}",FACTS,', *(f"{one}," for one in STOPS)])
+        path.write_bytes((text + "\n,,,,\n" + 3000 * ",,,,\n").replace("\n", breaks).encode())
+        own.write_text(STOPS_MAP.replace("IDS", ids))
+        return path, IncidentMap.read(own)
+
+    return make
+
+
+@pytest.mark.parametrize("breaks", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "ids", ["", "source_id: {columns: [VIN, DATE]}", "source_id: {columns: [VIN, DATE, FACTS]}"]
+)
+def test_two_equal_lines_of_a_table_without_ids_are_two_events(log, stops, ids, breaks):
+    path, own = stops(ids, breaks)
+    assert len(import_reports(log, path, by="Operator A", columns=own).added) == 6
+    assert import_reports(log, path, by="Operator A", columns=own).known == 6
+    times = [one.report.time for one in log.incidents()]
+    assert times == [*["2024-01-15"] * 2, "2024-02", *["2024-03-05"] * 2, "2024-03-06"]
+
+
+def test_ids_put_together_that_two_events_have_alike_are_refused_with_what_would_do(log, stops):
+    path, own = stops("source_id: {columns: [VIN, INITIATED]}".replace("INITIATED", "VIN"))
+    with pytest.raises(InputError, match=r"'CAR1 CAR1' appears twice.*leave ids out"):
+        import_reports(log, path, by="Operator A", columns=own)
+    assert log.heads() == {}

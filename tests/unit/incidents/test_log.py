@@ -377,3 +377,43 @@ def test_what_is_still_to_come_is_refused_at_every_door(log, report, via):
 def test_a_rule_speaks_by_the_clock_of_its_robot(log, report):
     log.file(report(happened_ns=_in_a_day()), by="robo-eval", via=Via.RULE)
     assert log.heads()["cell-1"].sequence == 2
+
+
+# What was refused ------------------------------------------------------------------------------
+
+
+def refused_after(path, *bodies, meanwhile=lambda: None):
+    """Make a log, file something in it, and refuse the rest."""
+    with open_log(path, make=True) as log:
+        for body in bodies:
+            log.file(body, by="Operator A", via=Via.CLI)
+        meanwhile()
+        raise InputError("no good")
+
+
+def test_a_log_that_was_made_for_what_was_refused_is_gone(path, report):
+    with pytest.raises(InputError, match="no good"):
+        refused_after(path)
+    assert list(path.parent.iterdir()) == []
+    with pytest.raises(InputError, match="no good"):
+        refused_after(path, report())
+    assert path.exists(), "something is in it"
+
+
+def test_a_log_that_another_one_uses_stays_when_the_rest_was_refused(path, report):
+    others = []
+    with pytest.raises(InputError, match="no good"):
+        refused_after(path, meanwhile=lambda: others.append(open_log(path)))
+    with others.pop() as other:
+        other.file(report(), by="Operator A", via=Via.CLI)
+    assert verify_log(path).ok
+    path.unlink()
+
+    def told() -> None:
+        with open_log(path, station="cell-2") as log:
+            log.file(report(), by="Operator A", via=Via.CLI)
+
+    with pytest.raises(InputError, match="no good"):
+        refused_after(path, meanwhile=told)
+    with open_log(path) as log:
+        assert list(log.heads()) == ["cell-2"], "another one has something in it"

@@ -354,6 +354,20 @@ def test_blank_cells_that_a_spreadsheet_adds_harm_nothing(log, table):
     assert len(import_reports(log, path, by="Operator A").added) == 1
 
 
+def test_lines_without_an_id_are_named_by_file_and_line_and_known_the_next_time(log, table):
+    line = "2026-03-01T09:30:00Z,minor,a scratch,arm_1\n"
+    path = table("time,severity,description,robot\n" + 2 * line)
+    assert len(import_reports(log, path, by="Operator A").added) == 2, "two events"
+    assert set(imported(log)) == {f"{path.name}:2", f"{path.name}:3"}
+    assert import_reports(log, path, by="Operator A").known == 2
+    path = table("time,severity,description,robot\n" + line.replace("minor", "major") + line)
+    with pytest.raises(InputError, match=rf"{path.name}:2' is in the log already.*--source"):
+        import_reports(log, path, by="Operator A")
+    with pytest.raises(InputError, match="line 2, column source_id: is missing; --as-corr"):
+        import_reports(log, path, by="Operator A", as_corrections=True)
+    assert len(import_reports(log, path, by="Operator A", source="new").added) == 2
+
+
 GOOD = "1,2026-03-01T09:30:00Z,minor,a scratch,arm_1\n"
 HEADER = "source_id,time,severity,description,robot"
 BAD_CSV = {
@@ -361,7 +375,6 @@ BAD_CSV = {
     "zone": ("2,2026-03-01T09:30:00,minor,x,a", "line 3, column time: .*names no zone"),
     "time": ("2,yesterday,minor,x,a", "line 3, column time: 'yesterday'.* write it like"),
     "no robot": ("2,2026-03-01T09:30:00Z,minor,x,", "line 3, column robot: is missing.*--robot"),
-    "no id": (",2026-03-01T09:30:00Z,minor,x,a", "line 3, column source_id: is missing"),
     "no text": ("2,2026-03-01T09:30:00Z,minor,,a", "line 3, column description: is missing"),
     "too long": (f"2,2026-03-01T09:30:00Z,minor,x,{'a' * 121}", "column robot: has 121 char.*120"),
     "steering": ("2,2026-03-01T09:30:00Z,minor,a\u202eb,a", r"column description: .*U\+202E"),
