@@ -165,14 +165,13 @@ def _located(problem: str, where: str, columns: IncidentMap | None) -> InputErro
 
 def _lines(path: Path, columns: IncidentMap | None) -> Iterator[tuple[int, dict[str, str]]]:
     """Cells of each line by column, with its number."""
-    data = bytes_of(path, "incidents")
-    found = records(path, data, None if columns is None else columns.delimiter)
-    if columns is None:
-        check_columns(path, found.header, (*COLUMNS, _OLD_ID), ("time", "severity"), _NEEDED)
-    else:
-        columns.check_header(path, found.header)
-    lines = [(number, dict(zip(found.header, cells, strict=True))) for number, cells in found]
-    yield from lines if columns is None else columns.newest(lines, path)
+    if columns is not None:
+        yield from columns.lines(path)
+        return
+    found = records(path, bytes_of(path, "incidents"))
+    check_columns(path, found.header, (*COLUMNS, _OLD_ID), ("time", "severity"), _NEEDED)
+    for number, cells in found:
+        yield number, dict(zip(found.header, cells, strict=True))
 
 
 def read_table(

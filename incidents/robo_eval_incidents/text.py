@@ -8,15 +8,15 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, StringConstraints, TypeAdapter, ValidationError
 
 from robo_eval.core.errors import InputError
+from robo_eval.log.cells import clock_span, part_span, zone_of
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -268,6 +268,7 @@ UNKNOWN: Final = "unknown"
 """What stands for a time that nobody knows."""
 ROUGHLY: Final = "2025-11-07, 2025-11 (of UTC, or 2025-11 Europe/Berlin), or unknown"
 """How a time is written that is known to a day, to a month, or not at all."""
+_QUARTER: Final = re.compile(r"(\d{4})-?Q([1-4])", re.ASCII)
 _PART: Final = re.compile(
     r"(?P<day>(?P<month>\d{4}-\d{2})(?:-\d{2})?)(?P<clock>[T ]\d{2}:\d{2}(?::\d{2})?)?"
     r"(?:\s+(?P<zone>[A-Za-z][\w+/-]*))?",
@@ -279,8 +280,9 @@ def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
     """A time as people write it, and where it ends if it is known to a day or a month only.
 
     Args:
-        text: What `instant_of` reads; a day or a month, of UTC or of the zone behind it; a time of
-            a day and the name of its zone; `BEGIN/END`; or `unknown`.
+        text: What `instant_of` reads; a day or a month, of UTC or of the zone behind it; a quarter
+            such as `2025-Q4`; a time of a day and the name of its zone; `BEGIN/END`, with the day
+            or month that ends it; or `unknown`.
         now_ns: What `now` is; the present time if not given.
 
     Returns:
@@ -300,10 +302,13 @@ def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
     if "/" in text and len(ends := text.split("/")) == 2 and ends[0][:1].isdigit() and (
         ends[1][:1].isdigit()
     ):  # fmt: skip
-        begin, end = (_instant(one, now_ns) for one in ends)
+        (begin, _), (last, end) = (span_of(one, now_ns) for one in ends)
+        end = last if end is None else end
         if begin >= end:
             raise ValueError(f"{text!r:.80} ends before it begins")
         return begin, end
+    if quarter := _QUARTER.fullmatch(text):
+        return part_span(date(int(quarter[1]), 3 * int(quarter[2]) - 2, 1), UTC, months=3)
     found = _PART.fullmatch(text)
     if found is None or (found["clock"] and not found["zone"]):
         return _instant(text, now_ns), None
@@ -312,39 +317,27 @@ def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
     try:
         first = date.fromisoformat(found["day"] if is_day else f"{found['month']}-01")
         if not found["clock"]:
-            return part_span(first, zone, is_day=is_day)
+            begin, end = part_span(first, zone, months=0 if is_day else 1)
+            if begin < 0:
+                raise ValueError("does not fit")
+            return begin, end
         local = datetime.fromisoformat(found["day"] + found["clock"])
     except (ValueError, OverflowError) as err:
         raise ValueError(f"{text!r:.60} is not a time; write it like {TIMES}, {ROUGHLY}") from err
     return clock_span(local, zone, text)
 
 
-def part_span(first: date, zone: tzinfo, *, is_day: bool) -> tuple[int, int]:
-    """Begin and end of a day or of the month of a day, ns since 1970.
-
-    Raises:
-        ValueError: If they do not fit.
-    """
-    first = first if is_day else first.replace(day=1)
-    last = first + timedelta(days=1 if is_day else 31)
-    last = last if is_day else last.replace(day=1)
-    begin, end = (
-        ns_of(datetime(one.year, one.month, one.day, tzinfo=zone).isoformat())
-        for one in (first, last)
-    )
-    return begin, end
-
-
 def period_of(text: str) -> tuple[int, int]:
-    """Begin and end of a day, a month, or BEGIN/END; see `span_of`.
+    """Begin and end of a day, a month, a quarter, or BEGIN/END; see `span_of`.
 
     Raises:
         ValueError: If it is none; the message says what would do.
     """
-    begin, end = span_of(text)
-    if end is None or text.strip() == UNKNOWN:
-        raise ValueError("is no period; write it like 2025-11 or 2025-11-07")
-    return begin, end
+    with suppress(ValueError):
+        begin, end = span_of(text)
+        if end is not None and text.strip() != UNKNOWN:
+            return begin, end
+    raise ValueError(f"{text!r:.60} is no period; write it like 2025-11-07, 2025-11 or 2025-Q4")
 
 
 def _instant(text: str, now_ns: int | None) -> int:
@@ -354,28 +347,6 @@ def _instant(text: str, now_ns: int | None) -> int:
         raise ValueError(f"{err}, {ROUGHLY}") from err
 
 
-def zone_of(name: str) -> ZoneInfo:
-    """A zone by its name.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as err:
-        raise ValueError(f"{name!r:.40} is no zone; write it like Europe/Berlin or UTC") from err
-
-
-def clock_span(local: datetime, zone: tzinfo, text: str) -> tuple[int, int | None]:
-    """What a clock of a zone showed: one instant, or from the first to the second one."""
-    first, second = (
-        ns_of(local.replace(tzinfo=zone, fold=fold).isoformat()) for fold in (0, 1)
-    )  # fmt: skip
-    if first > second:
-        raise ValueError(f"{text!r:.60} is a time that clocks skipped there, being set forward")
-    return first, None if first == second else second + 1
-
-
 def span_text(begin_ns: int, end_ns: int | None) -> str:
     """A time as `span_of` reads it."""
     if end_ns is None:
@@ -383,7 +354,7 @@ def span_text(begin_ns: int, end_ns: int | None) -> str:
     if (begin_ns, end_ns) == (0, LATEST_NS):
         return UNKNOWN
     begin, end = iso_of(begin_ns), iso_of(end_ns)
-    for part in (begin[:10], begin[:7]):
+    for part in (begin[:10], begin[:7], f"{begin[:4]}-Q{int(begin[5:7]) // 3 + 1}"):
         with suppress(ValueError):  # the last month that fits does not fit whole
             if span_of(part) == (begin_ns, end_ns):
                 return part
@@ -399,7 +370,7 @@ def shown_span(begin_ns: int, end_ns: int | None) -> str:
         return f"{shown_time(begin_ns)} to {shown_time(end_ns)}"
     if text == UNKNOWN:
         return "at a time not known"
-    return f"{text} UTC, {'on a day' if len(text) == len('2025-11') else 'at a time'} not known"
+    return f"{text} UTC, {'at a time' if len(text) == len('2025-11-07') else 'on a day'} not known"
 
 
 def day_of(text: str, _now_ns: int = 0) -> date:

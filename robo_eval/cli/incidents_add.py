@@ -16,7 +16,7 @@ from robo_eval.cli.incidents_common import (
     note_of,
     noting_robots,
     opened,
-    period_of,
+    past_period,
     readable,
     say_filed,
     target_of,
@@ -233,8 +233,8 @@ def nil(where: Where, given: Given) -> None:
     """
     from robo_eval_incidents.hours import speaking_against
 
-    period_of(given["start_ns"], given["end_ns"])  # its message names the options
-    body = section_of(Nil, said(Nil, given))
+    start, end = past_period(given.pop("start_ns"), given.pop("end_ns"))
+    body = section_of(Nil, said(Nil, given) | {"start_ns": start, "end_ns": end})
     with (
         opened(where.log, where.station, make=True) as found,
         noting_robots(found, body.robot),

@@ -270,6 +270,18 @@ def period_of(since: str | None, until: str | None) -> tuple[int | None, int | N
     return start, end
 
 
+def past_period(since: str, until: str) -> tuple[int, int]:
+    """Begin and end of a period that is over; see `period_of`.
+
+    Raises:
+        InputError: If it is none, or is still to come.
+    """
+    start, end = period_of(since, until)
+    assert start is not None
+    assert end is not None
+    return start, _checked_past(end, until, "--until")
+
+
 def _span_of(text: str, option: str) -> tuple[int, int]:
     """Begin and end of a time; of a known one both are it."""
     from robo_eval.core.errors import InputError

@@ -17,7 +17,7 @@ from robo_eval.cli.incidents_common import (
     author,
     noting_robots,
     opened,
-    past_of,
+    past_period,
     period_of,
     readable,
     say_filed,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from robo_eval_incidents.hours import Hours, Logged, LoggedTime
+    from robo_eval_incidents.hours_table import HoursMap
 
 _MOST: Final = 10
 """Gaps and the like that are printed; the JSON has more."""
@@ -50,6 +51,10 @@ def exposure(
         ),
     ] = None,
     *,
+    columns: Annotated[
+        Path | None,
+        typer.Option("--map", "-m", help="Map (YAML) of tables with other columns: see the docs."),
+    ] = None,
     mode: Annotated[
         str | None,
         typer.Option(
@@ -77,15 +82,16 @@ def exposure(
     """Print for how long robots were exposed, with gaps and overlaps; first log what is given.
 
     Each episode of a trial is logged once, and so is each line of a table. Hours of a table are
-    those of a day or month: what was logged by the clock in it is a part of them. With --mode the
-    time from --since to --until, or to now, is logged for a robot that worked outside trials. What
-    was logged by mistake is taken back
-    with `robo-eval incidents withdraw`.
+    those of a day, month or quarter: what was logged by the clock in it is a part of them. With
+    --mode the time from --since to --until, or to now, is logged for a robot that worked outside
+    trials. What was logged by mistake is taken back with `robo-eval incidents withdraw`.
 
     Examples: robo-eval incidents exposure runs/matched; robo-eval incidents exposure --since -30d;
     robo-eval incidents exposure --mode teleoperated --robot arm_1 --since -8h
     """
+    from robo_eval.core.errors import InputError
     from robo_eval_incidents.hours import hours, logged_times
+    from robo_eval_incidents.hours_table import HoursMap
 
     until = until or (None if mode is None else "now")
     start, end = period_of(since, until)
@@ -94,7 +100,10 @@ def exposure(
     tables = [one for one in trials or [] if one.is_file()]
     folders = [one for one in trials or [] if not one.is_file()]
     writer = author(by, json=json) if tables or mode is not None else ""
-    robots = _checked_sources(tables, folders)
+    if columns is not None and not tables:
+        raise InputError("--map: is of a table; name one")
+    of = None if columns is None else HoursMap.read(columns)
+    robots = _checked_sources(tables, folders, of)
     if mode is not None:
         what = {"robot": robot, "side": side or "real", "mode": mode, "task": task or "", "km": km}
         name = _log_time(log, station, what, since, until, writer)
@@ -102,7 +111,7 @@ def exposure(
             say(f"logged as {name}")
     for table in tables:
         added[str(table)] = _said_again(
-            table, _log_table(table, robots[table], log, station, writer)
+            table, _log_table(table, of, robots[table], log, station, writer)
         )
     for trial in folders:
         added[str(trial)] = _said_again(trial, _log_trial(trial, log, station))
@@ -145,7 +154,9 @@ def _check_mode(mode: str | None, given: dict[str, object]) -> None:
             raise InputError(f"{option}: says what to log, which needs --mode as well")
 
 
-def _checked_sources(tables: Sequence[Path], trials: Sequence[Path]) -> dict[Path, list[str]]:
+def _checked_sources(
+    tables: Sequence[Path], trials: Sequence[Path], columns: HoursMap | None
+) -> dict[Path, list[str]]:
     """Refuse what cannot be read, before a log is made for it or another one is logged.
 
     Returns:
@@ -161,7 +172,9 @@ def _checked_sources(tables: Sequence[Path], trials: Sequence[Path]) -> dict[Pat
     from robo_eval_incidents.hours import exposure_of
     from robo_eval_incidents.hours_table import read_hours
 
-    robots = {table: sorted({line.body.robot for line in read_hours(table)}) for table in tables}
+    robots = {
+        table: sorted({line.body.robot for line in read_hours(table, columns)}) for table in tables
+    }
     for trial in trials:
         exposure_of(trial)
     return robots
@@ -176,13 +189,18 @@ def _log_trial(trial: Path, log: str | None, station: str | None) -> Logged:
 
 
 def _log_table(
-    table: Path, robots: list[str], log: str | None, station: str | None, by: str
+    table: Path,
+    columns: HoursMap | None,
+    robots: list[str],
+    log: str | None,
+    station: str | None,
+    by: str,
 ) -> Logged:
     """Log the hours of a table; how many lines were logged, and how many are withdrawn."""
     from robo_eval_incidents.hours_table import import_hours
 
     with opened(log, station, make=True) as found, noting_robots(found, *robots):
-        return import_hours(found, table, by=by)
+        return import_hours(found, table, by=by, columns=columns)
 
 
 def _log_time(
@@ -199,7 +217,7 @@ def _log_time(
 
     if what["robot"] is None or since is None or until is None:
         raise InputError("--mode: needs --robot and --since as well")
-    start, end = past_of(since, "--since"), past_of(until, "--until")
+    start, end = past_period(since, until)
     seconds = (end - start) / 1e9
     if seconds > MOST_SECONDS:
         raise InputError(f"--since: one entry covers {MOST_SECONDS / 86_400:.0f} days at most")

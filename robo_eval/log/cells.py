@@ -50,10 +50,9 @@ _QUARTER: Final = re.compile(r"[Qq]([1-4])\b")
 _PARTS: Final = (
     ("clock", re.compile(r"%-?[HIMScXTRr]")),
     ("day", re.compile(r"%-?[djxcDFuwe]")),
-    ("quarter", re.compile("%q")),
-    ("month", re.compile(r"%-?[mbBhUWVG]")),
+    ("month", re.compile(r"%-?[mbBhUWVGjxcDFq]")),
 )
-"""What letters of a format say; a format without any of them says a year."""
+"""What letters of a format say. One without a month says a year, one without a day a month."""
 _PERCENT: Final = "; give unit: '%' if it is a share in percent"
 _MONTHS: Final = {"year": 12, "quarter": 3, "month": 1, "day": 0}
 
@@ -291,12 +290,18 @@ class Reading:
         for form in formats:
             given = text
             if "%q" in form:
-                given = _QUARTER.sub(lambda found: f"Q{3 * int(found[1]) - 2:02}", text)
+                given, found = _QUARTER.subn(lambda found: f"Q{3 * int(found[1]) - 2:02}", text)
+                if not found:
+                    continue  # else a fifth quarter would be the month of May
             try:
                 local = datetime.strptime(given, form.replace("%q", "%m"))  # noqa: DTZ007
             except ValueError:
                 continue
-            return local, next((part for part, says in _PARTS if says.search(form)), "year")
+            told = {part for part, says in _PARTS if says.search(form)}
+            # An hour of a day that is not known is no more than that month.
+            finer = (("year", "month"), ("month", "day"), ("day", "clock"))
+            part = next((part for part, missing in finer if missing not in told), "clock")
+            return local, "quarter" if part == "month" and "%q" in form else part
         raise CellError(f"{text!r:.60} is none of {', '.join(formats)}")
 
 

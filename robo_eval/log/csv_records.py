@@ -130,7 +130,9 @@ class Records:
             raise InputError(f"{path}: line {self.line}: holds NUL bytes; save the table as UTF-8")
         self._rows = csv.reader(chain([first], texts), delimiter=self.delimiter, strict=True)
         names = self._next() or []
-        self.header = [name.strip() for name in _without_empty_end(names)]
+        # Excel ends lines by two signs, within cells as well.
+        own = _without_empty_end(names)
+        self.header = [name.strip().replace("\r\n", "\n") for name in own]
 
     def _texts(self) -> Iterator[str]:
         """The lines; where a record begins, without those that are comments."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from datetime import date
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,12 +16,12 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.stats.rates import garwood_interval
 from robo_eval_incidents.hours import hours, logged_times
-from robo_eval_incidents.hours_table import import_hours, read_hours
+from robo_eval_incidents.hours_table import HoursMap, import_hours, read_hours
 from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal, plain
 from robo_eval_incidents.paper import printed
 from robo_eval_incidents.schema import TIMES
 from robo_eval_incidents.standing import standing
-from robo_eval_incidents.text import span_of
+from robo_eval_incidents.text import span_of, span_text
 from robo_eval_incidents.totals import Total, heaviest
 from robo_eval_incidents.trends import trends
 from robo_eval_incidents.verify import verify_log
@@ -341,13 +342,16 @@ def test_two_lines_of_one_period_in_one_table_are_refused(log, table):
     [
         ("cart_1,2026-01,800,,", "line 3, column hours: 800 h are more than the 744 h"),
         ("cart_1,2026-01,\"120,5\",,", "line 3, column hours: '120,5' is not a number"),
-        ("cart_1,2026-01,-3,,", "line 3, column hours: '-3' is not a number from 0 on"),
+        ("cart_1,2026-01,-3,,", "line 3, column hours: '-3' is less than 0"),
         ("cart_1,2026-01,1_0,,", "line 3, column hours: '1_0' is not a number"),
         ("cart_1,2026-01,0,3,", "line 3, column hours: 0 h for some km; leave"),
         ("cart_1,2026-01,,,", "line 3, column hours: is missing, and so is km"),
         ("cart_1,,3,,", "line 3, column period: is missing"),
-        ("cart_1,unknown,3,,", "line 3, column period: is no period"),
-        ("cart_1,2026-01-02T10:00:00Z,3,,", "line 3, column period: is no period"),
+        ("cart_1,unknown,3,,", "line 3, column period: 'unknown' is no period; write it like"),
+        ("cart_1,2026-01-02T10:00:00Z,3,,", "line 3, column period: .*is no period; write it"),
+        ("cart_1,JAN 2026,3,,", "line 3, column period: 'JAN 2026' is no period; write it"),
+        ("cart_1,2026-01,\"1,034.5\",,", "column hours: '1,034.5' .*; write it like 1234.5"),
+        ("cart_1,2026-01,7:75,,", "column hours: '7:75' is not a number"),
         ("cart_1,2200-01,3,,", "line 3, column period: end: .*still to come"),
         ("cart_1,2026-01,3,,fast", "line 3, column mode: unknown"),
         (",2026-01,3,,", "line 3, column robot"),
@@ -374,3 +378,114 @@ def test_one_bad_line_keeps_all_of_them_out(log, table, line, problem):
 def test_a_header_that_is_none_is_named(table, header, problem):
     with pytest.raises(InputError, match=problem):
         read_hours(table(header=header))
+
+
+def seen(lines) -> list[tuple[Any, ...]]:
+    """Robot, period, hours and kilometres of lines."""
+    return [
+        (
+            one.robot, span_text(one.start_ns, one.until_ns),
+            None if one.seconds is None else round(one.seconds / 3600, 6), one.km,
+        )
+        for one, _ in lines
+    ]  # fmt: skip
+
+
+def test_quarters_miles_and_lengths_by_the_clock_need_no_map(table):
+    path = table(
+        "a,2024-Q1,7:30,1034.5", "b,2024-01-01/2024-01-31,1:15:36,", "c,2024Q4,,0",
+        header="robot,period,hours,miles",
+    )  # fmt: skip
+    assert seen(read_hours(path)) == [
+        ("a", "2024-Q1", 7.5, 1664.866368), ("b", "2024-01", 1.26, None),
+        ("c", "2024-Q4", None, 0.0),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="km and miles; leave one"):
+        read_hours(table(header="robot,period,km,miles"))
+
+
+def mapped(tmp_path, text: str) -> HoursMap:
+    path = tmp_path / "map.yaml"
+    path.write_text(text)
+    return HoursMap.read(path)
+
+
+def test_a_table_with_other_columns_and_signs_is_read_by_a_map(log, table, tmp_path):
+    own = mapped(
+        tmp_path,
+        """
+columns:
+  robot: Fahrzeug
+  period: {columns: [Jahr, Quartal], formats: ["%Y Q%q", "%b %Y"]}
+  hours: {column: Minuten, unit: min}
+  km: Strecke
+  mode: {column: Art, values: {auto: autonomous}, otherwise: unknown}
+constants: {side: real}
+delimiter: ";"
+decimal: ","
+thousands: "."
+missing: [k. A.]
+""",
+    )
+    header = "Fahrzeug;Jahr;Quartal;Minuten;Strecke;Art;Summe"
+    path = table("a;2024;Q1;630;1.664,87;auto;1", "b;JAN 2024;;k. A.;81,27;x;1", header=header)
+    assert seen(read_hours(path, own)) == [
+        ("a", "2024-Q1", 10.5, 1664.87), ("b", "2024-01", None, 81.27),
+    ]  # fmt: skip
+    assert import_hours(log, path, by="Operator A", columns=own) == (2, 0)
+    assert import_hours(log, path, by="Operator A", columns=own) == (0, 0)
+    assert [row.mode.value for row in hours(log).rows] == ["autonomous", "unknown"]
+    for line, problem in (
+        (
+            "a;2024;Q1;1;1.664,8.7;auto;1",
+            r"line 2, column Strecke \(km\): '1.664,8.7' is not a num",
+        ),
+        ("a;2024;Q5;1;1;auto;1", r"line 2, column Jahr \+ Quartal \(period\): .*none of %Y Q%q"),
+        (
+            "a;JAN 2024;;50000;1;auto;1",
+            r"column Minuten \(hours\): 833.333 h are more than the 744",
+        ),
+        ("a;2024;Q1;;k. A.;auto;1", r"column Minuten \(hours\): is missing, and so is km"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            read_hours(table(line, header=header), own)
+
+
+WIDE = """
+columns:
+  robot: VIN NUMBER
+  period: {formats: ["%b %Y"]}
+  km: {unit: mi}
+thousands: ","
+"""
+
+
+def test_a_column_a_month_is_a_line_a_month(table, tmp_path):
+    own = mapped(tmp_path, WIDE)
+    header = 'Permit,VIN NUMBER,DEC 2023,"JAN\n2024",ANNUAL TOTAL'
+    path = table('x,CAR1,"1,000",2.5,"1,002.5"', "x,CAR2,,0,0", ",,,,", header=header)
+    assert seen(read_hours(path, own)) == [
+        ("CAR1", "2023-12", None, 1609.344), ("CAR1", "2024-01", None, 4.02336),
+        ("CAR2", "2024-01", None, 0.0),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="line 3, column DEC 2023: 'far' is not a number"):
+        read_hours(table("x,CAR1,far,1,1", header=header), own)
+    with pytest.raises(InputError, match="no column is called by a period"):
+        read_hours(table("CAR1,1", header="VIN NUMBER,January"), own)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("km: {unit: mi}", "km: {column: K, unit: mi}", "columns.period: hours or km go without"),
+        ("unit: mi", "unit: miles", "columns.km.unit: unknown unit 'miles'.*mi"),
+        ("km: {unit: mi}", "mode: M", "says nothing about hours or km"),
+        ("robot: VIN NUMBER", "robots: V", "unknown column 'robots'; did you mean 'robot'"),
+        ("robot: VIN NUMBER", "robot: {formats: []}", "columns.robot: names no column"),
+        ('thousands: ","', 'thousand: ","', "unknown key 'thousand'; did you mean"),
+        ('thousands: ","', "constants: {mode: fast}", "constants.mode: unknown word 'fast'"),
+    ],
+)
+def test_a_map_of_hours_that_is_none_is_refused_with_its_place(tmp_path, old, new, problem):
+    with pytest.raises(InputError, match=problem):
+        mapped(tmp_path, WIDE.replace(old, new))

@@ -126,6 +126,7 @@ def test_a_start_that_clocks_showed_twice_or_never_asks_for_its_offset(text):
         ("Feb-24", "%b-%y", "2024-02-01", "2024-03-01"),
         ("JAN 2024", "%b %Y", "2024-01-01", "2024-02-01"),
         ("2024-Q4", "%Y-Q%q", "2024-10-01", "2025-01-01"),
+        ("NOV-2025 17:06", "%b-%Y %H:%M", "2025-11-01", "2025-12-01"),
         ("2024", "%Y", "2024-01-01", "2025-01-01"),
         ("31.12.2024", "%d.%m.%Y", "2024-12-31", "2025-01-01"),
     ],
@@ -143,6 +144,8 @@ def test_a_time_that_clocks_showed_twice_is_a_span():
         BERLIN.span("30.03.2025 02:30", ["%d.%m.%Y %H:%M"])
     with pytest.raises(CellError, match=r"is none of %d\.%m"):
         BERLIN.span("yesterday", ["%d.%m.%Y"])
+    with pytest.raises(CellError, match="is none of %Y Q%q"):
+        BERLIN.span("2024 Q5", ["%Y Q%q"])
 
 
 def test_a_date_keeps_all_its_digits():
