@@ -588,14 +588,14 @@ class Account(Body):
 
 
 class Notice(Body):
-    """Somebody was told of an incident by webhook or e-mail."""
+    """Somebody was told of an incident, by webhook or e-mail, or `reported` by a person."""
 
     kind: ClassVar = "notice"
     title: ClassVar = "Told"
 
-    what: Literal["critical", "overdue"] = said("What")
-    to: Line = said("To")
-    text: Line = said("Text")
+    what: Literal["critical", "overdue", "clock", "late", "reported"] = said("What")
+    to: Line = said("To", help="Who was told.")
+    text: Line = said("Text", help="What they were told, or a number that they gave.")
 
 
 class Refusal(Body):

@@ -22,7 +22,7 @@ from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
 from robo_eval_incidents.state import OPEN, Incident, Step, incident_of
-from robo_eval_incidents.text import LATEST_NS, person_key, span_text
+from robo_eval_incidents.text import LATEST_NS, person_key, span_of, span_text
 from robo_eval_incidents.words import Category, Engagement, Severity, Status
 
 if TYPE_CHECKING:
@@ -485,6 +485,24 @@ def todo(
     # An incident that is overdue for another owner is not for this one.
     found.sort(key=lambda row: not overdue_days(row.steps[0].due, today))
     return Todo(found[after:][:limit], len(found))
+
+
+def of_kinds(
+    log: IncidentLog, kinds: Sequence[str], robot: str | None = None, since: date | None = None
+) -> list[Listed]:
+    """Incidents of real robots that count, of some severities and categories; oldest first.
+
+    Args:
+        log: The log.
+        kinds: Severities at which they count, and categories.
+        robot: Only those of this robot.
+        since: Only those that may have happened on this day, UTC, or later.
+    """
+    begin = None if since is None else span_of(since.isoformat())[0]
+    query = filtered(select(INCIDENTS), Filter(side=Side.REAL, robot=robot, since_ns=begin))
+    columns = (INCIDENTS.c.counted_severity, INCIDENTS.c.category)
+    query = query.where(INCIDENTS.c.counts == 1, or_(*(one.in_(kinds) for one in columns)))
+    return _listed(log, query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id))
 
 
 def _in_order(row: Listed, today: date) -> Listed:

@@ -1,4 +1,4 @@
-"""Telling people of new critical incidents and overdue actions, by webhook and e-mail."""
+"""Telling people what is critical, overdue or to be reported, by webhook and e-mail."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.yaml_form import Section, read_toml
+from robo_eval_incidents.clocks import Deadline, due
 from robo_eval_incidents.kinds import Notice
 from robo_eval_incidents.lists import Filter, Listed, list_incidents, todo, utc_today
 from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.record import now
 from robo_eval_incidents.schema import RECORDS
 from robo_eval_incidents.state import OPEN
 from robo_eval_incidents.words import Severity, Via
@@ -130,13 +132,14 @@ class Event:
     """Something to tell.
 
     Attributes:
-        what: `critical` for a new critical incident, `overdue` for a corrective action.
+        what: `critical` for a new critical incident, `overdue` for a corrective action, `clock` for
+            somebody outside who has to be told, and `late` once the time for that is over.
         incident: The incident.
         about: Id of what is told of: of the incident, and for an action of its record.
         text: A line for people; without what happened, which may name persons.
     """
 
-    what: Literal["critical", "overdue"]
+    what: Literal["critical", "overdue", "clock", "late"]
     incident: Listed
     about: str
     text: str
@@ -156,12 +159,15 @@ class Event:
         }  # fmt: skip
 
 
-def events(log: IncidentLog, today: date | None = None) -> Iterator[Event]:
-    """Critical incidents that are open, and corrective actions that are overdue.
+def events(
+    log: IncidentLog, today: date | None = None, clocks: Sequence[Deadline] = ()
+) -> Iterator[Event]:
+    """Critical incidents that are open, overdue corrective actions, and clocks that run.
 
     Args:
         log: The log.
         today: The present day, UTC, if not the one it is.
+        clocks: By when somebody outside has to be told.
     """
     today = today or utc_today()
     after: str | None = None
@@ -181,14 +187,23 @@ def events(log: IncidentLog, today: date | None = None) -> Iterator[Event]:
                 text = f"overdue: action of {whose}, on {row.name}"
                 about = f"{row.incident_id} {step.action_id}"
                 yield Event(what="overdue", incident=row, about=about, text=text)
+    for one in clocks:
+        if one.told is None:
+            row, now_ns = one.incident, now().time_ns
+            text = f"{row.name}, {row.category.label} of {row.robot}: {one.text(now_ns)}"
+            about = f"{row.incident_id} {one.kind} {one.clock.to}"
+            what: Literal["clock", "late"] = "late" if one.is_late(now_ns) else "clock"
+            yield Event(what=what, incident=row, about=about, text=text)
 
 
-def untold(log: IncidentLog, way: str, today: date | None = None) -> list[Event]:
+def untold(
+    log: IncidentLog, way: str, today: date | None = None, clocks: Sequence[Deadline] = ()
+) -> list[Event]:
     """What was not told by a way yet, as much as one message takes."""
     query = select(RECORDS.c.record_id).where(RECORDS.c.kind == Notice.kind)
     with log.database.reading() as connection:
         told = set(connection.execute(query).scalars())
-    return [one for one in events(log, today) if one.record_id(way) not in told][:_MOST]
+    return [one for one in events(log, today, clocks) if one.record_id(way) not in told][:_MOST]
 
 
 def notify(
@@ -214,8 +229,13 @@ def notify(
     ways: list[Webhook | Mail] = [*settings.webhook, *([settings.mail] if settings.mail else [])]
     found: dict[str, list[Event]] = {}
     problems = []
+    clocks: list[Deadline] = []
+    try:
+        clocks = due(log)
+    except InputError as err:  # keeps nobody from what is critical
+        problems.append(str(err))
     for way in ways:
-        new = untold(log, way.name, today)
+        new = untold(log, way.name, today, clocks)
         try:
             secret = _secret(way)
         except ValueError as err:
@@ -272,7 +292,10 @@ def _mail(way: Mail, secret: str, new: Sequence[Event], page: str | None) -> Non
     message = EmailMessage()
     message["From"], message["To"] = way.sender, ", ".join(way.to)
     critical = sum(one.what == "critical" for one in new)
-    message["Subject"] = f"Incident log: {critical} critical, {len(new) - critical} overdue"
+    late = sum(one.what in ("overdue", "late") for one in new)
+    rest = len(new) - critical - late
+    running = f", {rest} to be reported" if rest else ""
+    message["Subject"] = f"Incident log: {critical} critical, {late} overdue{running}"
     lines = []
     for one in new:
         link = one.as_dict(page)["link"]

@@ -8,10 +8,19 @@ import typer
 
 from robo_eval.cli.incidents_common import (
     LogOption,
+    NameArgument,
     RobotOption,
+    now_ns,
+    opened,
     readable,
+    say_filed,
 )
+from robo_eval.cli.incidents_fields import Given, Where, said, verb
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+from robo_eval_incidents.kinds import Notice, section_of
+from robo_eval_incidents.words import Via
 
 if TYPE_CHECKING:
     from datetime import date
@@ -34,8 +43,11 @@ def todo(
 ) -> None:
     """List what is left to do about incidents: overdue first, then the worst, then the oldest.
 
+    Before that come reporting clocks, if clocks.toml beside the log has some.
+
     Examples: robo-eval incidents todo; robo-eval incidents todo --owner "Operator B" --overdue
     """
+    from robo_eval_incidents.clocks import FILE, due
     from robo_eval_incidents.lists import row_dict, utc_today
     from robo_eval_incidents.lists import todo as todo_of
     from robo_eval_incidents.text import name_of
@@ -44,16 +56,48 @@ def todo(
     today = utc_today()
     with readable(log) as found:
         rows = todo_of(found, robot=robot, owner=owner, overdue=overdue, today=today).rows
+        # Nobody is the owner of a clock.
+        clocks = due(found, robot=robot) if owner is None else []
         name = found.name
+    clocks = [one for one in clocks if not overdue or one.is_late(now_ns())]
     if json:
         left = [row_dict(one, today) for one in rows]
-        print_json({"log": name, "today": today.isoformat(), "todo": left})
-    elif rows:
+        told = [one.as_dict(now_ns()) for one in clocks]
+        print_json({"log": name, "today": today.isoformat(), "todo": left, "clocks": told})
+        return
+    if clocks:
+        print_table(
+            f"{name}: who has to be told, as {FILE} says",
+            ("incident", "kind", "what comes next", "note"),
+            [(one.incident.name, one.kind, one.text(now_ns()), one.clock.note) for one in clocks],
+        )
+    if rows:
         _print(name, rows, today)
-    else:
+    elif not clocks:
         of = "" if robot is None else f" of {robot}"
         for_whom = "" if owner is None else f" for {owner}"
         say(f"{name}: nothing is {'overdue' if overdue else 'left to do'}{of}{for_whom}")
+
+
+@verb(Notice, ("to", "text"), defaults={"text": ""})
+def told(where: Where, given: Given, incident: NameArgument) -> None:
+    """Record that somebody outside was told of an incident, which stops their clock.
+
+    Example: robo-eval incidents told lab/2 --to "the inspectorate" --text "their number 4711"
+    """
+    from robo_eval_incidents.clocks import due
+    from robo_eval_incidents.text import name_of, person_key
+
+    with opened(where.log, where.station) as log:
+        found = log.incident(incident)
+        own = [one.clock.to for one in due(log) if one.incident.incident_id == found.incident_id]
+        values = said(Notice, given) | {"to": name_of(given["to"], "--to"), "what": "reported"}
+        body = section_of(Notice, {"text": "", **values})
+        if own and person_key(body.to) not in map(person_key, own):
+            raise InputError(f"--to: {unknown_name('recipient', body.to, own)}")
+        record = log.file(body, by=where.by, via=Via.CLI, incident_id=found.incident_id)
+        text = f"{found.name}: {body.to} was told, says {where.by}; recorded as {record.name}"
+        say_filed(log, record, text, json=where.json)
 
 
 def _print(name: str, rows: list[Listed], today: date) -> None:

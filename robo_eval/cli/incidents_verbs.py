@@ -22,6 +22,7 @@ app.command("nil", short_help="Report a shift without incidents.")(incidents_add
 app.command("list", short_help="List incidents as they stand.")(incidents_show.list_)
 app.command("show", short_help="Print an incident and its records.")(incidents_show.show)
 app.command("todo", short_help="List what is left to do.")(incidents_todo.todo)
+app.command("told", short_help="Record that somebody outside was told.")(incidents_todo.told)
 app.command("correct", short_help="Give other values for a report.")(incidents_change.correct)
 app.command("reclassify", short_help="Give another severity or category.")(
     incidents_change.reclassify

@@ -103,15 +103,24 @@ def read_toml(path: Path, model: type[Form]) -> Form:
     Raises:
         InputError: If it is missing or broken; the message names file and field.
     """
+    return validated(toml_of(path)[1], model, str(path))
+
+
+def toml_of(path: Path) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file, and what it says.
+
+    Raises:
+        InputError: If it is missing or broken; the message names the file.
+    """
     try:
-        data = door.toml_of(door.written(path).decode())
+        text = door.written(path).decode()
+        return text, door.toml_of(text)
     except FileNotFoundError as err:
         raise InputError(f"{path}: no such file") from err
     except (OSError, UnicodeDecodeError) as err:
         raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
     except ValueError as err:
         raise InputError(f"{path}: is not TOML: {' '.join(str(err).split())}") from err
-    return validated(data, model, str(path))
 
 
 def _numbers(value: object, place: tuple[object, ...]) -> Iterator[tuple[str, float]]:

@@ -385,6 +385,17 @@ def test_what_is_left_to_do_is_listed(lab, run, incidents):
     assert f"{late['overdue_days']} d" in table
     of_c = incidents("todo", "--owner", "operator c")["todo"]
     assert [(one["name"], len(one["steps"])) for one in of_c] == [("lab/2", 1)]
+    lab.with_name("clocks.toml").write_text(
+        '[near_miss]\nhours = 1e-5\nto = "the inspectorate"\ncounted_from = "happened"\n'
+    )
+    assert {one["kind"] for one in incidents("todo", "--overdue")["clocks"]} == {"near_miss"}
+    wrong = run("incidents", "told", "lab/2", "--to", "the insurer")
+    assert_refused(wrong, "--to: unknown recipient 'the insurer'", "the inspectorate")
+    incidents("told", "lab/2", "--to", "the inspectorate", "--text", "their 4711")
+    told = {one["name"]: one["told_by"] for one in incidents("todo")["clocks"]}
+    assert told["lab/2"] == "Operator A"
+    assert "the inspectorate was told, says Operator A" in run("incidents", "todo").out
+    lab.with_name("clocks.toml").unlink()
     overdue = run("incidents", "todo", "--overdue", "--robot", "arm_1")
     assert (overdue.code, overdue.out) == (0, "lab/incidents.db: nothing is overdue of arm_1\n")
     nobody = run("incidents", "todo", "--owner", "Operator X")
@@ -620,6 +631,8 @@ def test_accounts_are_made_and_closed_and_no_password_is_shown(lab, run, inciden
 # What is refused -------------------------------------------------------------------------------
 
 WRONG = {
+    "told of no incident": (["told", "lab/9", "--to", "them"], "lab/9"),
+    "told of nobody": (["told", "lab/2", "--to", " "], "--to: "),
     "init over a log": (["init"], "lab/incidents.db: is there already"),
     "init in a file": (["init", "--log", "other.txt/x.db"], "other.txt is not a folder"),
     "init of no name": (["init", "--log", ""], "--log: is empty"),

@@ -10,7 +10,9 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from robo_eval.core.errors import InputError
+from robo_eval_incidents.clocks import Deadline, due
 from robo_eval_incidents.lists import Todo, todo
+from robo_eval_incidents.record import now
 from robo_eval_incidents.text import LATEST_NS, name_of
 from robo_eval_incidents.web.deps import Person, Site, ThisSite
 from robo_eval_incidents.web.pages.answers import status_of
@@ -59,8 +61,13 @@ def show_todo(
     """What is left to do, overdue first, then the worst, then the oldest."""
     asked = Asked(robot=robot.strip(), owner=owner.strip(), overdue=bool(overdue))
     problem, status, found = "", 200, Todo([], 0)
+    clocks: list[Deadline] = []
+    now_ns = now().time_ns
     try:
         found = _found(site, asked, after)
+        if not (asked.owner or after):
+            clocks = due(site.log, robot=asked.robot or None)
+            clocks = [one for one in clocks if not asked.overdue or one.is_late(now_ns)]
     except InputError as err:
         problem, status = str(err), status_of(err)
     end = after + len(found.rows)
@@ -73,6 +80,8 @@ def show_todo(
         problem=problem,
         robots=site.robots(),
         rows=found.rows,
+        clocks=clocks,
+        now_ns=now_ns,
         count=found.count,
         more=asked.link(end) if end < found.count else None,
     )
