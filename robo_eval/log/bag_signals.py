@@ -44,8 +44,8 @@ _BURST: Final = 10.0
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Named = tuple[Sequence[str], ArrayLike | None]
-"""Names, and a number of each; None if a message does not reach so far."""
+Named = tuple[Sequence[str], ArrayLike]
+"""Names, and a number of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -176,8 +176,6 @@ class SignalReader:
         self._count += 1
         try:
             given, numbers = self._named(message)
-            if numbers is None:
-                return
             names = tuple(given)
             # Several nodes may publish on one topic, each about its own joints.
             if self._wanted and names and not set(self._wanted) & set(names):
@@ -526,7 +524,7 @@ def command_reader(
     names: FieldPath | None
     if not path.steps and type_name == JOINT_STATE:
         names = FieldPath(path.topic, ("name",), path.text)
-        value: Callable[[Message], ArrayLike | None] = lambda message: message.position  # noqa: E731 - one of three
+        value: Callable[[Message], ArrayLike] = lambda message: message.position  # noqa: E731 - one of three
     elif not path.steps and type_name == _TRAJECTORY:
         names = FieldPath(path.topic, ("joint_names",), path.text)
         value = lambda message: _only_point(message.points).positions  # noqa: E731 - one of three
@@ -573,8 +571,7 @@ def force_reader(
         digits = np.float32 if found == "float32" else float
 
         def number(message: Message) -> Named:
-            value = full.value(message)
-            return ("force",), None if value is None else np.array([plain_of(digits(value))], float)
+            return ("force",), np.array([plain_of(digits(full.value(message)))], np.float64)
 
         return _force(where, place, path, number, mapping)
     if not {"x", "y", "z"} <= set(fields_in(found, known)):
@@ -585,8 +582,6 @@ def force_reader(
 
     def named(message: Message) -> Named:
         vector = full.value(message)
-        if vector is None:
-            return ("x", "y", "z"), None
         numbers = np.array([vector.x, vector.y, vector.z])
         # Of a vector that is unknown in part the magnitude is unknown.
         return ("x", "y", "z"), numbers if np.isfinite(numbers).all() else numbers * math.nan
@@ -616,10 +611,10 @@ def _points_above(full: FieldPath, type_name: str, known: Definitions) -> FieldP
     return None
 
 
-def _of_only_point(points: FieldPath, full: FieldPath) -> Callable[[Message], ArrayLike | None]:
-    def value(message: Message) -> ArrayLike | None:
+def _of_only_point(points: FieldPath, full: FieldPath) -> Callable[[Message], ArrayLike]:
+    def value(message: Message) -> ArrayLike:
         _only_point(points.value(message))
-        found: ArrayLike | None = full.value(message)
+        found: ArrayLike = full.value(message)
         return found
 
     return value
