@@ -412,19 +412,16 @@ class Hours:
         }
 
 
-def total_km(rows: Iterable[HoursRow], side: Side) -> dict[str, float]:
-    """Kilometres of exposure on one side, by robot; of those only that have some."""
-    found: dict[str, float] = defaultdict(float)
-    for row in rows:
-        if row.side is side and row.is_exposed and row.km:
-            found[row.robot] += row.km
-    return dict(found)
-
-
-def total_hours(rows: Iterable[HoursRow], side: Side, robot: str | None = None) -> float:
-    """Hours of exposure of some rows on one side, of one robot or of all."""
+def total_hours(
+    rows: Iterable[HoursRow],
+    side: Side,
+    robot: str | None = None,
+    *,
+    of: Literal["hours", "km"] = "hours",
+) -> float:
+    """Hours, or kilometres, of exposure of some rows on one side, of one robot or of all."""
     return math.fsum(
-        row.hours or 0.0
+        getattr(row, of) or 0.0
         for row in rows
         if row.side is side and row.is_exposed and robot in (None, row.robot)
     )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from robo_eval import formulas
 from robo_eval.core.defaults import SEVERITIES
@@ -27,7 +27,6 @@ from robo_eval_incidents.hours import (
     hours_rows,
     shifts,
     total_hours,
-    total_km,
 )
 from robo_eval_incidents.lists import Filter, Listed, check_robot, filtered, tally, undecided
 from robo_eval_incidents.log import IncidentLog
@@ -43,6 +42,7 @@ _UNREVIEWED: Final = (Status.DRAFT, Status.REPORTED)
 _OF_SIM: Final = "a simulation exposes nobody"
 NO_RECORD: Final = "neither a report nor a nil report: nobody said that nothing happened"
 _DEFAULT: Final = MetricConfig()
+_PLACES: Final = ("robot", "counted_severity", "happened_ns", "latest_ns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +241,7 @@ def _of_side(
     maybe: tuple[Listed, ...],
     left_out: tuple[str, ...],
 ) -> SideStanding:
-    hours, km = total_hours(rows, side), math.fsum(total_km(rows, side).values())
+    hours, km = total_hours(rows, side), total_hours(rows, side, of="km")
     times = sum(row.times for row in rows if row.is_exposed)
     exposure = Exposure(hours=hours, episodes=times, unknown=0)
     without = {unit: one for unit, one in without.items() if {"h": hours, "km": km}[unit]}
@@ -286,34 +286,26 @@ def incidents_without(
         wanted: Of which side, robot and period.
         exposed: What was logged in it.
     """
-    side, asked = wanted.side, replace(wanted, is_sure=True)
+    side, places = wanted.side, [INCIDENTS.c[name] for name in _PLACES]
     assert isinstance(side, Side)
-    places = [INCIDENTS.c[name] for name in ("robot", "counted_severity", "happened_ns",
-                                             "latest_ns")]  # fmt: skip
     found: dict[str, dict[str, Counter[str]]] = {}
-    counts = INCIDENTS.c.counts == 1
-    with log.database.reading() as connection:
-        per_robot = connection.execute(
-            filtered(select(*places[:2], func.count()), asked).where(counts).group_by(*places[:2])
-        ).all()
-        for unit, unknown in exposed.unknown.items():
-            own = {robot: spans for (robot, on), spans in unknown.items()
-                   if on is side and wanted.robot in (None, robot)}  # fmt: skip
-            known = {
-                row.robot
-                for row in exposed.rows
-                if row.side is side and row.is_exposed and (row.hours if unit == "h" else row.km)
-            }
-            lost: dict[str, Counter[str]] = defaultdict(Counter, {one: Counter() for one in own})
-            for robot, severity, count in per_robot:
-                if robot not in known:
-                    lost[robot][severity] += count
-            some = tuple(known & set(own))
-            query = filtered(select(*places), replace(asked, robot=some)).where(counts)
-            for robot, severity, first, last in connection.execute(query) if some else ():
+    for unit, unknown in exposed.unknown.items():
+        own = {robot: spans for (robot, on), spans in unknown.items()
+               if on is side and wanted.robot in (None, robot)}  # fmt: skip
+        known = {
+            row.robot
+            for row in exposed.rows
+            if row.side is side and row.is_exposed and (row.hours if unit == "h" else row.km)
+        }
+        lost: dict[str, Counter[str]] = defaultdict(Counter, {one: Counter() for one in own})
+        query = filtered(select(*places), replace(wanted, is_sure=True))
+        query = query.where(INCIDENTS.c.counts == 1, INCIDENTS.c.robot.not_in(known - own.keys()))
+        with log.database.reading() as connection:
+            for robot, severity, first, last in connection.execute(query):
                 span = np.array([first]), np.array([last + 1])
-                lost[robot][severity] += int(within(own[robot], *span)[0] == last + 1 - first)
-            found[unit] = {robot: +lost[robot] for robot in sorted(lost)}
+                if robot not in known or within(own[robot], *span)[0] == last + 1 - first:
+                    lost[robot][severity] += 1
+        found[unit] = dict(sorted(lost.items()))
     return found
 
 

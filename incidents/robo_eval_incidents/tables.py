@@ -32,6 +32,7 @@ from robo_eval_incidents.merge import EXPORT_SUFFIX, export_records
 from robo_eval_incidents.record import now
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.text import (
+    TIMES,
     Line,
     Name,
     Prose,
@@ -70,7 +71,10 @@ def _span(text: str) -> str:
     # What is relative would be another time each time the table is read.
     if text.startswith("-") or text == "now":
         raise ValueError(f"{text!r:.60} is no time of its own; write it like 2026-03-01T09:30:00Z")
-    span_of(text)
+    try:
+        span_of(text)
+    except ValueError as err:
+        raise ValueError(str(err).replace(TIMES, "2026-03-01T09:30:00Z")) from err
     return text
 
 

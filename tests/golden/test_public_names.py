@@ -221,6 +221,9 @@ def public_names(known: dict[str, list[str]]) -> dict[str, list[str]]:
     from robo_eval.log.cells import UNITS
     from robo_eval.log.column_map import ColumnMap
     from robo_eval.study.suite import Suite
+    from robo_eval_incidents.clocks import Clock
+    from robo_eval_incidents.hours_table import HoursMap
+    from robo_eval_incidents.incident_map import IncidentMap
     from robo_eval_incidents.rule import RuleFile
     from robo_eval_incidents.tables import Row
     from robo_eval_robot.config import RobotConfig
@@ -228,8 +231,11 @@ def public_names(known: dict[str, list[str]]) -> dict[str, list[str]]:
     found = {
         "environment variables": variables(),
         "errors and exit codes": exit_codes(),
+        "files: clocks of incidents": ("since", *keys_of(Clock)),
         "files: incident rules": keys_of(RuleFile),
         "files: incident table": keys_of(Row),
+        "files: map of hours": keys_of(HoursMap),
+        "files: map of incidents": keys_of(IncidentMap),
         "files: map of recordings": map_keys(TopicMap),
         "files: map of tables": (
             *map_keys(ColumnMap),

@@ -375,6 +375,7 @@ BAD_CSV = {
     "zone": ("2,2026-03-01T09:30:00,minor,x,a", "line 3, column time: .*names no zone"),
     "time": ("2,yesterday,minor,x,a", "line 3, column time: 'yesterday'.* write it like"),
     "no robot": ("2,2026-03-01T09:30:00Z,minor,x,", "line 3, column robot: is missing.*--robot"),
+    "relative": ("2,yesterday,minor,x,a", "like 2026-03-01T09:30:00Z, 2025-11-07, 2025-11"),
     "no text": ("2,2026-03-01T09:30:00Z,minor,,a", "line 3, column description: is missing"),
     "too long": (f"2,2026-03-01T09:30:00Z,minor,x,{'a' * 121}", "column robot: has 121 char.*120"),
     "steering": ("2,2026-03-01T09:30:00Z,minor,a\u202eb,a", r"column description: .*U\+202E"),
