@@ -437,6 +437,14 @@ def test_hours_rates_and_shifts_without_incidents(lab, run, incidents):
     assert rates["rates_per_1000_h"]["near_miss"]["method"] == "garwood"
 
 
+def test_a_plain_day_is_a_day_of_hours_and_of_a_shift(lab, run, incidents):
+    day = run("incidents", "nil", "--since", "2026-02-27", "--until", "2026-02-27")
+    assert "from 2026-02-27T00:00:00Z to 2026-02-28T00:00:00Z" in day.out, day.err
+    day = ["--mode", "idle", "--robot", "arm_9", "--since", "2026-02-27", "--until", "2026-02-27"]
+    (row,) = [one for one in incidents("exposure", *day)["rows"] if one["robot"] == "arm_9"]
+    assert row["hours"] == 24
+
+
 @pytest.fixture
 def trial(tmp_path) -> Path:
     """A trial on a twin: three episodes of half an hour."""

@@ -113,11 +113,23 @@ def test_hours_are_logged_by_the_clock_or_for_a_month(web, browse):
     assert "Kilometres" in page
 
 
+def test_kilometres_of_a_quarter_alone_leave_hours_unknown_and_rates_say_so(web, browse):
+    reviewer = browse("reviewer")
+    browse("operator").report(robot="no meter", happened="2026-02-01T09:30:00")
+    quarter = {"robot": "no meter", "mode": "autonomous", "period": "2026-Q1", "km": "50"}
+    assert reviewer.post("/times", quarter).status_code == 303
+    assert [row.hours for row in hours(web.log).rows if row.robot == "no meter"] == [None]
+    page = reviewer.get("/safety").text
+    assert "Rates per h are without 1 incident of no meter while no hours of it are known." in page
+    assert "hours not known, 50 km" in page
+    assert reviewer.get("/trends?months=36").status_code == 200
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
         ({"end": "2026-03-01T08:00:00Z"}, "End: is not after the begin"),
-        ({"period": "January", "hours": "3"}, "is not a time"),
+        ({"period": "January", "hours": "3"}, "is no period; write it like"),
         ({"period": "2026-01"}, "Hours: say how many hours or kilometres"),
         ({"period": "2026-01", "hours": "3,5"}, "'3,5' is not a number"),
         ({"period": "2026-01", "hours": "900"}, "are more than the 744 h"),
