@@ -107,8 +107,8 @@ def read_clocks(path: Path) -> Clocks:
     found = {}
     for kind, given in data.items():
         if kind not in _KINDS:
-            problem = unknown_name("kind", kind, _KINDS)
-            raise InputError(f"{path}: line {_line(text, kind)}: {problem}")
+            unknown = unknown_name("kind", kind, _KINDS)
+            raise InputError(f"{path}: line {_line(text, kind)}: {unknown}")
         clocks = []
         for number, one in enumerate(given if isinstance(given, list) else [given], start=1):
             try:

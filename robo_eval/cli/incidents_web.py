@@ -98,7 +98,7 @@ def notify(
     station: StationOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Tell people of critical incidents and overdue actions, each once, by webhook and e-mail.
+    """Tell people what is critical, overdue or to be reported, each once, by webhook and e-mail.
 
     Run it every minute by cron or a timer. What was sent is a record of the incident.
 
