@@ -739,6 +739,7 @@ WRONG = {
     "capture nothing": (["capture", "nowhere"], "nowhere: no such trial directory"),
     "capture of no trial into no log": (["capture", "lab", "--log", "new.db"], "is not a trial"),
     "exposure of nothing": (["exposure", "nowhere"], "nowhere: no such trial directory"),
+    "exposure by a map of no table": (["exposure", "--map", "m.yaml"], "--map: is of a table"),
     "exposure without robot": (["exposure", "--mode", "idle"], "needs --robot and --since"),
     "exposure for years": (
         ["exposure", "--mode", "idle", "--robot", "a", "--since", "-80000h"],

@@ -18,14 +18,25 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval_incidents import open_log
 from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
+from robo_eval_incidents.clocks import due
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.kinds import Action, Closure, Effectiveness, Nil, Report, Review
+from robo_eval_incidents.kinds import (
+    Action,
+    Closure,
+    Effectiveness,
+    Exposure,
+    Nil,
+    Report,
+    Review,
+)
 from robo_eval_incidents.lists import Filter, list_incidents, tally
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.merge import merge
 from robo_eval_incidents.record import GONE
 from robo_eval_incidents.redaction import redact
+from robo_eval_incidents.standing import standing
 from robo_eval_incidents.state import RefusedError
+from robo_eval_incidents.text import span_of
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.words import Severity, Status, Via
 
@@ -210,6 +221,18 @@ def test_tables_of_other_programs_are_no_problem(log, url, say):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE notes (id integer PRIMARY KEY)")
     assert verify_log(url).ok
+
+
+def test_hours_that_nobody_knows_are_unknown_on_a_server_too(log, say):
+    begin, end = span_of("2026-01")
+    month = {"side": "real", "mode": "autonomous", "start_ns": begin, "until_ns": end}
+    say(Exposure.model_validate({**month, "robot": "a", "seconds": 36_000.0, "km": 100.0}))
+    say(Exposure.model_validate({**month, "robot": "b", "km": 50.0}))
+    say(_report(robot="b", happened_ns=begin + 1))
+    real = standing(log).real
+    assert (real.hours, real.km) == (10.0, 150.0)
+    assert real.without == {"h": {"b": {"minor": 1}}, "km": {}}
+    assert due(log) == []
 
 
 def test_a_text_is_taken_out_of_a_server_by_its_owner(log, url, say):
