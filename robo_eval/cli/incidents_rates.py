@@ -159,7 +159,7 @@ def _print_standing(name: str, stands: Standing) -> None:
         if not one.is_valid:
             say("  a critical incident ends this period: it supports no level")
         for total in one.left_out:
-            say(f"  hours not counted: {total}")
+            say(f"  sum not counted: {total}")
         for left in one.unknown:
             say(f"  {left}")
         for maybe in one.undecided:
