@@ -173,12 +173,12 @@ class OpenBag:
         for stamp, channel, data in self._in_order(None, first_ns, last_ns):
             yield channel, stamp, data
 
-    def definition_of(self, channel: Channel) -> tuple[str, str]:
-        """Format and text of the definition of a channel's messages, if there is one."""
+    def definition_of(self, channel: Channel, data: bytes) -> tuple[str, str]:
+        """Format and text of the definition of a channel's messages, such as `data`, if any."""
         if not channel.definition:
             try:
-                return "ros2msg", self._types_of(channel).text()
-            except InputError:
+                return "ros2msg", self._types_of(channel).text(data)
+            except ValueError:
                 return channel.format, ""
         return channel.format, channel.definition
 

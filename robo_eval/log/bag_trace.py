@@ -37,7 +37,7 @@ def copy_part(bag: OpenBag, first_ns: int, last_ns: int, target: Path) -> str:
         channels: dict[Channel, int] = {}
         for channel, stamp, data in bag.raw_messages(first_ns, last_ns):
             if channel not in channels:
-                form, text = bag.definition_of(channel)
+                form, text = bag.definition_of(channel, data)
                 key = (channel.type, form, text)
                 if key not in schemas:
                     schemas[key] = writer.register_schema(channel.type, form, text.encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,34 +52,59 @@ class MessageTypes:
 
     @property
     def fields(self) -> Definitions:
-        """Fields of each type by its name."""
-        return self._stores[0].fielddefs
+        """Fields of each type by its name; where it was defined in several ways, of all of them."""
+        merged = dict(self._stores[0].fielddefs)
+        for store in self._stores[1:]:
+            for name, (constants, fields) in store.fielddefs.items():
+                known = merged.setdefault(name, (constants, []))
+                there = {field for field, _ in known[1]}
+                more = [item for item in fields if item[0] not in there]
+                merged[name] = (known[0], [*known[1], *more])
+        return merged
 
-    def text(self) -> str:
-        """The definition of the type, as MCAP's encoding `ros2msg` wants it."""
-        return self._stores[0].generate_msgdef(self._type, ros_version=2)[0]
+    def text(self, data: bytes) -> str:
+        """The definition of the type that fits a message, as MCAP's encoding `ros2msg` wants it.
+
+        Raises:
+            InputError: If none does.
+            ValueError: If the one there is does not.
+        """
+        _, store = self._read(data)
+        return store.generate_msgdef(self._type, ros_version=2)[0]
 
     def message(self, data: bytes) -> Message:
         """A message from its bytes.
 
         Raises:
-            InputError: If they are in another encoding; says what would do.
+            InputError: If they are in another encoding, or the bag has no definition and no
+                standard one fits; says what would do.
             ValueError: If they are no message of this type.
         """
+        return self._read(data)[0]
+
+    def _read(self, data: bytes) -> tuple[Message, Typestore]:
+        """A message, and what reads it."""
         if len(self._stores) == 1:
-            return _read(self._stores[0], self._type, data)[0]
+            return _read(self._stores[0], self._type, data)[0], self._stores[0]
         readings = []
         for store in self._stores:
             try:
-                readings.append(_read(store, self._type, data))
+                readings.append((*_read(store, self._type, data), store))
             except InputError:
                 raise
             except ValueError:
                 continue
+        if not readings and WIDE_TEXT not in self._stores[0].fielddefs:
+            raise InputError(
+                f"fits none of the definitions that {self._type} has had, and the bag carries none;"
+                " convert it to MCAP with ros2 bag convert where that type is installed, or map"
+                " another topic"
+            )
         if not readings:
             raise ValueError("it ends too early")
         # Behind a message at most three bytes are filled up.
-        return min(readings, key=lambda reading: len(data) - reading[1])[0]
+        message, _, store = min(readings, key=lambda reading: len(data) - reading[1])
+        return message, store
 
 
 def library() -> Any:  # noqa: ANN401 - a module
@@ -119,30 +145,42 @@ def _read(store: Typestore, name: str, data: bytes) -> tuple[Message, int]:
 @cache
 def _stores(name: str, form: str, text: str) -> list[Typestore]:
     """What reads messages of a type; several if there is more than one way to write them."""
-    first = _store(name, form, text, _WIDE_UNITS[0])
-    others = _WIDE_UNITS[1:] if WIDE_TEXT in first.fielddefs else ()
-    return [first, *(_store(name, form, text, wide) for wide in others)]
-
-
-def _store(name: str, form: str, text: str, wide: str) -> Typestore:
-    typesys = library()
-    standard = _standard()
     known, problem = _parsed(name, form, text)
-    if WIDE_TEXT in {part for fields in known.values() for part in _needs(fields)}:
-        known[WIDE_TEXT] = ([], [("data", (_SEQUENCE, ((_BASE, (wide, 0)), 0)))])
-    if name not in known or (not known[name][1] and name in standard):
+    if name not in known or (not known[name][1] and any(name in one for one in _standards())):
         # Written without a definition, or with the bare name of the type.
         known.pop(name, None)
-    used: dict[str, Any] = {}
-    needed = [name]
-    while needed:
-        part = needed.pop()
-        if part in used:
-            continue
-        if part not in known and part not in standard:
-            raise InputError(_missing(name, part, problem))
-        used[part] = known.get(part) or standard[part]
-        needed += _needs(used[part])
+    wide = WIDE_TEXT in {part for fields in known.values() for part in _needs(fields)}
+    ways: list[dict[str, Any]] = []
+    for units in _WIDE_UNITS if wide else _WIDE_UNITS[:1]:
+        known[WIDE_TEXT] = ([], [("data", (_SEQUENCE, ((_BASE, (units, 0)), 0)))])
+        ways += _definitions(name, known, problem)
+    return [_store(name, used) for used in ways]
+
+
+def _definitions(name: str, known: dict[str, Any], problem: str) -> list[dict[str, Any]]:
+    """The parts of a type by their names, in each way in which releases of ROS 2 define them."""
+    found: dict[str, dict[str, Any]] = {}
+    missing = []
+    for standard in _standards():
+        used: dict[str, Any] = {}
+        needed = [name]
+        while needed and (needed[-1] in known or needed[-1] in standard):
+            part = needed.pop()
+            used[part] = known.get(part) or standard[part]
+            needed += [other for other in _needs(used[part]) if other not in used]
+        if needed:
+            missing.append(needed[-1])
+        else:
+            found.setdefault(repr({part: used[part][1] for part in sorted(used)}), used)
+            if used.keys() <= known.keys():
+                break
+    if not found:
+        raise InputError(_missing(name, missing[0], problem))
+    return [*found.values()]
+
+
+def _store(name: str, used: dict[str, Any]) -> Typestore:
+    typesys = library()
     store = typesys.get_typestore(typesys.Stores.EMPTY)
     try:
         store.register(used)
@@ -164,11 +202,17 @@ def _missing(name: str, part: str, problem: str) -> str:
     )
 
 
-@cache
-def _standard() -> dict[str, Any]:
-    """The definitions of the standard messages; they have changed little between releases."""
+def _standards() -> Iterator[dict[str, Any]]:
+    """The definitions of the standard messages: of Humble, then what others have had."""
     typesys = library()
-    found: dict[str, Any] = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE).fielddefs
+    for store in sorted(typesys.Stores, key=lambda one: one is not typesys.Stores.ROS2_HUMBLE):
+        if store.name.startswith("ROS2_"):
+            yield _standard(store)
+
+
+@cache
+def _standard(release: Any) -> dict[str, Any]:  # noqa: ANN401 - a release, as the library has it
+    found: dict[str, Any] = library().get_typestore(release).fielddefs
     return found
 
 

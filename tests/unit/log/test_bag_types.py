@@ -254,6 +254,62 @@ def test_a_message_is_read_or_named(bring, message, said):
         bring(channel)
 
 
+# Standard messages of other releases, without a definition -----------------------------------------
+
+RANGE, SPLIT = "sensor_msgs/msg/Range", "rosbag2_interfaces/msg/WriteSplitEvent"
+
+
+def standard(release: str, kind: str, **values) -> bytes:
+    """A standard message as a release of ROS 2 writes it."""
+    store = get_typestore(Stores[f"ROS2_{release}"])
+    if kind == RANGE:
+        time = store.types["builtin_interfaces/msg/Time"](sec=1, nanosec=0)
+        head = store.types["std_msgs/msg/Header"](stamp=time, frame_id="sonar")
+        fixed = {"radiation_type": 0, "field_of_view": 0.1, "min_range": 0.0, "max_range": 4.0}
+        values = {"header": head, **fixed, **values}
+    return bytes(store.serialize_cdr(store.types[kind](**values), kind))
+
+
+NEWEST = "LYRICAL" if "ROS2_LYRICAL" in Stores.__members__ else "KILTED"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "field", "expected"),
+    [
+        (RANGE, standard("HUMBLE", RANGE, range=1.5), "range", 1.5),
+        (RANGE, standard("IRON", RANGE, range=1.5, variance=0.25), "range", 1.5),
+        (RANGE, standard(NEWEST, RANGE, range=1.5, variance=0.25), "variance", 0.25),
+        (SPLIT, standard("HUMBLE", SPLIT, closed_file="7", opened_file=""), "closed_file", 7),
+        (
+            SPLIT,
+            standard("JAZZY", SPLIT, closed_file="7", opened_file="", node_name="8"),
+            "node_name",
+            8,
+        ),
+        (
+            "rcl_interfaces/msg/LoggerLevel",
+            standard("JAZZY", "rcl_interfaces/msg/LoggerLevel", name="x", level=40),
+            "level",
+            40,
+        ),
+    ],
+)
+def test_a_standard_message_of_any_release_needs_no_definition(
+    bring, kind, message, field, expected
+):
+    channel = ("/sonar", kind, "", "", "cdr", [message])
+    episode = bring(channel, FINE, more=f", costs.found: /sonar.{field}")
+    assert episode.costs == {"found": expected}
+
+
+def test_a_standard_message_that_fits_no_release_is_named(bring):
+    channel = ("/sonar", RANGE, "", "", "cdr", [standard("HUMBLE", RANGE, range=1.0) + bytes(12)])
+    with pytest.raises(
+        InputError, match=r"/sonar: .* fits none of the definitions .*Range .*ros2 bag convert"
+    ):
+        bring(channel, FINE, more=", costs.found: /sonar.range")
+
+
 # Traces ----------------------------------------------------------------------------------------
 
 
@@ -264,6 +320,8 @@ def test_the_part_of_an_episode_holds_the_messages_of_every_topic(tmp_path):
     ]
     event = ("/event", "std_msgs/msg/String", "ros2msg", "string data\n", "cdr", words)
     others = [(f"/other{i}", *bad, [b"{}", b"{}"]) for i, bad in enumerate(BAD.values())]
+    sonar = standard("IRON", RANGE, range=1.5, variance=0.25)
+    others.append(("/sonar", RANGE, "", "", "cdr", [sonar, sonar]))
     file = write(tmp_path / "run.mcap", event, FINE, *others)
     (tmp_path / "map.yaml").write_text(
         "constants: {task: push, side: sim, policy: pi0}\n"
@@ -280,3 +338,7 @@ def test_the_part_of_an_episode_holds_the_messages_of_every_topic(tmp_path):
 
     (trace,) = (tmp_path / "out" / "traces" / "run-001").iterdir()
     assert sorted(content(trace)) == sorted(content(file))
+    # What was written without a definition has the one that fits in its trace.
+    with trace.open("rb") as stream:
+        schemas = make_reader(stream).get_summary().schemas.values()
+    assert [b"variance" in s.data for s in schemas if s.name == RANGE] == [True]
