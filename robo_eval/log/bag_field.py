@@ -17,8 +17,8 @@ from robo_eval.core.names import unknown_name
 
 DATA: Final = "data"
 """The field of the messages of std_msgs, which is meant where none is named."""
-_FIELD: Final = re.compile(r"(?P<topic>/?[\w~/{}]+)(?P<path>(\.\w+|\[\d+\])*)", re.ASCII)
-_STEP: Final = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]", re.ASCII)
+_FIELD: Final = re.compile(r"(?P<topic>/?[\w~/{}]+)(?P<path>(\.\w+|\[-?\d+\])*)", re.ASCII)
+_STEP: Final = re.compile(r"\.(?P<name>\w+)|\[(?P<index>-?\d+)\]", re.ASCII)
 WIDE_TEXT: Final = "robo_eval/msg/WideText"
 """The type that stands for `wstring`: a sequence `data` of code units."""
 # Kinds of fields in the type descriptions of the rosbags library.
@@ -36,7 +36,8 @@ class FieldPath:
 
     Attributes:
         topic: Name of the topic.
-        steps: Names of fields, and places in lists; empty for the message itself.
+        steps: Names of fields, and places in lists, from the end if negative; empty for the
+            message itself.
         text: How it was written.
     """
 
@@ -53,7 +54,8 @@ class FieldPath:
             if isinstance(found, dict):
                 found = found.get(str(step))
             elif isinstance(step, int):
-                found = found[step] if hasattr(found, "__len__") and step < len(found) else None
+                length = len(found) if hasattr(found, "__len__") else 0
+                found = found[step] if -length <= step < length else None
             else:
                 # The library calls a field `from_` that Python could not call `from`.
                 found = getattr(found, f"{step}_" if iskeyword(step) else step, None)
@@ -65,7 +67,7 @@ class FieldPath:
 
 
 def parse_field(text: object, *, whole: bool = False) -> FieldPath:
-    """A field from its text: `/topic`, `/topic.field`, `/topic.field.part[2]`.
+    """A field from its text: `/topic`, `/topic.field`, `/topic.field.part[2]`, `/topic.list[-1]`.
 
     Args:
         text: What is written; a field that was read stays as it is.

@@ -94,7 +94,8 @@ class BagContent:
         self._readers = self._signal_readers()
         self._read()
         self.windows: Final = self._cut()
-        self.remarks: Final = {window.number: [*window.remarks] for window in self.windows}
+        unsaid = self._unsaid()
+        self.remarks: Final = {w.number: [*w.remarks, *unsaid] for w in self.windows}
 
     # Reading -----------------------------------------------------------------------------------
 
@@ -176,6 +177,15 @@ class BagContent:
                 f"{self._where}: {path.text} ({place} of the topic map): no message of"
                 f" {path.topic} holds it; give it a default if it may be absent"
             )
+
+    def _unsaid(self) -> list[str]:
+        """What the map gives a default that no message of a topic holds: it may be misspelt."""
+        return [
+            f"no message of {path.topic} holds {path.text} ({place} of the topic map); the default"
+            " counts"
+            for place, path, may_be_absent in self._map.fields()
+            if may_be_absent and path.topic in self._heard and not self._series[path].values
+        ]
 
     def _take(self, path: FieldPath, series: Series, stamp: int, message: Message) -> None:
         value = _EVENT if path in self._events else path.value(message)
@@ -444,7 +454,7 @@ class BagContent:
                 )
                 missing = [one for one in reader.names if one not in signal]
                 if not signal:
-                    reasons[name] = f"{reader.topic} is silent"
+                    reasons[name] = reader.silence
                 elif missing:
                     reasons[name] = f"{reader.topic} is silent about joint {missing[0]!r}"
                 else:

@@ -44,8 +44,8 @@ _BURST: Final = 10.0
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Named = tuple[Sequence[str], ArrayLike]
-"""Names, and a number of each."""
+Named = tuple[Sequence[str], ArrayLike | None]
+"""Names, and a number of each; None if a message does not reach so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -176,6 +176,8 @@ class SignalReader:
         self._count += 1
         try:
             given, numbers = self._named(message)
+            if numbers is None:
+                return
             names = tuple(given)
             # Several nodes may publish on one topic, each about its own joints.
             if self._wanted and names and not set(self._wanted) & set(names):
@@ -209,6 +211,13 @@ class SignalReader:
         if self._signals.clock == "header":
             stamp = message.header.stamp
             group.header_ns.append(int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec))
+
+    @property
+    def silence(self) -> str:
+        """Why there is no signal, where there is none."""
+        if self._count and not self._groups:
+            return f"no message of {self.topic} holds {self._path.text}"
+        return f"{self.topic} is silent"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -524,7 +533,7 @@ def command_reader(
     names: FieldPath | None
     if not path.steps and type_name == JOINT_STATE:
         names = FieldPath(path.topic, ("name",), path.text)
-        value: Callable[[Message], ArrayLike] = lambda message: message.position  # noqa: E731 - one of three
+        value: Callable[[Message], ArrayLike | None] = lambda message: message.position  # noqa: E731 - one of three
     elif not path.steps and type_name == _TRAJECTORY:
         names = FieldPath(path.topic, ("joint_names",), path.text)
         value = lambda message: _only_point(message.points).positions  # noqa: E731 - one of three
@@ -571,7 +580,8 @@ def force_reader(
         digits = np.float32 if found == "float32" else float
 
         def number(message: Message) -> Named:
-            return ("force",), np.array([plain_of(digits(full.value(message)))], np.float64)
+            value = full.value(message)
+            return ("force",), None if value is None else np.array([plain_of(digits(value))], float)
 
         return _force(where, place, path, number, mapping)
     if not {"x", "y", "z"} <= set(fields_in(found, known)):
@@ -582,6 +592,8 @@ def force_reader(
 
     def named(message: Message) -> Named:
         vector = full.value(message)
+        if vector is None:
+            return ("x", "y", "z"), None
         numbers = np.array([vector.x, vector.y, vector.z])
         # Of a vector that is unknown in part the magnitude is unknown.
         return ("x", "y", "z"), numbers if np.isfinite(numbers).all() else numbers * math.nan
@@ -611,10 +623,10 @@ def _points_above(full: FieldPath, type_name: str, known: Definitions) -> FieldP
     return None
 
 
-def _of_only_point(points: FieldPath, full: FieldPath) -> Callable[[Message], ArrayLike]:
-    def value(message: Message) -> ArrayLike:
+def _of_only_point(points: FieldPath, full: FieldPath) -> Callable[[Message], ArrayLike | None]:
+    def value(message: Message) -> ArrayLike | None:
         _only_point(points.value(message))
-        found: ArrayLike = full.value(message)
+        found: ArrayLike | None = full.value(message)
         return found
 
     return value

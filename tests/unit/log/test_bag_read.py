@@ -18,6 +18,7 @@ from robo_eval.log.store import EpisodeStore
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 STORE.register(get_types_from_msg("uint8 mode\nfloat32 score\n", "lab_msgs/msg/Mode"))
+STORE.register(get_types_from_msg("lab_msgs/Mode[] goals\n", "lab_msgs/msg/Goals"))
 T = STORE.types
 START = 1_772_361_000_000_000_000
 
@@ -63,6 +64,11 @@ def joy(value: int) -> Any:
 def floats(*values: float) -> Any:
     layout = T["std_msgs/msg/MultiArrayLayout"](dim=[], data_offset=0)
     return T["std_msgs/msg/Float32MultiArray"](layout=layout, data=np.array(values, np.float32))
+
+
+def goals(*modes: int) -> Any:
+    """A list that keeps old goals for some time, the newest last."""
+    return T["lab_msgs/msg/Goals"](goals=[T["lab_msgs/msg/Mode"](mode=m, score=m) for m in modes])
 
 
 def said(topic: str, make: Callable[[Any], Any], *values: tuple[float, Any]) -> list[Said]:
@@ -656,3 +662,82 @@ def test_a_stop_says_how_an_episode_ended_that_has_no_label(bring):
     ]
     found = [(row.end_reason, row.success) for row in rows_of(bring(messages, MAP + STOP + EVENTS))]
     assert found == [("success", True), ("safety_stop", False)]
+
+
+# Places in lists -------------------------------------------------------------------------------
+
+GOALS = said("/goals", lambda modes: goals(*modes), (0, []), (1, [2]), (2, [6]), (3, [6, 2]))
+GOAL = "columns: {success: {field: '/goals.goals[%s].mode', values: {4: true, 2: false, 6: false}%s}}\n"
+
+
+@pytest.mark.parametrize(
+    ("place", "success"), [("-1", True), ("1", True), ("0", False), ("-2", False)]
+)
+def test_a_place_in_a_list_counts_from_its_end_if_it_is_negative(bring, place, success):
+    messages = [*GOALS, (5.0, "/goals", goals(6, 4))]
+    (row,) = rows_of(bring(messages, MAP + GOAL % (place, "")))
+    assert row.success is success
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("columns: {success: /label, costs.x: '/goals.goals[-1].score'}\n", ("costs", {"x": 2.0})),
+        (
+            "columns: {success: /label}\n"
+            "stops: {timeout: {field: '/goals.goals[-1].mode', values: {2: false, 6: true}}}\n",
+            ("end_reason", "timeout"),
+        ),
+        (
+            "columns: {success: /label}\nexposure: {field: '/goals.goals[-1].mode', values:"
+            " {2: true, 6: false}}\n",
+            ("exposure_s", 3.0),
+        ),
+        (
+            "columns: {success: /label}\nexposure: {field: '/goals.goals[-1].score', above: 3}\n",
+            ("exposure_s", 1.0),
+        ),
+        (
+            "columns: {success: /label}\n"
+            "episodes: {field: '/goals.goals[-1].mode', start: 6, end: 2}\n",
+            ("duration_s", 1.0),
+        ),
+        (
+            "columns: {success: /label, costs.x: '/json.data.list[-1]'}\n",
+            ("costs", {"x": 3.0}),
+        ),
+    ],
+)
+def test_the_end_of_a_list_is_read_wherever_a_field_is(bring, text, read):
+    messages = [*GOALS, (3.0, "/label", boolean(True)), (5.0, "/label", boolean(True))]
+    messages.append((4.0, "/json", word('{"list": [1, 2, 3]}')))
+    (row,) = rows_of(bring(messages, MAP + text))
+    assert getattr(row, read[0]) == read[1]
+
+
+@pytest.mark.parametrize("topic", ["wrench", "command"])
+def test_a_signal_at_the_end_of_a_list_begins_with_its_first_number(bring, topic):
+    more = ", joints: [j]" if topic == "command" else ""
+    text = f"signals: {{{topic}: '/goals.goals[%s].score'{more}}}\n"
+    (row,) = rows_of(bring([*GOALS, *ALIVE], SUCCEEDED + text % -1))
+    assert row.ticks == (3 if topic == "command" else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (GOAL % ("17", ", default: '4'"), "columns.success"),
+        (
+            "columns: {success: /alive}\nstops: {safety_stop: {field: '/goals.goals[17].mode',"
+            " values: {4: true, 6: false}, default: false}}\n",
+            "stops.safety_stop",
+        ),
+    ],
+)
+def test_a_place_that_no_message_holds_is_remarked_though_its_default_is_taken(bring, text, place):
+    done = bring([*GOALS, *ALIVE], MAP + text)
+    assert rows_of(done)[0].success is True
+    assert [one.what for one in done.remarks] == [
+        f"no message of /goals holds /goals.goals[17].mode ({place} of the topic map); the default"
+        " counts"
+    ]
