@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import nearest_name
 from robo_eval.log.bag_find import Bag, find_bags
+from robo_eval.log.bag_gaps import ROS_NS
 from robo_eval.log.bag_map import TopicMap, parts_of_id
 from robo_eval.log.bag_open import SLACK_NS, OpenBag, check_library, opened
 from robo_eval.log.bag_read import BagContent
@@ -36,7 +38,6 @@ from robo_eval.log.import_row import (
 from robo_eval.log.place import nearest_existing
 from robo_eval.log.trace_folder import copy_files
 
-_NS: Final = 1e-9
 _THEIRS: Final = "column map"
 _OURS: Final = "topic map"
 
@@ -378,7 +379,13 @@ class _Reader:
         self, where: str, content: BagContent, window: Window, values: dict[str, Any]
     ) -> None:
         values.setdefault("start_ns", window.first_ns)
-        values.setdefault("duration_s", (window.last_ns - window.first_ns) * _NS)
+        if values["side"] is Side.REAL and (values["start_ns"] or ROS_NS) < ROS_NS:
+            began = datetime.fromtimestamp(values["start_ns"] // 10**9, UTC).date()
+            content.remarks[window.number].append(
+                f"the clock of the recording says {began}: when it began is not known"
+            )
+            values["start_ns"] = None
+        values.setdefault("duration_s", window.seconds())
         values.setdefault("ticks", content.ticks(window))
         # Where there is no physical robot, none is exposed.
         if values["side"] is Side.REAL and "exposure_s" not in values:

@@ -433,6 +433,9 @@ class TopicMap(ImportMap):
     """When the robot moves; None if it is exposed all the time."""
     episodes: Annotated[Markers | None, BeforeValidator(_bag_alone)] = None
     """Where a bag is cut; None if it is one episode."""
+    gaps: Literal["pause", "count"] | None = None
+    """Whether time in which all topics are silent far beyond their usual periods is a `pause`, or
+    counts; None if it is refused."""
     missing: Annotated[Missing, BeforeValidator(_listed)] = frozenset([""])
     """Values that mean: nothing there."""
     id: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import struct
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from mcap.exceptions import McapError
 from zstandard import ZstdError
 
@@ -22,6 +24,7 @@ from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.log.bag_field import Definitions
 from robo_eval.log.bag_find import PENDING, Bag, is_packed, plain_name, unpack
+from robo_eval.log.bag_gaps import Integers, Span, gaps
 from robo_eval.log.bag_recover import is_cut_short, recover
 from robo_eval.log.bag_storage import (
     SQLITE_MAGIC,
@@ -52,10 +55,9 @@ _PAUSE_NS: Final = 10_000_000_000
 
 @dataclass(slots=True)
 class _Tally:
-    """The messages of a topic of one type, over all files."""
+    """The messages of a topic of one type, over all files: their times and digest."""
 
-    count: int = 0
-    first_ns: int = _LATEST_NS
+    stamps: array[int] = field(default_factory=lambda: array("Q"))
     newest_ns: int = -1
     sha: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
 
@@ -112,7 +114,7 @@ class OpenBag:
             topic: ", ".join(sorted({channel.type for channel in channels}))
             for topic, channels in self._channels.items()
         }
-        self.start_ns: Final = min(tally.first_ns for tally in self._tallies.values())
+        self.start_ns: Final = min(file.first_ns for file in read if file.counts)
         self.end_ns: Final = max(tally.newest_ns for tally in self._tallies.values())
         self.fingerprint: Final = digest(
             {
@@ -125,6 +127,15 @@ class OpenBag:
     def is_recovered(self) -> bool:
         """Whether a file of it was cut short."""
         return bool(self.lost)
+
+    def gaps(self) -> list[Span]:
+        """Where all topics are silent far beyond their usual periods, see `bag_gaps`."""
+        stamps = [np.array(tally.stamps).astype(np.int64) for tally in self._tallies.values()]
+        return gaps([np.sort(times, kind="stable") for times in stamps])
+
+    def topic_at(self, stamp: int) -> str:
+        """A topic that has a message at a time."""
+        return next(topic for (topic, _), tally in self._tallies.items() if stamp in tally.stamps)
 
     def definitions_of(self, topic: str) -> Definitions:
         """Fields of the type of a topic, and of those it needs.
@@ -204,36 +215,32 @@ class OpenBag:
         """Look at every message of a file once."""
         before = self._counts()
         # By their ids: to compare channels takes longer than the rest.
-        tallies: dict[int, _Tally] = {}
-        first, last = _LATEST_NS, -1
+        takers: dict[int, tuple[Any, Any]] = {}
+        begun: dict[tuple[str, str], tuple[_Tally, int]] = {}
         pack = _HEAD.pack
         with explained_as_bag(path):
             for stamp, channel, data in chain.from_iterable(storage.scan()):
-                tally = tallies.get(id(channel))
-                if tally is None:
-                    tally = tallies[id(channel)] = self._tally_of(channel)
-                tally.count += 1
-                tally.sha.update(pack(stamp & _UNSIGNED, len(data)) + data)
-                if stamp < first:
-                    first = stamp
-                if stamp > last:
-                    last = stamp
-                if stamp < tally.first_ns:
-                    tally.first_ns = stamp
-                if stamp >= tally.newest_ns:
-                    tally.newest_ns = stamp
-                elif stamp < tally.newest_ns - SLACK_NS:
-                    raise InputError(
-                        f"{path}: topic {channel.topic}: time goes backwards, from"
-                        f" {tally.newest_ns} to {stamp} ns; if the clock was set, or time began"
-                        " again while it was recorded, leave the bag out; otherwise put it into"
-                        " the order of time with ros2 bag convert"
-                    )
-            if tallies and not 0 <= first <= last <= _LATEST_NS:
-                raise InputError(
-                    f"{path}: its messages have times from {first} to {last} ns, which no clock"
-                    " shows; leave the bag out"
-                )
+                taker = takers.get(id(channel))
+                if taker is None:
+                    tally = self._tally_of(channel)
+                    begun.setdefault((channel.topic, channel.type), (tally, len(tally.stamps)))
+                    taker = takers[id(channel)] = (tally.sha.update, tally.stamps.append)
+                update, append = taker
+                unsigned = stamp & _UNSIGNED
+                update(pack(unsigned, len(data)) + data)
+                append(unsigned)
+        read = {
+            key: np.array(tally.stamps[at:]).astype(np.int64) for key, (tally, at) in begun.items()
+        }
+        first = min((int(stamps.min()) for stamps in read.values()), default=_LATEST_NS)
+        last = max((int(stamps.max()) for stamps in read.values()), default=-1)
+        if first < 0:
+            raise InputError(
+                f"{path}: its messages have times from {first} to {last} ns, which no clock"
+                " shows; leave the bag out"
+            )
+        for (topic, kind), stamps in read.items():
+            _check_order(path, topic, self._tallies[topic, kind], stamps)
         counts = self._counts() - before
         source, remedy = "its own statistics", "write it anew with mcap recover"
         _check_count(path, source, storage.statistics, counts, remedy)
@@ -259,7 +266,7 @@ class OpenBag:
     def _counts(self) -> Counter[str]:
         counts: Counter[str] = Counter()
         for (topic, _), tally in self._tallies.items():
-            counts[topic] += tally.count
+            counts[topic] += len(tally.stamps)
         return counts
 
     def _lost(self, what: str) -> str:
@@ -271,6 +278,20 @@ class OpenBag:
 
 def _name(read: _Read) -> str:
     return plain_name(read.path.name)
+
+
+def _check_order(path: Path, topic: str, tally: _Tally, stamps: Integers) -> None:
+    """Refuse a topic whose time goes back further than a recorder keeps a message."""
+    newest = np.maximum.accumulate(np.append(tally.newest_ns, stamps))
+    back = np.flatnonzero(stamps < newest[:-1] - SLACK_NS)
+    if len(back):
+        raise InputError(
+            f"{path}: topic {topic}: time goes backwards, from {newest[back[0]]} to"
+            f" {stamps[back[0]]} ns; if the clock was set, or time began again while it was"
+            " recorded, leave the bag out; otherwise put it into the order of time with ros2 bag"
+            " convert"
+        )
+    tally.newest_ns = int(newest[-1])
 
 
 def _check_pauses(read: Sequence[_Read]) -> None:

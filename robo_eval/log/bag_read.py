@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final
@@ -16,7 +16,9 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, FieldPath, Message, check_field
-from robo_eval.log.bag_map import NUMERIC_TAKES, FieldSource, Told, TopicMap
+from robo_eval.log.bag_gaps import ROS_NS, Span, lasting, shortened
+from robo_eval.log.bag_gaps import gaps as gaps_in
+from robo_eval.log.bag_map import NUMERIC_TAKES, Exposure, FieldSource, Told, TopicMap
 from robo_eval.log.bag_motion import MotionReader
 from robo_eval.log.bag_open import OpenBag
 from robo_eval.log.bag_signals import (
@@ -93,9 +95,9 @@ class BagContent:
         self._check_fields()
         self._readers = self._signal_readers()
         self._read()
-        self.windows: Final = self._cut()
-        unsaid = self._unsaid()
-        self.remarks: Final = {w.number: [*w.remarks, *unsaid] for w in self.windows}
+        windows, unsaid, gaps = self._cut(), self._unsaid(), bag.gaps()
+        self.remarks: Final = {w.number: [*w.remarks, *unsaid] for w in windows}
+        self.windows: Final = [self._without_gaps(window, gaps) for window in windows]
 
     # Reading -----------------------------------------------------------------------------------
 
@@ -212,6 +214,44 @@ class BagContent:
             for stamp, value in zip(series.stamps, series.values, strict=True)
         ]
         return cut(self._where, markers, sorted(said, key=itemgetter(0)), last)
+
+    def _without_gaps(self, window: Window, gaps: Sequence[Span]) -> Window:
+        """An episode, with the gaps in it as pauses if the map says so."""
+        inside = [
+            (max(low, window.first_ns), min(high, window.last_ns))
+            for low, high in gaps
+            if low < window.last_ns and high > window.first_ns
+        ]
+
+        def what(low: int) -> str:
+            return f"after a message of {self.bag.topic_at(low)} all topics are silent"
+
+        return replace(window, pauses=self._pauses(window, inside, window.first_ns, what))
+
+    def _pauses(
+        self, window: Window, gaps: Sequence[Span], first_ns: int, what: Callable[[int], str]
+    ) -> tuple[Span, ...]:
+        """The gaps in an episode if they do not count; refused if the map does not say."""
+        choice = self._map.gaps
+        pauses = tuple(gap for gap in gaps if choice == "pause" or gap[0] < ROS_NS <= gap[1])
+        found = [
+            f"{what(low)} for {lasting((high - low) * _NS)}, from"
+            f" {(low - first_ns) * _NS:.3f} s after the start on"
+            for low, high in gaps
+        ]
+        if found and choice is None:
+            place = f"{self._where}: episode {window.number}" if window.number else self._where
+            others = f" ({counted(len(found) - 1, 'more gap')} follow)" if len(found) > 1 else ""
+            raise InputError(
+                f"{place}: {found[0]}, far longer than usual{others}; write gaps: pause in the"
+                " topic map if the recording was interrupted or its clock was set, so that this"
+                " time does not count, or gaps: count if the robot was at work"
+            )
+        self.remarks[window.number] += [
+            f"{text}, which {'does not count' if gap in pauses else 'counts'}"
+            for text, gap in zip(found, gaps, strict=True)
+        ]
+        return pauses
 
     def may_be_cut(self, window: Window) -> bool:
         """Whether the end of an episode may be in the part of the bag that was lost."""
@@ -400,23 +440,25 @@ class BagContent:
         """
         exposure = self._map.exposure
         if exposure is None or window.last_ns == window.first_ns:
-            return (window.last_ns - window.first_ns) * _NS
+            return window.seconds()
         if not self._is_known(place, exposure.field, window):
             return None
         if self._motion is not None:
-            return self._motion.seconds(window.first_ns, window.last_ns)
-        series = self._series.get(exposure.field, Series())
-        total = 0
-        low = max(0, bisect_right(series.stamps, window.first_ns) - 1)
-        high = bisect_right(series.stamps, window.last_ns)
-        stamps = series.stamps[low:high]
+            return sum(self._motion.seconds(*part) for part in window.parts())
+        return sum(self._true_ns(place, exposure, *part) for part in window.parts()) * _NS
+
+    def _true_ns(self, place: str, exposure: Exposure, first_ns: int, last_ns: int) -> int:
+        """How long a field was true between two times."""
+        series, total = self._series.get(exposure.field, Series()), 0
+        low = max(0, bisect_right(series.stamps, first_ns) - 1)
+        stamps = series.stamps[low : bisect_right(series.stamps, last_ns)]
         for at, (start, end) in enumerate(
-            zip(stamps, [*stamps[1:], window.last_ns], strict=True), start=low
+            zip(stamps, [*stamps[1:], last_ns], strict=False), start=low
         ):
-            first, last = max(start, window.first_ns), min(end, window.last_ns)
+            first, last = max(start, first_ns), min(end, last_ns)
             if last > first and self._truth(place, exposure.field, exposure.truths, at):
                 total += last - first
-        return total * _NS
+        return total
 
     def _is_known(self, place: str, field: FieldPath, window: Window) -> bool:
         """Whether anything says if the robot moves; refused if it should, remarked of a part."""
@@ -429,7 +471,7 @@ class BagContent:
                 f"{place}: {field.text} says nothing in the episode or before it; name another"
                 " field, or leave exposure out"
             )
-        silent_s = (since - window.first_ns) * _NS
+        silent_s = window.seconds(since)
         if silent_s > _CLOCK_WITHIN_S:
             self.remarks[window.number].append(
                 f"exposure: {field.text} says nothing in the first {silent_s:.3f} s, which count"
@@ -447,11 +489,11 @@ class BagContent:
         reasons: dict[str, str] = {}
         skipped = dict(self._unclocked)
         found: dict[str, dict[str, Signal] | None] = {}
+        origin = self._origin(window)
+        pauses = self._signal_pauses(window, reasons)
         for name, reader in self._readers.items():
             try:
-                signal = reader.signal(
-                    window.first_ns, window.last_ns, self._origin(window), skipped
-                )
+                signal = reader.signal(window.first_ns, window.last_ns, origin, skipped, pauses)
                 missing = [one for one in reader.names if one not in signal]
                 if not signal:
                     reasons[name] = reader.silence
@@ -467,7 +509,7 @@ class BagContent:
             except InputError as err:
                 if measures.invalid != "leave_out":
                     raise
-                reasons[name] = str(err).removeprefix(f"{self._where}: ").partition(";")[0]
+                reasons[name] = self._reason(err)
         for name, path in (
             ("joints", settings.joint_state),
             ("command", settings.command),
@@ -484,12 +526,46 @@ class BagContent:
             joints=joints,
             command=command,
             force=whole(force) if force else None,
+            pauses_s=[
+                float(shortened(np.array([low]), pauses)[0] - origin) * _NS + 0.5
+                for low, _ in pauses
+            ],
             continuous=frozenset(settings.continuous),
             jerk_window_s=measures.jerk_window_s,
             settling_band=measures.settling_band,
             reasons=reasons,
             skipped=skipped,
         )
+
+    def _signal_pauses(self, window: Window, reasons: dict[str, str]) -> tuple[Span, ...]:
+        """Pauses by the clock of the signals; adds to the reasons why these cannot be used."""
+        if self._map.signals.clock == "received":
+            return window.pauses
+        readers = [self._readers[name] for name in ("joints", "command") if name in self._readers]
+        stamps = [reader.stamps_ns(window.first_ns, window.last_ns) for reader in readers]
+        stamps = [times for times in stamps if len(times)]
+        first_ns = min((int(times[0]) for times in stamps), default=0)
+        # Of two topics with clocks of their own, each is silent at the time of the other.
+        found = [
+            (low, high)
+            for low, high in gaps_in(stamps)
+            if all(times[0] <= low and high <= times[-1] for times in stamps)
+        ]
+        named = " and ".join(reader.topic for reader in readers)
+
+        def what(_: int) -> str:
+            return f"by its headers nothing is said on {named}"
+
+        try:
+            return self._pauses(window, found, first_ns, what)
+        except InputError as err:
+            if self._map.measures.invalid != "leave_out":
+                raise
+            reasons |= dict.fromkeys(("joints", "command"), self._reason(err))
+            return ()
+
+    def _reason(self, err: InputError) -> str:
+        return str(err).removeprefix(f"{self._where}: ").partition(";")[0]
 
     def _remark_commands(self, window: Window) -> None:
         reader = self._readers.get("command")

@@ -16,6 +16,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field, fields_in
+from robo_eval.log.bag_gaps import Span, shortened
 from robo_eval.log.bag_map import TopicMap
 from robo_eval.log.bag_value import plain_of
 
@@ -71,6 +72,7 @@ class ControlSignals:
         units: Unit of each joint, `rad` or `m`.
         joints: Measured positions of each joint, shape (N, 1); None if they cannot be used.
         command: Commanded positions of each joint, shape (M, 1).
+        pauses_s: Times at which the recording was interrupted: nothing is computed across them.
         force: Contact force (K, 3), or its magnitude (K, 1), newton.
         continuous: Joints that turn without end: their angles count within whole turns.
         jerk_window_s: Length of the fit that jerk is taken from; None for the usual one.
@@ -84,6 +86,7 @@ class ControlSignals:
     joints: Mapping[str, Signal] | None = None
     command: Mapping[str, Signal] | None = None
     force: Signal | None = None
+    pauses_s: Sequence[float] = ()
     continuous: frozenset[str] = frozenset()
     jerk_window_s: float | None = None
     settling_band: Mapping[str, float] = field(default_factory=dict)
@@ -244,7 +247,12 @@ class SignalReader:
                 )
 
     def signal(
-        self, first_ns: int, last_ns: int, origin_ns: int, skipped: dict[str, str]
+        self,
+        first_ns: int,
+        last_ns: int,
+        origin_ns: int,
+        skipped: dict[str, str],
+        pauses: Sequence[Span] = (),
     ) -> dict[str, Signal]:
         """The signal of what was received between two times, by name.
 
@@ -253,6 +261,7 @@ class SignalReader:
             last_ns: Until then.
             origin_ns: Time that becomes 0.
             skipped: Gets which messages are left out, and why.
+            pauses: What does not count, by the clock of the signals; a second is left of each.
 
         Raises:
             InputError: If it cannot be used; the message names messages and remedy.
@@ -266,7 +275,8 @@ class SignalReader:
             self._check_header(column)
             self._check_publishers(name, column)
             values = self._straight(name, column.values)
-            seconds: Floats = (column.stamps - origin_ns).astype(np.float64) * _NS
+            stamps = shortened(column.stamps, pauses) - origin_ns
+            seconds: Floats = stamps.astype(np.float64) * _NS
             found[name] = Signal(topic=self.topic, stamp_s=seconds, values=values[:, None])
         return found
 
@@ -302,6 +312,12 @@ class SignalReader:
         ]
         both = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
         return both[:, 0], both[:, 1]
+
+    def stamps_ns(self, first_ns: int, last_ns: int) -> Integers:
+        """The times in the headers of messages received between two times, in order."""
+        received, late = self.offsets_ns()
+        stamps = (received - late)[(received >= first_ns) & (received <= last_ns)]
+        return np.sort(stamps[stamps > 0])
 
     def check_clock(self, other: SignalReader) -> None:
         """Refuse header stamps of two topics that are of different clocks.

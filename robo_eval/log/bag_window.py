@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from robo_eval.core.errors import InputError
 from robo_eval.log.bag_field import FieldPath
+from robo_eval.log.bag_gaps import Span
 from robo_eval.log.bag_map import LABEL_WITHIN_S, Markers
 from robo_eval.log.bag_value import spelled
 
 Said = tuple[int, FieldPath, Any]
 """When a field was received (ns), which, and what it was."""
 
+_NS: Final = 1e-9
 _NEXT: Final = "no end was said; the next start ended it"
 _NEVER: Final = "no end was said; the recording ended it"
 _AGAIN: Final = (
@@ -33,6 +35,7 @@ class Window:
         last_ns: When it ends.
         until_ns: Until when a label belongs to it.
         remarks: What is to be said about where it begins and ends.
+        pauses: Parts of it that do not count, ns.
     """
 
     number: int
@@ -40,6 +43,17 @@ class Window:
     last_ns: int
     until_ns: int
     remarks: tuple[str, ...] = ()
+    pauses: tuple[Span, ...] = ()
+
+    def parts(self) -> list[Span]:
+        """What lies between its pauses."""
+        edges = [self.first_ns, *(edge for pause in self.pauses for edge in pause), self.last_ns]
+        return list(zip(edges[::2], edges[1::2], strict=True))
+
+    def seconds(self, until_ns: int | None = None) -> float:
+        """How long it lasts without its pauses, or what of it lies before a time."""
+        end = self.last_ns if until_ns is None else until_ns
+        return sum(max(0, min(last, end) - first) for first, last in self.parts()) * _NS
 
 
 def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list[Window]:

@@ -79,7 +79,14 @@ def _tracking(signals: ControlSignals, names: Sequence[str]) -> float:
     for name in names:
         one, other = joints[name], command[name]
         turn = _TURN if name in signals.continuous else None
-        error = tracking_rmse(one.stamp_s, one.values, other.stamp_s, other.values, turn=turn)
+        error = tracking_rmse(
+            one.stamp_s,
+            one.values,
+            other.stamp_s,
+            other.values,
+            turn=turn,
+            pauses=signals.pauses_s,
+        )
         errors.append(error)
     return math.sqrt(math.fsum(error**2 for error in errors) / len(errors))
 
@@ -94,7 +101,7 @@ def _jerk(signals: ControlSignals, names: Sequence[str]) -> float:
     for block in blocks.values():
         values = np.hstack([one.values for one in block])
         window_s = signals.jerk_window_s or JERK_WINDOW_S
-        jerk = jerk_rms(block[0].stamp_s, values, window_s=window_s)
+        jerk = jerk_rms(block[0].stamp_s, values, window_s=window_s, pauses=signals.pauses_s)
         squares.append(len(block) * jerk**2)
     return math.sqrt(math.fsum(squares) / len(names))
 
@@ -119,7 +126,7 @@ def _settling(signals: ControlSignals) -> float:
             if name in signals.continuous:
                 away = np.remainder(away + math.pi, _TURN) - math.pi
             found[name] = (source.stamp_s, away / band.get(unit, band.get("", 1.0)))
-    return settling_time(*_merged(near), *_merged(wanted), band=1.0)
+    return settling_time(*_merged(near), *_merged(wanted), band=1.0, pauses=signals.pauses_s)
 
 
 def _merged(series: Mapping[str, tuple[Floats, Floats]]) -> tuple[Floats, Floats]:

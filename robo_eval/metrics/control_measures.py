@@ -3,7 +3,8 @@
 All functions take times in seconds that need not be even. Samples with the same time count once,
 the last of them; times that go backwards, and numbers that are not finite, are refused. Means over
 time are weighted by the time that each sample stands for, so that a burst of messages counts no
-more than its duration.
+more than its duration. Nothing is computed across `pauses`, the times at which a recording was
+interrupted.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def tracking_rmse(
     command_position: ArrayLike,
     *,
     turn: float | None = None,
+    pauses: ArrayLike = (),
 ) -> float:
     """Root mean square of the difference between commanded and measured joint positions.
 
@@ -51,6 +53,7 @@ def tracking_rmse(
         command_stamp_s: Times of the commands, shape (M,), seconds.
         command_position: Commanded positions, shape (M, J), in the unit of the measured ones.
         turn: A whole turn of joints that turn without end; positions a turn apart are the same.
+        pauses: Times at which the recording was interrupted, seconds: no command holds beyond.
 
     Returns:
         The error, in the unit of the positions.
@@ -67,17 +70,24 @@ def tracking_rmse(
     moments, wanted = _samples("commands", command_stamp_s, command_position)
     _check_width(measured, wanted)
     newest = np.searchsorted(moments, times, side="right") - 1
-    has_command = newest >= 0
+    has_command = (newest >= 0) & (_part(moments[newest], pauses) == _part(times, pauses))
     if not has_command.any():
         raise InputError("no joint position follows a command")
     times, measured = times[has_command], measured[has_command]
     error = measured - wanted[newest[has_command]]
     if turn is not None:
         error -= turn * np.round(error / turn)
-    return float(np.sqrt(_mean_over_time(times, np.square(error).mean(axis=1))))
+    weights = _weights(times, pauses)
+    return float(np.sqrt(np.average(np.square(error).mean(axis=1), weights=weights)))
 
 
-def jerk_rms(stamp_s: ArrayLike, position: ArrayLike, *, window_s: float = JERK_WINDOW_S) -> float:
+def jerk_rms(
+    stamp_s: ArrayLike,
+    position: ArrayLike,
+    *,
+    window_s: float = JERK_WINDOW_S,
+    pauses: ArrayLike = (),
+) -> float:
     """Root mean square of the jerk, the third derivative of the joint positions.
 
     Around each sample a cubic is fitted by least squares to the samples within the window, at
@@ -91,6 +101,7 @@ def jerk_rms(stamp_s: ArrayLike, position: ArrayLike, *, window_s: float = JERK_
         stamp_s: Times, shape (N,), seconds.
         position: Positions, shape (N, J).
         window_s: Length of the window, seconds; at least five samples are taken.
+        pauses: Times at which the recording was interrupted, seconds: no window lies across.
 
     Returns:
         The jerk, in the unit of the positions per second cubed.
@@ -121,13 +132,14 @@ def jerk_rms(stamp_s: ArrayLike, position: ArrayLike, *, window_s: float = JERK_
     windows = sliding_window_view(times, 2 * half + 1)
     length = 2.0 * half * period
     is_whole = windows[:, -1] - windows[:, 0] <= 2.0 * length
+    is_whole &= _part(windows[:, -1], pauses) == _part(windows[:, 0], pauses)
     if not is_whole.any():
         raise InputError(f"gaps leave no window of {length:g} s for jerk")
-    jerk = _third_derivatives(times, values, half, length / 2.0)
+    jerk = _third_derivatives(times, values, half, length / 2.0, is_whole)
     centres = times[half : len(times) - half]
-    square = np.square(jerk[is_whole]).mean(axis=1)
+    square = np.square(jerk).mean(axis=1)
     # A sample at the edge of a gap stands for its own side only.
-    weight = np.minimum(_weights(centres), period * 2.0)[is_whole]
+    weight = np.minimum(_weights(centres, ()), period * 2.0)[is_whole]
     return float(np.sqrt(np.average(square, weights=weight)))
 
 
@@ -169,6 +181,7 @@ def settling_time(
     command_position: ArrayLike,
     *,
     band: float,
+    pauses: ArrayLike = (),
 ) -> float:
     """How long the joints took to come to rest at the last command.
 
@@ -182,14 +195,15 @@ def settling_time(
         command_stamp_s: Times of the commands, shape (M,), seconds.
         command_position: Commanded positions, shape (M, J).
         band: Greatest distance of a joint that counts as settled, in the unit of the positions.
+        pauses: Times at which the recording was interrupted, seconds.
 
     Returns:
         Seconds, to within one period of the measured positions.
 
     Raises:
         ShapeError: If shapes do not fit together, or a number is not finite.
-        InputError: If time goes backwards, the band is not positive, or the joints had not
-            settled at the end.
+        InputError: If time goes backwards, the band is not positive, the joints had not settled
+            at the end, or the recording was interrupted before they had.
 
     Example:
         >>> settling_time([0.0, 1.0, 2.0], [[0.0], [0.5], [1.0]], [0.5], [[1.0]], band=0.1)
@@ -206,6 +220,8 @@ def settling_time(
     if not is_near[-1] or times[-1] < commanded:
         raise InputError("the joints had not settled when the recording ended")
     arrived = times[_last_entry(is_near)]
+    if _part(commanded, pauses) != _part(max(arrived, commanded), pauses):
+        raise InputError("the recording was interrupted before the joints had settled")
     return float(max(0.0, arrived - commanded))
 
 
@@ -257,17 +273,18 @@ def _check_width(measured: Floats, wanted: Floats) -> None:
         )
 
 
-def _weights(times: Floats) -> Floats:
+def _part(times: ArrayLike, pauses: ArrayLike) -> NDArray[np.int64]:
+    """Behind how many pauses each time lies."""
+    return np.asarray(np.searchsorted(_floats("pauses", pauses), times))
+
+
+def _weights(times: Floats, pauses: ArrayLike) -> Floats:
     """The time that each sample stands for: half of the way to each of its neighbours."""
-    if len(times) == 1:
-        return np.ones(1)
-    steps = np.diff(times)
+    steps = np.where(np.diff(_part(times, pauses)) > 0, 0.0, np.diff(times))
+    if not steps.any():
+        return np.ones(len(times))
     weights: Floats = (np.append(steps, 0.0) + np.append(0.0, steps)) / 2.0
     return weights
-
-
-def _mean_over_time(times: Floats, values: Floats) -> float:
-    return float(np.average(values, weights=_weights(times)))
 
 
 def _last_entry(inside: NDArray[np.bool_]) -> int:
@@ -276,21 +293,25 @@ def _last_entry(inside: NDArray[np.bool_]) -> int:
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
-def _third_derivatives(times: Floats, values: Floats, half: int, unit_s: float) -> Floats:
-    """Of the cubic around each sample but the outermost, shape (N - 2 half, J)."""
+def _third_derivatives(
+    times: Floats, values: Floats, half: int, unit_s: float, is_whole: NDArray[np.bool_]
+) -> Floats:
+    """Of the cubic around each sample but the outermost, of which (N - 2 half,) some are asked."""
     width = 2 * half + 1
     windows = sliding_window_view(times, width)
-    found = np.empty((len(windows), values.shape[1]))
-    for low in range(0, len(windows), _BLOCK):
-        block = slice(low, min(low + _BLOCK, len(windows)))
+    asked = np.flatnonzero(is_whole)
+    found = np.empty((len(asked), values.shape[1]))
+    every = sliding_window_view(values, width, axis=0)
+    for low in range(0, len(asked), _BLOCK):
+        block = asked[low : low + _BLOCK]
         # From -1 to 1, so that the powers stay of one size.
-        tau = (windows[block] - windows[block][:, half : half + 1]) / unit_s
+        tau = (windows[block] - windows[block, half : half + 1]) / unit_s
         powers = tau[:, :, None] ** np.arange(_DEGREE + 1)
         # The centre is taken off: an offset would only cost digits.
-        rows = sliding_window_view(values[block.start : block.stop + width - 1], width, axis=0)
+        rows = every[block]
         moved = rows - rows[:, :, half : half + 1]
         turned = powers.transpose(0, 2, 1)
         normal, right = turned @ powers, turned @ moved.transpose(0, 2, 1)
-        found[block] = np.linalg.solve(normal, right)[:, _DEGREE]
+        found[low : low + _BLOCK] = np.linalg.solve(normal, right)[:, _DEGREE]
     jerk: Floats = 6.0 * found / unit_s**3
     return jerk
