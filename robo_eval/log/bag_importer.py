@@ -15,7 +15,7 @@ from typing import Any, Final
 from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
-from robo_eval.core.names import nearest_name
+from robo_eval.core.names import listing, nearest_name
 from robo_eval.log.bag_find import Bag, find_bags
 from robo_eval.log.bag_gaps import ROS_NS
 from robo_eval.log.bag_map import TopicMap, parts_of_id
@@ -141,7 +141,7 @@ def import_bags(
         reader = _Reader(mapping, digest(digests), Path(name), measure, _names(found))
         for bag in found:
             reader.read(bag)
-        reader.remark_absent()
+        reader.remark_unsaid()
         plan = plan_of_import(
             found[0].path if len(found) == 1 else found[0].path.absolute().parent,
             mapping.raw,
@@ -210,6 +210,7 @@ class _Reader:
         self.outside: Counter[str] = Counter()
         self.remarks: list[Remark] = []
         self._topics: set[str] = set()
+        self._assumed: set[str] = set()
         self._map = mapping
         self._measure = measure
         self._scratch = scratch
@@ -244,6 +245,7 @@ class _Reader:
                         raise
                     raise InputError(text) from err
             self.outside.update(content.outside())
+            self._assumed |= content.assumed
         with explained(bag.path, "cannot be read"):
             shutil.rmtree(place)
 
@@ -303,13 +305,18 @@ class _Reader:
             name = template.format_map(known)
         return f"{name}-{window.number:03d}" if window.number else name
 
-    def remark_absent(self) -> None:
-        """Say which topics of the map are in no bag, so that a misspelt one is seen."""
+    def remark_unsaid(self) -> None:
+        """Say which topics of the map are in no bag, and what is assumed of joints."""
         absent = {path.topic for _, path, _ in self._map.fields()} - self._topics
         for topic in sorted(absent):
             near = nearest_name(topic, sorted(self._topics))
             hint = f"; did you mean {near}?" if near else ""
             self.remarks.append(Remark(episode_id=None, what=f"no bag has topic {topic}{hint}"))
+        # Of a single joint no number mixes units.
+        if len(self._assumed) > 1:
+            names = listing(sorted(self._assumed))
+            what = f"{names} are taken to turn (rad); signals.joint_unit says which slide (m)"
+            self.remarks.append(Remark(episode_id=None, what=what))
 
     # Values ------------------------------------------------------------------------------------
 

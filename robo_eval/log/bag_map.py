@@ -71,6 +71,17 @@ def _different(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def _paired(given: object) -> object:
+    """What each joint is called in the joint states, and what in the commands."""
+    names = [given] if isinstance(given, str) else given
+    if isinstance(names, list):
+        _different(tuple(names))
+        return {name: name for name in names}
+    if isinstance(names, dict):
+        _different((*names, *(theirs for ours, theirs in names.items() if theirs != ours)))
+    return names
+
+
 def _for_all(given: object) -> object:
     """One value for all under '', or one for each of these words."""
     return given if isinstance(given, dict) else {"": given}
@@ -371,8 +382,9 @@ class SignalMap(Section):
     """Topic, or field, with commanded positions."""
     wrench: Topic | None = None
     """Topic, or field, with a contact force."""
-    joints: Names = ()
-    """The joints that count, in the order of commands without names; all if empty."""
+    joints: Annotated[dict[str, str], BeforeValidator(_paired)] = Field(default_factory=dict)
+    """The joints that count, in the order of commands without names, each with the other name it
+    has; all if empty."""
     joint_unit: Annotated[dict[str, Literal["rad", "m"]], BeforeValidator(_for_all)] = Field(
         default_factory=dict
     )
@@ -381,6 +393,15 @@ class SignalMap(Section):
     """Joints that turn without end."""
     clock: Literal["received", "header"] = "received"
     """Which time a message has: when it was `received`, or that of its `header`."""
+
+    @cached_property
+    def _renamed(self) -> Mapping[str, str]:
+        return {theirs: ours for ours, theirs in self.joints.items() if theirs != ours}
+
+    def ours(self, joints: Iterable[str]) -> Iterable[str]:
+        """What joints are called here."""
+        renamed = self._renamed
+        return [renamed.get(name, name) for name in joints] if renamed else joints
 
     def unit_of(self, joint: str) -> str:
         """Unit of the positions of a joint."""

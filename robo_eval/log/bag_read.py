@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from operator import itemgetter
@@ -13,11 +13,12 @@ from typing import Any, Final
 import numpy as np
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.names import unknown_name
+from robo_eval.core.names import listing, unknown_name
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, FieldPath, Message, check_field
 from robo_eval.log.bag_gaps import ROS_NS, Span, lasting, shortened
 from robo_eval.log.bag_gaps import gaps as gaps_in
+from robo_eval.log.bag_joints import described_units, may_slide, with_units
 from robo_eval.log.bag_map import NUMERIC_TAKES, Exposure, FieldSource, Told, TopicMap
 from robo_eval.log.bag_motion import MotionReader
 from robo_eval.log.bag_open import OpenBag
@@ -82,8 +83,11 @@ class BagContent:
 
     def __init__(self, bag: OpenBag, mapping: TopicMap) -> None:
         self.bag: Final = bag
-        self._map = mapping
         self._where = str(bag.bag.path)
+        self.assumed: set[str] = set()
+        """Joints whose unit nothing says, taken as rad."""
+        self._is_unit_stated = bool(mapping.signals.joint_unit)
+        self._map = self._with_units(mapping)
         self._series: dict[FieldPath, Series] = {}
         self._stamps: dict[str, list[int]] = defaultdict(list)
         self._heard: set[str] = set()
@@ -100,6 +104,16 @@ class BagContent:
         self.windows: Final = [self._without_gaps(window, gaps) for window in windows]
 
     # Reading -----------------------------------------------------------------------------------
+
+    def _with_units(self, mapping: TopicMap) -> TopicMap:
+        """The map, with the units of joints that a description of the robot says."""
+        if mapping.signals.joint_state is None and mapping.signals.command is None:
+            return mapping
+        try:
+            signals = with_units(mapping.signals, described_units(self.bag))
+        except InputError as err:
+            raise InputError(f"{self._where}: {err}") from err
+        return mapping.model_copy(update={"signals": signals})
 
     def _check_fields(self) -> None:
         topics = self.bag.topics
@@ -165,10 +179,22 @@ class BagContent:
                 taker.take(stamp, message)
             if topic in takers:
                 self._stamps[topic].append(stamp)
+        self._check_common()
         for reader in readers:
             reader.check()
         for place, source in self._map.truths():
             self._check_silent(place, source)
+
+    def _check_common(self) -> None:
+        """Refuse joint states and commands that have no joint in common."""
+        both = [self._readers[name] for name in ("joints", "command") if name in self._readers]
+        ours, theirs = [sorted(reader.found) for reader in both] if len(both) == 2 else ([], [])
+        if ours and theirs and set(ours).isdisjoint(theirs):
+            raise InputError(
+                f"{self._where}: no joint of {both[0].topic} ({listing(ours)}) is one of"
+                f" {both[1].topic} ({listing(theirs)}); pair those that are the same under"
+                f" signals.joints of the topic map, such as {{{ours[0]}: {theirs[0]}}}"
+            )
 
     def _check_silent(self, place: str, source: Told) -> None:
         """Refuse a truth that no message of its topic holds: it would count as false."""
@@ -517,10 +543,11 @@ class BagContent:
         ):
             if path is not None and name not in self._readers:
                 reasons[name] = f"{path.topic} is not in what was recovered"
+        named = settings.joints or found.get("joints") or found.get("command") or ("",)
+        self._check_units(named, reasons)
         joints, command, force = (found.get(name) for name in ("joints", "command", "force"))
         self._check_commanded(joints, command, reasons)
         self._remark_commands(window)
-        named = settings.joints or joints or command or ("",)
         return ControlSignals(
             units={name: settings.unit_of(name) for name in named},
             joints=joints,
@@ -564,6 +591,20 @@ class BagContent:
             reasons |= dict.fromkeys(("joints", "command"), self._reason(err))
             return ()
 
+    def _check_units(self, joints: Iterable[str], reasons: dict[str, str]) -> None:
+        """Leave out what may put metres and radians into one number; keep what is assumed."""
+        if self._is_unit_stated:
+            return
+        unknown = [name for name in joints if name and name not in self._map.signals.joint_unit]
+        self.assumed.update(unknown)
+        slides = next(filter(may_slide, unknown), None)
+        if slides is not None:
+            reasons.setdefault(
+                "joints",
+                f"joint {slides!r} may slide, by its name; write {{{slides}: m}} under"
+                f" signals.joint_unit if it does, or {{{slides}: rad}} if it turns",
+            )
+
     def _reason(self, err: InputError) -> str:
         return str(err).removeprefix(f"{self._where}: ").partition(";")[0]
 
@@ -588,7 +629,8 @@ class BagContent:
                 raise InputError(
                     f"{self._where}: topic {path} (signals.command of the topic map): joint"
                     f" {name!r} is missing, which joint states have; list the joints that count"
-                    " under signals.joints"
+                    " under signals.joints, or, where the commands call it otherwise, as"
+                    f" {{{name}: ITS_OTHER_NAME}}"
                 )
             is_angle = settings.unit_of(name) == "rad" and name not in settings.continuous
             if is_angle and is_whole_turn(joints[name], command[name]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
@@ -45,7 +45,7 @@ _BURST: Final = 10.0
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Named = tuple[Sequence[str], ArrayLike | None]
+Named = tuple[Iterable[str], ArrayLike | None]
 """Names, and a number of each; None if a message does not reach so far."""
 
 
@@ -152,7 +152,7 @@ class SignalReader:
         path: FieldPath,
         named: Callable[[Message], Named],
         mapping: TopicMap,
-        wanted: Sequence[str] = (),
+        wanted: Iterable[str] = (),
         what: str = "joint",
     ) -> None:
         self.topic: Final = path.topic
@@ -223,6 +223,11 @@ class SignalReader:
         return f"{self.topic} is silent"
 
     @property
+    def found(self) -> set[str]:
+        """All names that stand in a message."""
+        return {*self._others, *(name for names in self._groups for name in names)}
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names that count."""
         return self._wanted or next(iter(self._groups), ())
@@ -233,7 +238,7 @@ class SignalReader:
         Raises:
             InputError: The message names the nearest.
         """
-        found = {*self._others, *(name for names in self._groups for name in names)}
+        found = self.found
         for name in self._wanted if found else ():
             if name not in found:
                 raise InputError(f"{self._where}: {unknown_name(self._what, name, sorted(found))}")
@@ -527,7 +532,7 @@ def joint_reader(where: str, mapping: TopicMap, type_name: str) -> SignalReader:
         where,
         "signals.joint_state",
         path,
-        lambda message: (message.name or signals.joints, message.position),
+        lambda message: (signals.ours(message.name or signals.joints), message.position),
         mapping,
         signals.joints,
     )
@@ -565,9 +570,9 @@ def command_reader(
             )
 
     def named(message: Message) -> Named:
-        given: Sequence[str] = names.value(message) if names is not None else ()
+        given: Iterable[str] = names.value(message) if names is not None else ()
         # A message may leave its list of names empty.
-        return given or signals.joints, value(message)
+        return signals.ours(given or signals.joints), value(message)
 
     return SignalReader(where, place, path, named, mapping, signals.joints)
 
@@ -591,6 +596,11 @@ def force_reader(
     steps = path.steps or _FORCE_FIELD.get(type_name) or _data(type_name, known)
     full = FieldPath(path.topic, steps, path.text)
     found = check_field(f"{where}: {place} of the topic map", full, type_name, known)
+    if "torque" in steps:
+        raise InputError(
+            f"{where}: {path.text} ({place} of the topic map) is a torque, in N m, and no force;"
+            " name the field with the force"
+        )
     if found in NUMBERS:
         # Outside arrays the library gives a float32 as a float, with digits it never had.
         digits = np.float32 if found == "float32" else float

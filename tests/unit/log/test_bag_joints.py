@@ -194,6 +194,116 @@ def test_joints_are_compared_by_name_and_unit(bring, kind, publishers, is_turned
     )
 
 
+# Kinds and names of joints -----------------------------------------------------------------------
+
+URDF = """<?xml version="1.0"?><robot name="r">
+  <!-- <joint name="two" type="revolute"/> -->
+  <joint name="one" type="revolute"><axis xyz="0 0 1"/></joint>
+  <joint
+     type='prismatic' name = 'two'/>
+  <ros2_control name="x" type="system"><joint name="one"/></ros2_control>
+</robot>"""
+
+
+def two_joints(first: str, second: str, urdf: str = "") -> Rows:
+    """One is told to be 0.3 farther, the other 0.004."""
+    names = [first, second]
+    rows: Rows = []
+    if urdf:
+        rows.append(("/r/robot_description", 0.0, T["std_msgs/msg/String"](data=urdf)))
+    for t in np.arange(0.0, 2.0, 0.02):
+        rows.append(("/command", t, state(t, names, [t + 0.3, 0.1 * t + 0.004])))
+        rows.append(("/joint_states", t + 0.001, state(t, names, [t, 0.1 * t])))
+    return rows
+
+
+BOTH = "signals: {joint_state: /joint_states, command: /command%s}\n"
+
+
+@pytest.mark.parametrize("more", ["", ", joint_unit: {one: rad}", ", joints: [two, one]"])
+def test_a_description_of_the_robot_says_which_joints_slide(bring, more):
+    done = bring(two_joints("one", "two", URDF), BOTH % more)
+    found = quality(done)
+    assert found["tracking_rmse_rad"] == pytest.approx(0.3)
+    assert found["tracking_rmse_m"] == pytest.approx(0.004)
+    assert not done.remarks
+
+
+@pytest.mark.parametrize("unit", ["rad", "{two: rad}"])
+def test_a_map_and_a_description_that_contradict_each_other_are_refused(bring, unit):
+    with pytest.raises(InputError, match=r"bag: signals\.joint_unit .*'two', which slides.*two: m"):
+        bring(two_joints("one", "two", URDF), BOTH % f", joint_unit: {unit}")
+
+
+def test_the_unit_of_a_joint_that_may_slide_by_its_name_is_asked_for(bring):
+    done = bring(two_joints("hinge", "slide"), BOTH % "")
+    assert quality(done) == {}
+    assert {one.measure for one in done.left_out} == {"tracking_rmse_rad", "jerk_rms_rad_s3"}
+    assert all(
+        "joint 'slide' may slide" in one.reason and "signals.joint_unit" in one.reason
+        for one in done.left_out
+    )
+
+
+@pytest.mark.parametrize(("unit", "count"), [("{slide: m}", 1), ("rad", 0)])
+def test_what_the_map_says_of_such_a_joint_counts(bring, unit, count):
+    found = quality(bring(two_joints("hinge", "slide"), BOTH % f", joint_unit: {unit}"))
+    assert ("tracking_rmse_m" in found) is bool(count)
+
+
+@pytest.mark.parametrize(("more", "is_said"), [("", True), (", joint_unit: rad", False)])
+def test_that_joints_are_taken_to_turn_is_said_once(bring, more, is_said):
+    done = bring(two_joints("hip", "knee"), BOTH % more)
+    assert set(quality(done)) == {"tracking_rmse_rad", "jerk_rms_rad_s3"}
+    said = [one.what for one in done.remarks if one.episode_id is None]
+    assert [what.partition(" are")[0] for what in said] == ["hip, knee"] * is_said
+
+
+def test_a_torque_is_no_force(bring):
+    vector = T["geometry_msgs/msg/Vector3"](x=1.0, y=0.0, z=0.0)
+    wrench = T["geometry_msgs/msg/Wrench"](force=vector, torque=vector)
+    with pytest.raises(InputError, match=r"/wrench\.torque .*is a torque, in N m.*name the field"):
+        bring([("/wrench", 0.0, wrench)], "signals: {wrench: /wrench.torque}\n")
+
+
+RENAMED = {
+    "renamed": (["fr3_joint1", "fr3_joint2"], ["panda_joint1", "panda_joint2"]),
+    "prefix": (["left_shoulder", "left_elbow"], ["shoulder", "elbow"]),
+}
+
+
+def renamed(case: str) -> Rows:
+    ours, theirs = RENAMED[case]
+    return [
+        row
+        for t in np.arange(0.0, 2.0, 0.1)
+        for row in (
+            ("/command", t, trajectory(t, theirs[::-1], [0.2 * t, t + 0.1])),
+            ("/joint_states", t + 0.001, state(t, ours, [t, 0.2 * t])),
+        )
+    ]
+
+
+@pytest.mark.parametrize("case", RENAMED)
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_joint_states_and_commands_without_a_joint_in_common_are_refused(bring, case, is_listed):
+    ours, theirs = RENAMED[case]
+    more = f", joints: [{', '.join(ours)}]" if is_listed else ""
+    with pytest.raises(InputError, match=r"signals\.joints of the topic map, such as \{") as caught:
+        bring(renamed(case), BOTH % more)
+    assert all(name in str(caught.value) for name in (*ours, *theirs))
+
+
+@pytest.mark.parametrize("case", RENAMED)
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_map_pairs_joints_of_two_names(bring, case, is_turned):
+    ours, theirs = RENAMED[case]
+    pairs = zip(*((theirs, ours) if is_turned else (ours, theirs)), strict=True)
+    text = ", ".join(f"{one}: {other}" for one, other in pairs)
+    found = quality(bring(renamed(case), BOTH % f", joints: {{{text}}}, joint_unit: rad"))
+    assert found["tracking_rmse_rad"] == pytest.approx(np.sqrt(0.01 / 2))
+
+
 JOINT = "signals: {joint_state: /joint_states, command: /command, joints: [j]%s}\n"
 
 

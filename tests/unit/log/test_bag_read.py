@@ -667,7 +667,8 @@ def test_a_stop_says_how_an_episode_ended_that_has_no_label(bring):
 # Places in lists -------------------------------------------------------------------------------
 
 GOALS = said("/goals", lambda modes: goals(*modes), (0, []), (1, [2]), (2, [6]), (3, [6, 2]))
-GOAL = "columns: {success: {field: '/goals.goals[%s].mode', values: {4: true, 2: false, 6: false}%s}}\n"
+MODES = "{4: true, 2: false, 6: false}"
+GOAL = "columns: {success: {field: '/goals.goals[%s].mode', values: " + MODES + "%s}}\n"
 
 
 @pytest.mark.parametrize(
@@ -684,13 +685,17 @@ def test_a_place_in_a_list_counts_from_its_end_if_it_is_negative(bring, place, s
     [
         ("columns: {success: /label, costs.x: '/goals.goals[-1].score'}\n", ("costs", {"x": 2.0})),
         (
-            "columns: {success: /label}\n"
-            "stops: {timeout: {field: '/goals.goals[-1].mode', values: {2: false, 6: true}}}\n",
+            (
+                "columns: {success: /label}\n"
+                "stops: {timeout: {field: '/goals.goals[-1].mode', values: {2: false, 6: true}}}\n"
+            ),
             ("end_reason", "timeout"),
         ),
         (
-            "columns: {success: /label}\nexposure: {field: '/goals.goals[-1].mode', values:"
-            " {2: true, 6: false}}\n",
+            (
+                "columns: {success: /label}\nexposure: {field: '/goals.goals[-1].mode', values:"
+                " {2: true, 6: false}}\n"
+            ),
             ("exposure_s", 3.0),
         ),
         (
@@ -698,8 +703,10 @@ def test_a_place_in_a_list_counts_from_its_end_if_it_is_negative(bring, place, s
             ("exposure_s", 1.0),
         ),
         (
-            "columns: {success: /label}\n"
-            "episodes: {field: '/goals.goals[-1].mode', start: 6, end: 2}\n",
+            (
+                "columns: {success: /label}\n"
+                "episodes: {field: '/goals.goals[-1].mode', start: 6, end: 2}\n"
+            ),
             ("duration_s", 1.0),
         ),
         (
@@ -728,8 +735,10 @@ def test_a_signal_at_the_end_of_a_list_begins_with_its_first_number(bring, topic
     [
         (GOAL % ("17", ", default: '4'"), "columns.success"),
         (
-            "columns: {success: /alive}\nstops: {safety_stop: {field: '/goals.goals[17].mode',"
-            " values: {4: true, 6: false}, default: false}}\n",
+            (
+                "columns: {success: /alive}\nstops: {safety_stop: {field: '/goals.goals[17].mode',"
+                " values: {4: true, 6: false}, default: false}}\n"
+            ),
             "stops.safety_stop",
         ),
     ],
@@ -738,6 +747,8 @@ def test_a_place_that_no_message_holds_is_remarked_though_its_default_is_taken(b
     done = bring([*GOALS, *ALIVE], MAP + text)
     assert rows_of(done)[0].success is True
     assert [one.what for one in done.remarks] == [
-        f"no message of /goals holds /goals.goals[17].mode ({place} of the topic map); the default"
-        " counts"
+        (
+            f"no message of /goals holds /goals.goals[17].mode ({place} of the topic map); the default"
+            " counts"
+        )
     ]

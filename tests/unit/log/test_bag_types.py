@@ -254,7 +254,7 @@ def test_a_message_is_read_or_named(bring, message, said):
         bring(channel)
 
 
-# Standard messages of other releases, without a definition -----------------------------------------
+# Standard messages of other releases, without a definition ---------------------------------------
 
 RANGE, SPLIT = "sensor_msgs/msg/Range", "rosbag2_interfaces/msg/WriteSplitEvent"
 
