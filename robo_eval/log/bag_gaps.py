@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NS: Final = 1e-9
-_SECOND: Final = 1_000_000_000
 _LEAST: Final = 10
 """Messages of a topic that have a usual period; of fewer none is known."""
 _EVEN: Final = 3.0
@@ -50,13 +49,6 @@ def gaps(topics: Sequence[Integers]) -> list[Span]:
     periods = [(times, _period_s(times)) for times in topics] if found else []
     usual = [(int(t[0]), int(t[-1]), period) for t, period in periods if period is not None]
     return [span for span in found if _is_gap(span, usual)]
-
-
-def shortened(stamps: Integers, pauses: Sequence[Span]) -> Integers:
-    """Times, as if each pause had lasted a second: far from 0 a float has few digits."""
-    for low, high in reversed(pauses):
-        stamps = np.where(stamps >= high, stamps - (high - low - _SECOND), stamps)
-    return stamps
 
 
 def lasting(seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from operator import itemgetter
@@ -16,7 +16,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import listing, unknown_name
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, FieldPath, Message, check_field
-from robo_eval.log.bag_gaps import ROS_NS, Span, lasting, shortened
+from robo_eval.log.bag_gaps import ROS_NS, Span, lasting
 from robo_eval.log.bag_gaps import gaps as gaps_in
 from robo_eval.log.bag_joints import described_units, may_slide, with_units
 from robo_eval.log.bag_map import NUMERIC_TAKES, Exposure, FieldSource, Told, TopicMap
@@ -248,26 +248,22 @@ class BagContent:
             for low, high in gaps
             if low < window.last_ns and high > window.first_ns
         ]
-
-        def what(low: int) -> str:
-            return f"after a message of {self.bag.topic_at(low)} all topics are silent"
-
-        return replace(window, pauses=self._pauses(window, inside, window.first_ns, what))
+        said = [f"after a message of {self.bag.topic_at(low)} all are silent" for low, _ in inside]
+        return replace(window, pauses=self._pauses(window, inside, said, window.first_ns))
 
     def _pauses(
-        self, window: Window, gaps: Sequence[Span], first_ns: int, what: Callable[[int], str]
+        self, window: Window, gaps: Sequence[Span], said: Sequence[str], first_ns: int
     ) -> tuple[Span, ...]:
         """The gaps in an episode if they do not count; refused if the map does not say."""
         choice = self._map.gaps
         pauses = tuple(gap for gap in gaps if choice == "pause" or gap[0] < ROS_NS <= gap[1])
         found = [
-            f"{what(low)} for {lasting((high - low) * _NS)}, from"
-            f" {(low - first_ns) * _NS:.3f} s after the start on"
-            for low, high in gaps
+            f"{what} for {lasting((high - low) * _NS)}, from {(low - first_ns) * _NS:.3f} s on"
+            for what, (low, high) in zip(said, gaps, strict=True)
         ]
         if found and choice is None:
             place = f"{self._where}: episode {window.number}" if window.number else self._where
-            others = f" ({counted(len(found) - 1, 'more gap')} follow)" if len(found) > 1 else ""
+            others = f" (and {len(found) - 1} times more)" if len(found) > 1 else ""
             raise InputError(
                 f"{place}: {found[0]}, far longer than usual{others}; write gaps: pause in the"
                 " topic map if the recording was interrupted or its clock was set, so that this"
@@ -516,10 +512,10 @@ class BagContent:
         skipped = dict(self._unclocked)
         found: dict[str, dict[str, Signal] | None] = {}
         origin = self._origin(window)
-        pauses = self._signal_pauses(window, reasons)
+        pauses = self._signal_pauses(window)
         for name, reader in self._readers.items():
             try:
-                signal = reader.signal(window.first_ns, window.last_ns, origin, skipped, pauses)
+                signal = reader.signal(window.first_ns, window.last_ns, origin, skipped)
                 missing = [one for one in reader.names if one not in signal]
                 if not signal:
                     reasons[name] = reader.silence
@@ -535,7 +531,7 @@ class BagContent:
             except InputError as err:
                 if measures.invalid != "leave_out":
                     raise
-                reasons[name] = self._reason(err)
+                reasons[name] = str(err).removeprefix(f"{self._where}: ").partition(";")[0]
         for name, path in (
             ("joints", settings.joint_state),
             ("command", settings.command),
@@ -553,10 +549,7 @@ class BagContent:
             joints=joints,
             command=command,
             force=whole(force) if force else None,
-            pauses_s=[
-                float(shortened(np.array([low]), pauses)[0] - origin) * _NS + 0.5
-                for low, _ in pauses
-            ],
+            pauses_s=[((low + high) // 2 - origin) * _NS for low, high in pauses],
             continuous=frozenset(settings.continuous),
             jerk_window_s=measures.jerk_window_s,
             settling_band=measures.settling_band,
@@ -564,32 +557,23 @@ class BagContent:
             skipped=skipped,
         )
 
-    def _signal_pauses(self, window: Window, reasons: dict[str, str]) -> tuple[Span, ...]:
-        """Pauses by the clock of the signals; adds to the reasons why these cannot be used."""
+    def _signal_pauses(self, window: Window) -> tuple[Span, ...]:
+        """Pauses of an episode by the clock of its signals."""
         if self._map.signals.clock == "received":
             return window.pauses
         readers = [self._readers[name] for name in ("joints", "command") if name in self._readers]
-        stamps = [reader.stamps_ns(window.first_ns, window.last_ns) for reader in readers]
-        stamps = [times for times in stamps if len(times)]
-        first_ns = min((int(times[0]) for times in stamps), default=0)
+        every = [reader.stamps_ns(window.first_ns, window.last_ns) for reader in readers]
+        stamps = [times for times in every if len(times)]
         # Of two topics with clocks of their own, each is silent at the time of the other.
         found = [
             (low, high)
             for low, high in gaps_in(stamps)
             if all(times[0] <= low and high <= times[-1] for times in stamps)
         ]
-        named = " and ".join(reader.topic for reader in readers)
-
-        def what(_: int) -> str:
-            return f"by its headers nothing is said on {named}"
-
-        try:
-            return self._pauses(window, found, first_ns, what)
-        except InputError as err:
-            if self._map.measures.invalid != "leave_out":
-                raise
-            reasons |= dict.fromkeys(("joints", "command"), self._reason(err))
-            return ()
+        what = (
+            f"by the headers of {' and '.join(reader.topic for reader in readers)} all are silent"
+        )
+        return self._pauses(window, found, [what] * len(found), self._origin(window))
 
     def _check_units(self, joints: Iterable[str], reasons: dict[str, str]) -> None:
         """Leave out what may put metres and radians into one number; keep what is assumed."""
@@ -604,9 +588,6 @@ class BagContent:
                 f"joint {slides!r} may slide, by its name; write {{{slides}: m}} under"
                 f" signals.joint_unit if it does, or {{{slides}: rad}} if it turns",
             )
-
-    def _reason(self, err: InputError) -> str:
-        return str(err).removeprefix(f"{self._where}: ").partition(";")[0]
 
     def _remark_commands(self, window: Window) -> None:
         reader = self._readers.get("command")

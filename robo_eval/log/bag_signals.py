@@ -16,7 +16,6 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field, fields_in
-from robo_eval.log.bag_gaps import Span, shortened
 from robo_eval.log.bag_map import TopicMap
 from robo_eval.log.bag_value import plain_of
 
@@ -252,12 +251,7 @@ class SignalReader:
                 )
 
     def signal(
-        self,
-        first_ns: int,
-        last_ns: int,
-        origin_ns: int,
-        skipped: dict[str, str],
-        pauses: Sequence[Span] = (),
+        self, first_ns: int, last_ns: int, origin_ns: int, skipped: dict[str, str]
     ) -> dict[str, Signal]:
         """The signal of what was received between two times, by name.
 
@@ -266,7 +260,6 @@ class SignalReader:
             last_ns: Until then.
             origin_ns: Time that becomes 0.
             skipped: Gets which messages are left out, and why.
-            pauses: What does not count, by the clock of the signals; a second is left of each.
 
         Raises:
             InputError: If it cannot be used; the message names messages and remedy.
@@ -280,8 +273,7 @@ class SignalReader:
             self._check_header(column)
             self._check_publishers(name, column)
             values = self._straight(name, column.values)
-            stamps = shortened(column.stamps, pauses) - origin_ns
-            seconds: Floats = stamps.astype(np.float64) * _NS
+            seconds: Floats = (column.stamps - origin_ns).astype(np.float64) * _NS
             found[name] = Signal(topic=self.topic, stamp_s=seconds, values=values[:, None])
         return found
 

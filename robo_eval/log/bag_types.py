@@ -53,13 +53,11 @@ class MessageTypes:
     @property
     def fields(self) -> Definitions:
         """Fields of each type by its name; where it was defined in several ways, of all of them."""
-        merged = dict(self._stores[0].fielddefs)
-        for store in self._stores[1:]:
+        merged: dict[str, Any] = {}
+        for store in reversed(self._stores):
             for name, (constants, fields) in store.fielddefs.items():
-                known = merged.setdefault(name, (constants, []))
-                there = {field for field, _ in known[1]}
-                more = [item for item in fields if item[0] not in there]
-                merged[name] = (known[0], [*known[1], *more])
+                others = dict(merged[name][1]) if name in merged else {}
+                merged[name] = (constants, [*{**others, **dict(fields)}.items()])
         return merged
 
     def text(self, data: bytes) -> str:

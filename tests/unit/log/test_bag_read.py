@@ -667,8 +667,8 @@ def test_a_stop_says_how_an_episode_ended_that_has_no_label(bring):
 # Places in lists -------------------------------------------------------------------------------
 
 GOALS = said("/goals", lambda modes: goals(*modes), (0, []), (1, [2]), (2, [6]), (3, [6, 2]))
-MODES = "{4: true, 2: false, 6: false}"
-GOAL = "columns: {success: {field: '/goals.goals[%s].mode', values: " + MODES + "%s}}\n"
+GOAL_MODES = "{4: true, 2: false, 6: false}"
+GOAL = "columns: {success: {field: '/goals.goals[%s].mode', values: " + GOAL_MODES + "%s}}\n"
 
 
 @pytest.mark.parametrize(
@@ -747,8 +747,6 @@ def test_a_place_that_no_message_holds_is_remarked_though_its_default_is_taken(b
     done = bring([*GOALS, *ALIVE], MAP + text)
     assert rows_of(done)[0].success is True
     assert [one.what for one in done.remarks] == [
-        (
-            f"no message of /goals holds /goals.goals[17].mode ({place} of the topic map); the default"
-            " counts"
-        )
+        f"no message of /goals holds /goals.goals[17].mode ({place} of the topic map); the default"
+        + " counts"
     ]
