@@ -48,8 +48,13 @@ def _units_in(text: str) -> dict[str, str]:
     return found
 
 
-def with_units(signals: SignalMap, described: Mapping[str, str]) -> SignalMap:
+def with_units(where: str, signals: SignalMap, described: Mapping[str, str]) -> SignalMap:
     """What the map says of signals, with the units of joints that it does not name.
+
+    Args:
+        where: Bag, for error messages.
+        signals: What the map says.
+        described: Unit of each joint that the robot's description knows.
 
     Raises:
         InputError: If map and description contradict each other.
@@ -60,8 +65,8 @@ def with_units(signals: SignalMap, described: Mapping[str, str]) -> SignalMap:
         if stated != unit and (not signals.joints or ours in signals.joints):
             moves = "slides" if unit == "m" else "turns"
             raise InputError(
-                f"signals.joint_unit of the topic map says {stated} of joint {ours!r}, which"
-                f" {moves} by the {DESCRIPTION} in the bag; write {{{ours}: {unit}}}"
+                f"{where}: signals.joint_unit of the topic map says {stated} of joint {ours!r},"
+                f" which {moves} by the {DESCRIPTION} in the bag; write {{{ours}: {unit}}}"
             )
     return signals.model_copy(update={"joint_unit": {**known, **signals.joint_unit}})
 

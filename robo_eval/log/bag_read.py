@@ -109,10 +109,7 @@ class BagContent:
         """The map, with the units of joints that a description of the robot says."""
         if mapping.signals.joint_state is None and mapping.signals.command is None:
             return mapping
-        try:
-            signals = with_units(mapping.signals, described_units(self.bag))
-        except InputError as err:
-            raise InputError(f"{self._where}: {err}") from err
+        signals = with_units(self._where, mapping.signals, described_units(self.bag))
         return mapping.model_copy(update={"signals": signals})
 
     def _check_fields(self) -> None:
@@ -248,18 +245,19 @@ class BagContent:
             for low, high in gaps
             if low < window.last_ns and high > window.first_ns
         ]
-        said = [f"after a message of {self.bag.topic_at(low)} all are silent" for low, _ in inside]
-        return replace(window, pauses=self._pauses(window, inside, said, window.first_ns))
+        after = [f"after a message of {self.bag.topic_at(low)}" for low, _ in inside]
+        return replace(window, pauses=self._pauses(window, inside, after, window.first_ns))
 
     def _pauses(
-        self, window: Window, gaps: Sequence[Span], said: Sequence[str], first_ns: int
+        self, window: Window, gaps: Sequence[Span], after: Sequence[str], first_ns: int
     ) -> tuple[Span, ...]:
         """The gaps in an episode if they do not count; refused if the map does not say."""
         choice = self._map.gaps
         pauses = tuple(gap for gap in gaps if choice == "pause" or gap[0] < ROS_NS <= gap[1])
         found = [
-            f"{what} for {lasting((high - low) * _NS)}, from {(low - first_ns) * _NS:.3f} s on"
-            for what, (low, high) in zip(said, gaps, strict=True)
+            f"{what} all topics are silent for {lasting((high - low) * _NS)}, from"
+            f" {(low - first_ns) * _NS:.3f} s after the start on"
+            for what, (low, high) in zip(after, gaps, strict=True)
         ]
         if found and choice is None:
             place = f"{self._where}: episode {window.number}" if window.number else self._where
@@ -570,9 +568,7 @@ class BagContent:
             for low, high in gaps_in(stamps)
             if all(times[0] <= low and high <= times[-1] for times in stamps)
         ]
-        what = (
-            f"by the headers of {' and '.join(reader.topic for reader in readers)} all are silent"
-        )
+        what = f"by the headers of {' and '.join(reader.topic for reader in readers)}"
         return self._pauses(window, found, [what] * len(found), self._origin(window))
 
     def _check_units(self, joints: Iterable[str], reasons: dict[str, str]) -> None:

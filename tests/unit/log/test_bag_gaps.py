@@ -119,8 +119,10 @@ def test_a_gap_is_refused_with_place_and_length_until_the_map_says_what_it_is(
     with pytest.raises(InputError) as caught:
         bring(attempt(shows), MAP + exposure)
     said = str(caught.value)
-    assert said.startswith(f"{tmp_path / 'bag'}: after a message of /joint_states all are silent")
-    assert " from 1.910 s on" in said
+    assert said.startswith(
+        f"{tmp_path / 'bag'}: after a message of /joint_states all topics are silent"
+    )
+    assert " from 1.910 s after the start on" in said
     assert "gaps: pause" in said
     assert "gaps: count" in said
     assert caught.match(length)
@@ -203,7 +205,9 @@ HEADERS = "signals: {joint_state: /joint_states, command: /command, clock: heade
 def test_a_gap_in_the_clock_of_headers_is_refused_and_may_be_a_pause(bring, tmp_path):
     """The robot's clock was set, and that of the recorder was right."""
     rows = attempt(clock(), SET["from the last shutdown"][0])
-    with pytest.raises(InputError, match=r"bag: by its headers .*/joint_states.*90\.0 days.*gaps:"):
+    with pytest.raises(
+        InputError, match=r"bag: by the headers of .*/joint_states.*90\.0 days.*gaps:"
+    ):
         bring(rows, MAP + HEADERS)
     (tmp_path / "bag").rename(tmp_path / "other")
     (row,) = episodes(bring(rows, MAP + HEADERS + "gaps: pause\n"))
@@ -302,7 +306,7 @@ INTERRUPTED: dict[str, Rows] = {
 
 @pytest.mark.parametrize("case", INTERRUPTED)
 def test_an_interrupted_recording_is_refused(bring, case):
-    with pytest.raises(InputError, match=r"all are silent for .* gaps: pause"):
+    with pytest.raises(InputError, match=r"all topics are silent for .* gaps: pause"):
         bring(INTERRUPTED[case])
 
 
