@@ -576,9 +576,10 @@ class BagContent:
         if self._is_unit_stated:
             return
         unknown = [name for name in joints if name and name not in self._map.signals.joint_unit]
-        self.assumed.update(unknown)
         slides = next(filter(may_slide, unknown), None)
-        if slides is not None:
+        if slides is None:
+            self.assumed.update(unknown)
+        else:
             reasons.setdefault(
                 "joints",
                 f"joint {slides!r} may slide, by its name; write {{{slides}: m}} under"

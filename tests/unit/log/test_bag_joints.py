@@ -243,6 +243,7 @@ def test_the_unit_of_a_joint_that_may_slide_by_its_name_is_asked_for(bring):
         "joint 'slide' may slide" in one.reason and "signals.joint_unit" in one.reason
         for one in done.left_out
     )
+    assert not done.remarks
 
 
 @pytest.mark.parametrize(("unit", "count"), [("{slide: m}", 1), ("rad", 0)])
