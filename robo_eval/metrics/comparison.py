@@ -21,7 +21,7 @@ from robo_eval.metrics.contrast import (
 )
 from robo_eval.metrics.coverage import coverage_of
 from robo_eval.metrics.paired_contrast import contrast_of_pairs
-from robo_eval.metrics.performance import DEFAULT, planned_episodes, success_of_rows
+from robo_eval.metrics.performance import DEFAULT, planned_episodes, success_bounds, success_of_rows
 from robo_eval.metrics.rank_agreement import rank_agreement
 from robo_eval.metrics.standings import POWER, PolicyPair, SideComparison, Standing
 from robo_eval.metrics.tables import Rows, groups, main_rows
@@ -143,7 +143,7 @@ def _standing(policy: str, rows: Rows, planned: int | None, config: MetricConfig
         coverage=coverage,
         n_success=n_success,
         success=success,
-        bounds=coverage.bounds(float(n_success)),
+        bounds=success_bounds(rows, coverage),
     )
 
 

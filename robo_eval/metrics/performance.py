@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from robo_eval.core.plan import TrialPlan
 
 DEFAULT: Final = MetricConfig()
+_ROUNDING: Final = 1e-6
 
 CONDITION: Final = ("side", "task", "family", VARIANT, "profile", "level", "difficulty")
 """Columns that together name what a policy was put through."""
@@ -63,7 +64,7 @@ class Cell:
         success: Share of strict successes, Wilson interval: the one to show.
         success_exact: The same, Clopper-Pearson interval: the one for gates.
         performance_bounds: Mean quality if all missing episodes count as 0, and as 1; None if
-            none is missing.
+            none is missing. Where seeds repeat, each missing episode counts as a seed of its own.
         success_bounds: The same for the share of successes.
         task_variant: What tells the task from others of its family in the plan, such as
             `{balls: 0}`; empty where the family says all.
@@ -138,7 +139,9 @@ class PolicyResult:
     @property
     def headline(self) -> str | None:
         """The result in one line; None where too few episodes are scored to say it."""
-        return success_text(self.success_exact, self.coverage) if self.is_sayable else None
+        if not self.is_sayable:
+            return None
+        return success_text(self.success_exact, self.coverage, self.n_success)
 
     @property
     def faults_text(self) -> str | None:
@@ -160,12 +163,13 @@ class PolicyResult:
         return self.coverage.is_sufficient
 
 
-def success_text(success: Estimate, coverage: Coverage) -> str:
+def success_text(success: Estimate, coverage: Coverage, n_success: int | None = None) -> str:
     """A success rate as reports print it.
 
     Args:
         success: Share of successes with its Clopper-Pearson interval.
         coverage: Counts the share rests on.
+        n_success: Successes, of which it may be no plain share; the share of them if not given.
 
     Example:
         >>> counts = Coverage(scored=10, attempted=10, planned=10, attempts=10, voids=0)
@@ -174,11 +178,25 @@ def success_text(success: Estimate, coverage: Coverage) -> str:
     """
     if success.value is None or success.low is None or success.high is None:
         return coverage.text
-    n_success = round(success.value * coverage.scored)
-    text = f"{n_success}/{coverage.scored}, {success.level * 100:g} %"
-    text += f" {success.low:.2f}-{success.high:.2f}"
+    if n_success is None:
+        n_success = round(success.value * coverage.scored)
+    text = f"{n_success}/{coverage.scored}, "
+    text += by_seed_text(success, n_success, f"{success.value:.2f} ")
+    text += f"{success.level * 100:g} % {success.low:.2f}-{success.high:.2f}"
     lost = coverage.expected - coverage.scored
     return f"{text}; {lost} missing" if lost else text
+
+
+def by_seed_text(success: Estimate, n_success: int, share: str) -> str:
+    """What to say before an interval whose share is not that of the episodes; else nothing.
+
+    Args:
+        success: Share of successes.
+        n_success: Successes among its `n` episodes.
+        share: The share as it is to be printed.
+    """
+    is_plain = success.value is None or abs(success.value * success.n - n_success) < _ROUNDING
+    return "" if is_plain else f"{share}by seeds, "
 
 
 def success_estimate(n_success: int, n: int, *, exact: bool, level: float = 0.95) -> Estimate:
@@ -275,6 +293,42 @@ def _qualities(table: Rows) -> NDArray[np.float64]:
     return np.sort(table["quality"][table.scored])
 
 
+def numbered_by_seed(rows: Rows, by: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """`numbered` by some columns and the seed; a row without a seed is one by itself."""
+    number, first = numbered(rows, (*by, "seed"))
+    alone = rows.missing("seed")
+    if by:  # a void attempt is no repetition
+        alone = alone | np.asarray(rows["end_reason"] == EndReason.VOID.value, dtype=np.bool_)
+    if alone.any():
+        number = np.where(alone, len(rows) + np.arange(len(rows)), number)
+        _, first, number = np.unique(number, return_index=True, return_inverse=True)
+    return number, first
+
+
+def once_by_seed(rows: Rows, **columns: NDArray[np.float64]) -> Rows:
+    """Rows in which each seed counts once in each condition, however often it was repeated there.
+
+    Args:
+        rows: Scored episodes of one policy.
+        columns: What is averaged, by name, each of shape (n,).
+
+    Returns:
+        The first row of each, with these columns; all rows where all repeat equally often, since
+        each counts as much then.
+    """
+    number, first = numbered_by_seed(rows, CONDITION)
+    repeats = np.bincount(number)
+    if not len(rows) or repeats.min() == repeats.max():
+        return rows.having(**columns)
+    means = {name: means_by(number, values, len(first)) for name, values in columns.items()}
+    return rows.take(first).having(**means)
+
+
+def share_by_seed(rows: Rows) -> Rows:
+    """`once_by_seed` of scored rows, in which `share` is the share that succeeded."""
+    return once_by_seed(rows, share=rows.succeeded.astype(np.float64))
+
+
 def _successes(table: Rows) -> int:
     return int(table.succeeded.sum())
 
@@ -343,55 +397,61 @@ def _cell(
     config: MetricConfig,
 ) -> Cell:
     coverage = _cover(table, config, planned)
-    n_success, n = _successes(table), coverage.scored
     names = dict(zip((*CONDITION, "policy"), key, strict=True))
     seeds = _repeated_seeds(table)
     if seeds is not None:
-        quality = _mean_by_seed(quality.value, n, seeds.quality, config)
+        quality = _mean_by_seed(float(np.mean(seeds.qualities)), quality.n, seeds.quality, config)
     return Cell(
         **names,
         coverage=coverage,
-        n_success=n_success,
+        n_success=_successes(table),
         performance=_with_coverage(quality, coverage),
-        success=_with_coverage(_success(n_success, n, seeds, config, exact=False), coverage),
-        success_exact=_with_coverage(_success(n_success, n, seeds, config, exact=True), coverage),
-        performance_bounds=coverage.bounds(float(_qualities(table).sum())),
-        success_bounds=coverage.bounds(float(n_success)),
+        success=_with_coverage(_success(table, seeds, config, exact=False), coverage),
+        success_exact=_with_coverage(_success(table, seeds, config, exact=True), coverage),
+        performance_bounds=_bounds(coverage, _qualities(table), seeds and seeds.qualities),
+        success_bounds=_bounds(coverage, table.succeeded, seeds and seeds.success.each),
     )
+
+
+def _bounds(
+    coverage: Coverage, values: NDArray[Any], by_seed: NDArray[np.float64] | None
+) -> tuple[float, float] | None:
+    """Means if all missing episodes count as 0, and as 1, each as a seed of its own."""
+    if by_seed is None:
+        return coverage.bounds(float(values.sum()))
+    return coverage.bounds(float(by_seed.sum()), len(by_seed))
 
 
 def _policy(
     key: tuple[Any, ...], table: Rows, planned: int | None, config: MetricConfig
 ) -> PolicyResult:
     coverage = _cover(table, config, planned)
-    n_success, n = _successes(table), coverage.scored
-    by_condition = groups_of(table, CONDITION)
-    samples = [_qualities(own) for own in by_condition.values()]
+    seeds = _repeated_seeds(table)
+    once = table if seeds is None else seeds.once
+    samples = [_qualities(own) for own in groups_of(once, CONDITION).values()]
     samples = [sample for sample in samples if sample.size]
 
-    seeds = _repeated_seeds(table)
-
-    def success(*, exact: bool, voids: int = 0) -> Estimate:
-        return _with_coverage(_success(n_success, n, seeds, config, exact, voids), coverage)
+    def success(*, exact: bool, voids: bool = False) -> Estimate:
+        return _with_coverage(_success(table, seeds, config, exact=exact, voids=voids), coverage)
 
     n_faults, otherwise = _otherwise(table, config)
-    means = _condition_means(samples, None if seeds is None else seeds.quality, config)
+    means = _condition_means(samples, seeds, coverage.scored, config)
     return PolicyResult(
         side=str(key[0]),
         policy=str(key[1]),
         policy_digests=_digests(table),
         n_conditions=len(samples),
         coverage=coverage,
-        n_success=n_success,
+        n_success=_successes(table),
         performance=_with_coverage(means["these"], coverage),
         performance_elsewhere=_with_coverage(means["like_these"], coverage),
         success=success(exact=False),
         success_exact=success(exact=True),
-        success_with_voids=success(exact=False, voids=coverage.voids),
+        success_with_voids=success(exact=False, voids=True),
         n_policy_faults=n_faults,
         success_otherwise=otherwise,
-        performance_bounds=coverage.bounds(float(_qualities(table).sum())),
-        success_bounds=coverage.bounds(float(n_success)),
+        performance_bounds=_bounds(coverage, _qualities(table), seeds and seeds.qualities),
+        success_bounds=success_bounds(table, coverage, seeds),
     )
 
 
@@ -410,40 +470,75 @@ def _otherwise(table: Rows, config: MetricConfig) -> tuple[int, Estimate | None]
 def success_of_rows(table: Rows, config: MetricConfig, *, exact: bool) -> Estimate:
     """Share of strict successes of some rows of `main_rows`.
 
-    Where seeds repeat, each counts once in the interval.
+    Where a seed repeats in a condition it counts there once, by the mean of its episodes; the
+    interval takes all episodes of a seed for one observation.
     """
-    seeds, coverage = _repeated_seeds(table), _cover(table, config)
-    found = _success(_successes(table), coverage.scored, seeds, config, exact)
-    return _with_coverage(found, coverage)
+    found = _success(table, _repeated_seeds(table), config, exact=exact)
+    return _with_coverage(found, _cover(table, config))
+
+
+def success_bounds(
+    table: Rows, coverage: Coverage, seeds: _Seeds | None = None
+) -> tuple[float, float] | None:
+    """The same share if all missing episodes count as failures, and as successes."""
+    if not coverage.expected - coverage.scored:
+        return None
+    seeds = seeds or _repeated_seeds(table)
+    return _bounds(coverage, table.succeeded, seeds and seeds.success.each)
 
 
 def _success(
-    n_success: int,
-    n: int,
-    seeds: _Seeds | None,
-    config: MetricConfig,
-    exact: bool,  # noqa: FBT001
-    voids: int = 0,
+    table: Rows, seeds: _Seeds | None, config: MetricConfig, *, exact: bool, voids: bool = False
 ) -> Estimate:
-    estimate = success_estimate(n_success, n + voids, exact=exact, level=config.level)
+    """Share of successes, with every void attempt counted as a failure if asked for."""
+    n = int(table.scored.sum())
+    n += int((table["end_reason"] == EndReason.VOID.value).sum()) if voids else 0
+    estimate = success_estimate(_successes(table), n, exact=exact, level=config.level)
     if seeds is None:
         return estimate
-    return _by_seed(estimate, seeds.success_with_voids if voids else seeds.success, config)
+    found = _share_of(_with_voids(table)) if voids else seeds.success
+    estimate = replace(estimate, value=float(np.mean(found.each)))
+    if len(found.by_seed) < 2:
+        reason = "one seed, shared by all episodes, says nothing about others"
+        return replace(estimate, low=None, high=None, method="none", reason=reason)
+    low, high = clustered_interval(found.by_seed, found.n, level=config.level)
+    method = f"korn_graubard_{len(found.by_seed)}_seeds"
+    return replace(estimate, low=low, high=high, method=method)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What seeds say about a share.
+
+    Attributes:
+        each: That of each row of `once_by_seed`, ascending; their mean is the share.
+        by_seed: What each seed says about it, in order of the seeds.
+        n: Independent episodes that would tell as much, if seeds were not alike.
+    """
+
+    each: NDArray[np.float64]
+    by_seed: NDArray[np.float64]
+    n: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Seeds:
-    """What each seed says, arrays of shape (seeds,).
+    """What the seeds of a policy came to.
 
     Attributes:
-        quality: About the mean quality over conditions.
-        success: About the share of successes.
-        success_with_voids: The same with each void attempt counted as a failure.
+        once: `once_by_seed` with the mean quality.
+        quality: What each seed says about the mean quality over conditions, shape (seeds,).
+        success: What they say about the share of successes.
     """
 
+    once: Rows
     quality: NDArray[np.float64]
-    success: NDArray[np.float64]
-    success_with_voids: NDArray[np.float64]
+    success: _Share
+
+    @property
+    def qualities(self) -> NDArray[np.float64]:
+        """Those of `once`, ascending."""
+        return _qualities(self.once)
 
 
 def _repeated_seeds(table: Rows) -> _Seeds | None:
@@ -453,65 +548,64 @@ def _repeated_seeds(table: Rows) -> _Seeds | None:
     what a seed does in all of them together is one observation.
     """
     scored = table.take(table.scored)
-    if not len(scored) or scored.missing("seed").any():
+    if not len(scored) or len(numbered_by_seed(scored, ())[1]) == len(scored):
         return None
-    group, first = numbered(scored, ("seed",))
-    if len(first) == len(scored):
-        return None
-    # In order of the seeds, so that sums do not depend on that of the rows.
-    order = order_of(scored["seed"][first])
-    return _Seeds(
-        quality=_quality_by_seed(scored, group, len(first))[order],
-        success=_share_by_seed(scored.succeeded, group)[order],
-        success_with_voids=_success_with_voids(table),
-    )
+    once = once_by_seed(scored, quality=scored["quality"])
+    return _Seeds(once=once, quality=_quality_by_seed(once), success=_share_of(scored))
 
 
-def _quality_by_seed(scored: Rows, group: NDArray[np.int64], n_seeds: int) -> NDArray[np.float64]:
+def _in_order(seeds: Rows, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values in order of the seeds, so that sums do not depend on that of the rows."""
+    found, n = values[order_of(seeds["seed"])], int(seeds.missing("seed").sum())
+    found[:n] = np.sort(found[:n])  # those without a seed come first
+    return found
+
+
+def _quality_by_seed(once: Rows) -> NDArray[np.float64]:
     """What each seed says about the mean over conditions; their mean is that mean.
 
-    Where every seed met every condition equally often that is its own mean. Elsewhere it is
-    what the seed adds to the mean over conditions, linearised as in a survey of clusters.
+    Where every seed met every condition equally often that is its own mean. Elsewhere it is what the seed adds
+    to the mean over conditions, linearised as in a survey of clusters.
     """
-    condition, first = numbered(scored, CONDITION)
-    n_conditions = len(first)
+    group, firsts = numbered_by_seed(once, ())
+    condition, first = numbered(once, CONDITION)
+    n_seeds, n_conditions = len(firsts), len(first)
     cells = np.bincount(group * n_conditions + condition, minlength=n_seeds * n_conditions)
-    quality = scored["quality"]
+    quality = once["quality"]
     if cells.min() == cells.max():
-        return means_by(group, quality, n_seeds)
+        return _in_order(once.take(firsts), means_by(group, quality, n_seeds))
     means = means_by(condition, quality, n_conditions)
     sizes = np.bincount(condition, minlength=n_conditions)
     added = (quality - means[condition]) / (n_conditions * sizes[condition])
     # Sorted, so that sums do not depend on the order of rows or conditions.
     order = np.lexsort((added, group))
     sums = np.bincount(group[order], weights=added[order], minlength=n_seeds).astype(np.float64)
-    return float(np.sort(means).mean()) + n_seeds * sums
+    found = float(np.sort(means).mean()) + n_seeds * sums
+    return _in_order(once.take(firsts), found)
 
 
-def _share_by_seed(succeeded: NDArray[np.bool_], group: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What each seed says about the share of successes; their mean is that share."""
-    successes, sizes = np.bincount(group, weights=succeeded), np.bincount(group)
+def _share_of(counted: Rows) -> _Share:
+    """What seeds say about the share of some rows that succeeded."""
+    once = share_by_seed(counted)
+    # Kish: a seed in one condition weighs 1, which its episodes there share.
+    repeats = np.bincount(numbered_by_seed(counted, CONDITION)[0])
+    n = len(repeats) ** 2 / float((1.0 / repeats).sum())
+    group, firsts = numbered_by_seed(once, ())
+    share = once["share"]
+    order = np.lexsort((share, group))
+    successes = np.bincount(group[order], weights=share[order])
+    sizes, each = np.bincount(group), np.sort(share)
     if sizes.min() == sizes.max():
-        return successes / sizes
-    share = float(successes.sum()) / len(group)
-    found: NDArray[np.float64] = share + len(sizes) / len(group) * (successes - share * sizes)
-    return found
+        found = successes / sizes
+    else:
+        mean = float(each.mean())
+        found = mean + len(sizes) / len(once) * (successes - mean * sizes)
+    return _Share(each, _in_order(once.take(firsts), found), round(n, 9))
 
 
-def _success_with_voids(table: Rows) -> NDArray[np.float64]:
-    """The same of each seed, void attempts counted as failures, in order of the seeds."""
-    counted = table.take(table.scored | (table["end_reason"] == EndReason.VOID.value))
-    group, first = numbered(counted, ("seed",))
-    return _share_by_seed(counted.succeeded, group)[order_of(counted["seed"][first])]
-
-
-def _by_seed(estimate: Estimate, rates: NDArray[np.float64], config: MetricConfig) -> Estimate:
-    if len(rates) < 2:
-        reason = "one seed, shared by all episodes, says nothing about others"
-        return replace(estimate, low=None, high=None, method="none", reason=reason)
-    low, high = clustered_interval(rates, estimate.n, level=config.level)
-    method = f"korn_graubard_{len(rates)}_seeds"
-    return replace(estimate, low=low, high=high, method=method)
+def _with_voids(table: Rows) -> Rows:
+    """The scored rows, and those of void attempts."""
+    return table.take(table.scored | (table["end_reason"] == EndReason.VOID.value))
 
 
 def _mean_by_seed(
@@ -532,14 +626,16 @@ def _digests(table: Rows) -> tuple[str, ...]:
 
 def _condition_means(
     samples: Sequence[NDArray[np.float64]],
-    seed_means: NDArray[np.float64] | None,
+    seeds: _Seeds | None,
+    n: int,
     config: MetricConfig,
 ) -> Mapping[str, Estimate]:
     """Mean over conditions with the two intervals it can have.
 
     Args:
-        samples: Qualities of each condition.
-        seed_means: Mean quality of each seed, where seeds repeat.
+        samples: Qualities of each condition, one for each seed where seeds repeat.
+        seeds: What the seeds came to, where they repeat.
+        n: Episodes behind them.
         config: Settings of the intervals.
     """
     if not samples:
@@ -547,17 +643,17 @@ def _condition_means(
     if len(samples) == 1:
         reason = "one condition says nothing about conditions like it"
         single = quality_estimates(samples, config)[0]
-        if seed_means is not None:
-            single = _mean_by_seed(single.value, len(samples[0]), seed_means, config)
+        if seeds is not None:
+            single = _mean_by_seed(single.value, n, seeds.quality, config)
         elsewhere = replace(single, low=None, high=None, method="none", reason=reason)
         return {"these": single, "like_these": elsewhere}
     values = np.concatenate(samples)
     like_these = _stratified(samples, "like_these", config)
     found = {"like_these": _bounded_estimate(like_these, values, config, draws=len(samples))}
-    if seed_means is None:
+    if seeds is None:
         found["these"] = _bounded_estimate(_stratified(samples, "these", config), values, config)
     else:
-        found["these"] = _mean_by_seed(like_these.value, len(values), seed_means, config)
+        found["these"] = _mean_by_seed(like_these.value, n, seeds.quality, config)
     return found
 
 

@@ -119,7 +119,7 @@ def _counts(k: ArrayLike, n: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def clustered_interval(
-    cluster_rates: ArrayLike, n: int, *, level: float = 0.95
+    cluster_rates: ArrayLike, n: float, *, level: float = 0.95
 ) -> tuple[float, float]:
     """Interval of a proportion whose trials come in clusters that are alike.
 
@@ -129,7 +129,7 @@ def clustered_interval(
 
     Args:
         cluster_rates: Share of successes in each cluster, shape (S,), S >= 2, equal sizes.
-        n: Trials in all.
+        n: Trials in all; of unequal clusters, so many equal ones that would tell as much.
         level: Coverage aimed at.
 
     Raises:
