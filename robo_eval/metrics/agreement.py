@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,20 @@ from robo_eval.core.wording import counted
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.initial_state import state_difference
-from robo_eval.metrics.performance import success_estimate, success_of_rows
+from robo_eval.metrics.performance import (
+    CONDITION,
+    numbered_by_seed,
+    once_by_seed,
+    success_estimate,
+    success_of_rows,
+)
 from robo_eval.metrics.reliability import FEW_TASKS, successes_by_task
 from robo_eval.metrics.tables import (
     Rows,
     groups,
     main_rows,
     matched_pairs,
+    means_by,
     numbered,
     sort_key,
     split_by,
@@ -303,6 +310,8 @@ class _Compared:
     difference: Estimate
     agreement: Estimate
     p_value: float | None = None
+    sizes: tuple[int, int] = (0, 0)
+    """Physical and simulated observations, where contexts are compared."""
 
 
 def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compared:
@@ -319,7 +328,8 @@ def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compare
         agreement = _folded(difference)
         p_value = mcnemar_p(table.only_first, table.only_second)
     else:
-        difference, agreement = _of_clusters(real.astype(int) - sim, clusters, config)
+        once = once_by_seed(physical, difference=real.astype(np.float64) - sim)
+        difference, agreement = _of_clusters(once, n, config)
         p_value = None  # pairs of one seed are not independent
     return _Compared(
         real=success_of_rows(physical, config, exact=True),
@@ -362,12 +372,11 @@ def _folded(difference: Estimate) -> Estimate:
     )
 
 
-def _of_clusters(
-    differences: NDArray[np.int_], clusters: NDArray[np.intp], config: MetricConfig
-) -> tuple[Estimate, Estimate]:
-    """Difference and agreement of pairs that share their seeds: seeds are drawn, not pairs."""
-    n, n_seeds = len(differences), int(clusters.max()) + 1
-    value = float(differences.mean())
+def _of_clusters(once: Rows, n: int, config: MetricConfig) -> tuple[Estimate, Estimate]:
+    """Difference and agreement of n pairs that share their seeds: seeds are drawn, not pairs."""
+    differences = once["difference"]
+    clusters = np.unique(once["seed"].astype(np.int64), return_inverse=True)[1]
+    n_seeds, value = int(clusters.max()) + 1, float(np.sort(differences).mean())
     if n_seeds < _LEAST_SEEDS:
         reason = f"{counted(n_seeds, 'seed')}, shared by all pairs, say too little"
         alone = Estimate(
@@ -379,7 +388,8 @@ def _of_clusters(
         low, high = bonett_price_interval(0, 0, n_seeds, level=config.level)
         difference = _share(value, low, high, n, "bonett_price_over_seeds", config)
         return difference, _folded(difference)
-    sums = np.bincount(clusters, weights=differences, minlength=n_seeds)
+    order = np.lexsort((differences, clusters))  # so that sums do not depend on that of the rows
+    sums = np.bincount(clusters[order], weights=differences[order], minlength=n_seeds)
     sizes = np.bincount(clusters, minlength=n_seeds)
     drawn = resampled_ratios(sums, sizes, resamples=config.resamples, seed=config.seed)
     note = f"{n_seeds} seeds: the interval is too narrow" if n_seeds < _FEW_SEEDS else None
@@ -414,14 +424,15 @@ def _by_contexts(name: str, physical: Rows, simulated: Rows, config: MetricConfi
     families = {family: one.agreement for family, one in compared.items()}
     found, uncovered, effective = _of_contexts(physical, simulated, config)
     met = [one for one in compared.values() if one.agreement.value is not None]
-    sides = [one.real for one in met], [one.sim for one in met]
+    rates = [np.array([one.real.value, one.sim.value], dtype=np.float64) for one in met]
+    sizes = [one.sizes for one in met]
     return Agreement(
         name=name,
         agreement=found.agreement,
         new_task=_of_new_tasks(
             new_cluster_difference(
-                *([(rate.value or 0.0) * rate.n for rate in rates] for rates in sides),
-                *([rate.n for rate in rates] for rates in sides),
+                *np.array(rates).reshape(-1, 2).T * np.array(sizes).reshape(-1, 2).T,
+                *np.array(sizes).reshape(-1, 2).T,
                 level=config.level,
             ),
             found.agreement,
@@ -446,33 +457,37 @@ def _of_contexts(
     """Rates and agreement in the mixture of contexts met physically."""
     real, sim = _counts(physical), _counts(simulated)
     covered = [context for context in real if context in sim]
-    n_real, n_sim = len(physical), sum(sim[context][1] for context in covered)
+    n_real, n_sim = len(physical), sum(sim[context][2] for context in covered)
     if not covered:
         reason = (
             "no scored physical episode" if not n_real else "unmatched: no context was simulated"
         )
         none = Estimate.missing(reason=reason, unit="ratio", n=n_real)
         return _Compared(none, none, none, none), (1.0 if n_real else None), None
-    k_real, m = np.array([real[context] for context in covered]).T
-    k_sim, n = np.array([sim[context] for context in covered]).T
+    is_met = np.array([context in sim for context in groups(physical, _CONTEXT)])
+    is_covered = is_met[numbered(physical, _CONTEXT)[0]]
+    k_real, m, of_real = np.array([real[context] for context in covered]).T
+    k_sim, n, _ = np.array([sim[context] for context in covered]).T
     found = formulas.s2r_reweighted(
-        {context: k / size for context, (k, size) in sim.items()},
-        {context: size for context, (_, size) in real.items()},
-        {context: k / size for context, (k, size) in real.items()},
-        n_sim_by_context={context: size for context, (_, size) in sim.items()},
+        {context: k / size for context, (k, size, _) in sim.items()},
+        {context: size for context, (_, size, _) in real.items()},
+        {context: k / size for context, (k, size, _) in real.items()},
+        n_sim_by_context={context: size for context, (_, size, _) in sim.items()},
         max_uncovered_mass=config.max_unmatched,
     )
     rng = np.random.default_rng(config.seed)
     total = int(m.sum())
     mixtures = rng.multinomial(total, m / total, config.resamples)
-    sim_rates = rng.binomial(n, k_sim / n, (config.resamples, len(n))) / n
+    sim_rates = rng.binomial(n.astype(np.int64), k_sim / n, (config.resamples, len(n))) / n
     real_drawn = rng.binomial(mixtures, k_real / m).sum(axis=1) / total
     sim_drawn = (mixtures * sim_rates).sum(axis=1) / total
     value, sim_value = float(k_real.sum() / total), found["ar_sim_reweighted"]
     assert sim_value is not None
     note = _effective_note(found.get("effective_sample_size"), config.min_effective_size)
 
-    def estimate(point: float, drawn: NDArray[np.float64], size: int = total + n_sim) -> Estimate:
+    both = int(of_real.sum()) + n_sim
+
+    def estimate(point: float, drawn: NDArray[np.float64], size: int = both) -> Estimate:
         low, high = _ends(drawn, config)
         if low == high:
             reason = "all outcomes are alike; resampling shows no spread"
@@ -480,7 +495,9 @@ def _of_contexts(
         return replace(_share(point, low, high, size, _CONTEXTS, config), reason=note)
 
     compared = _Compared(
-        real=success_estimate(int(k_real.sum()), total, exact=True, level=config.level),
+        real=success_estimate(round(k_real.sum()), total, exact=True, level=config.level)
+        if total == of_real.sum()
+        else success_of_rows(physical.take(is_covered), config, exact=True),
         sim=estimate(sim_value, sim_drawn, n_sim),
         difference=estimate(value - sim_value, real_drawn - sim_drawn),
         agreement=Estimate.missing(
@@ -491,17 +508,22 @@ def _of_contexts(
         )
         if found["s2r"] is None
         else _folded(estimate(value - sim_value, real_drawn - sim_drawn)),
+        sizes=(total, int(n.sum())),
     )
     return compared, found["uncovered_mass"], found.get("effective_sample_size")
 
 
-def _counts(rows: Rows) -> dict[Hashable, tuple[int, int]]:
-    """Successes and scored episodes by context, in a fixed order."""
-    found = groups(rows, _CONTEXT)
-    return {
-        key: (int(own.succeeded.sum()), len(own))
-        for key, own in sorted(found.items(), key=lambda item: sort_key(item[0]))
-    }
+def _counts(rows: Rows) -> dict[tuple[Any, ...], tuple[float, int, int]]:
+    """Successes, observations and scored episodes by context, in a fixed order.
+
+    A seed that repeats is one observation, which counts by its share.
+    """
+    found = {}
+    for key, own in sorted(groups(rows, _CONTEXT).items(), key=lambda item: sort_key(item[0])):
+        number, first = numbered_by_seed(own, CONDITION)
+        shares = means_by(number, own.succeeded.astype(np.float64), len(first))
+        found[key] = float(np.sort(shares).sum()), len(first), len(own)
+    return found
 
 
 def _effective_note(size: float | None, least: float) -> str | None:

@@ -33,7 +33,7 @@ class Attempts:
         success: 1 or 0, or their mean where episodes were put together; NaN where there is no
             verdict, shape (n,).
         condition: Number of the condition, shape (n,).
-        seed: Number of the seed, -1 where there is none, shape (n,).
+        seed: Number of the seed, below 0 and of its own where there is none, shape (n,).
         repeats: Episodes with a verdict behind each value, shape (n,).
     """
 
@@ -52,7 +52,7 @@ class Attempts:
         )
 
     def put_together(self) -> Attempts:
-        """One value for each condition and seed, the mean of its episodes; all need a seed."""
+        """One value for each condition and seed, the mean of its episodes."""
         keys, first, group = np.unique(self.keys, return_index=True, return_inverse=True)
         known = ~np.isnan(self.success)
         repeats = np.bincount(group[known], minlength=len(keys))
@@ -95,7 +95,7 @@ def attempts_of(members: Mapping[str, Rows]) -> dict[str, Attempts]:
         policy: Attempts(
             success=np.where(rows.scored, rows.succeeded.astype(np.float64), np.nan),
             condition=own.astype(np.int64),
-            seed=rows.codes("seed").code - 1,
+            seed=np.where(rows.missing("seed"), -1 - np.arange(len(rows)), rows.codes("seed").code),
             repeats=np.ones(len(rows), dtype=np.int64),
         )
         for (policy, rows), own in zip(single.items(), np.split(condition, ends), strict=True)

@@ -70,12 +70,12 @@ class Coverage:
         )
         return f"{self.scored} of {self.expected} scored" + (f" ({what})" if what else "")
 
-    def bounds(self, total: float, seen: int | None = None) -> tuple[float, float] | None:
+    def bounds(self, total: float, seen: int) -> tuple[float, float] | None:
         """Means that arise when every missing episode counts as 0, and as 1.
 
         Args:
             total: Sum over the scored episodes of a quantity in [0, 1].
-            seen: What it is the sum of, where episodes were averaged first.
+            seen: How many there are, seeds that repeat in a condition once.
 
         Returns:
             The two means; None if nothing is missing or nothing is expected.
@@ -83,8 +83,7 @@ class Coverage:
         lost = self.expected - self.scored
         if lost == 0:
             return None
-        expected = lost + (self.scored if seen is None else seen)
-        return total / expected, (total + lost) / expected
+        return total / (seen + lost), (total + lost) / (seen + lost)
 
 
 def coverage_of(episodes: Rows, *, planned: int | None = None, minimum: float = 0.95) -> Coverage:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.metrics.performance import CONDITION, DEFAULT, planned_episodes
+from robo_eval.metrics.performance import CONDITION, DEFAULT, once_by_seed, planned_episodes
 from robo_eval.metrics.tables import (
     Rows,
     groups,
@@ -53,9 +53,8 @@ class Effect:
         task: Gymnasium id of the environment; None if taken over all.
         family: Task family; None if taken over all.
         profile: Description of the levels; None if there is none, or if taken over all.
-        difference: Quality of the episode minus that of its match. Episodes that share a match
-            are averaged first, and over several tasks those that share a seed, so its n counts
-            matches or seeds, not pairs.
+        difference: Quality of the episode minus that of its match. Episodes that share a seed, or
+            without seeds a match, are averaged first, so its n counts seeds or matches, not pairs.
         n_pairs: Pairs with both episodes scored.
         n_expected: Pairs there should be.
         verdict: `"lower"`, `"higher"` or `"undecided"`; None where too few pairs are scored, or
@@ -130,32 +129,22 @@ def effects_of(
         rows: Those of `main_rows` whose effects are asked for; all if not given.
         of: Side and policy of these rows, if they are of one.
     """
-    every = Rows.of(table, ("base_id", "quality"))
+    every = Rows.of(table, ("base_id", "quality", "seed"))
     every = every.take(every.scored)
     rows = main_rows(table) if rows is None else rows
     rows = rows.take(~rows.missing("control_id"))
     rows = rows.take(numbered(rows, ("base_id",))[1])
+    # Controls of one seed start alike, in several tasks as where one repeats it.
+    seeds = np.array([*every["seed"], None], dtype=object)
+    seeds = seeds[places_of(every, rows["control_id"])]
     rows = rows.having(
-        difference=differences(*_looked_up(every, rows["base_id"], rows["control_id"]))
+        difference=differences(*_looked_up(every, rows["base_id"], rows["control_id"])),
+        control_seed=seeds,
     )
     planned = planned_episodes(plan, of_novelty=True) if plan is not None else {}
     planned = {key: count for key, count in planned.items() if of in (None, (key[0], key[-1]))}
-    found = [
-        tuple(_effects(rows, _draw_of(rows, scope), scope, planned, config)) for scope in _SCOPES
-    ]
+    found = [tuple(_effects(rows, "control_seed", scope, planned, config)) for scope in _SCOPES]
     return NoveltyEffects(cells=found[0], levels=found[1], policies=found[2])
-
-
-def _draw_of(rows: Rows, scope: tuple[str, ...]) -> str:
-    """Column that decides which rows are one draw.
-
-    That is the control; over several tasks, whose controls of one seed start alike, it is the
-    seed, if all rows have one.
-    """
-    if "task" in scope or rows.missing("seed").any():
-        return "control_id"
-    tasks = numbered(rows, ("task", "family", VARIANT, "profile"))[1]
-    return "control_id" if len(tasks) < 2 else "seed"
 
 
 def _looked_up(scored: Rows, *columns: NDArray[Any]) -> tuple[NDArray[np.float64], ...]:
@@ -281,9 +270,11 @@ def _effect(
 def _difference(pairs: Rows, draw: str, config: MetricConfig) -> Estimate:
     if not len(pairs):
         return Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
-    group, first = numbered(pairs, (draw,))
+    once = once_by_seed(pairs, difference=pairs["difference"])
+    draw = "control_id" if once.missing(draw).any() else draw
+    group, first = numbered(once, (draw,))
     interval = mean_interval(
-        means_by(group, pairs["difference"], len(first)),
+        means_by(group, once["difference"], len(first)),
         level=config.level,
         resamples=config.resamples,
         seed=config.seed,

@@ -16,7 +16,7 @@ from robo_eval.metrics.agreement import NO_SIMULATION
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.embodiment import embodiment_score
 from robo_eval.metrics.frame import is_missing
-from robo_eval.metrics.performance import success_estimate
+from robo_eval.metrics.performance import once_by_seed, success_of_rows
 from robo_eval.metrics.tables import Rows, groups, matched_pairs, numbered, sort_key, split_by
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.joint import sim_real_intervals
@@ -30,16 +30,16 @@ class Paired:
     """Outcomes of the pairs of one policy in which both episodes are scored.
 
     Attributes:
-        sim: Simulated successes, shape (n,).
-        real: Physical successes, shape (n,).
+        sim: Simulated successes, shape (n,); shares where a seed repeats in a condition.
+        real: Physical ones, shape (n,).
         clusters: Number of the seed of each pair where pairs share seeds, else None.
         contexts: Pairs by context.
         sim_only: Successes of scored simulated episodes without a partner.
         sim_only_contexts: These by context.
     """
 
-    sim: NDArray[np.bool_]
-    real: NDArray[np.bool_]
+    sim: NDArray[np.float64]
+    real: NDArray[np.float64]
     clusters: NDArray[np.intp] | None
     contexts: Counter[Hashable]
     sim_only: NDArray[np.bool_]
@@ -56,13 +56,16 @@ def paired_outcomes(rows: Rows, side: str) -> Paired:
     physical = rows.take((rows["side"] == side) & rows.scored)
     simulated = rows.take((rows["side"] == Side.SIM.value) & rows.scored)
     mine, partners = matched_pairs(physical, simulated)
-    one, other = physical.take(mine), simulated.take(partners)
+    real, sim = physical.take(mine).succeeded, simulated.take(partners).succeeded
+    one = once_by_seed(
+        physical.take(mine), real=real.astype(np.float64), sim=sim.astype(np.float64)
+    )
     is_rest = np.ones(len(simulated), dtype=np.bool_)
     is_rest[partners] = False
     rest = simulated.take(is_rest)
     return Paired(
-        sim=other.succeeded,
-        real=one.succeeded,
+        sim=one["sim"],
+        real=one["real"],
         clusters=_seeds(one),
         contexts=_contexts(one),
         sim_only=rest.succeeded,
@@ -256,8 +259,8 @@ def by_condition(rows: Rows, side: str, config: MetricConfig) -> tuple[Condition
             profile=_known(profile),
             level=_known(level),
             difficulty=_known(difficulty),
-            physical=_rate(one, config),
-            sim=_rate(other, config),
+            physical=success_of_rows(one, config, exact=False),
+            sim=success_of_rows(other, config, exact=False),
             is_paired=is_paired,
         )
         for (family, variant, profile, level, difficulty), one, other in sorted(
@@ -266,28 +269,23 @@ def by_condition(rows: Rows, side: str, config: MetricConfig) -> tuple[Condition
     )
 
 
-_Condition = tuple[tuple[Any, ...], NDArray[np.bool_], NDArray[np.bool_]]
-"""Values of the columns of a context; physical and simulated successes."""
+_Condition = tuple[tuple[Any, ...], Rows, Rows]
+"""Values of the columns of a context; physical and simulated episodes."""
 
 
 def _by_their_pairs(physical: Rows, simulated: Rows) -> list[_Condition]:
     mine, partners = matched_pairs(physical, simulated)
-    one = physical.take(mine)
-    real, sim = one.succeeded, simulated.take(partners).succeeded
+    one, other = physical.take(mine), simulated.take(partners)
     number, first = numbered(one, _CONTEXT)
     return [
-        (tuple(one[name][row] for name in _CONTEXT), real[own], sim[own])
+        (tuple(one[name][row] for name in _CONTEXT), one.take(own), other.take(own))
         for row, own in zip(first, split_by(number, len(first)), strict=True)
     ]
 
 
 def _by_their_contexts(physical: Rows, simulated: Rows) -> list[_Condition]:
     here, there = groups(physical, _CONTEXT), groups(simulated, _CONTEXT)
-    return [(key, here[key].succeeded, there[key].succeeded) for key in here if key in there]
-
-
-def _rate(successes: NDArray[np.bool_], config: MetricConfig) -> Estimate:
-    return success_estimate(int(successes.sum()), len(successes), exact=False, level=config.level)
+    return [(key, here[key], there[key]) for key in here if key in there]
 
 
 def _known(value: Any) -> Any:  # noqa: ANN401 - a cell

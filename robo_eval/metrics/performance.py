@@ -400,7 +400,8 @@ def _cell(
     names = dict(zip((*CONDITION, "policy"), key, strict=True))
     seeds = _repeated_seeds(table)
     if seeds is not None:
-        quality = _mean_by_seed(float(np.mean(seeds.qualities)), quality.n, seeds.quality, config)
+        mean = float(_qualities(seeds.once).mean())
+        quality = _mean_by_seed(mean, quality.n, seeds.quality, config)
     return Cell(
         **names,
         coverage=coverage,
@@ -408,18 +409,9 @@ def _cell(
         performance=_with_coverage(quality, coverage),
         success=_with_coverage(_success(table, seeds, config, exact=False), coverage),
         success_exact=_with_coverage(_success(table, seeds, config, exact=True), coverage),
-        performance_bounds=_bounds(coverage, _qualities(table), seeds and seeds.qualities),
-        success_bounds=_bounds(coverage, table.succeeded, seeds and seeds.success.each),
+        performance_bounds=_performance_bounds(table, coverage, seeds),
+        success_bounds=success_bounds(table, coverage, seeds),
     )
-
-
-def _bounds(
-    coverage: Coverage, values: NDArray[Any], by_seed: NDArray[np.float64] | None
-) -> tuple[float, float] | None:
-    """Means if all missing episodes count as 0, and as 1, each as a seed of its own."""
-    if by_seed is None:
-        return coverage.bounds(float(values.sum()))
-    return coverage.bounds(float(by_seed.sum()), len(by_seed))
 
 
 def _policy(
@@ -450,7 +442,7 @@ def _policy(
         success_with_voids=success(exact=False, voids=True),
         n_policy_faults=n_faults,
         success_otherwise=otherwise,
-        performance_bounds=_bounds(coverage, _qualities(table), seeds and seeds.qualities),
+        performance_bounds=_performance_bounds(table, coverage, seeds),
         success_bounds=success_bounds(table, coverage, seeds),
     )
 
@@ -480,11 +472,20 @@ def success_of_rows(table: Rows, config: MetricConfig, *, exact: bool) -> Estima
 def success_bounds(
     table: Rows, coverage: Coverage, seeds: _Seeds | None = None
 ) -> tuple[float, float] | None:
-    """The same share if all missing episodes count as failures, and as successes."""
-    if not coverage.expected - coverage.scored:
+    """That share if all missing episodes count as failures, and as successes."""
+    if coverage.expected == coverage.scored:
         return None
     seeds = seeds or _repeated_seeds(table)
-    return _bounds(coverage, table.succeeded, seeds and seeds.success.each)
+    each = table.succeeded[table.scored] if seeds is None else seeds.success.each
+    return coverage.bounds(float(each.sum()), len(each))
+
+
+def _performance_bounds(
+    table: Rows, coverage: Coverage, seeds: _Seeds | None
+) -> tuple[float, float] | None:
+    """Mean quality if all missing episodes count as 0, and as 1."""
+    each = _qualities(table if seeds is None else seeds.once)
+    return coverage.bounds(float(each.sum()), len(each))
 
 
 def _success(
@@ -535,11 +536,6 @@ class _Seeds:
     quality: NDArray[np.float64]
     success: _Share
 
-    @property
-    def qualities(self) -> NDArray[np.float64]:
-        """Those of `once`, ascending."""
-        return _qualities(self.once)
-
 
 def _repeated_seeds(table: Rows) -> _Seeds | None:
     """What each seed came to, where seeds repeat; None where each has one episode.
@@ -564,8 +560,8 @@ def _in_order(seeds: Rows, values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _quality_by_seed(once: Rows) -> NDArray[np.float64]:
     """What each seed says about the mean over conditions; their mean is that mean.
 
-    Where every seed met every condition equally often that is its own mean. Elsewhere it is what the seed adds
-    to the mean over conditions, linearised as in a survey of clusters.
+    Where every seed met every condition equally often that is its own mean. Elsewhere it is
+    what the seed adds to the mean over conditions, linearised as in a survey of clusters.
     """
     group, firsts = numbered_by_seed(once, ())
     condition, first = numbered(once, CONDITION)

@@ -13,7 +13,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.calibrated import snapshots_of
 from robo_eval.metrics.contrast import is_calibrated
 from robo_eval.metrics.frame import is_missing
-from robo_eval.metrics.performance import CONDITION
+from robo_eval.metrics.performance import CONDITION, once_by_seed, share_by_seed
 from robo_eval.metrics.tables import Rows
 from robo_eval.stats.agreement import no_ranking, ranking_agreement
 
@@ -80,7 +80,8 @@ def rank_agreement(
     is_paired = all(len(sim) for sim, _ in pairs.values()) and bool(pairs)
     found = pairs if is_paired else {n: _alike(simulated[n], physical[n]) for n in names}
     kept = [name for name in names if min(len(rows) for rows in found[name])]
-    sim, real = ([_success(found[name][place]) for name in kept] for place in (0, 1))
+    shares = [_shares(*found[name], is_paired=is_paired) for name in kept]
+    sim, real = [one for one, _ in shares], [other for _, other in shares]
     result = ranking_agreement(
         sim,
         real,
@@ -137,8 +138,15 @@ def _alike(simulated: Rows, physical: Rows) -> tuple[Rows, Rows]:
     return sim, real
 
 
-def _success(rows: Rows) -> NDArray[np.float64]:
-    return rows.succeeded.astype(np.float64)
+def _shares(
+    sim: Rows, real: Rows, *, is_paired: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Share of successes of each seed in each condition on both sides."""
+    if not is_paired:
+        return share_by_seed(sim)["share"], share_by_seed(real)["share"]
+    one, other = (rows.succeeded.astype(np.float64) for rows in (sim, real))
+    once = once_by_seed(real, sim=one, real=other)
+    return once["sim"], once["real"]
 
 
 def _shares_seeds(rows: Rows) -> bool:

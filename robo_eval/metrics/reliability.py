@@ -15,7 +15,12 @@ from robo_eval.core.names import unknown_name
 from robo_eval.formulas import poisson_rate_ci, reliability
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.metrics.performance import success_of_rows, with_coverage_of
+from robo_eval.metrics.performance import (
+    numbered_by_seed,
+    once_by_seed,
+    success_of_rows,
+    with_coverage_of,
+)
 from robo_eval.metrics.tables import Rows, groups, main_rows, means_by, numbered, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.clustered import LEAST_CLUSTERS, new_cluster_rate
@@ -101,12 +106,10 @@ def successes_by_task(
     Returns:
         Two arrays of shape (tasks,).
     """
-    task, first_of_task = numbered(scored, _TASK)
-    if scored.missing("seed").any():
-        shares, own = counted.astype(np.float64), task
-    else:
-        pair, first = numbered(scored, (*_TASK, "seed"))
-        shares, own = means_by(pair, counted.astype(np.float64), len(first)), task[first]
+    once = once_by_seed(scored, counted=counted.astype(np.float64))
+    task, first_of_task = numbered(once, _TASK)
+    pair, first = numbered_by_seed(once, _TASK)
+    shares, own = means_by(pair, once["counted"], len(first)), task[first]
     # In a fixed order, so that sums do not depend on that of the rows.
     order = np.lexsort((shares, own))
     size = len(first_of_task)

@@ -36,15 +36,15 @@ def contrast_of_episodes(first: Attempts, second: Attempts, config: MetricConfig
     one, other = (side.take(np.isin(side.condition, shared)) for side in (first, second))
     left_out = len(first.seed) + len(second.seed) - len(one.seed) - len(other.seed)
     problem = _problem(one, other)
-    x, y = one.scored.success, other.scored.success
-    k1, n1, k2, n2 = int(x.sum()), len(x), int(y.sum()), len(y)
+    x, y = (side.put_together().scored.success for side in (one, other))
+    k1, n1, k2, n2 = round(x.sum()), len(x), round(y.sum()), len(y)
     p_value: float | None = None
     rates: tuple[float, float] | None = None
     test = "none"
     if not (n1 and n2):
         estimate = no_difference(problem or "no scored episode on one side")
     elif problem:
-        value = k1 / n1 - k2 / n2
+        value = float(x.sum() / n1 - y.sum() / n2)  # shares, where seeds repeat
         estimate = Estimate(value=value, n=n1 + n2, method="none", unit="ratio", reason=problem)
     else:
         low, high = newcombe_interval(k1, n1, k2, n2, level=config.level)
