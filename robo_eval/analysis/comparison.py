@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.errors import InputError
@@ -219,9 +220,14 @@ def _check_rows(tables: Sequence[pd.DataFrame], names: Sequence[Mapping[str, str
     }
     first, *others = policies
     for other in others:
-        differing = incompatible_rows(policies[first], policies[other])
+        differing = incompatible_rows(policies[first], policies[other], whatever_conditions=True)
         if differing:
             raise _refusal(first, other, differing)
+    # That two policies met nothing in common is no reason to refuse the others.
+    every = combinations(policies, 2)
+    if all(incompatible_rows(policies[one], policies[other]) for one, other in every):
+        differing = incompatible_rows(policies[first], policies[others[0]])
+        raise _refusal(first, others[0], differing)
 
 
 def _changed(

@@ -78,6 +78,7 @@ def _print(found: Comparison) -> None:
         title = f"{found.name}, {side.side}: share of strict successes [{level} interval]"
         _print_policies(side, title)
         _print_pairs(side, f"difference of the shares [{level} interval]")
+        _print_overlap(side)
         if side.agreement is not None:
             _say_agreement(side.agreement)
         say()
@@ -135,11 +136,23 @@ def _print_pairs(side: SideComparison, title: str) -> None:
             f"p: {'; '.join(side.tests)}; adjusted for {compared} by Holm's method; a difference is"
             f" shown at {side.alpha:g} or less"
         )
+    for sentence in side.told:
+        say(sentence)
     if any(pair.unit == "seeds" for pair in side.pairs):
         say("where seeds repeat, all episodes of a seed are one observation")
     left_out = max(pair.left_out for pair in side.pairs)
     if left_out:
         say(f"left out: up to {counted(left_out, 'episode')} a comparison, without a counterpart")
+
+
+def _print_overlap(side: SideComparison) -> None:
+    if not side.is_partial:
+        return
+    policies = list(side.overlap)
+    title = "conditions that both played"
+    rows = [(name, *(str(n) for n in row.values())) for name, row in side.overlap.items()]
+    right = tuple(range(1, len(policies) + 1))
+    print_table(title, ("policy", *policies), rows, right=right)
 
 
 def _size(pair: PolicyPair) -> str:

@@ -21,13 +21,19 @@ def print_numbers(summary: TrialSummary) -> None:
     """Each policy on each side that metrics tell numbers of, robots first."""
     level = f"{percent(summary.config.level)} intervals"
     columns = ("metric", "value", "rests on")
-    for body in summary.robots:
+    place = {(row.side, row.policy): number for number, row in enumerate(summary.by_success)}
+    simulated = sorted(summary.simulated, key=lambda body: place[body.key])
+    for body in sorted(summary.robots, key=lambda body: (body.side, place[body.key])):
         robots = f" ({', '.join(body.robots)})" if len(body.robots) > 1 else ""
         title = f"{body.policy} {_WHERE[body.side]}{robots}, {level}"
         print_table(title, columns, _rows(body))
-    simulated = [(body.policy, *row) for body in summary.simulated for row in _rows(body)]
-    if simulated:
-        print_table(f"in simulation, {level}", ("policy", *columns), simulated)
+    rows = [(body.policy, *row) for body in simulated for row in _rows(body)]
+    if rows:
+        print_table(f"in simulation, {level}", ("policy", *columns), rows)
+    if summary.offered_pairs:
+        from robo_eval.metrics.agreement import offer_text
+
+        say(offer_text(summary.offered_pairs))
     if any(body.side == "twin" for body in summary.robots):
         say("a twin is a stand-in for the robot: its numbers end in _twin or S2S")
 

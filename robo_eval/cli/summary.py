@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import interval, percent, print_table, quoted, say, say_missing_intervals
@@ -87,7 +87,7 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
             interval(row.success_exact) if row.is_sayable else "-",
             "" if row.is_sayable else f"too few scored ({row.coverage.text})",
         )
-        for row in summary.policies
+        for row in summary.by_success
     ]
     columns = ["policy", "side", "episodes", "performance", "success", ""]
     title = f"{summary.name}: mean [{percent(summary.config.level)} interval]"
@@ -103,7 +103,7 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
             say(f"{row.policy}: {row.faults_text}")
     say()
     if by_level:
-        _print_tasks(summary.cells)
+        _print_tasks(summary.cells, [row.policy for row in summary.by_success])
     if not summary.policies:
         say("no episode of the main arm is in the log; controls alone are not scored")
     if summary.simulated and not summary.robots:
@@ -130,8 +130,9 @@ def _print_lost(summary: TrialSummary) -> None:
         say(f"{policy}: {count} without a score: {detail}")
 
 
-def _print_tasks(cells: Iterable[Cell]) -> None:
+def _print_tasks(cells: Iterable[Cell], best_first: Sequence[str]) -> None:
     """A table of levels for each task, side and profile, and one of all tasks without levels."""
+    place = {policy: number for number, policy in enumerate(dict.fromkeys(best_first))}
     groups: dict[tuple[str, ...], list[Cell]] = {}
     unleveled: list[Cell] = []
     for cell in cells:
@@ -143,17 +144,17 @@ def _print_tasks(cells: Iterable[Cell]) -> None:
     differing = [len(set(parts)) > 1 for parts in zip(*groups, strict=True)]
     for key, own in groups.items():
         name = ", ".join(part for part, differs in zip(key, differing, strict=True) if differs)
-        _print_levels(own, name)
+        _print_levels(own, name, place)
     if len({_task(cell) for cell in unleveled}) > 1 or (unleveled and groups):
-        _print_unleveled(unleveled)
+        _print_unleveled(unleveled, place)
 
 
 def _task(cell: Cell) -> tuple[str, str]:
     return cell.label, cell.side
 
 
-def _print_levels(cells: list[Cell], name: str) -> None:
-    policies = list(dict.fromkeys(cell.policy for cell in cells))
+def _print_levels(cells: list[Cell], name: str, place: Mapping[str, int]) -> None:
+    policies = sorted({cell.policy for cell in cells}, key=place.__getitem__)
     found = {(cell.level, cell.difficulty, cell.policy): cell for cell in cells}
     conditions = list(dict.fromkeys((cell.level, cell.difficulty) for cell in cells))
     rows = [
@@ -166,8 +167,8 @@ def _print_levels(cells: list[Cell], name: str) -> None:
     say_missing_intervals(cell.performance for cell in cells)
 
 
-def _print_unleveled(cells: list[Cell]) -> None:
-    policies = list(dict.fromkeys(cell.policy for cell in cells))
+def _print_unleveled(cells: list[Cell], place: Mapping[str, int]) -> None:
+    policies = sorted({cell.policy for cell in cells}, key=place.__getitem__)
     found = {(_task(cell), cell.policy): cell for cell in cells}
     rows = [
         (*task, *(_cell(found.get((task, policy))) for policy in policies))

@@ -86,6 +86,8 @@ class Agreement:
         worst_family: The family that agrees least; None with fewer than two.
         uncovered_mass: Share of the physical episodes in contexts that were not simulated.
         effective_sample_size: Simulated episodes the weights leave; None with pairs.
+        offered: Physical episodes that could be pairs: each has one simulated episode of the same
+            policy, task, level and seed, and neither has a `pair_id`.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Agreement:
     worst_family: str | None
     uncovered_mass: float | None
     effective_sample_size: float | None
+    offered: int = 0
 
     @property
     def unpaired(self) -> float:
@@ -156,7 +159,30 @@ def compare_rows(rows: Rows, side: str, config: MetricConfig) -> Agreement:
     )
     is_paired = not physical.missing("pair_id").all()
     compare = _by_pairs if is_paired else _by_contexts
-    return compare(NAMES[side], physical, simulated, config)
+    found = compare(NAMES[side], physical, simulated, config)
+    return found if is_paired else replace(found, offered=_offered(rows, side))
+
+
+def _offered(rows: Rows, side: str) -> int:
+    known = rows.take(rows.scored & rows.missing("pair_id") & ~rows.missing("seed"))
+    number, first = numbered(known, ("policy", "task", *_CONTEXT, "drift_step", "seed"))
+    one, other = (
+        np.bincount(number[known["side"] == name], minlength=len(first))
+        for name in (side, Side.SIM.value)
+    )
+    return int(((one == 1) & (other == 1)).sum())
+
+
+def offer_text(offered: int) -> str:
+    """How episodes on both sides become pairs, for people; empty if there are none to offer."""
+    if not offered:
+        return ""
+    have = "episode has" if offered == 1 else "episodes have"
+    return (
+        f"{offered} {have} a simulated one of the same policy, task, level and seed, and no"
+        " pair_id: if both began in the same state, give the two one pair_id, in a column that"
+        " columns: {pair_id: ...} of the map names, and import again to compare them as pairs"
+    )
 
 
 def _families(rows: Rows) -> list[tuple[str, NDArray[np.intp]]]:

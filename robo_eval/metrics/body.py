@@ -160,6 +160,11 @@ class Body:
         return table[(table["side"] == self.side) & (table["policy"] == self.policy)]
 
     @property
+    def is_imported(self) -> bool:
+        """Whether its episodes were imported, so that nothing of them can be played."""
+        return self._plan is not None and self._plan.imported is not None
+
+    @property
     def episodes(self) -> pd.DataFrame:
         """The scored episodes of the main arm, with the columns of `core.episode.COLUMNS`."""
         frame = self.frame

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robo_eval.core.kinds import Side
 from robo_eval.metrics.calibrated import name_of, snapshots_of
@@ -150,11 +151,14 @@ def _standing(policy: str, rows: Rows, planned: int | None, config: MetricConfig
 def _side(
     side: str, members: Mapping[str, Rows], planned: Planned, config: MetricConfig
 ) -> SideComparison:
+    attempts = attempts_of(members)
     by_name = {
-        policy: _standing(policy, rows, planned.get((side, policy)), config)
+        policy: replace(
+            _standing(policy, rows, planned.get((side, policy)), config),
+            n_conditions=len(np.unique(attempts[policy].condition)),
+        )
         for policy, rows in members.items()
     }
-    attempts = attempts_of(members)
     alpha = round(1.0 - config.level, 12)
     sufficient = {name for name, own in by_name.items() if own.coverage.is_sufficient}
     best_first = sorted(by_name, key=lambda name: -by_name[name].share)
@@ -192,14 +196,26 @@ def _best_first(
 
 
 def _contrast(first: Attempts, second: Attempts, config: MetricConfig) -> Contrast:
-    """Compare in pairs where condition and seed match for at least half of the smaller policy."""
-    if first.has_seeds and second.has_seeds:
+    """Compare all that both played, whatever else either did.
+
+    That is in pairs, where in the conditions of both at least half of the smaller policy matches.
+    """
+    conditions = np.intersect1d(first.condition, second.condition)
+    found = _contrast_in(conditions, first, second, config)
+    return replace(found, n_conditions=len(conditions))
+
+
+def _contrast_in(
+    conditions: NDArray[np.int64], first: Attempts, second: Attempts, config: MetricConfig
+) -> Contrast:
+    if len(conditions) and first.has_seeds and second.has_seeds:
         # What repeats in a condition under one seed is one observation of it.
         one, other = first.put_together(), second.put_together()
         shared, at, there = np.intersect1d(
             one.keys, other.keys, assume_unique=True, return_indices=True
         )
-        if len(shared) >= _LEAST_MATCHED * min(len(one.seed), len(other.seed)):
+        fewest = min(int(np.isin(own.condition, conditions).sum()) for own in (one, other))
+        if len(shared) >= _LEAST_MATCHED * fewest:
             left_out = len(one.seed) + len(other.seed) - 2 * len(shared)
             return contrast_of_pairs(one.take(at), other.take(there), left_out, config)
     return contrast_of_episodes(first, second, config)
@@ -234,6 +250,7 @@ def _pair(
         n_discordant=found.n_discordant,
         n_pairs=found.n_pairs,
         left_out=found.left_out,
+        n_conditions=found.n_conditions,
         p_value=found.p_value,
         test=found.test,
         p_holm=p_holm,

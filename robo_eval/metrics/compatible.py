@@ -30,9 +30,9 @@ def incompatibilities(first: TrialPlan, second: TrialPlan) -> list[str]:
     """What differs between two plans so that their policies cannot be compared.
 
     Title, description, order, traces and retries do not matter, and neither does the number of
-    episodes: the seeds that both plans name are compared, and the others left out. Of two imported
-    trials, whose plans only say what was found, seeds are not compared either: the rows say which
-    were played.
+    episodes: the seeds that both plans name are compared, and the others left out. Where a trial
+    was imported its plan only says what was found: the rows say which conditions and seeds both
+    played, and only how a task of both is scored must be the same.
 
     Args:
         first: One plan.
@@ -48,11 +48,13 @@ def incompatibilities(first: TrialPlan, second: TrialPlan) -> list[str]:
         >>> incompatibilities(plan, other)
         ['tasks.0.levels: [0, 1] and [0]']
     """
-    found = [] if _conditions(first) == _conditions(second) else _task_differences(first, second)
     is_planned = first.imported is None and second.imported is None
+    differing = _task_differences if is_planned else _definition_differences
+    found = [] if _conditions(first) == _conditions(second) else differing(first, second)
     if is_planned:
         found += _difference("seeds.first", first.seeds.first, second.seeds.first)
-    found += _difference("sides", _sorted(first.sides), _sorted(second.sides))
+    if is_planned or not set(first.sides) & set(second.sides):
+        found += _difference("sides", _sorted(first.sides), _sorted(second.sides))
     if is_planned:
         voids = [_sorted(plan.void_reasons) for plan in (first, second)]
         found += _difference("void_reasons", *voids)
@@ -65,7 +67,9 @@ def incompatibilities(first: TrialPlan, second: TrialPlan) -> list[str]:
     return found
 
 
-def incompatible_rows(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
+def incompatible_rows(
+    first: pd.DataFrame, second: pd.DataFrame, *, whatever_conditions: bool = False
+) -> list[str]:
     """What differs between the episodes of two policies so that they cannot be compared.
 
     Versions of the scoring rules, robots of each physical side, calibration snapshots (in
@@ -74,6 +78,8 @@ def incompatible_rows(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
     Args:
         first: Checked episodes of one policy, see `metrics.frame.episodes_frame`.
         second: Of the other.
+        whatever_conditions: Whether they may share no condition, as where a third policy links
+            them.
 
     Returns:
         One text a field, `robot (real): arm_1 and arm_2`; empty if they can be compared.
@@ -88,7 +94,7 @@ def incompatible_rows(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
             columns = ("calibration",) if side is Side.SIM else ("robot", "calibration")
             for column in columns:
                 found += _differing(own, column, f"{column} ({side.value})")
-            for column in _CONDITION:
+            for column in () if whatever_conditions else _CONDITION:
                 if not set(map(str, own[0][column])) & set(map(str, own[1][column])):
                     found += _differing(own, column, f"{column} ({side.value})")
     return found
@@ -209,6 +215,31 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hold
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _definition_differences(first: TrialPlan, second: TrialPlan) -> list[str]:
+    """Fields in which tasks differ that both trials call by one name."""
+    one, other = _definitions(first), _definitions(second)
+    return [
+        text
+        for name in sorted(one.keys() & other.keys())
+        for field in _TASK
+        for text in _difference(f"{name}: {field}", one[name][field], other[name][field])
+    ]
+
+
+def _definitions(plan: TrialPlan) -> dict[str, dict[str, list[str]]]:
+    """What the sections of a task say in each field that matters, by what it is called."""
+    found: dict[str, list[TaskPlan]] = {}
+    for task in plan.tasks:
+        found.setdefault(task.family or task.env, []).append(task)
+    return {
+        name: {
+            field: sorted({_text(_plain(getattr(task, field))) for task in tasks})
+            for field in _TASK
+        }
+        for name, tasks in found.items()
+    }
 
 
 def _task_differences(first: TrialPlan, second: TrialPlan) -> list[str]:

@@ -136,6 +136,7 @@ class Contrast:
         spread: Mean size of the difference in a discordant unit, by which what can be detected is
             scaled.
         rates: Success of both, without pairs.
+        n_conditions: Conditions that both played.
     """
 
     unit: Unit
@@ -150,6 +151,7 @@ class Contrast:
     test: str
     spread: float = 1.0
     rates: tuple[float, float] | None = None
+    n_conditions: int = 0
 
     def detectable(self, alpha: float, power: float) -> float | None:
         """The least difference that so many episodes find with the given power.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
@@ -137,6 +138,11 @@ class PolicyResult:
     SAID: ClassVar = ("headline", "faults_text")
 
     @property
+    def place(self) -> float:
+        """Sorts policies of a side as a comparison does."""
+        return place_of(self.success_exact, self.coverage)
+
+    @property
     def headline(self) -> str | None:
         """The result in one line; None where too few episodes are scored to say it."""
         if not self.is_sayable:
@@ -185,6 +191,11 @@ def success_text(success: Estimate, coverage: Coverage, n_success: int | None = 
     text += f"{success.level * 100:g} % {success.low:.2f}-{success.high:.2f}"
     lost = coverage.expected - coverage.scored
     return f"{text}; {lost} missing" if lost else text
+
+
+def place_of(success: Estimate, coverage: Coverage) -> float:
+    """Sorts policies by their success, the best first and those with too few scored last."""
+    return -(success.value or 0.0) if coverage.is_sufficient else math.inf
 
 
 def by_seed_text(success: Estimate, n_success: int, share: str) -> str:

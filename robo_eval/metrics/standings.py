@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -11,6 +10,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import noun_for
 from robo_eval.metrics.contrast import Unit
 from robo_eval.metrics.coverage import Coverage
+from robo_eval.metrics.performance import place_of
 from robo_eval.metrics.rank_agreement import RankAgreement
 
 TESTS: Final = {
@@ -37,6 +37,7 @@ class Standing:
             none is missing.
         rank_range: Best and worst rank that the decisions allow; None below the least coverage.
         letters: Policies share a letter where they were not told apart; None like the range.
+        n_conditions: Conditions it played.
     """
 
     policy: str
@@ -46,6 +47,7 @@ class Standing:
     bounds: tuple[float, float] | None = field(metadata={"json": "success_bounds"})
     rank_range: tuple[int, int] | None = None
     letters: str | None = None
+    n_conditions: int = 0
 
     @property
     def share(self) -> float:
@@ -54,8 +56,8 @@ class Standing:
 
     @property
     def place(self) -> float:
-        """Sorts policies by what they achieved; without a rank last."""
-        return math.inf if self.rank_range is None else -self.share
+        """Sorts policies by what they achieved, see `metrics.performance.place_of`."""
+        return place_of(self.success, self.coverage)
 
     @property
     def ranks(self) -> str:
@@ -80,6 +82,7 @@ class PolicyPair:
             pairs.
         n_pairs: Pairs with both episodes scored; 0 without pairs.
         left_out: Episodes of either without a counterpart in the other.
+        n_conditions: Conditions that both played.
         p_value: Two-sided, by itself; None if there is no test.
         test: Which one: `mcnemar_exact`, `sign_flip_by_seed`, `barnard`, `score` or `none`.
         p_holm: Adjusted for all pairs of the side that are decided on; None if this is not.
@@ -98,6 +101,7 @@ class PolicyPair:
     n_discordant: int | None
     n_pairs: int
     left_out: int
+    n_conditions: int
     p_value: float | None
     test: str
     p_holm: float | None = None
@@ -153,7 +157,62 @@ class SideComparison:
     alpha: float
     agreement: RankAgreement | None = None
 
-    SAID: ClassVar = ("power", "tests")
+    SAID: ClassVar = ("power", "tests", "not_told_apart", "overlap")
+
+    @property
+    def not_told_apart(self) -> tuple[str, ...]:
+        """The best policy, and those that were not told apart from it; empty without ranks.
+
+        The best is that with the highest share of those that none was shown to be better than.
+        """
+        ranked = [own for own in self.by_success if own.rank_range is not None]
+        if not ranked:
+            return ()
+        best = min(ranked, key=lambda own: (own.rank_range or (0,))[0]).policy
+        return best, *(
+            other for other, pair in self._pairs_of(best).items() if pair.verdict == "undecided"
+        )
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Who may be as good as the best, and what shares are of, for people."""
+        found = []
+        if len(self.policies) > 2 and self.not_told_apart:
+            best, *others = self.not_told_apart
+            unknown = [name for name, pair in self._pairs_of(best).items() if pair.verdict is None]
+            without = f"; not compared with it: {', '.join(unknown)}" if unknown else ""
+            names = ", ".join(others) or "none"
+            found.append(f"Not told apart from the best, {best}: {names}{without}.")
+        if self.is_partial:
+            found.append(
+                "Policies played different conditions: a share is of all that its policy played, a"
+                " difference of what both played."
+            )
+        return tuple(found)
+
+    def _pairs_of(self, policy: str) -> dict[str, PolicyPair]:
+        """Its pairs by the other policy, the best first."""
+        found = {
+            pair.second if pair.first == policy else pair.first: pair
+            for pair in self.pairs
+            if policy in (pair.first, pair.second)
+        }
+        return {own.policy: found[own.policy] for own in self.by_success if own.policy in found}
+
+    @property
+    def overlap(self) -> dict[str, dict[str, int]]:
+        """Conditions that every two policies have both played, the best policy first."""
+        policies = [own.policy for own in self.by_success]
+        found = {own.policy: dict.fromkeys(policies, own.n_conditions) for own in self.by_success}
+        for pair in self.pairs:
+            for one, other in ((pair.first, pair.second), (pair.second, pair.first)):
+                found[one][other] = pair.n_conditions
+        return found
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a policy played conditions that another did not."""
+        return len({n for row in self.overlap.values() for n in row.values()}) > 1
 
     @property
     def by_success(self) -> list[Standing]:

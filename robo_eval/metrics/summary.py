@@ -116,6 +116,12 @@ class TrialSummary:
         """Each policy in simulation."""
         return tuple(body for body in self.bodies if body.side not in registry.PHYSICAL)
 
+    @property
+    def by_success(self) -> list[PolicyResult]:
+        """The policies as a comparison has them: side by side, the best of each first."""
+        sides = list(dict.fromkeys(result.side for result in self.policies))
+        return sorted(self.policies, key=lambda own: (sides.index(own.side), own.place))
+
     def body_of(self, result: PolicyResult) -> Body | None:
         """The policy on its side; None if it was not played there."""
         key = result.side, result.policy
@@ -125,6 +131,11 @@ class TrialSummary:
     def numbers(self) -> Numbers:
         """Every number of a registered metric, body by body."""
         return Numbers(number for body in self.bodies for number in body.numbers)
+
+    @property
+    def offered_pairs(self) -> int:
+        """Physical episodes that have a simulated twin by all but a `pair_id`."""
+        return sum(body.agreement.offered for body in self.robots if body.agreement is not None)
 
     @property
     def evidence_tag(self) -> str:
@@ -160,6 +171,7 @@ class TrialSummary:
             "cells": plain(self.cells),
             "doses": plain(self.doses),
             "numbers": [number.as_dict() for number in self.numbers],
+            "offered_pairs": self.offered_pairs,
             "stopping": plain(self.series),
             "second_raters": plain(self.raters),
             "audit": [{"where": found.where, "text": found.text} for found in self.findings],

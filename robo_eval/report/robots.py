@@ -7,7 +7,7 @@ from functools import partial
 
 from robo_eval.core.kinds import Side
 from robo_eval.metrics import registry
-from robo_eval.metrics.agreement import Agreement
+from robo_eval.metrics.agreement import Agreement, offer_text
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.safety import hours_text, too_short
 from robo_eval.metrics.summary import TrialSummary
@@ -85,13 +85,15 @@ def _body_of(agreement: Agreement) -> str:
 
 
 def _worst_text(agreement: Agreement) -> str:
+    offer = offer_text(agreement.offered)
+    offer = f"{offer}." if offer else ""
     if agreement.worst_family is None:
-        return ""
+        return offer
     worst = agreement.families[agreement.worst_family]
     return (
         f"Simulation and {_body_of(agreement)} agree least in"
-        f" {agreement.worst_family}: {agreement.name} {interval_text(worst)}."
-    )
+        f" {agreement.worst_family}: {agreement.name} {interval_text(worst)}. {offer}"
+    ).strip()
 
 
 # Conditions --------------------------------------------------------------------------------------

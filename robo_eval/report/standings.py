@@ -99,10 +99,11 @@ def compared_sides(
 
 
 def _standings(side: SideComparison, *, has_title: bool) -> Standings:
+    is_partial = side.is_partial
     return Standings(
         title=side.side if has_title else "",
         ranks=[_rank(own) for own in side.by_success],
-        duels=[_duel(pair) for pair in side.pairs],
+        duels=[_duel(pair, is_partial=is_partial) for pair in side.pairs],
         notes=_notes(side),
     )
 
@@ -121,13 +122,15 @@ def _rank(own: Standing) -> Rank:
     )
 
 
-def _duel(pair: PolicyPair) -> Duel:
+def _duel(pair: PolicyPair, *, is_partial: bool) -> Duel:
     if pair.unit == "episodes":
         rests_on = count(pair.n_units, "episode")
     elif pair.unit == "seeds":
         rests_on = f"{count(pair.n_pairs, 'pair')}, {count(pair.n_units, 'seed')}"
     else:
         rests_on = count(pair.n_pairs, "pair")
+    if is_partial:
+        rests_on += f" in {count(pair.n_conditions, 'condition')} of both"
     p = "-"
     if pair.p_holm is not None:
         p = p_text(pair.p_holm)
@@ -155,6 +158,7 @@ def _notes(side: SideComparison) -> list[str]:
         )
     if any(pair.unit == "seeds" for pair in side.pairs):
         notes.append("Where seeds repeat, all episodes of a seed are one observation.")
+    notes.extend(side.told)
     agreement = side.agreement
     if agreement is not None:
         for name, found in (

@@ -11,7 +11,13 @@ from robo_eval.core.wording import counted
 from robo_eval.metrics.agreement import NO_SIMULATION, SEVERAL, Agreement
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.calibrated import Calibrated
-from robo_eval.metrics.registered.needs import CHOOSE, NEW_TASKS, SIMULATE
+from robo_eval.metrics.registered.needs import (
+    BOTH_SIDES,
+    CHOOSE,
+    IMPORT_SIMULATED,
+    NEW_TASKS,
+    SIMULATE,
+)
 from robo_eval.metrics.registry import PHYSICAL, metric
 
 _NAMED = {"twin": "S2S"}
@@ -19,6 +25,10 @@ _NAMED = {"twin": "S2S"}
 
 def _noun(found: Agreement) -> str:
     return "pair" if found.matching == "pairs" else "episode"
+
+
+def _remedy(body: Body) -> str:
+    return IMPORT_SIMULATED if body.is_imported else SIMULATE
 
 
 def _counted(value: float, unit: str, n: int) -> Estimate:
@@ -31,7 +41,7 @@ def _counted(value: float, unit: str, n: int) -> Estimate:
     unit="ratio",
     named=_NAMED,
     sides=PHYSICAL,
-    remedy=SIMULATE,
+    remedy=BOTH_SIDES,
     also={
         "S2R_new_task": "ratio",
         "AR_sim": "ratio",
@@ -52,7 +62,7 @@ def agreement(body: Body) -> Iterator[Number]:
     """
     found = body.agreement
     if found is None:
-        why, remedy = (SEVERAL, CHOOSE) if body.calibrations else (NO_SIMULATION, SIMULATE)
+        why, remedy = (SEVERAL, CHOOSE) if body.calibrations else (NO_SIMULATION, _remedy(body))
         yield Number(estimate=Estimate.missing(reason=why, unit="ratio"), remedy=remedy)
     else:
         yield from _compared(body, found)
@@ -112,12 +122,15 @@ def _compared(body: Body, found: Agreement) -> Iterator[Number]:
         estimate=found.agreement,
         rests_on=counted(found.agreement.n, noun),
         note="" if by_pairs else "by context",
+        remedy=_remedy(body) if found.agreement.low is None else "",
     )
     yield Number(
         name="S2R_new_task",
         estimate=found.new_task,
         rests_on=counted(found.new_task.n, "task"),
-        remedy=NEW_TASKS if found.new_task.value is None else "",
+        remedy=(NEW_TASKS if found.agreement.low is not None else _remedy(body))
+        if found.new_task.low is None
+        else "",
     )
     several = found.families if len(found.families) > 1 else {}
     for family, one in found.families.items():

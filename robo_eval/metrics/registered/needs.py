@@ -9,6 +9,10 @@ from robo_eval.metrics.registry import need
 from robo_eval.metrics.safety import NO_RECORD
 
 SIMULATE: Final = "play the simulated half of the pairs: robo-eval partner"
+BOTH_SIDES: Final = "play the same policy, task and seeds on a robot and in simulation"
+IMPORT_SIMULATED: Final = (
+    "import the simulated episodes with those of the robot: one table, whose column side says which"
+)
 CHOOSE: Final = "choose one of the calibrations: metrics.calibration"
 NEW_TASKS: Final = "play three tasks or more, such as further families"
 
