@@ -187,7 +187,8 @@ def success_text(success: Estimate, coverage: Coverage, n_success: int | None = 
     if n_success is None:
         n_success = round(success.value * coverage.scored)
     text = f"{n_success}/{coverage.scored}, "
-    text += by_seed_text(success, n_success, f"{success.value:.2f} ")
+    if is_by_seed(success, n_success):
+        text += f"by seeds {success.value:.2f}, "
     text += f"{success.level * 100:g} % {success.low:.2f}-{success.high:.2f}"
     lost = coverage.expected - coverage.scored
     return f"{text}; {lost} missing" if lost else text
@@ -198,16 +199,9 @@ def place_of(success: Estimate, coverage: Coverage) -> float:
     return -(success.value or 0.0) if coverage.is_sufficient else math.inf
 
 
-def by_seed_text(success: Estimate, n_success: int, share: str) -> str:
-    """What to say before an interval whose share is not that of the episodes; else nothing.
-
-    Args:
-        success: Share of successes.
-        n_success: Successes among its `n` episodes.
-        share: The share as it is to be printed.
-    """
-    is_plain = success.value is None or abs(success.value * success.n - n_success) < _ROUNDING
-    return "" if is_plain else f"{share}by seeds, "
+def is_by_seed(success: Estimate, n_success: int) -> bool:
+    """Whether a share differs from that of its episodes, because seeds repeat unequally often."""
+    return success.value is not None and abs(success.value * success.n - n_success) > _ROUNDING
 
 
 def success_estimate(n_success: int, n: int, *, exact: bool, level: float = 0.95) -> Estimate:

@@ -17,6 +17,7 @@ from robo_eval.core.wording import p_text
 from robo_eval.metrics.agreement import Agreement
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.coverage import Coverage
+from robo_eval.metrics.performance import is_by_seed
 from robo_eval.metrics.standings import PolicyPair, SideComparison, Standing
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.page.words import (
@@ -172,7 +173,7 @@ def _is_alike(pair: PolicyPair) -> bool:
 def _rate(own: Standing) -> str:
     return (
         f"{own.policy} succeeded in {own.n_success} of {own.coverage.scored}"
-        f" ({_share(own.success)}, {bounds_or_reason(own.success)})"
+        f" ({_share(own.success, own.n_success)}, {bounds_or_reason(own.success)})"
     )
 
 
@@ -200,13 +201,16 @@ def _of_one(result: Result) -> Answer:
     return Answer(
         question="How well does it do?",
         text=f"{result.policy} succeeded in {own.n_success} of {own.coverage.scored} episodes.",
-        numbers=f"{_share(own.success_exact)}, {bounds_or_reason(own.success_exact)}; mean"
-        f" performance {number(mean.value)} ({no_interval(mean) or bounds(mean)}).",
+        numbers=f"{_share(own.success_exact, own.n_success)},"
+        f" {bounds_or_reason(own.success_exact)}; mean performance {number(mean.value)}"
+        f" ({no_interval(mean) or bounds(mean)}).",
     )
 
 
-def _share(found: Estimate) -> str:
-    return "–" if found.value is None else f"{100 * found.value:.0f}\N{NO-BREAK SPACE}%"
+def _share(found: Estimate, n_success: int | None = None) -> str:
+    share = "–" if found.value is None else f"{100 * found.value:.0f}\N{NO-BREAK SPACE}%"
+    is_other = n_success is not None and is_by_seed(found, n_success)
+    return f"by seeds {share}" if is_other else share
 
 
 def _points(value: float | None) -> str:
