@@ -221,25 +221,20 @@ def _definition_differences(first: TrialPlan, second: TrialPlan) -> list[str]:
     """Fields in which tasks differ that both trials call by one name."""
     one, other = _definitions(first), _definitions(second)
     return [
-        text
-        for name in sorted(one.keys() & other.keys())
-        for field in _TASK
-        for text in _difference(f"{name}: {field}", one[name][field], other[name][field])
+        f"{place}: {one[place]} and {other[place]}"
+        for place in one
+        if one[place] != other.get(place, one[place])
     ]
 
 
-def _definitions(plan: TrialPlan) -> dict[str, dict[str, list[str]]]:
-    """What the sections of a task say in each field that matters, by what it is called."""
-    found: dict[str, list[TaskPlan]] = {}
+def _definitions(plan: TrialPlan) -> dict[str, str]:
+    """What the sections of a task say in each field that matters, by task and field."""
+    found: dict[str, set[str]] = {}
     for task in plan.tasks:
-        found.setdefault(task.family or task.env, []).append(task)
-    return {
-        name: {
-            field: sorted({_text(_plain(getattr(task, field))) for task in tasks})
-            for field in _TASK
-        }
-        for name, tasks in found.items()
-    }
+        for field in _TASK:
+            place = f"{task.family or task.env}: {field}"
+            found.setdefault(place, set()).add(_text(_plain(getattr(task, field))))
+    return {place: " or ".join(sorted(values)) for place, values in found.items()}
 
 
 def _task_differences(first: TrialPlan, second: TrialPlan) -> list[str]:

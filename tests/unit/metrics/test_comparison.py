@@ -454,3 +454,70 @@ def test_simulators_are_not_mixed():
     sim, real = compared(rows, config=MetricConfig(resamples=999, calibration="identified"))
     assert [own.coverage.scored for own in sim.policies] == [20, 20]
     assert real.agreement.sim == pytest.approx((0.7, 0.5))
+
+
+# Conditions that not all played -------------------------------------------------------------------
+
+
+def in_tasks(policy, *tasks, good=None):
+    return [
+        row
+        for task in tasks
+        for row in episodes(policy, [good, *[1, 0] * 5] if good is None else [good] * 10, task=task)
+        if row["quality"] is not None
+        for row["episode_id"] in [f"{policy}-{task}-{row['seed']}"]
+    ]
+
+
+def chain():
+    """Of four policies each shares a task with the next one."""
+    return compared(
+        in_tasks("a", "t1", "t2", "t3", good=1),
+        in_tasks("b", "t2", "t3", "t4", good=0),
+        in_tasks("c", "t3", "t5"),
+        in_tasks("d", "t5"),
+    )
+
+
+def test_two_policies_are_compared_in_all_that_both_played():
+    (side,) = chain()
+    pairs = {frozenset((pair.first, pair.second)): pair for pair in side.pairs}
+    assert pairs[frozenset("ab")].n_conditions == 2
+    assert (pairs[frozenset("ab")].n_pairs, pairs[frozenset("ab")].unit) == (20, "seeds")
+    # A third of what either played, and all of it in pairs.
+    assert (pairs[frozenset("ac")].n_pairs, pairs[frozenset("ac")].test) == (9, "mcnemar_exact")
+    assert pairs[frozenset("cd")].n_pairs == 10
+    assert "no condition that both played" in pairs[frozenset("ad")].text
+    assert side.n_compared == 4
+    assert side.overlap == {
+        "a": {"a": 3, "c": 1, "d": 0, "b": 2},
+        "c": {"a": 1, "c": 2, "d": 1, "b": 1},
+        "d": {"a": 0, "c": 1, "d": 1, "b": 0},
+        "b": {"a": 2, "c": 1, "d": 0, "b": 3},
+    }
+
+
+def test_who_may_be_as_good_as_the_best_is_named():
+    (side,) = chain()
+    assert side.not_told_apart == ("a", "c")
+    assert side.told[0] == "Not told apart from the best, a: c; not compared with it: d."
+    assert "different conditions" in side.told[1]
+    document = plain(side)
+    assert document["not_told_apart"] == ["a", "c"]
+    assert document["overlap"]["a"]["b"] == 2
+
+
+def test_where_all_played_the_same_there_is_nothing_to_say_of_conditions():
+    (side,) = compared(episodes("a", [1] * 9), episodes("b", [0] * 9), episodes("c", [0] * 9))
+    assert side.told == ("Not told apart from the best, a: none.",)
+    assert not side.is_partial
+
+
+def test_the_best_is_one_that_none_was_shown_to_be_better_than():
+    # By its share c is first, but of an easy task; where both played a is better.
+    easy = in_tasks("c", "t2", "t3", "t4", good=1)
+    (side,) = compared(
+        in_tasks("c", "t1", good=0), easy, in_tasks("a", "t1", good=1), in_tasks("b", "t1", good=0)
+    )
+    assert [own.policy for own in side.by_success] == ["a", "c", "b"]
+    assert side.not_told_apart == ("a",)

@@ -179,3 +179,14 @@ def test_levels_that_did_not_change_are_mixed_without_a_word(name):
     behaviour, columns = LIKE[name]
     table = pd.concat([of_level("old", "a"), of_level("new", behaviour, **columns)])
     assert check_levels(table, across_versions=False) == ()
+
+
+def test_imports_may_hold_other_conditions_of_tasks_that_are_scored_alike():
+    imported = {"file": "x.csv", "sha256": "0" * 64, "rows": 3}
+    one = plan(tasks=[{"env": "a"}, {"env": "b"}], imported=imported)
+    other = plan(tasks=[{"env": "b"}, {"env": "c"}, {"env": "d"}], imported=imported)
+    assert incompatibilities(one, other) == []
+    strict = plan(tasks=[{"env": "b", "success_quality": 0.8}], imported=imported)
+    assert incompatibilities(one, strict) == ["b: success_quality: 1 and 0.8"]
+    twin = plan(tasks=[{"env": "a"}], imported=imported, sides=["twin"])
+    assert "sides" in incompatibilities(one, twin)[0]
