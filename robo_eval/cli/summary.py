@@ -96,7 +96,7 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     say_missing_intervals(e for row in shown for e in (row.performance, row.success_exact))
     say(
         "performance: mean quality over conditions; success: share of strict successes, exact"
-        " interval; where seeds repeat, each counts once"
+        " interval; a seed that repeats in a condition counts there once, by its mean"
     )
     for row in summary.policies:
         if row.faults_text:
