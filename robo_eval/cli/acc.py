@@ -109,7 +109,8 @@ def _print_rows(table: AccTable) -> None:
     ]
     columns = ("policy", "side", "capability", "spread", "generality", "items", "episodes", "")
     level = percent(table.rows[0].capability.level)
-    print_table(f"agent characteristic curves [{level} interval]", columns, rows, right=(5, 6))
+    title = f"agent characteristic curves [{level} interval]"
+    print_table(title, columns, rows, right=(5, 6), prose=(7,))
     say_missing_intervals(
         estimate
         for row in table.rows

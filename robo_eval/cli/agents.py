@@ -24,4 +24,5 @@ def agents(*, json: JsonOption = False) -> None:
         "Baseline agents",
         ("name", "what it does", "digest"),
         [(row["name"], row["description"], row["digest"][:12]) for row in rows],
+        prose=(1,),
     )

@@ -147,6 +147,7 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
                 ("", "gate", "found", "asked", "why"),
                 [_row(gate) for gate in gates],
                 right=(2, 3),
+                prose=(4,),
             )
     _print_checks(one, every=every)
     if shown is not None and shown in one.missing:
@@ -163,6 +164,7 @@ def _print_checks(one: Assessment, *, every: bool) -> None:
             "battery",
             ("", "check", "why"),
             [(check.status, check.title, check.reason) for check in checks],
+            prose=(2,),
         )
     if every or any(audit.status != "pass" for _, audit in one.audits):
         print_table(
@@ -173,6 +175,7 @@ def _print_checks(one: Assessment, *, every: bool) -> None:
                 for start, audit in one.audits
                 if every or audit.status != "pass"
             ],
+            prose=(3,),
         )
 
 
@@ -195,6 +198,7 @@ def _print_axes(one: Assessment) -> None:
             ("axis", "raw", "counts 0 and 1", "value", "why"),
             [_axis_row(axis) for axis in one.readings.axes],
             right=(1, 2, 3),
+            prose=(4,),
         )
     if one.readings.progress:
         print_table(

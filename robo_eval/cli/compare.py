@@ -128,7 +128,8 @@ def _print_pairs(side: SideComparison, title: str) -> None:
         )
         for pair in side.pairs
     ]
-    print_table(title, ("policies", "difference", "n", "p (Holm)", "verdict"), rows, right=(3,))
+    columns = ("policies", "difference", "n", "p (Holm)", "verdict")
+    print_table(title, columns, rows, right=(3,), prose=(4,))
     say_missing_intervals(pair.difference for pair in side.pairs)
     if side.n_compared:
         compared = counted(side.n_compared, "comparison")

@@ -95,7 +95,7 @@ def _ask(text: str) -> bool:
 
 def _print(title: str, checks: Sequence[Check]) -> None:
     rows = [(check.name, _WORDS[check.passed], check.found) for check in checks]
-    print_table(title, ("check", "result", "found"), rows)
+    print_table(title, ("check", "result", "found"), rows, prose=(2,))
     remedies = [check for check in checks if check.remedy]
     for check in remedies:
         say(f"{_WORDS[check.passed]} {check.name}: {check.remedy}")

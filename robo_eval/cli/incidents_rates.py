@@ -185,6 +185,7 @@ def _print_rates(title: str, rates: Mapping[str, Estimate]) -> None:
             for severity, rate in rates.items()
         ],
         right=(1, 2, 3),
+        prose=(4,),
     )
 
 

@@ -145,6 +145,7 @@ def _print_page(name: str, page: Page) -> None:
             )
             for row in page.rows
         ],
+        prose=(7,),
     )
     if page.next is not None:
         say(f"there are older ones: --after {page.next}")
@@ -210,5 +211,5 @@ def _print_records(incident: Incident) -> None:
             )
             for step in history(incident, views=True)
         ],
-        whole=(2, 3),
+        prose=(3,),
     )

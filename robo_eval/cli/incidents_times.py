@@ -270,6 +270,7 @@ def _print_times(listed: Sequence[LoggedTime], *, more: bool) -> None:
             )
             for one in listed
         ],
+        prose=(5,),
     )
     if more:
         say(f"the newest {_MOST_TIMES:,} are listed; --since and --until choose others")

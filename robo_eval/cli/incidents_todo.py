@@ -119,4 +119,5 @@ def _print(name: str, rows: list[Listed], today: date) -> None:
             for step in one.steps
         ],
         right=(1,),
+        prose=(5,),
     )

@@ -47,4 +47,5 @@ def levels(
         ("level", "name", "effect", "easy", "medium", "hard"),
         rows,
         right=(0,),
+        prose=(2, 3, 4, 5),
     )

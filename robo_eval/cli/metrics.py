@@ -120,6 +120,7 @@ def _list(*, as_json: bool) -> None:
             for one in found
             for name, unit in ((one.name, one.unit), *one.also.items())
         ],
+        prose=(2,),
     )
 
 

@@ -6,15 +6,13 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from robo_eval.core.estimate import Estimate
 
 _NO_INTERVAL: Final = "[-]"
@@ -32,54 +30,57 @@ def print_json(data: object) -> None:
     sys.stdout.write("\n")
 
 
-def console() -> Console:
-    """The console for people; rich is imported only when something is printed."""
-    from rich.console import Console
-
-    # A pipe or a log file has no width of its own: keep tables on one line there.
-    width = None if sys.stdout.isatty() else 160
-    return Console(highlight=False, width=width, soft_wrap=False)
-
-
 def print_table(
     title: str,
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],
     *,
     right: Sequence[int] = (),
-    whole: Sequence[int] = (),
+    prose: Sequence[int] = (),
 ) -> None:
-    """A plain table.
+    """A plain table that fits the screen.
 
     Args:
         title: What is in it.
         columns: Their names.
         rows: Cells of each row.
         right: Columns that are aligned to the right.
-        whole: Columns in which a word that is too long goes on in the next line; elsewhere it is
-            cut, with a sign.
+        prose: Columns of sentences, which may go on in the next line after any word; names and
+            numbers may not.
     """
-    from rich import box
-    from rich.table import Table
+    from rich.cells import cell_len
+    from rich.console import Console
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for index, column in enumerate(columns):
-        # Names that have to be typed are not cut.
-        justify: Literal["left", "right"] = "right" if index in right else "left"
-        overflow: Literal["fold", "ellipsis"] = "fold" if index in whole else "ellipsis"
-        table.add_column(column, justify=justify, no_wrap=index <= 1, overflow=overflow)
-    for row in rows:
-        # Text, not markup: names come from plans and other labs' files.
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-    screen = console()
-    # Not as the table's own title, which would be wrapped to the width of the table.
-    screen.print(Text(title, style="italic"))
-    screen.print(table)
+    from robo_eval.cli.table import Table, wrapped
+
+    cells = [["" if cell is None else str(cell).expandtabs() for cell in row] for row in rows]
+    screen, width = Console(highlight=False), _width()
+    head, body = Table(columns, cells, right=right, prose=prose).laid_out(width)
+    rule = ("-" if screen.options.ascii_only else "─") * max(map(cell_len, [*head, *body]))
+    above = wrapped(title, width or cell_len(title))
+    # Not as one text, which would be wrapped again, and not as markup: names come from plans and
+    # other labs' files.
+    parts = {"italic": [*above, ""], "bold": head, "": [f" {rule[1:]}", *body, ""]}
+    for style, lines in parts.items():
+        for line in lines:
+            screen.print(Text(line, style), soft_wrap=True)
+
+
+def _width() -> int | None:
+    """Letters on a line of the screen; None of a pipe or a file, which has no width of its own."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def say(text: str = "") -> None:
-    """A line for people."""
+    """A line for people; on a screen it goes on in the next one between words."""
+    width = _width()
+    if width is not None and len(text) > width // 2:
+        from robo_eval.cli.table import wrapped
+
+        text = "\n".join(wrapped(text, width))
     typer.echo(text)
 
 
@@ -87,7 +88,7 @@ def next_steps(*commands: str) -> None:
     """Suggest what to type next."""
     say("next:")
     for command in commands:
-        say(f"  {command}")
+        typer.echo(f"  {command}")  # to be pasted: in one line
 
 
 def check_folder_of(file: Path) -> None:

@@ -26,10 +26,10 @@ def print_numbers(summary: TrialSummary) -> None:
     for body in sorted(summary.robots, key=lambda body: (body.side, place[body.key])):
         robots = f" ({', '.join(body.robots)})" if len(body.robots) > 1 else ""
         title = f"{body.policy} {_WHERE[body.side]}{robots}, {level}"
-        print_table(title, columns, _rows(body))
+        print_table(title, columns, _rows(body), prose=(2,))
     rows = [(body.policy, *row) for body in simulated for row in _rows(body)]
     if rows:
-        print_table(f"in simulation, {level}", ("policy", *columns), rows)
+        print_table(f"in simulation, {level}", ("policy", *columns), rows, prose=(3,))
     if summary.offered_pairs:
         from robo_eval.metrics.agreement import offer_text
 

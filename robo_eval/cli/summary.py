@@ -91,7 +91,7 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     ]
     columns = ["policy", "side", "episodes", "performance", "success", ""]
     title = f"{summary.name}: mean [{percent(summary.config.level)} interval]"
-    print_table(title, columns, rows)
+    print_table(title, columns, rows, prose=(5,))
     shown = [row for row in summary.policies if row.is_sayable]
     say_missing_intervals(e for row in shown for e in (row.performance, row.success_exact))
     say(

@@ -21,6 +21,7 @@ import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
 import pandas as pd  # noqa: F401
 import scipy.stats  # noqa: F401
 import sqlalchemy.dialects.sqlite  # noqa: F401
+import tables_fit
 import typer
 
 import robo_eval.gates.trial
@@ -36,6 +37,7 @@ import robo_eval_incidents.standing
 import robo_eval_incidents.tables_read
 import robo_eval_incidents.verify  # noqa: F401
 from robo_eval.cli import app
+from robo_eval.cli.table import Table
 
 with contextlib.suppress(ImportError):  # where tests hide what an extra brings
     import pyarrow.parquet  # noqa: F401
@@ -88,8 +90,20 @@ def play() -> int:
     return 0
 
 
+def watch_tables() -> None:
+    """Let a command fail that prints a table which a narrow screen could not hold."""
+    laid_out = Table.laid_out
+
+    def watched(table: Table, width: int | None) -> tuple[list[str], list[str]]:
+        tables_fit.check(table, laid_out)
+        return laid_out(table, width)
+
+    Table.laid_out = watched  # type: ignore[method-assign]
+
+
 def serve() -> None:
     """Answer jobs until there are no more."""
+    watch_tables()
     made = typer.main.get_command(app.app)
     made.commands["incidents"].list_commands(None)
     app.narrowed = lambda _verb: made
