@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from robo_eval.core.errors import InputError
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def analyse_trial(
     from robo_eval.metrics.summary import summary_of_table
 
     settings = config or MetricConfig.of(trial.plan.metrics)
+    load_metrics(trial)
     noted = read_evidence(trial.path, evidence)
     problem = log_problem(trial)
     table = scored_frame(trial, config=config) if frame is None else frame
@@ -92,6 +94,21 @@ def analyse_trial(
         series=summary.series,
     )
     return replace(summary, verified=problem is None, log_problem=problem, deviations=deviations)
+
+
+def load_metrics(trial: TrialDirectory) -> None:
+    """Register the metrics of the files that the plan of a trial names; they lie in the trial.
+
+    Raises:
+        InputError: If a file cannot be used.
+    """
+    from robo_eval.log.directory import PLAN
+    from robo_eval.metrics import registry
+
+    try:
+        registry.load_files([trial.path / name for name in trial.plan.metrics.modules])
+    except InputError as err:
+        raise InputError(f"{trial.path / PLAN}: metrics.modules: {err}, or give --metrics") from err
 
 
 def acc_of(trial: TrialDirectory, *, config: MetricConfig | None = None) -> AccTable:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robo_eval.cli.junit import Checks, JunitOption, reported
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
-from robo_eval.cli.settings import ConfigOption, settings_of
+from robo_eval.cli.settings import ConfigOption, MetricsOption, settings_of
 from robo_eval.core.wording import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from robo_eval.core.estimate import Estimate
     from robo_eval.gates import Assessment, GateResult
     from robo_eval.gates.axes.anchors import Axis
@@ -43,6 +46,7 @@ def assess(
         typer.Option("--since", help="An earlier trial, to compare what can be delegated."),
     ] = None,
     config: ConfigOption = None,
+    files: MetricsOption = None,
     key: Annotated[
         Path | None,
         typer.Option("--key", help="PEM file of the Ed25519 key to sign with; made if missing."),
@@ -50,6 +54,7 @@ def assess(
     write: Annotated[
         bool, typer.Option("--write/--no-write", help="Keep a signed copy in DIR/assessment/.")
     ] = True,
+    junit: JunitOption = None,
     json: JsonOption = False,
 ) -> None:
     """Say which autonomy level the evidence supports, and what is missing for the next.
@@ -70,37 +75,60 @@ def assess(
     from robo_eval.gates.trial import examine_trial
     from robo_eval.log.directory import TrialDirectory
 
-    opened = TrialDirectory.open(trial)
-    earlier = None if since is None else TrialDirectory.open(since)
-    findings = examine_trial(opened, profile, config=settings_of(config), since=earlier)
-    every_policy = findings.policies
-    if not every_policy:
-        raise CheckFailedError(f"{trial}: no episode was logged, so there is nothing to assess")
-    found = [one for one in every_policy if policy in (None, one.policy)]
-    if policy is not None and not found:
-        raise unknown_name("policy", policy, [one.policy for one in every_policy])
-    broken = [
-        audit
-        for one in every_policy[:1]
-        for _, audit in one.audits
-        if audit.id == "log" and audit.status != "pass"
-    ]
-    if json:
-        print_json(replace(findings, policies=tuple(found)).as_dict())
-    else:
-        for number, one in enumerate(found):
-            if number:
-                say()
-            _print(one, level, every=every)
-        _print_trial(findings, every=every)
-    if broken:
-        raise CheckFailedError(f"{trial}: the log does not verify: {broken[0].reason}")
-    if write:
-        _keep(opened, findings, profile, key, quiet=json)
+    with reported(junit, "assess") as checks:
+        opened = TrialDirectory.open(trial)
+        earlier = None if since is None else TrialDirectory.open(since)
+        findings = examine_trial(opened, profile, config=settings_of(config, files), since=earlier)
+        every_policy = findings.policies
+        if not every_policy:
+            raise CheckFailedError(f"{trial}: no episode was logged, so there is nothing to assess")
+        found = [one for one in every_policy if policy in (None, one.policy)]
+        if policy is not None and not found:
+            raise unknown_name("policy", policy, [one.policy for one in every_policy])
+        broken = [
+            audit
+            for one in every_policy[:1]
+            for _, audit in one.audits
+            if audit.id == "log" and audit.status != "pass"
+        ]
+        if json:
+            print_json(replace(findings, policies=tuple(found)).as_dict())
+        else:
+            for number, one in enumerate(found):
+                if number:
+                    say()
+                _print(one, level, every=every)
+            _print_trial(findings, every=every)
+        _note(checks, found, level)
+        if broken:
+            raise CheckFailedError(f"{trial}: the log does not verify: {broken[0].reason}")
+        if write:
+            _keep(opened, findings, profile, key, quiet=json)
+        for one in found:
+            problem = _problem(one)
+            if problem:
+                raise CheckFailedError(f"{trial}: policy {one.policy}: {problem}")
+
+
+def _problem(one: Assessment) -> str | None:
+    """Why the command ends with exit code 1; None if it does not."""
+    return one.reason if one.level_conservative is None else one.readings.left_out
+
+
+def _note(checks: Checks, found: Iterable[Assessment], wanted: int | None) -> None:
+    """Note whether there is a level, and all that each level asks, or the wanted one."""
     for one in found:
-        problem = one.reason if one.level_conservative is None else one.readings.left_out
-        if problem:
-            raise CheckFailedError(f"{trial}: policy {one.policy}: {problem}")
+        checks.add_problem(one.policy, "has a level", _problem(one))
+        for check in one.readings.battery:
+            checks.add(f"{one.policy}, battery", check.title, check.reason, check.status)
+        for start, audit in one.audits:
+            if wanted is None or start <= wanted:
+                checks.add(f"{one.policy}, audits", audit.title, audit.reason, audit.status)
+        for gate in one.gates:
+            if gate.counts and wanted in (None, gate.level):
+                status, title, text, asked, why = _row(gate)
+                told = "; ".join(part for part in (why, f"found {text}, asked {asked}") if part)
+                checks.add(f"{one.policy}, {one.name_of(gate.level)}", title, told, status)
 
 
 def _keep(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robo_eval.cli.junit import JunitOption, reported
 from robo_eval.cli.output import (
     JsonOption,
     interval,
@@ -35,6 +36,7 @@ def compare(
         bool,
         typer.Option("--across-versions", help="Mix episodes of levels that changed in between."),
     ] = False,
+    junit: JunitOption = None,
     json: JsonOption = False,
 ) -> None:
     """Compare the success of every two policies, of one trial or of several.
@@ -49,27 +51,37 @@ def compare(
     """
     from robo_eval.cli.checks import check_there
 
-    for trial in trials:
-        check_there(trial)
-    from robo_eval.analysis.comparison import compare_trials
-    from robo_eval.cli.summary import too_few_scored, verification_problem
-    from robo_eval.core.errors import CheckFailedError
-    from robo_eval.log.directory import TrialDirectory
+    with reported(junit, "compare") as checks:
+        for trial in trials:
+            check_there(trial)
+        from robo_eval.analysis.comparison import compare_trials
+        from robo_eval.cli.summary import ENOUGH_SCORED, too_few_scored, verification_problem
+        from robo_eval.core.errors import CheckFailedError
+        from robo_eval.log.directory import TrialDirectory
 
-    found = compare_trials(
-        [TrialDirectory.open(trial) for trial in trials],
-        config=settings_of(config),
-        across_versions=across_versions,
-    )
-    if json:
-        print_json(found.as_dict())
-    else:
-        _print(found)
-    problems = [verification_problem(Path(path), why) for path, why in found.log_problems.items()]
-    uncovered = too_few_scored(found.uncovered) if found.uncovered else None
-    said = next(iter(problems), uncovered)
-    if said:
-        raise CheckFailedError(said)
+        opened = [TrialDirectory.open(trial) for trial in trials]
+        found = compare_trials(opened, config=settings_of(config), across_versions=across_versions)
+        if json:
+            print_json(found.as_dict())
+        else:
+            _print(found)
+        problems = {
+            f"the log of {one.path} verifies": verification_problem(
+                one.path, found.log_problems.get(str(one.path))
+            )
+            for one in opened
+        }
+        problems[ENOUGH_SCORED] = too_few_scored(found.uncovered) if found.uncovered else None
+        for name, problem in problems.items():
+            checks.add_problem("checks", name, problem)
+        for side in found.sides:
+            for pair in side.pairs:
+                text = f"{interval(pair.difference)}, {_size(pair)}: {pair.text}"
+                status = "missing" if pair.verdict is None else "pass"
+                checks.add(side.side, f"{pair.first} - {pair.second}", text, status)
+        said = next(filter(None, problems.values()), None)
+        if said:
+            raise CheckFailedError(said)
 
 
 def _print(found: Comparison) -> None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.cli.junit import Checks, JunitOption, reported
+from robo_eval.cli.output import JsonOption, interval, print_json, say
 from robo_eval.cli.settings import (
     ConfigOption,
     FaultsOption,
     IncidentsOption,
+    MetricsOption,
     RatingsOption,
     RepairsOption,
     evidence_files,
@@ -43,10 +45,12 @@ def metrics(
         typer.Option("--map", "-m", help="Column map of a CSV file with columns of its own."),
     ] = None,
     config: ConfigOption = None,
+    files: MetricsOption = None,
     incidents: IncidentsOption = None,
     faults: FaultsOption = None,
     repairs: RepairsOption = None,
     ratings: RatingsOption = None,
+    junit: JunitOption = None,
     json: JsonOption = False,
 ) -> None:
     """Score the episodes of a trial with the code at hand, and print its metrics.
@@ -62,45 +66,66 @@ def metrics(
     Examples: robo-eval metrics runs/demo/sim; robo-eval metrics runs/lab --incidents log.csv;
     robo-eval metrics lab.csv --map lab-map.yaml; robo-eval metrics --list
     """
-    from robo_eval.cli.robots import audit_problem
-    from robo_eval.cli.summary import (
-        coverage_problem,
-        print_summary,
-        summary_of,
-        verification_problem,
-    )
+    from robo_eval.cli.summary import print_summary, summary_of
     from robo_eval.core.errors import CheckFailedError, InputError
 
     if every:
+        if junit is not None:
+            raise InputError("--junit: --list checks nothing; leave one of the two out")
         if trial is not None:
             raise InputError(f"{trial}: --list looks at no trial; leave one of the two out")
+        settings_of(config, files)
         _list(as_json=json)
         return
     if trial is None:
         raise InputError("DIR is missing: name a trial directory or a table, or ask for --list")
-    settings = settings_of(config)
-    evidence = evidence_files(incidents, faults, repairs, ratings)
-    if trial.is_file():
-        summary = _of_table(trial, columns, settings, evidence)
-    elif columns is not None:
-        raise InputError(f"{trial}: --map is for a CSV file; this is none")
-    else:
-        from robo_eval.log.directory import TrialDirectory
+    with reported(junit, "metrics") as checks:
+        settings = settings_of(config, files)
+        evidence = evidence_files(incidents, faults, repairs, ratings)
+        if trial.is_file():
+            summary = _of_table(trial, columns, settings, evidence)
+        elif columns is not None:
+            raise InputError(f"{trial}: --map is for a CSV file; this is none")
+        else:
+            from robo_eval.log.directory import TrialDirectory
 
-        summary = summary_of(TrialDirectory.open(trial), config=settings, evidence=evidence)
-    if json:
-        print_json(summary.as_dict())
-    else:
-        print_summary(summary)
-        print_deviations(summary)
-    problem = (
-        verification_problem(trial, summary.log_problem)
-        or audit_problem(summary)
-        or coverage_problem(summary)
-        or summary.left_out_problem
-    )
-    if problem:
-        raise CheckFailedError(problem)
+            summary = summary_of(TrialDirectory.open(trial), config=settings, evidence=evidence)
+        if json:
+            print_json(summary.as_dict())
+        else:
+            print_summary(summary)
+            print_deviations(summary)
+        problem = _noted(checks, trial, summary)
+        if problem:
+            raise CheckFailedError(problem)
+
+
+def _noted(checks: Checks, trial: Path, summary: TrialSummary) -> str | None:
+    """Note what is checked, and each number; the first problem, or None."""
+    from robo_eval.cli.robots import audit_problem, rows_of_body
+    from robo_eval.cli.summary import ENOUGH_SCORED, coverage_problem, verification_problem
+
+    problems = {}
+    if summary.verified is not None:  # a table has no log
+        problems["the log verifies"] = verification_problem(trial, summary.log_problem)
+    problems |= {
+        "the evidence fits the episodes": audit_problem(summary),
+        ENOUGH_SCORED: coverage_problem(summary),
+        "few attempts were left out": summary.left_out_problem,
+    }
+    for name, problem in problems.items():
+        checks.add_problem("checks", name, problem)
+    for row in summary.policies:
+        for name, found in (("performance", row.performance), ("success", row.success_exact)):
+            is_there = row.is_sayable and found.value is not None
+            text = interval(found) if row.is_sayable else row.coverage.text
+            status = "pass" if is_there else "missing"
+            checks.add(f"{row.policy}, {row.side}", name, text, status)
+    for body in (*summary.robots, *summary.simulated):
+        for name, value, why in rows_of_body(body):
+            status, text = ("missing", why) if value == "-" else ("pass", f"{value}; {why}")
+            checks.add(f"{body.policy}, {body.side}", name, text, status)
+    return next(filter(None, problems.values()), None)
 
 
 def _list(*, as_json: bool) -> None:

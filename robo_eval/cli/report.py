@@ -12,6 +12,7 @@ from robo_eval.cli.settings import (
     ConfigOption,
     FaultsOption,
     IncidentsOption,
+    MetricsOption,
     RatingsOption,
     RepairsOption,
     evidence_files,
@@ -28,6 +29,7 @@ def report(
         str, typer.Option("--profile", "-p", help="Profile of the autonomy levels, or a file.")
     ] = "robotics",
     config: ConfigOption = None,
+    files: MetricsOption = None,
     incidents: IncidentsOption = None,
     faults: FaultsOption = None,
     repairs: RepairsOption = None,
@@ -48,8 +50,10 @@ def report(
     check_there(folder)
     trial = TrialDirectory.open(folder) if is_trial(folder) else None
     evidence = evidence_files(incidents, faults, repairs, ratings)
-    if trial is None and (config or evidence):
-        raise InputError(f"{folder}: an index page takes neither --config nor files of evidence")
+    if trial is None and (config or files or evidence):
+        raise InputError(
+            f"{folder}: an index page takes no settings, no metrics and no files of evidence"
+        )
     summary = None
     if trial is None:
         page = _index(folder)
@@ -57,7 +61,7 @@ def report(
         from robo_eval.analysis.trial import analyse_trial, scored_frame
         from robo_eval.report.build import build_report
 
-        settings = settings_of(config)
+        settings = settings_of(config, files)
         frame = scored_frame(trial, config=settings)
         summary = analyse_trial(trial, config=settings, frame=frame, evidence=evidence)
         page = build_report(trial, summary=summary, frame=frame, evidence=evidence, profile=profile)

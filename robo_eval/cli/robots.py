@@ -26,8 +26,8 @@ def print_numbers(summary: TrialSummary) -> None:
     for body in sorted(summary.robots, key=lambda body: (body.side, place[body.key])):
         robots = f" ({', '.join(body.robots)})" if len(body.robots) > 1 else ""
         title = f"{body.policy} {_WHERE[body.side]}{robots}, {level}"
-        print_table(title, columns, _rows(body), prose=(2,))
-    rows = [(body.policy, *row) for body in simulated for row in _rows(body)]
+        print_table(title, columns, rows_of_body(body), prose=(2,))
+    rows = [(body.policy, *row) for body in simulated for row in rows_of_body(body)]
     if rows:
         print_table(f"in simulation, {level}", ("policy", *columns), rows, prose=(3,))
     if summary.offered_pairs:
@@ -38,7 +38,8 @@ def print_numbers(summary: TrialSummary) -> None:
         say("a twin is a stand-in for the robot: its numbers end in _twin or S2S")
 
 
-def _rows(body: Body) -> list[tuple[str, str, str]]:
+def rows_of_body(body: Body) -> list[tuple[str, str, str]]:
+    """Of each number its name, its value with interval, and what it rests on or lacks."""
     from robo_eval.core.units import text_of
     from robo_eval.page.table import rows_of
 

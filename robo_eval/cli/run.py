@@ -181,8 +181,11 @@ def _recover(trial: TrialDirectory, *, quiet: bool) -> None:
 
 
 def plan_to_play(path: Path) -> TrialPlan:
-    """The plan of a file, which must not be that of an imported trial."""
-    from robo_eval.core.errors import PlanError
+    """The plan of a file, which must not be that of an imported trial.
+
+    Its files of metrics are registered, and named as they will lie in the trial: see `start`.
+    """
+    from robo_eval.core.errors import InputError, PlanError
     from robo_eval.core.plan import read_plan
 
     plan = read_plan(path)
@@ -191,7 +194,17 @@ def plan_to_play(path: Path) -> TrialPlan:
             f"{path}: imported: nothing is played of an imported trial; remove the section, or"
             " import its file by `robo-eval import csv`"
         )
-    return plan
+    if not plan.metrics.modules:
+        return plan
+    from robo_eval.metrics.registry import load_files
+
+    files = [path.parent / name for name in plan.metrics.modules]
+    try:
+        load_files(files)
+    except InputError as err:
+        raise PlanError(f"{path}: metrics.modules: {err}") from err
+    metrics = plan.metrics.model_copy(update={"modules": tuple(one.name for one in files)})
+    return plan.model_copy(update={"metrics": metrics})
 
 
 def opened_whole(trial: Path) -> TrialDirectory:
@@ -232,6 +245,7 @@ def start(
     from robo_eval.cli.checks import check_names, needed_bytes
     from robo_eval.core.kinds import Side
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval.metrics.registry import FILES
 
     # What is quick to refuse comes first; building policies and worlds comes last.
     TrialDirectory.check_new(out, needed_bytes=needed_bytes(plan))
@@ -251,7 +265,8 @@ def start(
             from robo_eval.core.spread import cluster_cores
 
             cluster_cores(ray)
-    trial = TrialDirectory.create(out, plan)
+    metrics = {name: FILES[name].source for name in plan.metrics.modules}
+    trial = TrialDirectory.create(out, plan, beside=metrics)
     if keep is not None and robot is not None:
         keep(trial.path, robot)
     if not json:

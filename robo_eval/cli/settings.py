@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from robo_eval.metrics.config import MetricConfig
 
 ConfigOption = Annotated[
@@ -15,6 +17,10 @@ ConfigOption = Annotated[
     typer.Option(
         "--config", help="YAML file of metric settings to use instead of those of the plan."
     ),
+]
+MetricsOption = Annotated[
+    list[Path] | None,
+    typer.Option("--metrics", metavar="FILE", help="Python file with metrics of your own."),
 ]
 IncidentsOption = Annotated[
     Path | None,
@@ -31,18 +37,30 @@ RatingsOption = Annotated[
 ]
 
 
-def settings_of(config: Path | None) -> MetricConfig | None:
+def settings_of(config: Path | None, files: Sequence[Path] | None = None) -> MetricConfig | None:
     """The settings in a file; None without one, which stands for those of the plan.
+
+    Args:
+        config: The file.
+        files: Files of metrics, which are registered; those that the settings name are as well.
 
     Raises:
         PlanError: If the file cannot be used; the message names file and field.
+        InputError: If a file of metrics cannot be used.
     """
+    if files:
+        from robo_eval.metrics.registry import load_files
+
+        load_files(files, chosen=True)
     if config is None:
         return None
     from robo_eval.core.plan import read_metric_settings
     from robo_eval.metrics.config import MetricConfig
+    from robo_eval.metrics.registry import load_files
 
-    return MetricConfig.of(read_metric_settings(config))
+    plan = read_metric_settings(config)
+    load_files([config.parent / name for name in plan.modules], chosen=True)
+    return MetricConfig.of(plan)
 
 
 def evidence_files(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from robo_eval.cli.output import interval, percent, print_table, quoted, say, say_missing_intervals
 from robo_eval.cli.robots import print_numbers, print_raters
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.performance import Cell
     from robo_eval.metrics.summary import TrialSummary
+
+ENOUGH_SCORED: Final = "enough episodes have a score"
 
 
 def summary_of(
@@ -78,6 +80,8 @@ def verification_problem(trial: Path, problem: str | None) -> str | None:
 
 def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     """Each policy over all conditions, then by level, against the control, and on a robot."""
+    from robo_eval.metrics.registry import files
+
     rows = [
         (
             row.policy,
@@ -109,6 +113,8 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     if summary.simulated and not summary.robots:
         say("simulation only: success is AR_sim; there is no AR, SS, S2R or E without a robot")
     print_numbers(summary)
+    for name, sha256 in files().items():
+        say(f"metrics of {name}: SHA-256 {sha256}")
     say(f"settings {summary.config.digest[:12]}: {summary.settings}; see docs/metrics.md")
     print_raters(summary)
     if summary.series is not None:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robo_eval.cli.junit import Checks, JunitOption, reported
 from robo_eval.cli.output import JsonOption, print_json, say
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
-    from robo_eval.log.verify import VerificationReport
+    from collections.abc import Iterable
+
+    from robo_eval.log.verify import Findings, VerificationReport
     from robo_eval_incidents.verify import LogReport
 
 
@@ -35,6 +38,7 @@ def verify(
         str | None,
         typer.Option("--signed-by", help="Fingerprint of the key that has to have signed."),
     ] = None,
+    junit: JunitOption = None,
     json: JsonOption = False,
 ) -> None:
     """Check plan, rows, traces, incidents and signatures; exit code 1 if anything differs.
@@ -48,28 +52,38 @@ def verify(
     """
     from robo_eval.core.errors import CheckFailedError, TrialDirectoryError
 
-    if Path(trial).suffix.lower() == ".zip" and Path(trial).is_file():
-        _verify_pack(Path(trial), checkpoint, signed_by, json=json)
-        return
-    rows, incidents = _reports(trial, checkpoint or [], signed_by)
-    if json:
-        print_json(_as_dict(rows, incidents))
-    else:
-        for report in (rows, incidents):
-            for line in report.lines() if report is not None else ():
-                say(line)
-    if rows is not None and rows.unreadable is not None:
-        raise TrialDirectoryError(f"{rows.unreadable}; nothing is known of its rows")
-    problems = sum(len(report.problems) for report in (rows, incidents) if report is not None)
-    if problems:
-        name = trial if incidents is None or rows is not None else incidents.log
-        raise CheckFailedError(
-            f"{name}: {counted(problems, 'problem')} found; do not trust this log"
-        )
+    with reported(junit, "verify") as checks:
+        if Path(trial).suffix.lower() == ".zip" and Path(trial).is_file():
+            _verify_pack(Path(trial), checkpoint, signed_by, checks, json=json)
+            return
+        rows, incidents = _reports(trial, checkpoint or [], signed_by)
+        if rows is not None:
+            _note_trial(checks, rows)
+        if incidents is not None:
+            _note(checks, incidents.log, incidents, [incidents.log])
+        if json:
+            print_json(_as_dict(rows, incidents))
+        else:
+            for report in (rows, incidents):
+                for line in report.lines() if report is not None else ():
+                    say(line)
+        if rows is not None and rows.unreadable is not None:
+            raise TrialDirectoryError(f"{rows.unreadable}; nothing is known of its rows")
+        problems = sum(len(report.problems) for report in (rows, incidents) if report is not None)
+        if problems:
+            name = trial if incidents is None or rows is not None else incidents.log
+            raise CheckFailedError(
+                f"{name}: {counted(problems, 'problem')} found; do not trust this log"
+            )
 
 
 def _verify_pack(
-    pack: Path, checkpoints: list[Path] | None, signed_by: str | None, *, json: bool
+    pack: Path,
+    checkpoints: list[Path] | None,
+    signed_by: str | None,
+    checks: Checks,
+    *,
+    json: bool,
 ) -> None:
     """Whether the parts of a pack of an incident tell the same story."""
     from robo_eval.core.errors import CheckFailedError, InputError
@@ -78,6 +92,7 @@ def _verify_pack(
     if checkpoints:
         raise InputError("--checkpoint: a pack has none; it is signed itself: --signed-by")
     report = verify_pack(pack, signed_by=signed_by)
+    _note(checks, report.file, report, report.checked)
     if json:
         print_json(report.as_dict())
     else:
@@ -87,6 +102,31 @@ def _verify_pack(
         raise CheckFailedError(
             f"{pack}: {counted(len(report.problems), 'problem')} found; do not trust this pack"
         )
+
+
+def _note_trial(checks: Checks, rows: VerificationReport) -> None:
+    """Note what was checked of a trial: plan, manifest, rows, traces, signed bundles."""
+    from robo_eval.log.database import DATABASE
+    from robo_eval.log.directory import PLAN, TRACES
+    from robo_eval.log.manifest import MANIFEST
+    from robo_eval.log.signing import BUNDLES
+
+    signed = [name for name in BUNDLES if any(one.startswith(f"{name}/:") for one in rows.notes)]
+    is_traced = rows.traces or any(one.file.startswith(TRACES) for one in rows.problems)
+    suite, traces = str(rows.trial), [TRACES] if is_traced else []
+    _note(checks, suite, rows, [PLAN, MANIFEST, DATABASE, *traces, *signed])
+    if not is_traced:
+        checks.add(suite, TRACES, rows.unreadable or "no trace was checked", "missing")
+
+
+def _note(checks: Checks, suite: str, report: Findings, parts: Iterable[str]) -> None:
+    """Note a check for each part, with the problems of its files."""
+    found: dict[str, list[str]] = {part: [] for part in parts}
+    for problem in report.problems:
+        part = problem.file if problem.file in found else problem.file.partition("/")[0]
+        found.setdefault(part, []).append(str(problem))
+    for part, problems in found.items():
+        checks.add_problem(suite, part, "\n".join(problems))
 
 
 def _reports(

@@ -199,6 +199,8 @@ class MetricPlan(Section):
     """What an hour of the robot costs."""
     calibration: str | None = None
     """Calibration snapshot whose simulation is compared; needed where there are several."""
+    modules: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Python files with metrics of your own, by paths relative to the file that names them."""
 
 
 class Injection(Section):

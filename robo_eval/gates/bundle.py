@@ -51,7 +51,8 @@ def write_assessment(
     private, is_new = open_key(place)
     manifest = trial.manifest
     snapshots = [path.relative_to(trial.path).as_posix() for path in trial.calibration_files]
-    known = (PLAN, PREFLIGHT, *(f"{name}.csv" for name in NAMES), *snapshots)
+    evidence = (f"{name}.csv" for name in NAMES)
+    known = (PLAN, PREFLIGHT, *evidence, *snapshots, *trial.plan.metrics.modules)
     there = [name for name in known if (trial.path / name).exists()]
     who = write_bundle(
         trial.path / ASSESSMENT,

@@ -69,6 +69,7 @@ class Findings:
             "profile": plain(self.profile),
             "settings": self.config.as_dict(),
             "packages": registry.packages(),
+            "metric_files": registry.files(),
         }
 
 
@@ -108,9 +109,10 @@ def examine_trial(
         CheckFailedError: If the log of the earlier trial does not verify.
         TrialDirectoryError: If a log cannot be read.
     """
-    from robo_eval.analysis.trial import analyse_trial, scored_frame
+    from robo_eval.analysis.trial import analyse_trial, load_metrics, scored_frame
     from robo_eval.log.evidence_read import read_evidence
 
+    load_metrics(trial)  # a gate of the profile may read one
     asked = profile if isinstance(profile, LevelProfile) else load_profile(profile)
     table = scored_frame(trial, config=config)
     noted = read_evidence(trial.path)

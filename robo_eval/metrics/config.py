@@ -80,6 +80,7 @@ class MetricConfig:
         """The settings a plan, or a file of settings, holds."""
         values = plan.model_dump()
         card = values.pop("price_card")
+        values.pop("modules")  # further numbers, on which no other one depends
         if card is not None:
             values["currency"] = card.pop("currency")
         return cls(price_card=card, **values)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from inspect import cleandoc
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError, foreign
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
@@ -18,6 +23,7 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.number import Condition, Number, Numbers
 from robo_eval.core.plain import UNSAID
 from robo_eval.core.points import points
+from robo_eval.core.policy import aside
 
 if TYPE_CHECKING:
     from robo_eval.metrics.body import Body
@@ -87,12 +93,18 @@ class Metric:
     is_evidence: bool
     compute: Yields = field(metadata=UNSAID)
 
-    SAID: ClassVar = ("meaning",)
+    SAID: ClassVar = ("meaning", "source")
 
     @property
     def place(self) -> str:
         """Its name and that of the module that registers it, as errors begin."""
         return f"metric {self.name!r} of {self.compute.__module__}"
+
+    @property
+    def source(self) -> str:
+        """The file it is from, with its SHA-256; empty if it is of a package."""
+        name = self.compute.__module__
+        return f"{name}, SHA-256 {FILES[name].sha256}" if name in FILES else ""
 
     @property
     def meaning(self) -> str:
@@ -138,6 +150,20 @@ class Metric:
         return Number(estimate=Estimate.missing(reason=reason, unit=self.unit), remedy=remedy)
 
 
+class MetricFile(NamedTuple):
+    """A file whose metrics are computed: what it holds, and whether a person chose it."""
+
+    source: bytes
+    is_chosen: bool
+
+    @property
+    def sha256(self) -> str:
+        """Digest of what it holds."""
+        return hashlib.sha256(self.source).hexdigest()
+
+
+FILES: Final[dict[str, MetricFile]] = {}
+"""By name, in the order they were registered."""
 NEEDS: Final[dict[str, Need]] = {}
 """What metrics need, by name."""
 _METRICS: Final[dict[str, Metric]] = {}
@@ -267,6 +293,61 @@ def packages() -> dict[str, str]:
     """Other packages whose metrics are computed, with their versions."""
     found = [one.dist for one in points(ENTRY_POINTS) if one.dist is not None]
     return {one.name: one.version for one in sorted(found, key=lambda one: one.name)}
+
+
+def files() -> dict[str, str]:
+    """SHA-256 of each file whose metrics are computed, by its name."""
+    return {name: one.sha256 for name, one in FILES.items()}
+
+
+def load_files(paths: Sequence[Path], *, chosen: bool = False) -> None:
+    """Register the metrics of Python files, instead of those of other files of the same name.
+
+    Args:
+        paths: The files. They are run, as the policies of a plan are.
+        chosen: Whether a person names them, rather than a plan: then no plan replaces them.
+
+    Raises:
+        InputError: If a file is missing, cannot be imported, registers no metric or one whose name
+            is taken, or if two have the same name.
+    """
+    names = [path.name for path in paths]
+    for path in paths:
+        where = f"metrics of {path}"
+        if path.suffix != ".py" or names.count(path.name) > 1:
+            raise InputError(f"{where}: name Python files, NAME.py, and each name once")
+        before = FILES.get(path.name)
+        if before is not None and before.is_chosen and not chosen:
+            continue
+        try:
+            source = door.written(path)
+        except OSError as err:
+            raise InputError(f"{where}: {err.strerror or err}; correct the path") from err
+        if before is None or source != before.source:
+            _load_file(path, source, where)
+        FILES[path.name] = MetricFile(source, chosen)
+
+
+def _load_file(path: Path, source: bytes, where: str) -> None:
+    _load()
+    _forget(path.name)
+    module = ModuleType(path.name)  # with its ending it hides no other module
+    module.__file__ = str(path)
+    sys.modules[path.name] = module
+    try:
+        with foreign(where, "importing it"), aside():
+            exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102
+        if not any(one.compute.__module__ == path.name for one in registered().values()):
+            raise InputError(f"{where}: it registers no metric; mark a function by @metric")
+    except BaseException:
+        _forget(path.name)
+        raise
+
+
+def _forget(file: str) -> None:
+    for name in [name for name, one in _METRICS.items() if one.compute.__module__ == file]:
+        del _METRICS[name]
+    FILES.pop(file, None)
 
 
 def registered() -> dict[str, Metric]:

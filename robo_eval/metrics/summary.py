@@ -182,6 +182,7 @@ class TrialSummary:
             "acc": None if self.acc is None else self.acc.as_dict(),
             "score_versions": {str(key): count for key, count in self.score_versions.items()},
             "packages": registry.packages(),
+            "metric_files": registry.files(),
             "settings": self.settings,
             "configuration": self.config.as_dict(),
             "configuration_digest": self.config.digest,

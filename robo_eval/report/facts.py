@@ -17,6 +17,7 @@ from robo_eval.core.plan import ImportPlan, PolicyPlan, TrialPlan
 from robo_eval.core.wording import NOT_RECORDED, noun_for
 from robo_eval.log import incident_log
 from robo_eval.log.evidence import NAMES
+from robo_eval.metrics import registry
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.page.words import (
@@ -241,6 +242,9 @@ def settings_note(trial: Path, plan: TrialPlan, summary: TrialSummary) -> str:
     note = ""
     if summary.config != MetricConfig.of(plan.metrics):
         note += " Settings came from a file: give the same --config."
+    named = [f"--metrics {name}" for name in registry.files() if name not in plan.metrics.modules]
+    if named:
+        note += f" Metrics came from files that were named: give {' '.join(named)} again."
     if files:
         note += f" Evidence came from files that were named: give {', '.join(files)} again."
     return note

@@ -165,7 +165,8 @@ def meanings_of(numbers: Iterable[Number], specs: Iterable[TaskSpec]) -> list[tu
             if own in shown
         ]
         if names:
-            found.append((", ".join(names), one.explanation))
+            own = one.explanation + (f" It is from {one.source}." if one.source else "")
+            found.append((", ".join(names), own))
     return found
 
 

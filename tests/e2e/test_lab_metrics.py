@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,3 +138,134 @@ def test_a_package_that_cannot_be_imported_is_named(lab: Path) -> None:
     assert done.returncode == 2
     assert "no_such_module" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# From a file ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plain(lab: Path, tmp_path: Path) -> Path:
+    """The trial where no package is installed, and the file of the metric."""
+    shutil.copytree(lab / "trial", tmp_path / "trial", ignore=shutil.ignore_patterns("report"))
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "our_lab.py").write_text(METRIC, encoding="utf-8")
+    for name in ("profile.toml", "lab.csv", "map.yaml"):
+        shutil.copy(lab / name, tmp_path)
+    return tmp_path
+
+
+SHA256 = hashlib.sha256(METRIC.encode()).hexdigest()
+FILE = ("--metrics", "ours/our_lab.py")
+
+
+def test_a_file_is_enough(commands: Any, plain: Path) -> None:
+    done = commands("metrics", "trial", *FILE, folder=plain)
+    assert "long episodes" in done.out, done.err
+    assert f"metrics of our_lab.py: SHA-256 {SHA256}" in done.out
+    found = json.loads(commands("metrics", "trial", *FILE, "--json", folder=plain).out)
+    assert found["metric_files"] == {"our_lab.py": SHA256}
+    own = {one["name"]: one["value"] for one in found["numbers"] if one["group"] == "Of this lab"}
+    assert own["long_episodes"] == 8.0
+    table = commands("metrics", "lab.csv", "--map", "map.yaml", *FILE, folder=plain)
+    assert "long episodes" in table.out, table.err
+    assert "long episodes" not in commands("metrics", "trial", folder=plain).out
+    listed = json.loads(commands("metrics", "--list", *FILE, "--json", folder=plain).out)
+    assert listed["metrics"][-1]["source"] == f"our_lab.py, SHA-256 {SHA256}"
+
+
+def test_the_report_says_from_which_file_it_is(commands: Any, plain: Path) -> None:
+    done = commands("report", "trial", *FILE, folder=plain)
+    assert done.code == 0, done.err
+    page = (plain / "trial" / "report" / "index.html").read_text(encoding="utf-8")
+    assert f"It is from our_lab.py, SHA-256 {SHA256}." in page
+    assert "give --metrics our_lab.py again" in page
+
+
+def test_a_gate_reads_what_settings_name_relative_to_themselves(commands: Any, plain: Path) -> None:
+    (plain / "ours" / "settings.yaml").write_text("modules: [our_lab.py]\n")
+    arguments = ("--profile", "profile.toml", "--no-write", "--json")
+    done = commands("assess", "trial", *arguments, "--config", "ours/settings.yaml", folder=plain)
+    found = json.loads(done.out)
+    assert found["metric_files"] == {"our_lab.py": SHA256}
+    gates = {gate["id"]: gate for gate in found["assessments"][0]["gates"]}
+    assert gates["endurance"]["found"]["value"] == 8.0
+    without = commands("assess", "trial", *arguments, folder=plain)
+    assert without.code == 2
+    assert "long_episodes" in without.err
+
+
+def test_a_plan_names_files_relative_to_itself_and_the_trial_keeps_them(
+    commands: Any, plain: Path
+) -> None:
+    (plain / "plans").mkdir()
+    plan = plain / "plans" / "plan.yaml"
+    plan.write_text(
+        "name: own\ntasks: [{levels: [0]}]\npolicies: [nothing]\nepisodes: 1\ntraces: none\n"
+        "metrics: {modules: [../ours/our_lab.py]}\n"
+    )
+    done = commands("run", "plans/plan.yaml", "--out", "played", "--jobs", 1, folder=plain)
+    assert done.code == 0, done.err
+    assert (plain / "played" / "our_lab.py").read_text() == METRIC
+    assert "It is from our_lab.py" in (plain / "played/report/index.html").read_text()
+    (plain / "ours" / "our_lab.py").write_text(METRIC.replace("60.0", "0.0"))
+    told = commands("metrics", "played", folder=plain)
+    assert f"metrics of our_lab.py: SHA-256 {SHA256}" in told.out
+    assert "our_lab.py" in commands("metrics", "played", *FILE, folder=plain).out
+    assert SHA256 not in commands("metrics", "played", *FILE, folder=plain).out
+    assert not list((plain / "played").rglob("__pycache__"))
+    (plain / "played" / "our_lab.py").unlink()
+    lost = commands("metrics", "played", folder=plain)
+    assert lost.code == 2
+    assert "played/plan.yaml: metrics.modules:" in lost.err
+    assert "--metrics" in lost.err
+
+
+WRONG: dict[str, tuple[str | None, str]] = {
+    "missing": (None, "No such file"),
+    "broken": ("x = 1 / 0\n", "ZeroDivisionError"),
+    "no Python": ("def f(:\n", "SyntaxError"),
+    "without a metric": ("x = 1\n", "registers no metric"),
+    "a name of ours": (METRIC.replace('"long_episodes"', '"AR"'), "has a metric of that name"),
+    "an unknown need": (
+        METRIC.replace('unit="count", al', 'unit="count", needs=("no",), al'),
+        "no",
+    ),
+    "ending the program": ("raise SystemExit(0)\n", "SystemExit"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_file_that_cannot_be_used_is_one_line(commands: Any, plain: Path, case: str) -> None:
+    text, reason = WRONG[case]
+    file = plain / "ours" / "our_lab.py"
+    file.unlink()
+    if text is not None:
+        file.write_text(text)
+    done = commands("metrics", "trial", *FILE, folder=plain)
+    assert (done.code, done.out) == (2, "")
+    assert "our_lab.py" in done.err
+    assert reason in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_plan_whose_file_cannot_be_used_plays_nothing(commands: Any, plain: Path) -> None:
+    (plain / "ours" / "our_lab.py").write_text(str(WRONG["a name of ours"][0]))
+    plan = plain / "plan.yaml"
+    plan.write_text(
+        "name: own\ntasks: [{levels: [0]}]\npolicies: [nothing]\nepisodes: 1\n"
+        "metrics: {modules: [ours/our_lab.py]}\n"
+    )
+    done = commands("run", "plan.yaml", "--out", "played", folder=plain)
+    assert done.code == 2
+    assert "plan.yaml: metrics.modules:" in done.err
+    assert not (plain / "played").exists()
+
+
+def test_each_name_is_named_once_and_is_that_of_a_python_file(commands: Any, plain: Path) -> None:
+    (plain / "our_lab.py").write_text(METRIC)
+    for names in (("our_lab.py", "ours/our_lab.py"), ("lab.csv",)):
+        words = [word for name in names for word in ("--metrics", name)]
+        done = commands("metrics", "trial", *words, folder=plain)
+        assert done.code == 2
+        assert "each name once" in done.err
+    assert commands("report", ".", *FILE, folder=plain).code == 2
