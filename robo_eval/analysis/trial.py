@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.core.errors import InputError
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
@@ -105,10 +104,8 @@ def load_metrics(trial: TrialDirectory) -> None:
     from robo_eval.log.directory import PLAN
     from robo_eval.metrics import registry
 
-    try:
-        registry.load_files([trial.path / name for name in trial.plan.metrics.modules])
-    except InputError as err:
-        raise InputError(f"{trial.path / PLAN}: metrics.modules: {err}, or give --metrics") from err
+    files = [trial.path / name for name in trial.plan.metrics.modules]
+    registry.load_files(files, asked_by=f"{trial.path / PLAN}: metrics.modules: ")
 
 
 def acc_of(trial: TrialDirectory, *, config: MetricConfig | None = None) -> AccTable:

@@ -185,7 +185,7 @@ def plan_to_play(path: Path) -> TrialPlan:
 
     Its files of metrics are registered, and named as they will lie in the trial: see `start`.
     """
-    from robo_eval.core.errors import InputError, PlanError
+    from robo_eval.core.errors import PlanError
     from robo_eval.core.plan import read_plan
 
     plan = read_plan(path)
@@ -199,10 +199,7 @@ def plan_to_play(path: Path) -> TrialPlan:
     from robo_eval.metrics.registry import load_files
 
     files = [path.parent / name for name in plan.metrics.modules]
-    try:
-        load_files(files)
-    except InputError as err:
-        raise PlanError(f"{path}: metrics.modules: {err}") from err
+    load_files(files, asked_by=f"{path}: metrics.modules: ")
     metrics = plan.metrics.model_copy(update={"modules": tuple(one.name for one in files)})
     return plan.model_copy(update={"metrics": metrics})
 
@@ -245,6 +242,7 @@ def start(
     from robo_eval.cli.checks import check_names, needed_bytes
     from robo_eval.core.kinds import Side
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.files import write_atomically
     from robo_eval.metrics.registry import FILES
 
     # What is quick to refuse comes first; building policies and worlds comes last.
@@ -265,8 +263,9 @@ def start(
             from robo_eval.core.spread import cluster_cores
 
             cluster_cores(ray)
-    metrics = {name: FILES[name].source for name in plan.metrics.modules}
-    trial = TrialDirectory.create(out, plan, beside=metrics)
+    trial = TrialDirectory.create(out, plan)
+    for name in plan.metrics.modules:
+        write_atomically(trial.path / name, FILES[name].source)
     if keep is not None and robot is not None:
         keep(trial.path, robot)
     if not json:

@@ -48,18 +48,17 @@ def settings_of(config: Path | None, files: Sequence[Path] | None = None) -> Met
         PlanError: If the file cannot be used; the message names file and field.
         InputError: If a file of metrics cannot be used.
     """
-    if files:
-        from robo_eval.metrics.registry import load_files
-
-        load_files(files, chosen=True)
-    if config is None:
+    if config is None and not files:
         return None
     from robo_eval.core.plan import read_metric_settings
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.registry import load_files
 
+    load_files(files or ())
+    if config is None:
+        return None
     plan = read_metric_settings(config)
-    load_files([config.parent / name for name in plan.modules], chosen=True)
+    load_files([config.parent / name for name in plan.modules])
     return MetricConfig.of(plan)
 
 

@@ -70,7 +70,7 @@ class Table:
         """The same where some columns stand above or below the others, if that is shorter."""
         every = range(len(self.columns))
         firm = [place for place in every if place not in self.prose]
-        ways = [every, *([every[1:]] if is_shared and every[1:] else [])]
+        ways: list[Sequence[int]] = [every, *([every[1:]] if is_shared and every[1:] else [])]
         ways += [firm[:count] for count in range(len(firm), 0, -1)]
         fitting = [way for way in ways if self._needed(way, self._least) <= width]
         laid = [self._lines(way, width) for way in fitting or ways[-1:]]

@@ -78,18 +78,13 @@ def verify(
 
 
 def _verify_pack(
-    pack: Path,
-    checkpoints: list[Path] | None,
-    signed_by: str | None,
-    checks: Checks,
-    *,
-    json: bool,
+    pack: Path, kept: list[Path] | None, signed_by: str | None, checks: Checks, *, json: bool
 ) -> None:
     """Whether the parts of a pack of an incident tell the same story."""
     from robo_eval.core.errors import CheckFailedError, InputError
     from robo_eval_incidents.pack_check import verify_pack
 
-    if checkpoints:
+    if kept:
         raise InputError("--checkpoint: a pack has none; it is signed itself: --signed-by")
     report = verify_pack(pack, signed_by=signed_by)
     _note(checks, report.file, report, report.checked)

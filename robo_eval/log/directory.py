@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -114,21 +114,13 @@ class TrialDirectory:
             )
 
     @classmethod
-    def create(
-        cls,
-        path: StrPath,
-        plan: TrialPlan,
-        *,
-        planned: int | None = None,
-        beside: Mapping[str, bytes] | None = None,
-    ) -> Self:
+    def create(cls, path: StrPath, plan: TrialPlan, *, planned: int | None = None) -> Self:
         """Lock a plan in a new trial directory; it appears complete or not at all.
 
         Args:
             path: Directory to create; it may exist if it is empty.
             plan: What the trial is going to do.
             planned: How many episodes that is; counted from the plan if not given.
-            beside: Files that the plan names, by name.
 
         Raises:
             TrialDirectoryError: If there is something already or it cannot be written.
@@ -146,8 +138,6 @@ class TrialDirectory:
             (staging / TRACES).mkdir()
             create_database(staging / DATABASE)
             write_manifest(staging / MANIFEST, manifest)
-            for name, data in (beside or {}).items():
-                write_atomically(staging / name, data)
             # Last: a folder without a plan is no trial yet.
             write_atomically(staging / PLAN, text.encode())
         return cls(folder, plan, plan_digest)

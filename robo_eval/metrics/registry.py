@@ -300,54 +300,47 @@ def files() -> dict[str, str]:
     return {name: one.sha256 for name, one in FILES.items()}
 
 
-def load_files(paths: Sequence[Path], *, chosen: bool = False) -> None:
-    """Register the metrics of Python files, instead of those of other files of the same name.
+def load_files(paths: Sequence[Path], *, asked_by: str = "") -> None:
+    """Register the metrics of Python files.
 
     Args:
         paths: The files. They are run, as the policies of a plan are.
-        chosen: Whether a person names them, rather than a plan: then no plan replaces them.
+        asked_by: Which plan names them, for messages; nothing where a person does. A file that a
+            person named goes before one of the same name in a plan.
 
     Raises:
         InputError: If a file is missing, cannot be imported, registers no metric or one whose name
-            is taken, or if two have the same name.
+            is taken, or another file of that name is registered.
     """
-    names = [path.name for path in paths]
     for path in paths:
-        where = f"metrics of {path}"
-        if path.suffix != ".py" or names.count(path.name) > 1:
-            raise InputError(f"{where}: name Python files, NAME.py, and each name once")
-        before = FILES.get(path.name)
-        if before is not None and before.is_chosen and not chosen:
+        where, name = f"{asked_by}metrics of {path}", path.name
+        if path.suffix != ".py":
+            raise InputError(f"{where}: is no Python file; name it NAME.py")
+        known = FILES.get(name)
+        if known is not None and known.is_chosen and asked_by:
             continue
         try:
             source = door.written(path)
         except OSError as err:
-            raise InputError(f"{where}: {err.strerror or err}; correct the path") from err
-        if before is None or source != before.source:
-            _load_file(path, source, where)
-        FILES[path.name] = MetricFile(source, chosen)
+            raise InputError(
+                f"{where}: {err.strerror or err}; put it there, or correct its path"
+            ) from err
+        if known is None:
+            _run(path, source, where)
+        elif known.source != source:
+            raise InputError(f"{where}: another {name} is registered; give one of them a new name")
+        FILES[name] = MetricFile(source, is_chosen=not asked_by)
 
 
-def _load_file(path: Path, source: bytes, where: str) -> None:
+def _run(path: Path, source: bytes, where: str) -> None:
     _load()
-    _forget(path.name)
     module = ModuleType(path.name)  # with its ending it hides no other module
     module.__file__ = str(path)
     sys.modules[path.name] = module
-    try:
-        with foreign(where, "importing it"), aside():
-            exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102
-        if not any(one.compute.__module__ == path.name for one in registered().values()):
-            raise InputError(f"{where}: it registers no metric; mark a function by @metric")
-    except BaseException:
-        _forget(path.name)
-        raise
-
-
-def _forget(file: str) -> None:
-    for name in [name for name, one in _METRICS.items() if one.compute.__module__ == file]:
-        del _METRICS[name]
-    FILES.pop(file, None)
+    with foreign(where, "importing it"), aside():
+        exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102
+    if not any(one.compute.__module__ == path.name for one in registered().values()):
+        raise InputError(f"{where}: it registers no metric; mark a function by @metric")
 
 
 def registered() -> dict[str, Metric]:

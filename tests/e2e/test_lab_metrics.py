@@ -217,7 +217,7 @@ def test_a_plan_names_files_relative_to_itself_and_the_trial_keeps_them(
     lost = commands("metrics", "played", folder=plain)
     assert lost.code == 2
     assert "played/plan.yaml: metrics.modules:" in lost.err
-    assert "--metrics" in lost.err
+    assert "put it there" in lost.err
 
 
 WRONG: dict[str, tuple[str | None, str]] = {
@@ -249,7 +249,7 @@ def test_a_file_that_cannot_be_used_is_one_line(commands: Any, plain: Path, case
 
 
 def test_a_plan_whose_file_cannot_be_used_plays_nothing(commands: Any, plain: Path) -> None:
-    (plain / "ours" / "our_lab.py").write_text(str(WRONG["a name of ours"][0]))
+    (plain / "ours" / "our_lab.py").write_text(str(WRONG["broken"][0]))
     plan = plain / "plan.yaml"
     plan.write_text(
         "name: own\ntasks: [{levels: [0]}]\npolicies: [nothing]\nepisodes: 1\n"
@@ -261,11 +261,11 @@ def test_a_plan_whose_file_cannot_be_used_plays_nothing(commands: Any, plain: Pa
     assert not (plain / "played").exists()
 
 
-def test_each_name_is_named_once_and_is_that_of_a_python_file(commands: Any, plain: Path) -> None:
-    (plain / "our_lab.py").write_text(METRIC)
-    for names in (("our_lab.py", "ours/our_lab.py"), ("lab.csv",)):
-        words = [word for name in names for word in ("--metrics", name)]
-        done = commands("metrics", "trial", *words, folder=plain)
+def test_a_name_stands_for_one_python_file(commands: Any, plain: Path) -> None:
+    (plain / "our_lab.py").write_text(METRIC.replace("60.0", "0.0"))
+    for file, reason in (("our_lab.py", "another our_lab.py"), ("lab.csv", "is no Python file")):
+        done = commands("metrics", "trial", *FILE, "--metrics", file, folder=plain)
         assert done.code == 2
-        assert "each name once" in done.err
+        assert f"metrics of {file}" in done.err
+        assert reason in done.err
     assert commands("report", ".", *FILE, folder=plain).code == 2
