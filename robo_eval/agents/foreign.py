@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from robo_eval.core.canonical import digest, file_digest
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
+from robo_eval.core.names import unknown_name
 
 
 class Wrapped:
@@ -49,3 +51,32 @@ def wrap(act: Callable[[Any], Any], *, digest_of: object, name: str = "wrapped")
         return Wrapped(act, file_digest(digest_of), name)
     except OSError as err:
         raise InputError(f"digest_of {str(digest_of)!r} cannot be read: {err.strerror}") from err
+
+
+def stable_baselines3(path: str, algorithm: str = "PPO") -> Wrapped:
+    """A policy that Stable-Baselines3 has trained and saved, played without exploration.
+
+    Args:
+        path: The file that `model.save` wrote, ending in `.zip`.
+        algorithm: Name of the class that saved it, such as `PPO` or `SAC`.
+
+    Raises:
+        MissingExtraError: If Stable-Baselines3 is not installed.
+        UnknownNameError: If it has no such algorithm.
+        InputError: If the file cannot be read.
+    """
+    try:
+        import stable_baselines3 as library
+        import torch
+    except ImportError as err:
+        raise MissingExtraError(
+            f"{path}: needs Stable-Baselines3; run: {pip_install('train')}"
+        ) from err
+    known = [name for name in library.__all__ if hasattr(getattr(library, name), "load")]
+    if algorithm not in known:
+        raise unknown_name("algorithm", algorithm, known)
+    if not Path(path).is_file():
+        raise InputError(f"path {path!r}: there is no such file in {Path.cwd()}")
+    torch.set_num_threads(1)  # threads of small networks only wait for each other
+    model = getattr(library, algorithm).load(path, device="cpu")
+    return wrap(partial(model.predict, deterministic=True), digest_of=Path(path))

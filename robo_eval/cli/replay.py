@@ -71,7 +71,7 @@ def _compare(trial: TrialDirectory, row: Episode) -> dict[str, Any]:
     base_id = base_id_of(row.episode_id, row.attempt)
     planned = next(p for p in schedule(trial.plan, row.side) if p.base_id == base_id)
     task = trial.plan.tasks[planned.condition.task]
-    keywords = environment_keywords(task, planned)
+    keywords = environment_keywords(task, planned, trial.plan.policies[planned.policy])
     adapter = load_adapter(config, task.env, keywords)
     motion = motion_of(
         trial.path / str(row.trace_uri), config, adapter, row.initial_state, ticks=row.ticks or 0

@@ -258,7 +258,8 @@ def start(
     if Side.SIM in sides:
         from robo_eval_sim.runner import check_plan
 
-        check_plan(plan)
+        for remark in check_plan(plan):
+            typer.echo(f"{plan.name}: {remark}", err=True)
         if ray is not None:
             from robo_eval.core.spread import cluster_cores
 

@@ -58,6 +58,9 @@ class TaskPlan(Section):
     """Proper scoring rule an episode is scored by; levels are issued of no other."""
     max_ticks: Annotated[Count, Field(ge=1)] | None = None
     """Time limit in control ticks for an environment that sets none itself."""
+    success: Annotated[str, Field(min_length=1)] | None = None
+    """Key of the environment's last `info` that says whether the episode succeeded, such as
+    `is_success`; none where quality decides."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -107,6 +110,9 @@ class PolicyPlan(Section):
     """`package.module:callable` returning a policy, for policies that are not registered."""
     kwargs: dict[str, Any] = Field(default_factory=dict)
     """Keywords given to the factory."""
+    action_mode: str | None = None
+    """What its actions are, for an environment with several modes: the keyword `action_mode` of
+    `gymnasium.make` while this policy plays. None leaves it to the task."""
 
 
 class SeverityWeights(Section):
@@ -337,10 +343,13 @@ class TrialPlan(Section):
         if len(set(self.sides)) != len(self.sides) or not self.sides:
             raise ValueError("sides: must name at least one side and none twice")
         has_axes = [index for index, task in enumerate(self.tasks) if task.axes]
-        if has_axes and set(self.sides) != {Side.SIM}:
-            raise ValueError(
-                f"tasks.{has_axes[0]}.axes: are played in simulation alone; leave `sides` out"
-            )
+        if set(self.sides) != {Side.SIM}:
+            for index, task in enumerate(self.tasks):
+                if task.axes or task.success:
+                    key, what = ("axes", "are played") if task.axes else ("success", "is told")
+                    raise ValueError(
+                        f"tasks.{index}.{key}: {what} in simulation alone; leave `sides` out"
+                    )
         if not self.seeds.shared and (self.control or self.stopping or has_axes):
             what = "control" if self.control else "stopping" if self.stopping else "axes"
             raise ValueError(f"seeds.shared: must be true, because `{what}` matches seeds")

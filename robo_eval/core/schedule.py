@@ -253,9 +253,13 @@ def task_and_policy(plan: TrialPlan, episode: PlannedEpisode) -> tuple[TaskPlan,
     return plan.tasks[episode.condition.task], plan.policies[episode.policy]
 
 
-def environment_keywords(task: TaskPlan, planned: PlannedEpisode) -> dict[str, Any]:
-    """Keywords of `gymnasium.make` for a planned episode."""
+def environment_keywords(
+    task: TaskPlan, planned: PlannedEpisode, policy: PolicyPlan | None = None
+) -> dict[str, Any]:
+    """Keywords of `gymnasium.make` for a planned episode, as its policy wants to act."""
     keywords = dict(task.kwargs)
+    if policy is not None and policy.action_mode is not None:
+        keywords["action_mode"] = policy.action_mode
     if planned.condition.level is not None:
         keywords["level"] = planned.condition.level
         keywords["profile"] = task.profile.value

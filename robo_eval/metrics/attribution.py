@@ -285,8 +285,8 @@ def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
 def _targets(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
     """Successes whose quality is below what the plan calls a success, by any task that fits.
 
-    Where a person judges, success and quality come from two sources and may differ; so they may in
-    another log whose map names no threshold.
+    Where a person judges or the environment tells, success and quality come from two sources and
+    may differ; so they may in another log whose map names no threshold.
     """
     found: list[tuple[str, float, float]] = []
     least: dict[str, float] = {}
@@ -295,7 +295,7 @@ def _targets(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
         if theirs is None:
             return []
         # Imports of an earlier version hold it in their map only.
-        target = min(task.success_quality, float(theirs))
+        target = 0.0 if task.success else min(task.success_quality, float(theirs))
         least[task.env] = min(target, least.get(task.env, 1.0))
     succeeded = is_true(table["success"].to_numpy())
     if plan is not None and plan.imported is None:

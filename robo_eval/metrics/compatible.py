@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from robo_eval.core.plan import TaskPlan, TrialPlan
 
-_TASK: Final = ("env", "kwargs", "quality_range", "success_quality", "max_ticks")
+_TASK: Final = ("env", "kwargs", "quality_range", "success_quality", "max_ticks", "success")
 """What makes a task the one it is, whatever conditions it is played in."""
 _CONDITION: Final = ("task", "level", "difficulty", "profile", "drift_step")
 """What episodes are matched by: without one value in common nothing can be compared."""

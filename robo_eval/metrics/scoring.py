@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from robo_eval.core.episode import QUALITY_DECIMALS, is_good_enough
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
-from robo_eval.core.names import unknown_name
+from robo_eval.core.names import listing, unknown_name
 from robo_eval.metrics.tasks import TaskLookup
 
 if TYPE_CHECKING:
@@ -60,12 +60,14 @@ def score_end(
     success_quality: float,
     info: Mapping[str, Any] | None = None,
     interventions: int = 0,
+    success: str | None = None,
 ) -> EndReason:
     """Why an episode that was played to its end ended.
 
     A stop named by the environment in `info["end_reason"]` (safety_stop, out_of_bounds,
     operator_stop) wins over any quality, and an assisted episode is never a success. Else the
-    quality decides; what falls short is a failure if the task ended it, a timeout if the clock did.
+    quality decides, or what `info` says under the key `success`; what falls short is a failure if
+    the task ended it, a timeout if the clock did.
 
     Args:
         terminated: The task ended the episode.
@@ -74,10 +76,11 @@ def score_end(
         success_quality: Least quality that counts as success.
         info: The last `info` of the environment.
         interventions: Human interventions during the episode.
+        success: Key of `info` that says whether it succeeded; none where quality decides.
 
     Raises:
         InputError: If `info["end_reason"]` is no end reason, or one of an episode without a
-            score, or if the episode has not ended.
+            score, if `info` lacks the key `success`, or if the episode has not ended.
 
     Example:
         >>> score_end(terminated=False, truncated=True, quality=1.0, success_quality=1.0).value
@@ -88,7 +91,11 @@ def score_end(
         return declared
     if not (terminated or truncated):
         raise InputError("episode is neither terminated nor truncated; only an end can be scored")
-    if interventions == 0 and is_good_enough(quality, success_quality):
+    if success is None:
+        is_success = is_good_enough(quality, success_quality)
+    else:
+        is_success = _told_success(info or {}, success)
+    if interventions == 0 and is_success:
         return EndReason.SUCCESS
     return EndReason.FAILURE if terminated else EndReason.TIMEOUT
 
@@ -118,8 +125,50 @@ def score_played(
         quality=quality,
         success_quality=task.success_quality,
         info=info,
+        success=task.success,
     )
     return end_reason, quality, episode_return
+
+
+def reward_of(given: object) -> float:
+    """The reward of a step as a number; an array that holds one number is one.
+
+    Raises:
+        InputError: If it is no finite number.
+
+    Example:
+        >>> reward_of([0.25])
+        0.25
+    """
+    try:
+        reward = float(given)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        reward = _only_number(given)
+    if not math.isfinite(reward):
+        raise InputError(f"the reward is {given!r:.80}; a score needs a finite number in each step")
+    return reward
+
+
+def _only_number(given: object) -> float:
+    """The number that an array or list holds alone; NaN if it holds anything else."""
+    import numpy as np
+
+    try:
+        return float(np.asarray(given, dtype=np.float64).reshape(()))
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _told_success(info: Mapping[str, Any], key: str) -> bool:
+    if key not in info:
+        raise InputError(
+            f"the last info lacks {key!r}, which `success` of the task names; it holds:"
+            f" {listing([*map(str, info)]) or 'nothing'}"
+        )
+    told = _only_number(info[key])
+    if told not in (0.0, 1.0):
+        raise InputError(f"info[{key!r}] is {info[key]!r:.80}; `success` needs true or false")
+    return bool(told)
 
 
 def _declared_end(info: Mapping[str, Any] | None) -> EndReason | None:
@@ -315,7 +364,7 @@ def _score_record(row: Mapping[Hashable, Any], task: TaskPlan, *, is_judged: boo
         )
     except InputError as err:
         raise InputError(f"episode {row['episode_id']}: {err}") from err
-    if not is_judged or score.success is None:
+    if not (is_judged or task.success) or score.success is None:
         return score
     return replace(score, success=end_reason is EndReason.SUCCESS, end_reason=end_reason)
 
@@ -365,4 +414,4 @@ class _Sections:
 
     def _scoring(self, index: int) -> Hashable:
         task = self._tasks[index]
-        return task.quality_range, task.success_quality, task.max_ticks
+        return task.quality_range, task.success_quality, task.max_ticks, task.success

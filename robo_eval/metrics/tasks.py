@@ -21,7 +21,7 @@ VARIANT: Final = "task_variant"
 
 _ID: Final = re.compile(r"(?:control-)?t(\d+)-")
 """How the ids of planned episodes begin: with the number of their task in the plan."""
-_SETTINGS: Final = ("max_ticks", "quality_range", "success_quality")
+_SETTINGS: Final = ("max_ticks", "quality_range", "success_quality", "success")
 _LONGEST: Final = 60
 """Characters of a variant; a longer one gives way to the number of the task."""
 
@@ -160,7 +160,8 @@ def _variant(index: int, given: Mapping[str, str], telling: list[str]) -> str:
     parts = [
         f"{name.removeprefix('kwargs.')}: {given[name]}"
         for name in telling
-        if name != "env" and name in given and (name, given[name]) != ("max_ticks", "null")
+        if name != "env" and name in given
+        if name.startswith("kwargs.") or given[name] != "null"
     ]
     settings = "{" + ", ".join(parts) + "}" if parts else ""
     if len(settings) > _LONGEST:

@@ -89,6 +89,8 @@ def conditions(plan: TrialPlan, frame: pd.DataFrame, manifest: Manifest | None) 
             text += f"; profile {task.profile.value}"
         if task.kwargs:
             text += f"; {_keywords(task.kwargs)}"
+        if task.success:
+            text += f"; success as the environment's info[{task.success!r}] says"
         facts.append(("Task", text))
     facts.append(("Policies", ", ".join(_policy(policy) for policy in plan.policies)))
     facts += _schedule(plan) if plan.imported is None else _origin(plan.imported)
@@ -166,7 +168,9 @@ def _stamp(instant: datetime) -> str:
 
 def _policy(policy: PolicyPlan) -> str:
     text = policy.name + (f" = {policy.factory}" if policy.factory else "")
-    return f"{text} ({_keywords(policy.kwargs)})" if policy.kwargs else text
+    mode = {} if policy.action_mode is None else {"action_mode": policy.action_mode}
+    given = {**mode, **policy.kwargs}
+    return f"{text} ({_keywords(given)})" if given else text
 
 
 def provenance(data: TrialData, summary: TrialSummary, log: LogCheck | None) -> Facts:

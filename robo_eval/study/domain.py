@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.policy import Policy
+from robo_eval.metrics.scoring import reward_of
 from robo_eval.study.cloning import Examples
 from robo_eval.study.network import Array, Network
 
@@ -173,7 +174,7 @@ class Task:
         total = 0.0
         for _ in range(_TICK_CAP):
             observation, reward, terminated, truncated, _ = self._step(env, act(observation))
-            total += float(reward)
+            total += reward_of(reward)
             if terminated or truncated:
                 break
         return total

@@ -214,7 +214,16 @@ _POLICIES: dict[str, Policy] = {}
 
 
 def loaded(plan: PolicyPlan) -> Policy:
-    """The policy that a suite names, loaded once."""
+    """The policy that a suite names, loaded once.
+
+    Raises:
+        InputError: If it wants an action mode, which in a suite the task says.
+    """
+    if plan.action_mode is not None:
+        raise InputError(
+            f"policy {plan.name!r}: action_mode: is a key of plans; in a suite write it into the"
+            " `kwargs` of the task"
+        )
     key = plan.model_dump_json()
     if key not in _POLICIES:
         _POLICIES[key] = load_policy(plan.name, plan.factory, plan.kwargs)

@@ -44,14 +44,14 @@ from robo_eval.core.trajectory import Trajectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
 from robo_eval.log.trace import write_trace
-from robo_eval.metrics.scoring import SCORE_VERSION, score_played
+from robo_eval.metrics.scoring import SCORE_VERSION, reward_of, score_played
 from robo_eval_sim.beat import Asked, Beat
 
 _KEPT_ENVIRONMENTS: Final = 4
 _OURS: Final = Path(__file__).parent
 _CORE: Final = Path(robo_eval.__file__).parent
 _TICK_CAP: Final = 100_000
-"""Where an environment that neither ends nor has a time limit is stopped."""
+"""Where an environment that neither ends nor has a time limit is given up."""
 
 
 @dataclass(slots=True)
@@ -140,24 +140,26 @@ class Stage:
 
     def environment(self, planned: PlannedEpisode) -> gymnasium.Env[Any, Any]:
         """The environment of an episode's condition; the last few are kept open."""
-        task = self._plan.tasks[planned.condition.task]
-        keywords = environment_keywords(task, planned)
+        task, policy = task_and_policy(self._plan, planned)
+        keywords = environment_keywords(task, planned, policy)
         key = (task.env, repr(sorted(keywords.items())))
         if key in self._environments:
             self._environments.move_to_end(key)
         else:
             if len(self._environments) >= _KEPT_ENVIRONMENTS:
                 self._environments.popitem(last=False)[1].close()
-            self._environments[key] = self._make(planned.condition.task, keywords)
+            self._environments[key] = self._make(planned, keywords)
         return self._environments[key]
 
-    def _make(self, task: int, keywords: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    def _make(self, planned: PlannedEpisode, keywords: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+        task = planned.condition.task
         name = self._plan.tasks[task].env
         try:
             return gymnasium.make(name, **keywords)
         except gymnasium.error.DependencyNotInstalled as err:
             raise MissingExtraError(f"tasks.{task}.env: {name} needs more: {err}") from err
         except (gymnasium.error.Error, ImportError, TypeError, ValueError) as err:
+            self._check_mode(planned, err)
             if isinstance(err, InputError) and not isinstance(err, PlanError):
                 is_of_axes = self._plan.tasks[task].axes and "novelty" in str(err)
                 place = "axes" if is_of_axes else "kwargs"
@@ -187,6 +189,16 @@ class Stage:
             raise PlanError(
                 f"tasks.{task}: {name} cannot be made with {keywords}: {said(err)}"
             ) from err
+
+    def _check_mode(self, planned: PlannedEpisode, err: Exception) -> None:
+        """Blame the policy's action mode for what an environment refuses, if that is named."""
+        if self._plan.policies[planned.policy].action_mode is None or "action_mode" not in str(err):
+            return
+        why = str(err)
+        if "unexpected keyword" in why:
+            name = self._plan.tasks[planned.condition.task].env
+            why = f"{name} has no action modes; remove the key"
+        raise PlanError(f"policies.{planned.policy}.action_mode: {why}") from err
 
     def play(self, planned: PlannedEpisode) -> Episode:
         """Play one episode from reset to end, and write its trace if the plan wants it.
@@ -332,21 +344,26 @@ def _record(
     act = beat.acting(policy.act)
     keep, keep_action = _copier(env.observation_space), _copier(env.action_space)
     terminated = truncated = False
+    has_limit = env.spec is not None and env.spec.max_episode_steps is not None
     if keeps:
         recording.observations.append(keep(observation))
     while not (terminated or truncated):
         action = act(observation)
         try:
             observation, reward, terminated, truncated, recording.info = env.step(action)
+            reward = reward_of(reward)
         except BaseException:
             recording.in_step = (action,)
             raise
         if keeps:
             recording.observations.append(keep(observation))
             recording.actions.append(keep_action(action))
-        rewards.append(float(reward))
-        if len(rewards) >= _TICK_CAP:
-            truncated = True
+        rewards.append(reward)
+        if len(rewards) >= _TICK_CAP and not (has_limit or terminated or truncated):
+            raise InputError(
+                f"{env.spec and env.spec.id} did not end within {_TICK_CAP:,} ticks and has no time"
+                " limit; give the task `max_ticks`"
+            )
     recording.terminated, recording.truncated = bool(terminated), bool(truncated)
 
 

@@ -8,11 +8,10 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from robo_eval.agents.confined import digest_of
+from robo_eval.agents.confined import digest_of, overdue
 from robo_eval.core import spread
 from robo_eval.core.confined import Confined, can_fork, wait_for
 from robo_eval.core.episode import Episode
@@ -43,8 +42,10 @@ from robo_eval.log.store import EpisodeStore
 from robo_eval.log.trace_folder import trace_digest
 from robo_eval.metrics.scoring import SCORE_VERSION
 from robo_eval.metrics.tasks import axes_of, with_novelty
+from robo_eval_sim.beat import Asked
 from robo_eval_sim.play import Stage, declared, trace_uri
-from robo_eval_sim.worker import WORLD_LIMIT_S, Worker
+from robo_eval_sim.probe import Step, probe
+from robo_eval_sim.worker import WORDS, WORLD_LIMIT_S, Worker, limits_of
 
 CHUNK: Final = 8
 """Most episodes a worker plays between two commits: what a kill can cost in repeated work."""
@@ -84,21 +85,30 @@ def default_jobs() -> int:
     return cores()
 
 
-def check_plan(plan: TrialPlan) -> None:
-    """Build each policy and each environment once, so that a bad name is refused before a run.
+def check_plan(plan: TrialPlan) -> list[str]:
+    """Build each environment once, and have each policy give one action on each task.
+
+    What cannot be made or does not fit is refused before a run. The episodes of a run play with
+    environments and policies of their own, so nothing of this is in their results.
+
+    Returns:
+        Remarks, a line each.
 
     Raises:
-        RoboEvalError: If a policy or an environment of the plan cannot be made.
+        RoboEvalError: If a policy or an environment of the plan cannot be made, or a policy gives
+            no action that its task takes.
     """
-    for policy in plan.policies:
-        digest_of(policy, plan.decision_timeout_s)
-    first = {
-        (p.condition.task, p.condition.level, p.condition.novelty): p
-        for p in reversed(schedule(plan, Side.SIM))
-    }
+    nominal = {c.task: c for c in reversed(list(plan.conditions()))}
+    first: dict[object, PlannedEpisode] = {}
+    meetings: dict[tuple[int, int], PlannedEpisode] = {}
+    for p in schedule(plan, Side.SIM):
+        mode = plan.policies[p.policy].action_mode
+        first.setdefault((p.condition.task, p.condition.level, p.condition.novelty, mode), p)
+        if p.index == 0 and p.condition == nominal[p.condition.task]:
+            meetings.setdefault((p.policy, p.condition.task), p)
     ours: list[PlannedEpisode] = []
     others: list[PlannedEpisode] = []
-    for planned in reversed(first.values()):
+    for planned in first.values():
         is_ours = plan.tasks[planned.condition.task].env.startswith(NAMESPACE)
         (ours if is_ours else others).append(planned)
     stage = Stage(plan, "", Path())
@@ -107,40 +117,37 @@ def check_plan(plan: TrialPlan) -> None:
             stage.environment(planned)
     finally:
         stage.close()
-    if others:
-        _check_worlds(plan, others)
+    return _probed(plan, others, [meetings[key] for key in sorted(meetings)])
 
 
-def _check_worlds(plan: TrialPlan, todo: Sequence[PlannedEpisode]) -> None:
-    """Build environments of somebody else where they can do no harm."""
-    process = Confined(_build, plan, todo, forks=can_fork())
-    where = "tasks"
+def _probed(
+    plan: TrialPlan, worlds: Sequence[PlannedEpisode], meetings: Sequence[PlannedEpisode]
+) -> list[str]:
+    """Build environments of somebody else, and ask policies, where they can do no harm."""
+    limits_s = {**limits_of(plan), None: WORLD_LIMIT_S}
+    process = Confined(probe, plan, worlds, meetings, forks=can_fork())
+    step = Step("tasks")
+    remarks: list[str] = []
     try:
-        while wait_for(process, WORLD_LIMIT_S):
+        while wait_for(process, limits_s[step.asked]):
             found = process.pipe.recv()
             if isinstance(found, RoboEvalError):
                 raise found
             if found is None:
-                return
-            where = f"tasks.{found}.env: {plan.tasks[found].env}"
-        raise PlanError(f"{where}: was not made within {WORLD_LIMIT_S:g} s")
+                return remarks
+            if isinstance(found, Step):
+                step = found
+            else:
+                remarks.append(found)
+        if step.asked is Asked.MAKE:
+            raise overdue(step.where, limits_s[step.asked])
+        problem = step.problem or WORDS[step.asked]
+        raise PlanError(f"{step.where}: {problem} within {limits_s[step.asked]:g} s")
     except EOFError as err:
-        raise PlanError(f"{where}: the process that made it ended") from err
+        verb = "made" if step.asked is None else "asked"
+        raise PlanError(f"{step.where}: the process that {verb} it ended") from err
     finally:
         process.end()
-
-
-def _build(
-    _hears: Connection, pipe: Connection, plan: TrialPlan, todo: Sequence[PlannedEpisode]
-) -> None:
-    stage = Stage(plan, "", Path())
-    try:
-        for planned in todo:
-            pipe.send(planned.condition.task)
-            stage.environment(planned)
-        pipe.send(None)
-    except RoboEvalError as err:
-        pipe.send(err)
 
 
 def run_simulated(

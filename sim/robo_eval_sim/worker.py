@@ -25,12 +25,25 @@ WORLD_LIMIT_S: Final = 600.0
 _LONGEST_LOOK_S: Final = 1.0
 """What passes between two looks counts for so long at most: this process was stopped, too."""
 _READY, _STOPPED = "ready", "stopped"
-_WORDS: Final = {
+WORDS: Final = {
     Asked.MAKE: "the policy was not made",
     Asked.RESET: "the policy was not reset",
     Asked.ACT: "the policy gave no action",
     None: "the environment did not go on",
 }
+"""What did not happen where it took too long."""
+
+
+def limits_of(plan: TrialPlan) -> dict[Asked | None, float]:
+    """How long a policy may take for what it is asked, and a world while none is, seconds."""
+    limit_s = plan.decision_timeout_s
+    making_s = making_limit_s(limit_s)
+    return {
+        Asked.MAKE: making_s,
+        Asked.RESET: limit_s,
+        Asked.ACT: limit_s,
+        None: max(WORLD_LIMIT_S, making_s),
+    }
 
 
 class Worker(spread.Worker[PlannedEpisode, Episode]):
@@ -53,14 +66,7 @@ class Worker(spread.Worker[PlannedEpisode, Episode]):
         self.beat = Beat(cells)
         self.declared: dict[Condition, dict[str, str]] = {}
         self._seen, self._unchanged_s, self._looked_s = -1, 0.0, time.monotonic()
-        limit_s = plan.decision_timeout_s
-        making_s = making_limit_s(limit_s)
-        self._limits_s = {
-            Asked.MAKE: making_s,
-            Asked.RESET: limit_s,
-            Asked.ACT: limit_s,
-            None: max(WORLD_LIMIT_S, making_s),
-        }
+        self._limits_s = limits_of(plan)
         super().__init__(_work, cells, plan, plan_digest, folder, forks=forks)
 
     def hear(self, said_now: object) -> None:
@@ -87,7 +93,7 @@ class Worker(spread.Worker[PlannedEpisode, Episode]):
         if self._unchanged_s < limit_s:
             return None
         by = FaultBy.TIME if asked is None else FaultBy.POLICY
-        return by, f"{_WORDS[asked]} within {limit_s:g} s (tick {self.beat.ticks})"
+        return by, f"{WORDS[asked]} within {limit_s:g} s (tick {self.beat.ticks})"
 
 
 def _work(

@@ -41,8 +41,8 @@ def check_robot(plan: TrialPlan, config: RobotConfig, source: str) -> None:
                 f"tasks.{index}.env: robot {config.name!r} does not play {task.env}; {source}"
                 f" has {', '.join(config.tasks) or 'no tasks yet, see docs/robots.md'}"
             )
-    # One episode of each condition: the others differ in what no adapter looks at.
-    for planned in {p.condition: p for p in schedule(plan, config.side)}.values():
+    # One episode of each condition and policy: the others differ in what no adapter looks at.
+    for planned in {(p.condition, p.policy): p for p in schedule(plan, config.side)}.values():
         task, _ = task_and_policy(plan, planned)
         try:
             load_adapter(config, task.env, task_keywords(plan, planned))
@@ -54,7 +54,7 @@ def check_robot(plan: TrialPlan, config: RobotConfig, source: str) -> None:
 
 def task_keywords(plan: TrialPlan, planned: PlannedEpisode) -> dict[str, Any]:
     """Keywords of a planned episode's task; the plan's time limit is none of them."""
-    task, _ = task_and_policy(plan, planned)
-    keywords = environment_keywords(task, planned)
+    task, policy = task_and_policy(plan, planned)
+    keywords = environment_keywords(task, planned, policy)
     keywords.pop("max_episode_steps", None)
     return keywords
