@@ -10,6 +10,7 @@ nothing that lasts; grasping takes some hundred thousand. From training to a com
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 
 import gymnasium
@@ -58,7 +59,9 @@ def main() -> None:
         placed += info["is_success"]
         returns.append(earned)
     low, high = wilson_interval(placed, given.episodes)
-    print(f"{given.task}, {given.steps} steps: {placed} of {given.episodes} episodes succeed", end="")
+    print(
+        f"{given.task}, {given.steps} steps: {placed} of {given.episodes} episodes succeed", end=""
+    )
     mean = mean_interval(returns)
     spread = "no interval" if mean.low is None else f"{mean.low:.2f}, {mean.high:.2f}"
     print(f" [{low:.2f}, {high:.2f}], mean return {mean.value:.2f} [{spread}]")
@@ -67,7 +70,10 @@ def main() -> None:
         model.save(given.save)
         plan = given.save.with_suffix(".yaml")
         plan.write_text(PLAN.format(path=json.dumps(str(given.save)), **vars(given)))
-        print(f"{given.save} and {plan} written; next: robo-eval run {plan} --out runs/ppo")
+        command = shlex.join(
+            ["robo-eval", "run", str(plan), "--out", str(given.save.with_suffix(""))]
+        )
+        print(f"written: {given.save}, {plan}; next: {command}")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,10 @@ def digest_of(policy: PolicyPlan, decision_timeout_s: float) -> str:
     process = Confined(_make, policy, forks=can_fork())
     try:
         if not wait_for(process, limit_s):
-            raise overdue(where, limit_s)
+            raise InputError(
+                f"{where}: did not return within {limit_s:g} s; if it needs longer, raise"
+                " decision_timeout_s, of which that is ten times, and a minute at least"
+            )
         found: str | RoboEvalError = process.pipe.recv()
     except EOFError as err:
         raise InputError(f"{where}: the process that called it died") from err
@@ -46,19 +49,6 @@ def digest_of(policy: PolicyPlan, decision_timeout_s: float) -> str:
     if isinstance(found, RoboEvalError):
         raise found
     return found
-
-
-def overdue(where: str, limit_s: float) -> InputError:
-    """The error for a policy that is not made in time.
-
-    Args:
-        where: What messages about the policy begin with.
-        limit_s: How long it was waited for, seconds.
-    """
-    return InputError(
-        f"{where}: did not return within {limit_s:g} s; if it needs longer, raise"
-        " decision_timeout_s, of which that is ten times, and a minute at least"
-    )
 
 
 def _make(_hears: Connection, pipe: Connection, policy: PolicyPlan) -> None:

@@ -59,6 +59,8 @@ class RemotePolicy:
         name: The policy's name as the server says it; a plan's name replaces it.
         digest: The digest of the policy behind the server, the same as if it played here.
         latency: How long the requests of the episode took.
+        is_tried: Whether it is only tried: the server keeps it then for who plays next, so that it
+            need not be loaded twice.
 
     Raises:
         InputError: If the url or a time cannot be used, nobody listens there, the token is refused,
@@ -72,6 +74,7 @@ class RemotePolicy:
         _check_url(url)
         self.url = url
         self.latency = Latency()
+        self.is_tried = False
         self._timeout_s = float(timeout_s)
         self._start_timeout_s = float(start_timeout_s)
         self._chunk: deque[Any] = deque()
@@ -91,13 +94,13 @@ class RemotePolicy:
         number = None if seed is None else int(seed)
         if self._link.is_open:
             try:
-                self._link.ask("reset", "ready", seed=number)
+                self._link.ask("reset", "ready", seed=number, tried=self.is_tried)
             except LinkLostError:
                 pass  # it broke since the last episode
             else:
                 return
         self._reopen()
-        self._link.ask("reset", "ready", seed=number)
+        self._link.ask("reset", "ready", seed=number, tried=self.is_tried)
 
     def act(self, observation: Any) -> Any:  # noqa: ANN401 - any Gymnasium space is allowed
         """The next action of the chunk; when it is used up, the policy is asked for another.

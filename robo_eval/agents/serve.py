@@ -142,6 +142,8 @@ class PolicyServer:
             connection.close(_BAD_MESSAGE if session.is_over else 1000)
             problem = f": {session.problem}" if session.is_over else ""
             self._announce(f"{host}:{port} left after {session.answered} answers{problem}")
+            with self._loading:
+                self._spare = self._spare or session.given_back
             self._connections.discard(connection)
 
     def _policy(self) -> Policy:

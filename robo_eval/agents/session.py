@@ -57,6 +57,7 @@ class Session:
         self._alone = alone
         self._policy: Policy | None = None
         self._is_known = False
+        self._is_tried = False
         self.answered = 0
         self.problem = ""
 
@@ -64,6 +65,11 @@ class Session:
     def is_over(self) -> bool:
         """Whether the connection is to be closed."""
         return bool(self.problem)
+
+    @property
+    def given_back(self) -> Policy | None:
+        """The policy, if it was only tried: the next client may have it after a reset."""
+        return self._policy if self._is_tried else None
 
     def answer(self, frame: str | bytes) -> str | bytes:
         """The frame that answers a frame; never raises for what came in or what the policy does."""
@@ -82,6 +88,7 @@ class Session:
             policy = self._playing()
             with self._alone:
                 if message["type"] == "reset":
+                    self._is_tried = message.get("tried") is True
                     policy.reset(seed=message.get("seed"))
                     return encode({"type": "ready", "id": number})
                 begin_s = time.monotonic()

@@ -19,8 +19,13 @@ _TRACE_BYTES: Final = 150_000
 _REPORT_BYTES: Final = 10_000_000
 
 
-def check_names(plan: TrialPlan) -> None:
+def check_names(plan: TrialPlan, *, probed: bool = False) -> None:
     """Refuse unknown agents, levels and environments of ours, with the nearest valid name.
+
+    Args:
+        plan: The plan.
+        probed: Whether policies by `factory` are left to a probe, which makes them as well: large
+            ones take minutes.
 
     Raises:
         PlanError: If a name is unknown; the message names the field.
@@ -34,6 +39,8 @@ def check_names(plan: TrialPlan) -> None:
         raise PlanError("control: no task has a level above 0, so there is nothing to control")
     # Last, because building an agent loads numpy.
     for index, policy in enumerate(plan.policies):
+        if probed and policy.factory:
+            continue
         try:
             with contextlib.redirect_stdout(sys.stderr):  # modules may print while they load
                 digest_of(policy, plan.decision_timeout_s)

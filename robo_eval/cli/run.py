@@ -247,7 +247,7 @@ def start(
 
     # What is quick to refuse comes first; building policies and worlds comes last.
     TrialDirectory.check_new(out, needed_bytes=needed_bytes(plan))
-    check_names(plan)
+    check_names(plan, probed=Side.SIM in sides)
     keep = None
     if set(sides) - {Side.SIM}:
         from robo_eval.cli.physical import check_physical, keep_robot_file, named_operator

@@ -23,7 +23,7 @@ from robo_eval.conduct.steadiness import (
 from robo_eval.core import door
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan
-from robo_eval.core.schedule import PlannedIds, planned_ids
+from robo_eval.core.schedule import PlannedIds, injections_of, planned_ids, schedule
 from robo_eval.core.series import Series, shortened
 from robo_eval.log.directory import PREFLIGHT, ROBOT_FILE
 from robo_eval.log.evidence import Evidence, Pause, Rating
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _SCORED: Final = tuple(reason for reason in EndReason if reason.is_scored)
 _PLAYED: Final = tuple(reason for reason in EndReason if reason.is_final)
+_BY_TASK: Final = (EndReason.SUCCESS, EndReason.FAILURE, EndReason.TIMEOUT)
 _PLACE: Final = re.compile(r" \([^()]*tick \d+\)$")
 """Where a fault was raised, and when: the same fault may be raised anywhere."""
 
@@ -126,6 +127,7 @@ def deviations_of(
         *_unplayed(log, plan, planned, series),
         *_retried(log, plan),
         *_unscored(log, plan),
+        *_uninjected(log, plan),
         *order_deviations(log, plan, planned),
         *start_deviations(log, plan, known.tolerances),
         *change_deviations(log, plan),
@@ -235,6 +237,25 @@ def _unscored(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
                 yield log.deviation(end.value, rows, side=side.value, reasons=reasons)
                 continue
             yield from _voids(log, plan, side, rows, [void_reason(text) for text in details])
+
+
+def _uninjected(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
+    """Injections whose episode, although it was scored, ended before their tick came."""
+    if not plan.injections:
+        return
+    planned = {episode.base_id: episode for episode in schedule(plan, Side.TWIN)}
+    # The tick in which a guard stops the robot had begun, and is not counted.
+    begun = log.table["ticks"].to_numpy(dtype=np.float64, na_value=np.nan)
+    begun += ~log.ended(*_BY_TASK)
+    rows, reasons = [], []
+    for row in np.flatnonzero(log.on(Side.TWIN.value) & log.ended(*_SCORED)).tolist():
+        episode = planned.get(log.base_ids[row])
+        for injection in [] if episode is None else injections_of(plan, episode):
+            if begun[row] <= injection.tick:
+                rows.append(row)
+                reasons.append(f"{injection.fault} was due at tick {injection.tick}")
+    if rows:
+        yield log.deviation("injections", np.array(rows), side=Side.TWIN.value, reasons=reasons)
 
 
 def _voids(

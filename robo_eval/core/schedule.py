@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from robo_eval.core.episode import Episode
 from robo_eval.core.kinds import Arm, EndReason, Side
-from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan
+from robo_eval.core.plan import Condition, Injection, PolicyPlan, TaskPlan, TrialPlan
 
 _Planned = TypeVar("_Planned")
 
@@ -251,6 +251,18 @@ def policy_seed(seed: int) -> int:
 def task_and_policy(plan: TrialPlan, episode: PlannedEpisode) -> tuple[TaskPlan, PolicyPlan]:
     """The sections of the plan an episode refers to."""
     return plan.tasks[episode.condition.task], plan.policies[episode.policy]
+
+
+def injections_of(plan: TrialPlan, planned: PlannedEpisode) -> list[Injection]:
+    """The disturbances that are to be provoked in an episode."""
+    policy = plan.policies[planned.policy].name
+    return [
+        injection
+        for injection in plan.injections
+        if injection.episode == planned.index
+        and injection.level in (None, planned.condition.level)
+        and injection.policy in (None, policy)
+    ]
 
 
 def environment_keywords(

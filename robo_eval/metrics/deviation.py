@@ -16,6 +16,7 @@ KINDS: Final[Mapping[str, str]] = {
     "fault": "attempts ended by a fault",
     "void": "attempts declared void",
     "void_unplanned": "void attempts for a reason that is not in the plan",
+    "injections": "planned injections that never began",
     "order": "episodes started in another order than planned",
     "starts": "episodes that started unlike those of another policy with the same seed",
     "software": "changes of the software",

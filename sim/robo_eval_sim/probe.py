@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from robo_eval.agents.remote import RemotePolicy
 from robo_eval.core.errors import InputError, PlanError, RoboEvalError, said
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.policy import Policy, is_action
@@ -29,6 +29,8 @@ _STARTS: Final = 3
 """What fails from each of so many starts is refused; from some it is a fault of an episode."""
 _TELL_SUCCESS: Final = ("is_success", "success")
 """Keys by which environments of others say in `info` that an episode succeeded."""
+
+_OF_NUMBERS: Final = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)
 
 
 class Step(NamedTuple):
@@ -79,7 +81,6 @@ class _Probe:
         self._tell = pipe.send
         self._stage = Stage(plan, "", Path())
         self._seen: dict[tuple[object, ...], Any] = {}
-        self._fresh: gymnasium.Env[Any, Any] | None = None
         self._stepped: set[int] = set()
 
     def environment(self, planned: PlannedEpisode) -> gymnasium.Env[Any, Any]:
@@ -94,14 +95,15 @@ class _Probe:
             PlanError: If none comes, or it is none for this environment, from each of some starts.
         """
         entry = self._plan.policies[planned.policy]
-        who = f"policy {entry.name!r}" + (f": factory {entry.factory!r}" if entry.factory else "")
-        self._tell(Step(who, Asked.MAKE))
+        where = f"policies.{planned.policy}.{'factory' if entry.factory else 'name'}"
+        made = entry.factory or entry.name
+        self._tell(Step(f"{where}: policy {entry.name!r}: {made!r}", Asked.MAKE, "did not return"))
         try:
             policy = self._stage.policy(planned.policy)
-        except Exception:
-            raise
-        except BaseException as err:
-            raise InputError(f"{who}: raised {said(err)}") from err
+        except InputError as err:
+            raise PlanError(f"{where}: {err}") from err
+        if isinstance(policy, RemotePolicy):
+            policy.is_tried = True
         problem = ""
         for start in range(_STARTS):
             problem = self._problem(policy, replace(planned, seed=planned.seed + start))
@@ -136,18 +138,18 @@ class _Probe:
                 f"{who}: {said(err)}; it was given {_described(env.observation_space)}, and"
                 f" {_needed(env)}"
             )
-        is_one = is_action(env.action_space, action)
-        if not is_one and _is_of_another_kind(env.action_space, action):
+        space = env.action_space
+        if _is_of_another_kind(space, action):
             return f"{who}: its first action is {_shown(action)}, and {_needed(env)}"
+        is_box = isinstance(space, spaces.Box)
+        is_one = is_action(space, np.asarray(action, space.dtype) if is_box else action)
         index = planned.condition.task
         is_known = index in self._stepped or task_of(self._plan.tasks[index].env) is not None
         if is_one and is_known:
             return ""
         self._tell(Step(task))
         try:
-            if self._fresh is not env:
-                env.reset(seed=planned.seed)
-            self._fresh = None
+            env.reset(seed=planned.seed)
             _, reward, _, _, info = env.step(action)
             reward_of(reward)
             told = [key for key in _TELL_SUCCESS if key in info]
@@ -175,7 +177,7 @@ class _Probe:
             observation, info = env.reset(seed=planned.seed)
             if not isinstance(info, Mapping):  # two numbers that were seen can be taken for both
                 raise InputError(f"info is {info!r:.60}, and no dict")
-            self._seen[key], self._fresh = observation, env
+            self._seen[key] = observation
         return self._seen[key]
 
 
@@ -185,43 +187,31 @@ def _is_of_another_kind(space: gymnasium.Space[Any], action: object) -> bool:
     One may take what its space does not hold: numbers beyond their bounds, or of another type. That
     is for the environment to say, but not how many numbers there are, nor which actions.
     """
-    if space.shape is None:
+    if not isinstance(space, _OF_NUMBERS):
         return False
     try:
         given = np.asarray(action, dtype=np.float64)
     except (TypeError, ValueError):
         return True
     if isinstance(space, spaces.Discrete):
-        return given.size != 1 or given.item() not in range(*_ends(space))
-    return given.size != math.prod(space.shape)
-
-
-def _ends(space: spaces.Discrete) -> tuple[int, int]:
-    return int(space.start), int(space.start + space.n)
+        return given.size != 1 or given.item() - space.start not in range(int(space.n))
+    return given.size != np.prod(space.shape)
 
 
 def _needed(env: gymnasium.Env[Any, Any]) -> str:
     """What would do, and what to write into a plan where there are several modes."""
     needed = f"{_described(env.action_space)} would do"
-    if "action_mode" in inspect.signature(type(env.unwrapped)).parameters:
+    made_by = [getattr(kind.__init__, "__code__", None) for kind in type(env.unwrapped).__mro__]
+    if any("action_mode" in code.co_varnames for code in made_by if code):
         needed += "; a policy of another mode needs its `action_mode` in the plan"
     return needed
 
 
 def _described(space: gymnasium.Space[Any]) -> str:
     if isinstance(space, spaces.Discrete):
-        first, end = _ends(space)
-        return f"a whole number from {first} to {end - 1}"
-    if isinstance(space, spaces.Dict):
-        return f"a dict of {', '.join(space)}"
-    if not isinstance(space, spaces.Box):
-        return f"one of {space!s:.80}"
-    shape = counted(math.prod(space.shape), "number")
-    if len(space.shape) > 1:
-        shape = f"an array of shape {space.shape}"
-    low, high = space.low.min(), space.high.max()
-    is_uniform = low == space.low.max() and high == space.high.min()
-    return f"{shape} from {low:g} to {high:g}" if is_uniform else shape
+        return f"a whole number from {space.start} to {space.start + space.n - 1}"
+    is_box = isinstance(space, spaces.Box)
+    return counted(math.prod(space.shape), "number") if is_box else f"one of {space!s:.80}"
 
 
 def _shown(action: object) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from robo_eval.agents.confined import digest_of, overdue
+from robo_eval.agents.confined import digest_of
 from robo_eval.core import spread
 from robo_eval.core.confined import Confined, can_fork, wait_for
 from robo_eval.core.episode import Episode
@@ -42,7 +42,6 @@ from robo_eval.log.store import EpisodeStore
 from robo_eval.log.trace_folder import trace_digest
 from robo_eval.metrics.scoring import SCORE_VERSION
 from robo_eval.metrics.tasks import axes_of, with_novelty
-from robo_eval_sim.beat import Asked
 from robo_eval_sim.play import Stage, declared, trace_uri
 from robo_eval_sim.probe import Step, probe
 from robo_eval_sim.worker import WORDS, WORLD_LIMIT_S, Worker, limits_of
@@ -139,10 +138,9 @@ def _probed(
                 step = found
             else:
                 remarks.append(found)
-        if step.asked is Asked.MAKE:
-            raise overdue(step.where, limits_s[step.asked])
-        problem = step.problem or WORDS[step.asked]
-        raise PlanError(f"{step.where}: {problem} within {limits_s[step.asked]:g} s")
+        problem = f"{step.problem or WORDS[step.asked]} within {limits_s[step.asked]:g} s"
+        remedy = "; if it needs longer, raise decision_timeout_s" if step.asked is not None else ""
+        raise PlanError(f"{step.where}: {problem}{remedy}")
     except EOFError as err:
         verb = "made" if step.asked is None else "asked"
         raise PlanError(f"{step.where}: the process that {verb} it ended") from err

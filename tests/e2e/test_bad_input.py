@@ -127,6 +127,27 @@ ARMS = {
     ),
     "levels beside axes": ("levels: [1], axes: {delay: [0.1]}", "axes: stand for levels"),
 }
+
+
+@pytest.mark.parametrize(
+    ("policies", "words"),
+    [
+        # An agent of a task in which others act.
+        ("[arm-still, balancer]", ("policies.1: 'balancer' cannot act on tasks.0", "8 numbers")),
+        ("[{name: arm-still, action_mode: ee_delta}]", ("is 8 numbers", "7 numbers would do")),
+        ("[{name: arm-still, action_mode: ee}]", ("policies.0.action_mode", "ee_delta")),
+    ],
+)
+def test_a_policy_that_cannot_act_is_refused_before_the_first_tick(
+    quick_cli, tmp_path, policies, words
+):
+    (tmp_path / "plan.yaml").write_text(
+        f"name: x\ntasks: [{{env: RoboEval/Drawer-v0}}]\npolicies: {policies}\n"
+    )
+    assert_refused(quick_cli("run", "plan.yaml", "--out", "trial", "--json"), "plan.yaml", *words)
+    assert not (tmp_path / "trial").exists()
+
+
 TASKS = {
     "RoboEval/CartPole3D-v0": "nothing",
     "RoboEval/PickPlace-v0": "arm-still",

@@ -34,7 +34,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.store import EpisodeStore
-from robo_eval_sim.runner import run_simulated
+from robo_eval_sim.runner import check_plan, run_simulated
 
 TOKEN = "0123456789abcdef"
 DIGEST = "d" * 64
@@ -251,6 +251,32 @@ def test_each_connection_has_a_policy_of_its_own(plain):
     other.reset(seed=2)
     assert [one.act(OBSERVATION)["tick"] for _ in range(3)] == [1, 2, 3]
     assert other.act(OBSERVATION) == {"seed": 2, "tick": 1, "sum": 0.0}
+
+
+def test_a_policy_that_was_only_tried_is_not_loaded_again():
+    made = []
+
+    def make():
+        made.append(make_agent("balancer"))
+        return made[-1]
+
+    server = PolicyServer(make, port=0)
+    server.start()
+    try:
+        kind = f"factory: 'robo_eval.agents.remote:RemotePolicy', kwargs: {{url: '{server.url}'}}"
+        text = f"name: x\ntasks: [{{levels: [0]}}]\npolicies: [{{name: far, {kind}}}]\n"
+        assert check_plan(parse_plan(text, source="plan")) == []
+        wait_until(lambda: not server._connections)
+        first, second = RemotePolicy(server.url), RemotePolicy(server.url)
+        first.reset(seed=1)
+        assert len(made) == 1
+        second.reset(seed=1)
+        assert len(made) == 2
+        other = text.replace("{levels: [0]}", "{env: RoboEval/PickPlace-v0}")
+        with pytest.raises(ValueError, match=r"^policies\.0: 'far' cannot act on tasks\.0"):
+            check_plan(parse_plan(other, source="plan"))
+    finally:
+        server.stop()
 
 
 def test_a_policy_that_fails_ends_the_episode_and_not_the_server(serving):

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from robo_eval.core.errors import PlanError
+from robo_eval.core.plan import parse_plan
 from robo_eval.core.task import tasks
+from robo_eval_sim.runner import check_plan
 
 CONTRACT = Path(__file__).with_name("contract.py")
 ENVS = [*tasks(), "Lab/SlidePuck-v0"]
@@ -38,6 +41,35 @@ def test_it_keeps_the_contract_and_repeats_in_another_process(
     assert first
     assert len(set(first)) == len(first)
     assert lines_of(env, installed, *how) == first
+
+
+OTHER = """
+class Other:
+    name, digest = "other", "0" * 64
+
+    def reset(self, *, seed=None):
+        pass
+
+    def act(self, observation):
+        return [0.0] * 50
+
+
+def make():
+    return Other()
+"""
+
+
+@pytest.mark.parametrize("env", tasks())
+def test_a_policy_of_another_task_is_refused_before_the_first_tick(
+    env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other_task.py").write_text(OTHER)
+    monkeypatch.syspath_prepend(tmp_path)
+    text = f"name: x\ntasks: [{{env: {env}}}]\npolicies: [{{name: p, factory: 'other_task:make'}}]"
+    with pytest.raises(PlanError, match=r"^policies\.0: 'p' cannot act on tasks\.0") as raised:
+        check_plan(parse_plan(text, source="plan"))
+    assert "50 numbers" in str(raised.value)
+    assert "would do" in str(raised.value)
 
 
 @pytest.mark.parametrize("env", tasks())

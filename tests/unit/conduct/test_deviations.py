@@ -169,6 +169,39 @@ def test_retries_say_what_they_came_after() -> None:
     assert told["retried"].text == "1 tried more often than the plan's `retries` allows"
 
 
+@pytest.mark.parametrize(
+    ("end", "ticks", "never"),
+    [
+        (EndReason.FAILURE, 59, True),
+        (EndReason.FAILURE, 60, True),
+        (EndReason.FAILURE, 61, False),
+        # The guard stopped the robot within the tick that had begun.
+        (EndReason.SAFETY_STOP, 60, False),
+        (EndReason.SAFETY_STOP, 59, True),
+        (EndReason.SUCCESS, 200, False),
+        (EndReason.FAILURE, None, False),
+    ],
+)
+def test_an_injection_that_came_too_late_is_named(
+    end: EndReason, ticks: int | None, never: bool
+) -> None:
+    plan = plan_of(
+        "injections: [{fault: command_dropout, episode: 1, level: 0, policy: adaptive, tick: 60}]"
+    )
+    rows = rows_of(plan)
+    name = "t0-l00-easy-adaptive-s1001-twin"
+    (place,) = [i for i, row in enumerate(rows) if row.episode_id == name]
+    rows[place] = replace(rows[place], end_reason=end, ticks=ticks, success=end == "success")
+    told = found(rows, plan)
+    assert ("injections" in told) == never
+    if never:
+        (found_one,) = (told["injections"],)
+        assert (found_one.count, found_one.side, found_one.episodes) == (1, "twin", (name,))
+        assert found_one.reasons == {"command_dropout was due at tick 60": 1}
+    rows[place] = ended(rows[place], EndReason.FAULT, "no such camera")
+    assert "injections" not in found(rows, plan), "a fault is counted as one"
+
+
 def test_a_void_reason_the_plan_does_not_name_is_a_finding_of_its_own() -> None:
     plan = plan_of()
     rows = rows_of(plan)

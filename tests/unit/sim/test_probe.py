@@ -213,7 +213,7 @@ def refusal(*policies, **how):
 @pytest.mark.parametrize(
     ("policy", "env", "parts"),
     [
-        (made_by("says", "action: [0, 0, 0]"), "Bench-v0", ["3 numbers", "2 numbers from -1 to 1"]),
+        (made_by("says", "action: [0, 0, 0]"), "Bench-v0", ["3 numbers", "2 numbers would do"]),
         (made_by("says", "action: left"), "Bench-v0", ["'left'", "2 numbers"]),
         (made_by("says", "action: {a: 1}"), "Bench-v0", ["{'a': 1}", "2 numbers"]),
         (made_by("says", "action: [0, 0]"), "Switch-v0", ["2 numbers", "number from 0 to 1"]),
@@ -221,7 +221,7 @@ def refusal(*policies, **how):
         (made_by("says", "action: 0.5"), "Switch-v0", ["is 0.5", "number from 0 to 1"]),
         (made_by("says", "action: null"), "Switch-v0", ["None", "number from 0 to 1"]),
         (made_by("raises"), "Bench-v0", ["IndexError: index 24", "given 2 numbers"]),
-        (made_by("raises"), "Tells-v0", ["IndexError: index 24", "given a dict of seen"]),
+        (made_by("raises"), "Tells-v0", ["IndexError: index 24", "given one of Dict"]),
         (made_by("ends"), "Bench-v0", ["SystemExit: enough", "2 numbers"]),
         (made_by("dies"), "Bench-v0", ["the process that asked it ended"]),
     ],

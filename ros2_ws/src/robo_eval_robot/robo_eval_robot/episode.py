@@ -16,7 +16,7 @@ from robo_eval.core.errors import CheckFailedError, InterruptedRunError, TrialDi
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import Injection, TrialPlan
 from robo_eval.core.policy import Policy, aside, is_action
-from robo_eval.core.schedule import PlannedEpisode, task_and_policy
+from robo_eval.core.schedule import PlannedEpisode, injections_of, task_and_policy
 from robo_eval.metrics.scoring import score_played
 from robo_eval_robot.attempt import OPERATOR, Attempt, SkippedError
 from robo_eval_robot.config import RobotConfig
@@ -91,7 +91,7 @@ def play_attempt(
         _begin(recordings, plan, planned, config, policy)
         observation = _start(env, policy, policy_seed)
         initial = env.initial_state
-        _play(env, observation, policy, _injections(plan, planned), stagehand, played, check)
+        _play(env, observation, policy, injections_of(plan, planned), stagehand, played, check)
         score = _score(plan, planned, played)
     except InterruptedRunError as err:
         if start_ns is None:
@@ -271,17 +271,6 @@ def _disturb(stagehand: Stagehand, injection: Injection) -> None:
         stagehand.disturb("estop", pressed=True)
     else:
         stagehand.disturb(injection.fault, ticks=injection.ticks)
-
-
-def _injections(plan: TrialPlan, planned: PlannedEpisode) -> list[Injection]:
-    _, policy = task_and_policy(plan, planned)
-    return [
-        injection
-        for injection in plan.injections
-        if injection.episode == planned.index
-        and injection.level in (None, planned.condition.level)
-        and injection.policy in (None, policy.name)
-    ]
 
 
 def _score(plan: TrialPlan, planned: PlannedEpisode, played: _Played) -> Attempt:
