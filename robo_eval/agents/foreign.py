@@ -67,7 +67,6 @@ def stable_baselines3(path: str, algorithm: str = "PPO") -> Wrapped:
     """
     try:
         import stable_baselines3 as library
-        import torch
     except ImportError as err:
         raise MissingExtraError(
             f"{path}: needs Stable-Baselines3; run: {pip_install('train')}"
@@ -77,6 +76,5 @@ def stable_baselines3(path: str, algorithm: str = "PPO") -> Wrapped:
         raise unknown_name("algorithm", algorithm, known)
     if not Path(path).is_file():
         raise InputError(f"path {path!r}: there is no such file in {Path.cwd()}")
-    torch.set_num_threads(1)  # threads of small networks only wait for each other
     model = getattr(library, algorithm).load(path, device="cpu")
     return wrap(partial(model.predict, deterministic=True), digest_of=Path(path))

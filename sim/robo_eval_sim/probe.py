@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import isfunction
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -195,14 +196,14 @@ def _is_of_another_kind(space: gymnasium.Space[Any], action: object) -> bool:
         return True
     if isinstance(space, spaces.Discrete):
         return given.size != 1 or given.item() - space.start not in range(int(space.n))
-    return given.size != np.prod(space.shape)
+    return given.size != math.prod(space.shape or ())
 
 
 def _needed(env: gymnasium.Env[Any, Any]) -> str:
     """What would do, and what to write into a plan where there are several modes."""
     needed = f"{_described(env.action_space)} would do"
-    made_by = [getattr(kind.__init__, "__code__", None) for kind in type(env.unwrapped).__mro__]
-    if any("action_mode" in code.co_varnames for code in made_by if code):
+    made_by = [vars(kind).get("__init__") for kind in type(env.unwrapped).__mro__]
+    if any("action_mode" in made.__code__.co_varnames for made in made_by if isfunction(made)):
         needed += "; a policy of another mode needs its `action_mode` in the plan"
     return needed
 
@@ -210,8 +211,9 @@ def _needed(env: gymnasium.Env[Any, Any]) -> str:
 def _described(space: gymnasium.Space[Any]) -> str:
     if isinstance(space, spaces.Discrete):
         return f"a whole number from {space.start} to {space.start + space.n - 1}"
-    is_box = isinstance(space, spaces.Box)
-    return counted(math.prod(space.shape), "number") if is_box else f"one of {space!s:.80}"
+    if isinstance(space, spaces.Box):
+        return counted(math.prod(space.shape), "number")
+    return f"one of {space!s:.80}"
 
 
 def _shown(action: object) -> str:
