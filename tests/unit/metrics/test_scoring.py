@@ -207,6 +207,35 @@ def test_a_verdict_of_a_person_is_not_scored_again(frame, episode):
     ]
 
 
+def test_what_an_environment_told_is_not_scored_again(frame, episode):
+    plan = _plan(TaskPlan(levels=(0,), success="is_success", success_quality=0.9))
+    old = {"score_version": 0}
+    rows = frame(
+        episode("yes", 0.4, **old, success=True, end_reason=EndReason.SUCCESS),
+        episode("no", 1.0, **old, success=False, end_reason=EndReason.FAILURE),
+    )
+    new = rescored_frame(rows, plan).set_index("episode_id")
+    assert new["success"].to_dict() == {"yes": True, "no": False}
+    assert new["end_reason"].tolist() == ["success", "failure"]
+    assert new["quality"].tolist() == [0.4, 1.0]
+    assert not [
+        finding
+        for finding in attribute(Evidence(), episodes_frame(rows), plan).findings
+        if "success_quality" in finding.text
+    ]
+
+
+def test_what_an_environment_tells_counts_but_for_help_and_stops():
+    given = {"terminated": True, "truncated": False, "quality": 0.0, "success_quality": 0.5}
+    told = {**given, "info": {"lifted": True}, "success": "lifted"}
+    assert score_end(**told) is EndReason.SUCCESS
+    assert score_end(**told, interventions=1) is EndReason.FAILURE
+    stopped = {"lifted": True, "end_reason": "safety_stop"}
+    assert score_end(**{**told, "info": stopped}) is EndReason.SAFETY_STOP
+    fell = {"lifted": False}
+    assert score_end(**{**told, "info": fell, "quality": 1.0}) is EndReason.FAILURE
+
+
 def test_a_missing_verdict_is_missing_in_the_coverage(frame, episode):
     twin = {"side": Side.TWIN, "robot": "twin-1"}
     rows = frame(

@@ -33,6 +33,11 @@ def test_equal_settings_need_no_telling_apart():
     assert task_variants(plan_of(task(kwargs={"balls": 0}), task(family="few"))) == ("", "")
 
 
+def test_who_tells_success_makes_a_task_another_one():
+    told = plan_of(task(), task((1,), success="is_success"))
+    assert task_variants(told) == ("", '{success: "is_success"}')
+
+
 def test_what_differs_is_the_variant():
     plan = plan_of(
         task(),

@@ -408,6 +408,16 @@ def test_seeds_are_called_the_same_only_where_conditions_share_them() -> None:
     ]
 
 
+def test_action_modes_and_told_success_are_said() -> None:
+    plan = plan_of()
+    tasks = [one.model_copy(update={"success": "is_success"}) for one in plan.tasks]
+    policies = [one.model_copy(update={"action_mode": "ee_delta"}) for one in plan.policies]
+    changed = plan.model_copy(update={"tasks": tuple(tasks), "policies": tuple(policies)})
+    told = dict(conditions(changed, rows_of(plan, lambda *_: 0.5).iloc[:0], None))
+    assert "success as the environment's info['is_success'] says" in told["Task"]
+    assert "(action_mode='ee_delta')" in told["Policies"]
+
+
 def test_an_import_claims_neither_seeds_nor_an_order_nor_a_replay() -> None:
     report, _ = report_of(lambda _p, _l, _i: 0.5, plan=imported_plan())
     facts = dict(report.conditions)

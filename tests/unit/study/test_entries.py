@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from robo_eval.core.errors import InputError
-from robo_eval.study.entries import tests_of
+from robo_eval.core.plan import PolicyPlan
+from robo_eval.study.entries import loaded, tests_of
 from robo_eval.study.measure import lesson, policy
 from robo_eval.study.suite import PoolSection, Suite, parse_suite, read_suite
 
@@ -70,3 +71,8 @@ def test_each_cartpole_has_the_regulator_that_knows_it(name: str) -> None:
         (expert,) = test.experts
         assert expert.kwargs == test.kwargs  # type: ignore[union-attr]
         assert test.name == f"{name} {next(iter(expert.kwargs.values()))}"
+
+
+def test_a_suite_takes_no_action_mode_of_a_policy() -> None:
+    with pytest.raises(InputError, match=r"action_mode: is a key of plans; .* `kwargs` of the task"):
+        loaded(PolicyPlan(name="arm-still", action_mode="ee_delta"))
