@@ -27,6 +27,7 @@ ALLOWED_SKIPS: Final[dict[str, str]] = {
     "test_a_full_disk_loses_no_acknowledged_row": "containers may not mount a small file system",
     "test_a_write_protected_trial_can_be_read": "containers may not mount a folder read-only",
     "test_with_the_sim_extra_a_plan_is_played": "Debian 12 has one version of Python only",
+    "test_a_set_of_the_library_itself_is_read": "lerobot needs its own Python, torch and gigabytes",
 }
 
 # Hundreds of tests start the command line: without byte code each would compile everything anew.

@@ -1,4 +1,4 @@
-"""`robo-eval import`: episodes another lab logged, in its own columns or topics."""
+"""`robo-eval import`: episodes another lab logged, in its own columns, topics or layout."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval.log.bag_importer import BagImport
+    from robo_eval.log.directory import TrialDirectory
 
 app = typer.Typer(no_args_is_help=True, help="Bring in episodes logged elsewhere.")
+
+
+ColumnsOption = Annotated[
+    Path, typer.Option("--map", "-m", help="Column map (YAML): our column from theirs.")
+]
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Trial directory to create.")]
 
 
 @app.callback()
@@ -56,13 +63,63 @@ def csv(
         return
     if columns is None or out is None:
         raise InputError("give --map and --out; --suggest MAP.yaml writes a map to start from")
-    trial = import_csv(table, columns, out, warn=_note)
+    _say_rows(import_csv(table, columns, out, warn=_note), out, json=json)
+
+
+@app.command("lerobot")
+def lerobot(
+    dataset: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Dataset of version 2.0, 2.1 or 3.0.")
+    ],
+    *,
+    columns: ColumnsOption,
+    out: OutOption,
+    episodes: Annotated[str, typer.Option(help="Which to read, such as 0-49,60.")] = "",
+    json: JsonOption = False,
+) -> None:
+    """Read episodes from a LeRobot dataset by a column map into a new trial directory.
+
+    Example: robo-eval import lerobot push/ --map push-map.yaml --out runs/push
+    """
+    from robo_eval.log.lerobot_importer import import_lerobot
+
+    trial = import_lerobot(dataset, columns, out, episodes=episodes, warn=_note)
+    _say_rows(trial, out, json=json)
+
+
+@app.command("eval-info")
+def eval_info(
+    results: Annotated[
+        Path, typer.Argument(metavar="FILE", help="eval_info.json or evaluations.npz.")
+    ],
+    *,
+    columns: ColumnsOption,
+    out: OutOption,
+    json: JsonOption = False,
+) -> None:
+    """Read results of lerobot-eval or Stable-Baselines3 by a column map into a new trial directory.
+
+    Example: robo-eval import eval-info eval_info.json --map map.yaml --out runs/eval
+    """
+    from robo_eval.log.eval_info import import_eval_info
+
+    _say_rows(import_eval_info(results, columns, out, warn=_note), out, json=json)
+
+
+def _say_rows(trial: TrialDirectory, out: Path, *, json: bool) -> None:
     rows = len(trial.frame())
     if json:
         print_json({"trial": str(trial.path), "rows": rows})
         return
     say(f"{counted(rows, 'episode')} imported into {trial.path}")
-    next_steps(f"robo-eval metrics {quoted(out)}", f"robo-eval report {quoted(out)}")
+    _say_next(trial, out)
+
+
+def _say_next(trial: TrialDirectory, out: Path) -> None:
+    verbs = ["metrics", "compare", "report"]
+    if trial.frame()["policy"].nunique() == 1:
+        verbs.remove("compare")
+    next_steps(*(f"robo-eval {verb} {quoted(out)}" for verb in verbs))
 
 
 def _suggest(table: Path, path: Path, *, json: bool) -> None:
@@ -92,7 +149,7 @@ def bag(
     topics: Annotated[
         Path, typer.Option("--map", "-m", help="Topic map (YAML): what their topics mean.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Trial directory to create.")],
+    out: OutOption,
     json: JsonOption = False,
 ) -> None:
     """Read episodes from rosbag2 bags by a topic map into a new trial directory.
@@ -124,7 +181,7 @@ def bag(
         )
         return
     _say_bags(done)
-    next_steps(f"robo-eval metrics {quoted(out)}", f"robo-eval report {quoted(out)}")
+    _say_next(done.trial, out)
 
 
 def _say_bags(done: BagImport) -> None:

@@ -24,7 +24,7 @@ from robo_eval.log.bag_read import BagContent
 from robo_eval.log.bag_signals import ControlSignals
 from robo_eval.log.bag_trace import copy_part
 from robo_eval.log.bag_window import Window
-from robo_eval.log.column_map import NEEDED, SCORES, Constant, Conversion
+from robo_eval.log.column_map import SCORES, Conversion
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
 from robo_eval.log.import_plan import plan_of_import
@@ -142,10 +142,12 @@ def import_bags(
         for bag in found:
             reader.read(bag)
         reader.remark_unsaid()
+        notes = reader.maker.notes(found[0].path, ())
+        reader.remarks += [Remark(episode_id=None, what=note) for note in notes]
         plan = plan_of_import(
             found[0].path if len(found) == 1 else found[0].path.absolute().parent,
             mapping.raw,
-            digest(digests),
+            reader.maker.sha256,
             [row.values for row in reader.rows],
             traces="all",
         )
@@ -218,7 +220,7 @@ class _Reader:
         self._seen: dict[str, Path] = {}
         self._ends: dict[Path, int] = {}
         self._traces: list[Path] = []
-        self._maker = RowMaker(mapping, sha256=sha256)
+        self.maker = RowMaker(mapping, sha256=sha256)
 
     def read(self, bag: Bag) -> None:
         """Add the episodes of a bag."""
@@ -266,24 +268,24 @@ class _Reader:
         if window.number:
             where += f": episode {window.number}"
         taken = _Taken()
-        self._add_constants(where, taken)
+        self.maker.add_constants(where, taken.values)
         self._add_folder(where, bag.bag, taken)
         stopped = self._stopped(where, content, window)
         self._add_columns(where, content, window, taken, stopped)
         values = taken.values
-        for name in NEEDED:
-            if values.get(name) is None:
-                raise InputError(f"{where}: {name} is missing; add it to the constants of the map")
         if values.get("episode_id") is None:
             values["episode_id"] = self._id(where, bag.bag, window, values)
             taken.sources["episode_id"] = "id"
         _check_id(where, values["episode_id"])
+        path = bag.bag.path.absolute()
+        known = [str(path.parent / bag.bag.name), *([] if path.is_dir() else [str(path.parent)])]
+        self.maker.complete(where, values, taken.sources, () if window.number else known)
         if bag.is_recovered:
             values["recovered"] = True
             if content.may_be_cut(window):
                 _add_lost(values, stopped)
         self._add_computed(where, content, window, values)
-        row = self._maker.row(where, values, taken.sources, stopped=stopped)
+        row = self.maker.row(where, values, taken.sources, stopped=stopped)
         self.rows.append(row)
         if bag.is_recovered:
             self.lost[values["episode_id"]] = bag.lost
@@ -320,11 +322,6 @@ class _Reader:
 
     # Values ------------------------------------------------------------------------------------
 
-    def _add_constants(self, where: str, taken: _Taken) -> None:
-        for ours, text in self._map.constants.items():
-            place = f"{where}: constants.{ours} of the topic map"
-            put(taken.values, ours, self._maker.value(place, ours, Constant(), text))
-
     def _add_folder(self, where: str, bag: Bag, taken: _Taken) -> None:
         folder = self._map.folder
         if folder is None:
@@ -343,7 +340,7 @@ class _Reader:
             place = f"{where}: {ours} in its name (folder of the topic map)"
             source = Conversion(values=folder.values.get(ours, {}))
             taken.sources[ours] = ours
-            put(taken.values, ours, self._maker.value(place, ours, source, text or ""))
+            put(taken.values, ours, self.maker.value(place, ours, source, text or ""))
 
     def _add_columns(
         self,
@@ -368,7 +365,7 @@ class _Reader:
                 raise InputError(
                     f"{place}: no message says it; give it a default if it may be absent"
                 )
-            put(taken.values, ours, self._maker.value(place, ours, column, text))
+            put(taken.values, ours, self.maker.value(place, ours, column, text))
 
     def _stopped(self, where: str, content: BagContent, window: Window) -> EndReason | None:
         found = [

@@ -48,6 +48,20 @@ def spelled(place: str, value: object, names: Iterable[str]) -> str:
     return text if text in known else next((n for n in known if _is_same(value, n, text)), text)
 
 
+def cell_of(place: str, value: object, names: Iterable[str] = ()) -> str:
+    """A value of a file as a cell of a table: empty for none and NaN, `1` for 1.0.
+
+    Raises:
+        InputError: If it is not a single value.
+    """
+    plain = plain_of(value)
+    if plain is None or plain != plain:
+        return ""
+    if isinstance(plain, float) and plain.is_integer():
+        value = int(plain)
+    return spelled(place, value, names)
+
+
 def truth_of(place: str, value: object) -> bool | None:
     """Whether a bool, or a text that spells one, is true; None if it is neither.
 

@@ -1,4 +1,4 @@
-"""How another lab's columns become ours: the map of a table, and what a map of bags shares."""
+"""How another lab's columns become ours: the map of a table, and what all maps share."""
 
 from __future__ import annotations
 
@@ -83,6 +83,7 @@ def _one_line(given: str) -> str:
 
 
 Number = Annotated[float, BeforeValidator(lambda given: float(_finite(given)))]
+Whole = Annotated[int, BeforeValidator(_finite)]
 OurColumn = Annotated[str, AfterValidator(our_column)]
 """One of our columns, or an entry of one, such as `costs.energy_j`."""
 TableColumn = Annotated[
@@ -185,8 +186,47 @@ class Source(Short, Conversion):
         return self
 
 
-class ImportMap(Section):
-    """What maps of tables and of bags say alike.
+class Columned(Section):
+    """A section that says where our columns come from."""
+
+    JOINS: ClassVar[bool] = False
+    """Whether several of their columns can be put together."""
+
+    @field_validator("columns", check_fields=False)
+    @classmethod
+    def _check_columns(cls, columns: dict[str, Conversion]) -> dict[str, Conversion]:
+        for ours, source in columns.items():
+            try:
+                source.check_for(ours)
+            except ValueError as err:
+                raise ValueError(f"{ours}.{err}") from err
+            if not cls.JOINS and isinstance(source, Source) and source.columns:
+                raise ValueError(f"{ours}.columns: one column is read here; name it by column")
+        return columns
+
+
+class OutcomeFile(Short, Columned):
+    """A file beside the recordings that says how episodes ended."""
+
+    SHORT: ClassVar[str] = "file"
+
+    file: str
+    """The file, from the folder of the map; with `*`, one file for each episode."""
+    key: str | None = None
+    """Its column with the ids of episodes, or the files they are in; None for a usual one."""
+    columns: dict[OurColumn, Source] = Field(default_factory=dict)
+    """Source of each of our columns that is in it; empty if it calls the outcome as we do."""
+    delimiter: Character = ","
+    """Separates cells."""
+
+    @property
+    def told(self) -> Mapping[str, Source]:
+        """Which of our columns it tells; the id only says of which episode it does."""
+        return {ours: source for ours, source in self.columns.items() if ours != "episode_id"}
+
+
+class ImportMap(Columned):
+    """What the maps of all imports say alike.
 
     Every scalar stays the text that was written: YAML would turn `yes`, which labs write for
     success, into true.
@@ -194,6 +234,10 @@ class ImportMap(Section):
 
     WHAT: ClassVar[tuple[str, str]]
     """What it is called, and the page of the docs about it."""
+    NEEDS: ClassVar[tuple[str, ...]] = NEEDED
+    """Columns that such a map says something about."""
+    TELLS_OUTCOMES: ClassVar[bool] = True
+    """Whether it has to say how episodes ended."""
 
     constants: dict[OurColumn, str] = Field(default_factory=dict)
     """Columns that have one value in all rows."""
@@ -203,6 +247,8 @@ class ImportMap(Section):
     """Least quality that counts as success, if there is such a rule."""
     assisted_success: Literal["refuse", "failure"] = "refuse"
     """What a success with interventions is: `failure`, or `refuse` if it must not be taken."""
+    outcomes: OutcomeFile | None = None
+    """Where outcomes are that lie beside the recordings."""
 
     _path: Path = PrivateAttr(default=Path())
     _raw: Mapping[str, Any] = PrivateAttr(default_factory=dict)
@@ -239,17 +285,11 @@ class ImportMap(Section):
 
     def says(self) -> Mapping[str, Iterable[str]]:
         """Which of our columns each part of the map gives."""
-        return {"columns": getattr(self, "columns", ()), "constants": self.constants}
-
-    @field_validator("columns", check_fields=False)
-    @classmethod
-    def _check_columns(cls, columns: dict[str, Conversion]) -> dict[str, Conversion]:
-        for ours, source in columns.items():
-            try:
-                source.check_for(ours)
-            except ValueError as err:
-                raise ValueError(f"{ours}.{err}") from err
-        return columns
+        return {
+            "columns": getattr(self, "columns", ()),
+            "constants": self.constants,
+            "outcomes": self.outcomes.told if self.outcomes else (),
+        }
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -260,11 +300,16 @@ class ImportMap(Section):
                 if other != part:
                     raise ValueError(f"{name!r} is in {other} and in {part}; choose one")
         given = {name.partition(".")[0] for name in places}
-        parts = " or ".join(self.says())
-        for name in NEEDED:
+        parts = " or ".join(part for part in self.says() if part != "outcomes")
+        for name in self.NEEDS:
             if name not in given:
                 raise ValueError(f"says nothing about {name!r}; add it to {parts}")
-        if not given & set(SCORES):
+        scores = sorted(given & set(SCORES))
+        if self.outcomes is not None and not self.outcomes.told:
+            if scores:
+                said = f"{scores[0]} is in {places[scores[0]]} already"
+                raise ValueError(f"outcomes: {said}; name the columns of its file")
+        elif not scores and self.TELLS_OUTCOMES:
             raise ValueError("must say where success, end_reason or quality is")
         return self
 
@@ -286,7 +331,7 @@ class Dialect(Section):
     """Zone of times that name none."""
     comment: Annotated[str, AfterValidator(_one_line)] = ""
     """What lines begin with that hold no record; empty if none are known to."""
-    skip: Annotated[int, BeforeValidator(_finite), Field(ge=0, lt=1_000_000)] = 0
+    skip: Annotated[Whole, Field(ge=0, lt=1_000_000)] = 0
     """How many lines stand before the header."""
 
     @model_validator(mode="after")
@@ -324,6 +369,7 @@ class ColumnMap(Dialect, ImportMap):
     """The map of a table."""
 
     WHAT: ClassVar = ("column map", "docs/log.md")
+    JOINS: ClassVar = True
 
     columns: dict[TableColumn, Source]
     """Source of each of our columns; `costs.energy_j` is an entry of a mapping column."""

@@ -24,7 +24,7 @@ _FOREIGN: Final = (
     ("\ufffd\ufffd\x11", "is an old workbook (.xls); save its sheet as CSV (UTF-8)"),
     ("PAR1", "is Parquet; write it as CSV, with pandas.read_parquet(...).to_csv(...)"),
     ("SQLite format 3", "is a database; export its table as CSV"),
-    ("{", "is JSON; write its list of episodes as CSV"),
+    ("{", "is JSON; robo-eval import eval-info reads results of lerobot-eval, others become CSV"),
     ("[", "is JSON; write its list of episodes as CSV"),
     ("<", "is HTML or XML; open it in a spreadsheet and save it as CSV (UTF-8)"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,11 +17,22 @@ from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import Arm, Difficulty, EndReason, FaultBy, Profile, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import TrialPlan
+from robo_eval.core.wording import counted
 from robo_eval.log.cells import CellError
-from robo_eval.log.column_map import COUNTED, NAME, Conversion, ImportMap
+from robo_eval.log.column_map import (
+    COUNTED,
+    NAME,
+    NEEDED,
+    SCORES,
+    Constant,
+    Conversion,
+    ImportMap,
+    Source,
+)
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
 from robo_eval.log.import_score import complete_score
+from robo_eval.log.outcomes import Outcomes
 from robo_eval.log.provenance import software
 from robo_eval.log.rows import cells_of
 from robo_eval.log.schema import KINDS, LEAST, MOST, OPTIONAL, SHARES, UNIT, Kind
@@ -88,12 +99,15 @@ class RowMaker:
 
     Args:
         mapping: How they are read.
-        sha256: SHA-256 of what is imported.
+        sha256: SHA-256 of what is imported, without what lies beside it.
     """
 
     def __init__(self, mapping: ImportMap, *, sha256: str) -> None:
         self._map = mapping
-        self._sha256 = sha256
+        self._outcomes = Outcomes(mapping)
+        self.beside: Final = frozenset(self._outcomes.columns)
+        """Our columns that a file beside the recordings tells."""
+        self.sha256: Final = self._outcomes.covered(sha256)
         self._read = mapping.reading
         self._seen: dict[str, str] = {}
         self._scored: dict[str, tuple[str, str]] = {}
@@ -138,6 +152,87 @@ class RowMaker:
         if KINDS[base] is Kind.MAPPING:
             return self._entry(base, source, text)
         return text if KINDS[base] is Kind.TEXT else self._amount(base, source, text)
+
+    def complete(
+        self,
+        where: str,
+        values: dict[str, Any],
+        sources: dict[str, str],
+        names: Sequence[str] = (),
+    ) -> None:
+        """Add an id and what lies beside the recordings, and refuse what is said too little of.
+
+        Args:
+            where: File and line, or bag, for error messages.
+            values: The values by our column; completed in place.
+            sources: Their column by ours; completed in place.
+            names: What else than its id the episode is known by.
+
+        Raises:
+            InputError: If that cannot be read, or policy, task or side is missing.
+        """
+        if values.get("episode_id") is None:
+            values["episode_id"] = f"row-{len(self._seen) + 1:06d}"
+        for place, ours, source, text in self._outcomes.find([values["episode_id"], *names]):
+            sources[ours.partition(".")[0]] = source.column
+            put(values, ours, self.value(place, ours, source, text))
+        for name in NEEDED:
+            if values.get(name) is None:
+                raise InputError(f"{where}: {name} is missing; add it to the constants of the map")
+
+    def add_constants(self, where: str, values: dict[str, Any]) -> None:
+        """Set what is the same in all rows."""
+        for ours, text in self._map.constants.items():
+            place = f"{where}: constants.{ours} of the column map"
+            put(values, ours, self.value(place, ours, Constant(), text))
+
+    def row_of(
+        self,
+        where: str,
+        values: dict[str, Any],
+        columns: Mapping[str, Source],
+        text_of: Callable[[str, str], str | None],
+        *,
+        names: Sequence[str] = (),
+        lost: str = "",
+    ) -> ImportedRow:
+        """The row of one episode of a file with columns.
+
+        Args:
+            where: File and line, for error messages.
+            values: What is known of it without the map; completed in place.
+            columns: Where our columns come from.
+            text_of: The text of their column for ours, None if nothing says it; takes both.
+            names: What else than its id it is known by.
+            lost: Why its recording cannot be read; where nothing else tells how it ended, it is
+                lost.
+
+        Raises:
+            InputError: If this cannot be an episode; see `row`.
+        """
+        sources: dict[str, str] = {}
+        for ours, source in columns.items():
+            sources[ours.partition(".")[0]] = source.column
+            if (text := text_of(ours, source.column)) is not None:
+                place = f"{where}, column {source.column!r}"
+                put(values, ours, self.value(place, ours, source, text))
+        self.add_constants(where, values)
+        self.complete(where, values, sources, names)
+        if lost and all(values.get(name) is None for name in SCORES):
+            values.update(end_reason=EndReason.LOST, end_detail=lost)
+        return self.row(where, values, sources)
+
+    def notes(self, source: Path, rows: Sequence[ImportedRow]) -> Iterator[str]:
+        """What somebody should know who looks at the rows only.
+
+        Raises:
+            InputError: If nothing that lies beside the recordings is about one of them.
+        """
+        yield from self._outcomes.notes()
+        missing = sum(row.values["end_reason"] is EndReason.NO_VERDICT for row in rows)
+        if missing:
+            episodes = counted(missing, "episode")
+            yield f"{source}: {episodes} without a score, counted as missing (no_verdict)"
 
     def row(
         self,
@@ -202,8 +297,6 @@ class RowMaker:
         stopped: EndReason | None,
     ) -> None:
         """Fill in what follows from the rest, and refuse what contradicts it."""
-        if values.get("episode_id") is None:
-            values["episode_id"] = f"row-{len(self._seen) + 1:06d}"
         name = values["episode_id"]
         if name in self._seen:
             column = sources.get("episode_id", "episode_id")
@@ -221,7 +314,7 @@ class RowMaker:
             stopped=stopped,
         )
         self._check_attempt(where, values, sources)
-        values.setdefault("policy_digest", digest([self._sha256, values["policy"]]))
+        values.setdefault("policy_digest", digest([self.sha256, values["policy"]]))
         values.setdefault("software", f"imported by {software()}")
         values.setdefault("initial_state_source", "unknown")
         for name in _NOT_KNOWN:

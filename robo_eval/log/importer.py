@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import EndReason
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.wording import counted
@@ -53,8 +52,8 @@ def import_csv(
     source, folder = Path(csv_path), Path(out)
     check_new(folder)
     values, plan, notes = read_rows(source, Path(column_map))
-    if warn is not None:
-        for note in notes:
+    for note in notes:
+        if warn is not None:
             warn(note)
     return write_trial(folder, plan, values)
 
@@ -73,6 +72,7 @@ def read_rows(source: Path, column_map: Path) -> tuple[list[ImportedRow], TrialP
     values = list(reader.rows())
     if not values:
         raise InputError(f"{source}: holds no episodes, only a header line")
+    sha256 = reader.maker.sha256
     plan = plan_of_import(source, mapping.raw, sha256, [row.values for row in values])
     return values, plan, reader.notes(values)
 
@@ -91,11 +91,11 @@ class _Reader:
     def __init__(self, path: Path, mapping: ColumnMap, sha256: str) -> None:
         self._path = path
         self._map = mapping
-        self._maker = RowMaker(mapping, sha256=sha256)
+        self.maker = RowMaker(mapping, sha256=sha256)
         self._constants = [
             (
                 ours,
-                self._maker.value(
+                self.maker.value(
                     f"{path}: constant {ours!r} of the column map", ours, Constant(), text
                 ),
             )
@@ -147,10 +147,7 @@ class _Reader:
         if self.uncounted:
             cells = counted(self.uncounted, "cell")
             yield f"{self._path}: {cells} without a number of successes left out"
-        missing = sum(row.values["end_reason"] is EndReason.NO_VERDICT for row in rows)
-        if missing:
-            episodes = counted(missing, "episode")
-            yield f"{self._path}: {episodes} without a score, counted as missing (no_verdict)"
+        yield from self.maker.notes(self._path, rows)
 
     def _check_header(self, table: Records) -> None:
         where, header = f"{self._path}: line {table.line}", table.header
@@ -189,7 +186,7 @@ class _Reader:
                 between = " " if ours == "start_ns" else " / "
                 text = between.join(one for one in given if one not in self._map.missing)
             place = f"{where}, column {theirs!r}"
-            put(values, ours, self._maker.value(place, ours, source, text))
+            put(values, ours, self.maker.value(place, ours, source, text))
         for ours, value in self._constants:
             put(values, ours, value)
         name = values.get("episode_id")
@@ -197,7 +194,7 @@ class _Reader:
             name = values["episode_id"] = f"{name}-{policy}"
         given_counts = {count: values.pop(count) for count in COUNTED if count in values}
         if not given_counts:
-            yield self._maker.row(where, values, sources)
+            yield self._row(where, values, sources)
             return
         rate = next((source for ours, source, *_ in places if ours == "rate"), None)
         try:
@@ -214,4 +211,9 @@ class _Reader:
             own = {**values, "success": number <= successes}
             if name is not None:
                 own["episode_id"] = f"{name}-{number}"
-            yield self._maker.row(where, own, sources)
+            yield self._row(where, own, sources)
+
+    def _row(self, where: str, values: dict[str, Any], sources: Mapping[str, str]) -> ImportedRow:
+        own = dict(sources)
+        self.maker.complete(where, values, own)
+        return self.maker.row(where, values, own)

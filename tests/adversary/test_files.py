@@ -47,6 +47,7 @@ DOORS = (
     "verify log.db --checkpoint @.json",
     "import csv table.csv --map @.yaml --out out",
     "import csv @.csv --map map.yaml --out out",
+    "import eval-info @.json --map map.yaml --out out",
     "aiq run @.yaml --out out",
     "aiq show @.d",
     "incidents list --log @.db",

@@ -36,6 +36,7 @@ VERBS = (
     "run", "resume", "doctor", "partner", "pause", "recover", "rate", "replay", "metrics",
     "assess", "acc", "compare", "report", "verify", "levels", "agents", "export",
     "aiq rank", "aiq run", "aiq show", "aiq report", "aiq agree", "import csv", "import bag",
+    "import lerobot", "import eval-info",
     "plan-size width", "plan-size at-least", "plan-size difference", "plan-size hours",
     "incidents add", "incidents nil", "incidents list", "incidents show", "incidents todo",
     "incidents correct", "incidents reclassify", "incidents attach", "incidents review",
@@ -76,6 +77,15 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     "settings": ("settings.yaml", ("metrics trial --config settings.yaml",)),
     "map": ("map.yaml", ("import csv table.csv --map map.yaml --out out",)),
     "table": ("table.csv", ("import csv table.csv --map map.yaml --out out",)),
+    "evaluation": ("eval.json", ("import eval-info eval.json --map side.yaml --out out",)),
+    "evaluations": ("eval.npz", ("import eval-info eval.npz --map side.yaml --out out",)),
+    "outcomes": ("ends.json", ("import csv table.csv --map beside.yaml --out out",)),
+    "texts of outcomes": ("ends.txt", ("import csv table.csv --map texts.yaml --out out",)),
+    "dataset": ("set/meta/info.json", ("import lerobot set --map frames.yaml --out out",)),
+    "episodes of a dataset": (
+        "set/meta/episodes.jsonl", ("import lerobot set --map frames.yaml --out out",),
+    ),
+    "frames": ("set/data/a.parquet", ("import lerobot set --map frames.yaml --out out",)),
     "suite": ("suite.yaml", ("aiq run suite.yaml --out table.csv --estimate",)),
     "profile": ("own.toml", ("assess trial --profile own.toml",)),
     "export of incidents": ("log.jsonl", ("incidents merge log.jsonl --log other.db",)),
@@ -91,6 +101,30 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+def _first_column(lab: Path) -> str:
+    return (lab / "table.csv").read_text().split(",")[0]
+
+
+def _write_arrays(lab: Path) -> None:
+    """Results of a training, and a dataset of one episode."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ends = np.array([[True, False]])
+    np.savez(lab / "eval.npz", timesteps=np.array([9]), results=ends * 1.0, successes=ends)
+    for name in ("meta", "data"):
+        (lab / "set" / name).mkdir(parents=True)
+    (lab / "set/meta/info.json").write_text(
+        '{"codebase_version": "v2.1", "fps": 10, "features": {"cam": {"dtype": "video"}},'
+        ' "video_path": "videos/{video_key}/{episode_index:06d}.mp4", "total_episodes": 1}'
+    )
+    said = '{"episode_index": 0, "tasks": ["push"], "length": 2}\n'
+    (lab / "set/meta/episodes.jsonl").write_text(said)
+    frames = {"episode_index": [0, 0], "index": [0, 1], "next.success": [False, True]}
+    pq.write_table(pa.table(frames), lab / "set/data/a.parquet")
+
+
 @pytest.fixture
 def full_lab(lab, commands) -> Path:
     """The laboratory with a file of each kind."""
@@ -104,6 +138,19 @@ def full_lab(lab, commands) -> Path:
     )
     shutil.copy(source_of("robotics"), lab / "own.toml")
     shutil.copy(next((lab / "trial/traces").glob("*.mcap")), lab / "bag.mcap")
+    side = "constants: {task: t, policy: p, side: sim}\n"
+    (lab / "side.yaml").write_text(side)
+    (lab / "frames.yaml").write_text(f"columns: {{success: next.success}}\n{side}")
+    for name, file in (("beside", "json"), ("texts", "txt")):
+        told = f"columns: {{episode_id: {_first_column(lab)}}}\noutcomes: ends.{file}\n"
+        (lab / f"{name}.yaml").write_text(told + side)
+    (lab / "ends.json").write_text('{"episodes": [{"id": "a", "success": true, "x": {"y": 1.5}}]}')
+    (lab / "ends.txt").write_text("a 1\nb: 0\n")
+    (lab / "eval.json").write_text(
+        '{"per_episode": [{"episode_ix": 0, "sum_reward": NaN, "success": true, "seed": 3}],'
+        ' "per_task": []}'
+    )
+    _write_arrays(lab)
     (lab / "faults.csv").write_text("episode_id,kind,recovered,by\nx,estop,true,policy\n")
     done = commands("incidents", "init", "--log", "other.db", "--station", "b", folder=lab)
     assert done.code == 0, done

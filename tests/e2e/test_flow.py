@@ -139,6 +139,7 @@ def test_levels_and_agents_list_what_plans_can_name(cli, quick_cli):
     "verb",
     ["", "run", "resume", "demo", "metrics", "acc", "report", "verify", "levels", "agents",
      "export", "film", "compare", "import", "import csv", "import bag",
+     "import lerobot", "import eval-info",
      "plan-size", "plan-size width",
      "plan-size at-least", "plan-size difference", "plan-size hours"],
 )  # fmt: skip

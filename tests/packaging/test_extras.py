@@ -74,6 +74,8 @@ aiq rank study trial --baseline nothing
 aiq handicap study --trainings 1
 import csv table.csv --map map.yaml --out imported
 import bag bag --map topics.yaml --out bags
+import lerobot set --map topics.yaml --out set-read
+import eval-info eval_info.json --map side.yaml --out eval-read
 plan-size width --rate 0.5 --to 0.1
 plan-size at-least --rate 0.5
 plan-size difference --first 0.5 --second 0.6
@@ -194,6 +196,8 @@ def check_every_verb(bare: Callable[..., Ended], commands: Any, extra: str, fold
     (folder / "topics.yaml").write_text(TOPICS)
     (folder / "robot.yaml").write_text("name: x\n")
     (folder / "table.csv").write_text("p,s\na,1\n")
+    (folder / "eval_info.json").write_text('{"per_episode": [{"success": true}]}')
+    (folder / "side.yaml").write_text("constants: {task: t, policy: p, side: sim}\n")
     (folder / "map.yaml").write_text(
         "columns: {policy: p, success: s}\nconstants: {task: t, family: f, side: real, robot: r}\n"
     )

@@ -572,6 +572,27 @@ def chunks_of(path: Path) -> list[tuple[int, int]]:
     return list(zip(ends, counts, strict=True))
 
 
+def test_outcomes_beside_bags_join_by_the_name_of_the_bag(bag, bring, tmp_path):
+    bags = [
+        bag("pi0-7"),
+        bag("pi0-8", start=START + 10**12),
+        bag("act-7", start=START + 2 * 10**12),
+    ]
+    plain = "constants: {task: insert, side: real, robot: arm, policy: pi0}\n"
+    (tmp_path / "sheet.csv").write_text("recording,good\nbags/pi0-7.mcap,1\npi0-8,0\npi0-9,1\n")
+    sheet = "outcomes: {file: sheet.csv, key: recording, columns: {success: good}}\n"
+    done = bring(*bags, topics=plain + sheet)
+    ends = {one.episode_id: one.end_reason.value for one in episodes(done)}
+    assert ends == {"pi0-7": "success", "pi0-8": "failure", "act-7": "no_verdict"}
+    said = [remark.what for remark in done.remarks]
+    assert any("1 line of 3 without an episode: pi0-9" in what for what in said)
+    assert any("says nothing of 1 episode: act-7" in what for what in said)
+    for path, word in zip(bags, ("true", "false", "true"), strict=True):
+        (path / "success.txt").write_text(word)
+    done = bring(*bags, topics=plain + "outcomes: bags/*/success.txt\n", out="texts")
+    assert [one.success for one in episodes(done)] == [True, False, True]
+
+
 @pytest.fixture(scope="session")
 def whole_file(tmp_path_factory):
     return bare_mcap(tmp_path_factory.mktemp("cut") / "whole.mcap", full())

@@ -479,7 +479,7 @@ BAD_TABLES = {
     "constant start": (
         "p,s\na,1\n",
         SIMPLE.replace("side: sim", "side: sim, start_ns: 1.5"),
-        "constant 'start_ns' of the column map: '1.5' is not whole nanoseconds$",
+        "constants.start_ns of the column map: '1.5' is not whole nanoseconds$",
     ),
     "part of a nanosecond": (
         "p,s,w\na,1,5.5\n",
