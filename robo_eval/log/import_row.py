@@ -180,11 +180,16 @@ class RowMaker:
             if values.get(name) is None:
                 raise InputError(f"{where}: {name} is missing; add it to the constants of the map")
 
-    def add_constants(self, where: str, values: dict[str, Any]) -> None:
-        """Set what is the same in all rows."""
+    def constants(self, where: str) -> Iterator[tuple[str, Any]]:
+        """What is the same in all rows: our column and its value."""
         for ours, text in self._map.constants.items():
             place = f"{where}: constants.{ours} of the column map"
-            put(values, ours, self.value(place, ours, Constant(), text))
+            yield ours, self.value(place, ours, Constant(), text)
+
+    def add_constants(self, where: str, values: dict[str, Any]) -> None:
+        """Set what is the same in all rows."""
+        for ours, value in self.constants(where):
+            put(values, ours, value)
 
     def row_of(
         self,

@@ -14,7 +14,7 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.wording import counted
 from robo_eval.log.cells import CellError
-from robo_eval.log.column_map import COUNTED, ColumnMap, Constant, Source
+from robo_eval.log.column_map import COUNTED, ColumnMap, Source
 from robo_eval.log.csv_records import Records, opened
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
@@ -92,15 +92,7 @@ class _Reader:
         self._path = path
         self._map = mapping
         self.maker = RowMaker(mapping, sha256=sha256)
-        self._constants = [
-            (
-                ours,
-                self.maker.value(
-                    f"{path}: constant {ours!r} of the column map", ours, Constant(), text
-                ),
-            )
-            for ours, text in mapping.constants.items()
-        ]
+        self._constants = list(self.maker.constants(str(path)))
         self._wanted = {
             name: ours
             for _, own in mapping.sources()

@@ -152,8 +152,7 @@ class Outcomes:
         for path in found:
             data = bytes_of(path, "outcomes")
             self._digests.append(hashlib.sha256(data).hexdigest())
-            text = door.decoded(data, path)
-            for said in _lines(path, text, section.delimiter, is_one=first is not None):
+            for said in _lines(path, data, section, is_one=first is not None):
                 if first is not None:
                     named = path if "*" in parts[-1] else path.parent
                     said.cells = {"episode_id": named.relative_to(base).as_posix(), **said.cells}
@@ -162,21 +161,28 @@ class Outcomes:
             raise InputError(f"{self._file}: no such file of outcomes")
 
 
-def _lines(path: Path, text: str, delimiter: str, *, is_one: bool) -> Iterator[_Said]:
+def _lines(path: Path, data: bytes, section: OutcomeFile, *, is_one: bool) -> Iterator[_Said]:
     """What a file says, a line or an object after the other; `is_one` of a file that is one."""
     kind = path.suffix.lower()
+    if kind not in (".json", ".yaml", ".yml", ".txt"):
+        stated = section.delimiter if "delimiter" in section.model_fields_set else None
+        table = records(path, data, stated)
+        for first, cells in table:
+            yield _Said(f"{path}: line {first}", dict(zip(table.header, cells, strict=True)))
+        return
+    text = door.decoded(data, path)
     if kind in (".json", ".yaml", ".yml"):
         try:
-            data = door.json_of(text) if kind == ".json" else None
+            found = door.json_of(text) if kind == ".json" else None
         except ValueError as err:
             raise InputError(f"{path}: is not JSON: {err}") from err
-        data = door.yaml_of(text, path, as_texts=True) if kind != ".json" else data
-        objects = [("", data)] if is_one else _objects(path, data)
+        found = door.yaml_of(text, path, as_texts=True) if kind != ".json" else found
+        objects = [("", found)] if is_one else _objects(path, found)
         for entry, (key, item) in enumerate(objects, start=1):
             where = f"{path}: entry {entry}"
             whole = item if isinstance(item, Mapping) else {"value": item}
             yield _Said(where, dict(_cells(where, {"episode_id": key, **whole} if key else whole)))
-    elif kind == ".txt":
+    else:
         lines = [text] if is_one else text.splitlines()
         told = [(number, one.strip()) for number, one in enumerate(lines, start=1) if one.strip()]
         for place, (number, line) in enumerate(told):
@@ -184,11 +190,6 @@ def _lines(path: Path, text: str, delimiter: str, *, is_one: bool) -> Iterator[_
                 raise InputError(f"{path}: line {number}: write an episode and its outcome")
             named = {} if is_one else {"episode_id": match["id"] or str(place)}
             yield _Said(f"{path}: line {number}", {**named, "value": match["value"]})
-    else:
-        rows = records(path, text, delimiter)
-        _, header = next(rows)
-        for first, cells in rows:
-            yield _Said(f"{path}: line {first}", dict(zip(header, cells, strict=True)))
 
 
 def _objects(path: Path, data: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - JSON or YAML

@@ -102,17 +102,23 @@ def _excused(end: str, detail: object, by: object, reasons: tuple[str, ...]) -> 
 def as_failures(rows: Rows, side: str, found: LeftOut) -> Rows:
     """The same rows, in which each episode that was left out, or tried again, is a failure.
 
+    These, and what namesakes played, stand each for themselves: failures do not hide behind
+    others of their seed.
+
     Args:
         rows: Rows of the policy on every side, and of its namesakes.
         side: The side it was left out on.
         found: What was left out.
     """
+    apart = np.isin(rows["policy"].astype(str), found.namesakes)
     if not found.episodes or found.is_excused:
-        return rows
+        return rows.having(apart=apart)
     names = rows["base_id"]
     is_counted = np.asarray(rows["side"] == side, dtype=np.bool_)
     is_counted &= np.isin(names.astype(str), found.episodes)
     # One row of each episode: that with a score, else the last.
     in_order = (np.flatnonzero(is_counted & ~rows.scored), np.flatnonzero(is_counted & rows.scored))
     one_each = {names[row]: row for row in np.concatenate(in_order).tolist()}
-    return rows.failing(np.array(list(one_each.values()), dtype=np.intp))
+    chosen = np.array(list(one_each.values()), dtype=np.intp)
+    apart[chosen] = True
+    return rows.failing(chosen).having(apart=apart)

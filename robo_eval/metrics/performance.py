@@ -301,7 +301,7 @@ def _qualities(table: Rows) -> NDArray[np.float64]:
 def numbered_by_seed(rows: Rows, by: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """`numbered` by some columns and the seed; a row without a seed is one by itself."""
     number, first = numbered(rows, (*by, "seed"))
-    alone = rows.missing("seed")
+    alone = rows.missing("seed") | rows.apart
     if by:  # a void attempt is no repetition
         alone = alone | np.asarray(rows["end_reason"] == EndReason.VOID.value, dtype=np.bool_)
     if alone.any():

@@ -177,6 +177,14 @@ class Rows:
         return self.having(quality=quality, success=success, end_reason=reason)
 
     @property
+    def apart(self) -> NDArray[np.bool_]:
+        """Which rows are no repetition of their seed, whatever it is, shape (n,)."""
+        if "apart" not in self._columns:
+            return np.zeros(len(self), dtype=np.bool_)
+        found: NDArray[np.bool_] = self["apart"]
+        return found
+
+    @property
     def scored(self) -> NDArray[np.bool_]:
         """Which rows have a quality, shape (n,)."""
         known: NDArray[np.bool_] = ~np.isnan(self["quality"])

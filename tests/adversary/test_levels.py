@@ -444,6 +444,12 @@ def test_failures_under_another_name_of_the_policy_are_its_own() -> None:
     assert body.strict.agreement.uncovered_mass == 0.0
 
 
+def test_failures_do_not_hide_behind_others_of_their_seed() -> None:
+    frame = table({"ours": ["success"] * 60, "other": ["failure"] * 60})
+    frame.loc[frame["policy"] == "other", "seed"] = frame["seed"].min()
+    assert body_of(frame).strict.reliability.value == pytest.approx(0.5)
+
+
 def test_what_the_plan_allows_is_left_out(archetypes: Any) -> None:
     from robo_eval.core.plan import parse_plan
     from robo_eval.metrics.summary import summarise
