@@ -18,7 +18,8 @@ from robo_eval.core.names import listing
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_value import cell_of
 from robo_eval.log.column_map import SCORES, ImportMap, OutcomeFile, Source
-from robo_eval.log.evidence_read import bytes_of, check_columns, records
+from robo_eval.log.csv_records import records
+from robo_eval.log.evidence_read import bytes_of, check_columns
 
 _KEYS: Final = ("episode_id", "episode_index", "episode_ix", "episode", "id", "name", "file")
 """Columns that name an episode, where the map does not say which one does."""

@@ -95,6 +95,7 @@ incidents act a/2 look --owner me --due 2026-02-01 --by me --log log.db
 incidents check a/2 --effective --how seen --by me --log log.db
 incidents close a/2 --note n --by me --log log.db
 incidents redact a/2 --field description --reason r --by me --log log.db
+evidence new faults --out faults.csv
 incidents told a/2 --to them --by me --log log.db
 incidents capture trial --log log.db
 incidents exposure trial --log log.db
