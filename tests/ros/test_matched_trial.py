@@ -178,8 +178,8 @@ def test_pairs_from_plan_to_report(cli, plan, robot, tmp_path):
     assert len(found) == 4
     for entry in found:
         known = [v for k, v in entry.items() if "_within_" in k and v is not None]
-        assert known or entry["ticks"] < 5  # the shortest time that is compared is 0.1 s
-        assert max(known, default=0.0) < 1e-9
+        assert known
+        assert max(known) < 1e-9
 
     text = (trial / "report" / "metrics.json").read_text()
     assert "S2S" in text
