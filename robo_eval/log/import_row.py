@@ -238,6 +238,16 @@ class RowMaker:
         if missing:
             episodes = counted(missing, "episode")
             yield f"{source}: {episodes} without a score, counted as missing (no_verdict)"
+        policies: dict[tuple[str, Side], set[str]] = {}
+        for row in rows:
+            if row.values.get("pair_id") is not None and row.values.get("seed") is None:
+                pair = (row.values["pair_id"], row.values["side"])
+                policies.setdefault(pair, set()).add(row.values["policy"])
+        if shared := [name for (name, _), own in policies.items() if len(own) > 1]:
+            yield (
+                f"{source}: pair_id {shared[0]!r:.60} is of several policies on one side, which it"
+                " does not pair; starts that policies share are seeds: map seed with unit: name"
+            )
 
     def row(
         self,

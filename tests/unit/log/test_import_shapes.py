@@ -168,3 +168,11 @@ def test_a_time_of_two_columns_that_no_format_reads_names_both(lab):
 {SUMS}"""
     with pytest.raises(InputError, match=r"line 2, column 'date \+ time': '3/5/2026 2' is none of"):
         lab("p,date,time,s\na,3/5/2026,2,1\n", columns)
+
+
+def test_a_pair_id_that_policies_share_is_told_to_be_a_seed(lab):
+    columns = f"columns: {{policy: p, pair_id: at, success: s}}\n{SUMS}"
+    _, said = lab("p,at,s\na,pos_A3,1\nb,pos_A3,0\na,pos_B1,1\n", columns)
+    assert len(said) == 1
+    assert "pair_id 'pos_A3'" in said[0]
+    assert "map seed with unit: name" in said[0]
