@@ -301,9 +301,10 @@ def _qualities(table: Rows) -> NDArray[np.float64]:
 def numbered_by_seed(rows: Rows, by: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """`numbered` by some columns and the seed; a row without a seed is one by itself."""
     number, first = numbered(rows, (*by, "seed"))
-    alone = rows.missing("seed") | rows.apart
+    alone = rows.missing("seed")
     if by:  # a void attempt is no repetition
-        alone = alone | np.asarray(rows["end_reason"] == EndReason.VOID.value, dtype=np.bool_)
+        is_void = np.asarray(rows["end_reason"] == EndReason.VOID.value, dtype=np.bool_)
+        alone = alone | rows.apart | is_void
     if alone.any():
         number = np.where(alone, len(rows) + np.arange(len(rows)), number)
         _, first, number = np.unique(number, return_index=True, return_inverse=True)
