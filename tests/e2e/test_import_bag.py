@@ -43,9 +43,11 @@ def test_bags_become_metrics_and_a_report(cli, tmp_path, bags):
     done = cli("import", "bag", bags, "--map", MAP, "--out", "trial", "--json")
     assert (done.code, done.err) == (0, "")
     said = json.loads(done.out)
+    (remark,) = said.pop("remarks")
+    assert "elbow, shoulder, wrist are taken to turn (rad)" in remark["what"]
     assert said == {
         "trial": "trial", "rows": 16, "bags": 16, "recovered": [], "lost": {}, "left_out": [],
-        "outside": {}, "remarks": [],
+        "outside": {},
     }  # fmt: skip
 
     done = cli("verify", "trial")
