@@ -11,16 +11,18 @@ from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from robo_eval.log.bag_importer import BagImport
     from robo_eval.log.directory import TrialDirectory
 
 app = typer.Typer(no_args_is_help=True, help="Bring in episodes logged elsewhere.")
 
 
-ColumnsOption = Annotated[
-    Path, typer.Option("--map", "-m", help="Column map (YAML): our column from theirs.")
-]
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="Trial directory to create.")]
+_MAP = typer.Option("--map", "-m", help="Column map (YAML): our column from theirs.")
+_OUT = typer.Option("--out", "-o", help="Trial directory to create.")
+ColumnsOption = Annotated[Path, _MAP]
+OutOption = Annotated[Path, _OUT]
 
 
 @app.callback()
@@ -36,13 +38,8 @@ def _note(text: str) -> None:
 def csv(
     table: Annotated[Path, typer.Argument(metavar="FILE", help="CSV file with a header line.")],
     *,
-    columns: Annotated[
-        Path | None,
-        typer.Option("--map", "-m", help="Column map (YAML): our column from theirs."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Trial directory to create.")
-    ] = None,
+    columns: Annotated[Path | None, _MAP] = None,
+    out: Annotated[Path | None, _OUT] = None,
     suggest: Annotated[
         Path | None,
         typer.Option("--suggest", help="Import nothing; write a starter map into this file."),
@@ -107,17 +104,17 @@ def eval_info(
 
 
 def _say_rows(trial: TrialDirectory, out: Path, *, json: bool) -> None:
-    rows = len(trial.frame())
+    rows = trial.frame()
     if json:
-        print_json({"trial": str(trial.path), "rows": rows})
+        print_json({"trial": str(trial.path), "rows": len(rows)})
         return
-    say(f"{counted(rows, 'episode')} imported into {trial.path}")
-    _say_next(trial, out)
+    say(f"{counted(len(rows), 'episode')} imported into {trial.path}")
+    _say_next(rows, out)
 
 
-def _say_next(trial: TrialDirectory, out: Path) -> None:
+def _say_next(rows: pd.DataFrame, out: Path) -> None:
     verbs = ["metrics", "compare", "report"]
-    if trial.frame()["policy"].nunique() == 1:
+    if len(set(rows["policy"])) == 1:
         verbs.remove("compare")
     next_steps(*(f"robo-eval {verb} {quoted(out)}" for verb in verbs))
 
@@ -181,7 +178,7 @@ def bag(
         )
         return
     _say_bags(done)
-    _say_next(done.trial, out)
+    _say_next(done.trial.frame(), out)
 
 
 def _say_bags(done: BagImport) -> None:
