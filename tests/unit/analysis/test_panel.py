@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,13 +12,13 @@ import pytest
 
 from robo_eval.agents import agent_names, load_policy, make_agent
 from robo_eval.analysis import panel
-from robo_eval.analysis.panel import build, items
-from robo_eval.analysis.panel.build import as_text, summarise_panel
+from robo_eval.analysis.panel import items
 from robo_eval.analysis.panel.controllers import PanelController
 from robo_eval.core.errors import InputError, UnknownNameError
 from robo_eval.core.plan import SeedPlan, TaskPlan, TrialPlan, parse_plan
 from robo_eval.core.policy import Policy
 
+MAKER = Path(__file__).parents[3] / "benchmarks" / "make_panel.py"
 PLAN = parse_plan(panel.plan_text(), source="plan.yaml")
 
 
@@ -206,11 +208,21 @@ def played(*, drop=None, quality=lambda policy, level, seed: 0.5, digest="d"):
     return pd.DataFrame(rows)
 
 
-def summarised(frame):
-    return summarise_panel(frame, plan_digest="p", versions={})
+@pytest.fixture(scope="module")
+def maker():
+    """The program that writes the shipped data."""
+    spec = importlib.util.spec_from_file_location("make_panel", MAKER)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_the_mean_is_over_members_and_seeds_and_the_interval_over_seeds():
+@pytest.fixture
+def summarised(maker):
+    return lambda frame: maker.summarise_panel(frame, plan_digest="p", versions={})
+
+
+def test_the_mean_is_over_members_and_seeds_and_the_interval_over_seeds(summarised):
     # The members differ by 0.8 and the seeds by at most 0.1: only the latter widen the interval.
     frame = played(quality=lambda p, n, s: 0.1 + 0.8 * (p == "strong") + 0.1 * (s % 2) * (n == 1))
     calm, noisy = summarised(frame)["items"]
@@ -221,7 +233,7 @@ def test_the_mean_is_over_members_and_seeds_and_the_interval_over_seeds():
     assert (calm["behaviour"], noisy["behaviour"]) == ("b0", "b1")
 
 
-def test_members_carry_their_digest_and_mean_and_the_probe_is_who_varies_most():
+def test_members_carry_their_digest_and_mean_and_the_probe_is_who_varies_most(summarised):
     data = summarised(played(quality=lambda p, n, s: 0.75 if p == "strong" else 0.5 * (s % 2)))
     assert data["members"] == [
         {"name": "strong", "digest": "d-strong", "mean_performance": 0.75},
@@ -231,7 +243,7 @@ def test_members_carry_their_digest_and_mean_and_the_probe_is_who_varies_most():
     assert data["probe"]["results"] == [["paper", 0, "easy", 0.0], ["paper", 1, "easy", 0.0]]
 
 
-def test_what_is_incomplete_is_refused():
+def test_what_is_incomplete_is_refused(summarised):
     with pytest.raises(InputError, match="paper level 1 easy: episodes are missing"):
         summarised(played(drop=("weak", 1, 7)))
     unscored = played()
@@ -249,11 +261,12 @@ def test_what_is_incomplete_is_refused():
             summarised(changed)
 
 
-def test_the_file_form_loses_nothing():
+def test_the_file_form_loses_nothing(maker, summarised):
     data = summarised(played())
-    assert json.loads(as_text(data)) == data
-    assert json.loads(as_text(items._data())) == items._data()
-    assert build.spread(items._data(), "paper")[0] < build.spread(items._data(), "paper")[1]
+    assert json.loads(maker.as_text(data)) == data
+    assert json.loads(maker.as_text(items._data())) == items._data()
+    least, most = maker.spread(items._data(), "paper")
+    assert least < most
 
 
 def controlled(**more):
