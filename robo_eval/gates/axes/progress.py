@@ -83,17 +83,12 @@ class Progress:
         slope: Of the link over resources, at the last checkpoint.
         curvature: Of the link over resources, at the last checkpoint.
         mean_curvature: Mean over the checkpoints of the curvature at each.
-        slope_per_day: Of the link over days, at the last checkpoint.
-        curvature_per_day: Of the link over days, at the last checkpoint.
         accelerates: Whether the lower end of the mean curvature is above 0; None without one.
         holds: Whether the lower end of the curvature is at least minus the tolerance; None without
             one.
         elasticity: Per cent by which the slope grows when one per cent more is spent.
         steps: Steps on the link scale from the first checkpoint to the last.
-        next_step: Capability one step further.
-        position: Where the capability stands between 0 and 1 on the link scale.
         score: Position and velocity as one number.
-        score_accelerating: Position, velocity and acceleration as one number.
         escape: What it takes at most to reach the target.
     """
 
@@ -110,16 +105,11 @@ class Progress:
     slope: Estimate
     curvature: Estimate
     mean_curvature: Estimate
-    slope_per_day: Estimate
-    curvature_per_day: Estimate
     accelerates: bool | None
     holds: bool | None
     elasticity: Estimate
     steps: float
-    next_step: float
-    position: float
     score: Estimate
-    score_accelerating: Estimate
     escape: Escape
 
 
@@ -171,8 +161,6 @@ class _Slopes(NamedTuple):
     slope: NDArray[np.float64]
     curvature: NDArray[np.float64]
     mean_curvature: NDArray[np.float64]
-    slope_per_day: NDArray[np.float64]
-    curvature_per_day: NDArray[np.float64]
 
 
 def progress_by_family(
@@ -207,9 +195,7 @@ def progress_of(
     """How far a policy has come in one task family, and how fast.
 
     Slope and curvature are those of a quadratic fitted to the link of the capability over
-    resources. Per day they follow by the chain rule from a quadratic fitted to the resources over
-    days: with the spend rate r and its change r', slope * r and curvature * r^2 + slope * r'. If
-    the spend rate is constant, r' is 0.
+    resources.
 
     Args:
         points: Checkpoints of one family of one policy, at least one.
@@ -242,7 +228,7 @@ def progress_of(
     found = _Estimates(series, slopes, settings, level)
     slope, curvature = found.slope, found.curvature
     now, link = float(series.c[-1]), settings.link
-    next_step = formulas.link_step(now, settings.delta, link)
+    aim = formulas.link_step(now, settings.delta, link) if target is None else target
     mean_curvature = found.mean_curvature
     return Progress(
         family=families[0],
@@ -260,17 +246,12 @@ def progress_of(
         slope=slope,
         curvature=curvature,
         mean_curvature=mean_curvature,
-        slope_per_day=found.slope_per_day,
-        curvature_per_day=found.curvature_per_day,
         accelerates=_is_above(mean_curvature, _ROUNDING / _span(series.r) / _span(series.r)),
         holds=_is_above(curvature, -settings.tolerance - 1e-12),
         elasticity=found.elasticity(),
         steps=formulas.link_steps_between(float(series.c[0]), now, settings.delta, link),
-        next_step=next_step,
-        position=formulas.continuous_score(now, None, link)["position"],
-        score=found.score(accelerating=False),
-        score_accelerating=found.score(accelerating=True),
-        escape=_escape(series, slope, next_step if target is None else target, settings),
+        score=found.score(),
+        escape=_escape(series, slope, aim, settings),
     )
 
 
@@ -310,12 +291,10 @@ def _slopes(series: _Series, settings: ProgressSettings, seed: int) -> _Slopes:
     x, day = series.r, series.day
     near = _window(x, len(x) - 1, settings.bandwidth)
     slope, curvature = _fits(x[near], series.y[near], day[near], counts, float(x[-1]))
-    rate, change = _fits(series.t[near], x[near], day[near], counts, float(series.t[-1]))
-    rate = np.where(rate >= -_ROUNDING * _span(x) / _span(series.t), rate, np.nan)
     mean = _mean_curvature(series, counts, settings.bandwidth)
     if settings.bandwidth is None:  # one fit for all places
         mean[0] = curvature[0]
-    return _Slopes(slope, curvature, mean, slope * rate, curvature * rate * rate + slope * change)
+    return _Slopes(slope, curvature, mean)
 
 
 def _fits(
@@ -411,20 +390,6 @@ class _Estimates:
     def mean_curvature(self) -> Estimate:
         return self._of(self._slopes.mean_curvature, f"{self._settings.link}/resource^2")
 
-    @property
-    def slope_per_day(self) -> Estimate:
-        return self._over_days(self._slopes.slope_per_day, "day")
-
-    @property
-    def curvature_per_day(self) -> Estimate:
-        return self._over_days(self._slopes.curvature_per_day, "day^2")
-
-    def _over_days(self, draws: NDArray[np.float64], per: str) -> Estimate:
-        unit = f"{self._settings.link}/{per}"
-        if math.isfinite(self._slopes.slope[0]) and not math.isfinite(draws[0]):
-            return self._missing("the resources fitted over days fall at the last checkpoint", unit)
-        return self._of(draws, unit)
-
     def elasticity(self) -> Estimate:
         """No interval if too many resamples have no rising slope: then nothing bounds it."""
         spent = float(self._series.r[-1])
@@ -437,14 +402,10 @@ class _Estimates:
             return self._of(draws, "ratio", f"in {flat.mean():.0%} of the resamples {_NO_RISE}")
         return self._of(draws, "ratio")
 
-    def score(self, *, accelerating: bool) -> Estimate:
-        """The capability is taken as known, slope and curvature as drawn."""
+    def score(self) -> Estimate:
+        """The capability is taken as known, the slope as drawn."""
         now, link = float(self._series.c[-1]), self._settings.link
-        draws = self._drawn(
-            lambda slope, k: formulas.continuous_score(
-                now, slope, link, link_curvature=k if accelerating else None
-            )["score"]
-        )
+        draws = self._drawn(lambda slope, _: formulas.continuous_score(now, slope, link)["score"])
         return self._of(draws, "score")
 
     def _drawn(

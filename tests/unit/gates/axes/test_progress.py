@@ -259,41 +259,9 @@ def test_capability_that_never_changes_has_a_slope_of_0() -> None:
 def test_perfect_capability_is_no_error() -> None:
     found = progress_of([at(d, 1.0) for d in range(9)], FEW)
     assert number(found.slope) == pytest.approx(0.0, abs=1e-9)
-    assert found.position == 1.0
 
 
 # Over days ---------------------------------------------------------------------------------------
-
-
-def test_with_a_constant_spend_rate_time_is_resources_by_another_unit() -> None:
-    found = progress_of(curved(range(12), slope=0.02, curvature=0.004, spend=3.0), FEW)
-    assert number(found.slope_per_day) == pytest.approx(3.0 * number(found.slope), abs=1e-9)
-    assert number(found.curvature_per_day) == pytest.approx(9.0 * 0.004, abs=1e-9)
-    assert number(found.spend_rate) == pytest.approx(3.0)
-
-
-def test_a_growing_spend_rate_bends_progress_over_days_alone() -> None:
-    """Straight over resources, which grow with the square of the days."""
-    spent = [0.5 * d + 0.05 * d * d for d in range(12)]
-    points = [at(d, unlinked(0.3 + 0.1 * r), resources=r) for d, r in enumerate(spent)]
-    found = progress_of(points, FEW)
-    assert number(found.curvature) == pytest.approx(0.0, abs=1e-9)
-    assert number(found.slope_per_day) == pytest.approx(0.1 * (0.5 + 0.1 * 11), abs=1e-9)
-    assert number(found.curvature_per_day) == pytest.approx(0.1 * 0.1, abs=1e-9)
-    direct = formulas.local_quadratic(range(12), [0.3 + 0.1 * r for r in spent], at=11)
-    assert found.curvature_per_day.value == pytest.approx(direct["curvature"], abs=1e-9)
-    # And back, as the scale has it: (y'' - slope * r') / r^2.
-    back = (number(found.curvature_per_day) - number(found.slope) * 0.1) / 1.6**2
-    assert back == pytest.approx(number(found.curvature), abs=1e-9)
-
-
-def test_resources_whose_fit_falls_at_the_end_have_no_rate() -> None:
-    spent = [0.0, 4.0, 7.0, 9.0, 10.0, 10.0, 10.0, 10.0, 10.0]
-    points = [at(d, 0.3 + 0.01 * r, resources=r) for d, r in enumerate(spent)]
-    found = progress_of(points, FEW)
-    assert found.slope.value is not None
-    assert found.slope_per_day.value is None
-    assert "fall at the last checkpoint" in str(found.slope_per_day.reason)
 
 
 def test_the_worked_gain_per_day_of_the_scale() -> None:
@@ -330,18 +298,15 @@ def test_steps_and_the_next_step_are_those_of_the_scale() -> None:
     points = [at(d, c) for d, c in enumerate([0.4, 0.5, 0.6, 0.7, 0.925])]
     found = progress_of(points, FEW)
     assert found.steps == pytest.approx(3.0, abs=1e-9)
-    assert found.next_step == pytest.approx(0.9625, abs=1e-9)
-    assert found.escape.target == found.next_step
+    assert found.escape.target == pytest.approx(0.9625, abs=1e-9)
 
 
-def test_the_worked_scores_of_the_scale() -> None:
-    """Capability 0.5, slope 0.03 and curvature 0.0005 at the last checkpoint."""
+def test_the_worked_score_of_the_scale() -> None:
+    """Capability 0.5 and slope 0.03 at the last checkpoint, whatever the curvature."""
     end = -math.log(0.5)
     points = [at(d, unlinked(end + 0.03 * (d - 11) + 0.00025 * (d - 11) ** 2)) for d in range(12)]
     found = progress_of(points, FEW)
-    assert found.position == pytest.approx(0.1486570246, abs=1e-9)
     assert number(found.score) == pytest.approx(0.3682990406, abs=1e-8)
-    assert number(found.score_accelerating) == pytest.approx(0.3787110579, abs=1e-8)
     assert low(found.score) == pytest.approx(number(found.score), abs=1e-6)
 
 
@@ -418,7 +383,7 @@ def test_progress_is_json_without_infinity() -> None:
     found = progress_of(curved(range(9)), FEW)
     text = json.dumps(plain(found), allow_nan=False)
     assert json.loads(text)["slope"]["unit"] == "surprisal/resource"
-    assert json.loads(text)["escape"]["target"] == found.next_step
+    assert json.loads(text)["escape"]["target"] == found.escape.target
 
 
 @given(
@@ -435,7 +400,7 @@ def test_whatever_the_checkpoints_intervals_hold_their_values(
               zip(sorted(rows), spent, strict=True)]  # fmt: skip
     found = progress_of(points, ProgressSettings(resamples=100, bandwidth=bandwidth))
     assert isinstance(found, Progress)
-    for name in ("slope", "curvature", "mean_curvature", "slope_per_day", "elasticity", "score"):
+    for name in ("slope", "curvature", "mean_curvature", "elasticity", "score"):
         one = getattr(found, name)
         assert (one.value is None) <= (one.reason is not None)
         if one.low is not None:
