@@ -105,23 +105,6 @@ class Coherence:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregates:
-    """Means of the sub-scores of one domain, proportions.
-
-    Attributes:
-        mean: Arithmetic mean (AM).
-        weighted_mean: Weighted arithmetic mean (WAM).
-        geometric_mean: Geometric mean of the floored sub-scores (GM).
-        weighted_geometric_mean: Weighted geometric mean of the floored sub-scores (WGM).
-    """
-
-    mean: float
-    weighted_mean: float
-    geometric_mean: float
-    weighted_geometric_mean: float
-
-
 @same_labels(error=InputError)
 def generalised_mean(
     scores: ArrayLike,
@@ -245,54 +228,6 @@ def coherence(
         step=step,
         bottlenecks=_bottlenecks(values, names, weights, floor, points, step, area),
     )
-
-
-@same_labels(error=InputError)
-def aggregates(
-    scores: ArrayLike, *, weights: ArrayLike | None = None, floor: float = FLOOR
-) -> Aggregates:
-    """Means of the sub-scores of one domain.
-
-    Args:
-        scores: Proportions, shape (n,).
-        weights: Weight of each, shape (n,); equal if none are given.
-        floor: The least a score counts as in the geometric means.
-
-    Raises:
-        InputError: If a number is missing or out of range; the message names it.
-        ShapeError: If the shapes do not fit.
-    """
-    values = as_numbers("scores", scores)
-    check_shares("scores", values)
-    if values.ndim != 1:
-        raise ShapeError(f"scores have shape {values.shape}; one domain has shape (n,)")
-    own = np.exp(_log_weights(weights, len(values)))
-    return Aggregates(
-        mean=float(values.mean()),
-        weighted_mean=float(own @ values),
-        geometric_mean=float(generalised_mean(values, 0.0, floor=floor)),
-        weighted_geometric_mean=float(generalised_mean(values, 0.0, weights=weights, floor=floor)),
-    )
-
-
-@same_labels(error=InputError)
-def rescaled(scores: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
-    """Scores with chance taken out: (score - chance) / (1 - chance), and 0 below chance.
-
-    A chance level above 0 would hide that somebody fails in a domain altogether.
-
-    Args:
-        scores: Proportions.
-        chance: What guessing reaches, proportions below 1 that broadcast with the scores.
-
-    Raises:
-        InputError: If a number is missing or out of range; the message names it.
-    """
-    values, level = as_numbers("scores", scores), as_numbers("chance", chance)
-    check_shares("scores", values)
-    if not ((level >= 0.0) & (level < 1.0)).all():
-        raise InputError("chance must be in [0, 1)")
-    return np.clip((values - level) / (1.0 - level), 0.0, 1.0)
 
 
 # With intervals --------------------------------------------------------------------------------

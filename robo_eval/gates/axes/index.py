@@ -14,7 +14,6 @@ from robo_eval import formulas
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import UNSAID
-from robo_eval.formulas import checks
 from robo_eval.formulas.composite import AXES, WEIGHT_PROFILES, Uniformity
 from robo_eval.gates.axes.anchors import TITLES, Axis
 from robo_eval.gates.axes.draws import estimate_of_draws
@@ -152,47 +151,6 @@ def index_of(
         draws=indices,
         **shown,
     )
-
-
-def allocation_of(
-    axes: Sequence[Axis], gains: Mapping[str, float], settings: IndexSettings
-) -> dict[str, float]:
-    """Where the next resources would lift the index most: a hint, which decides nothing.
-
-    Spending is in proportion to weight * gain / value. An axis of 0 holds the whole index at 0, so
-    all of the spending goes to such axes while one of them can gain.
-
-    Args:
-        axes: The axes.
-        gains: By axis, how much it rises by one unit of resource, at least 0.
-        settings: Weights.
-
-    Returns:
-        Share of the spending by axis, summing to 1; of axes that count, have a value and gain.
-        Empty if none does.
-
-    Raises:
-        InputError: If an axis is unknown, or a gain negative or not finite.
-
-    References:
-        Chojecki (2025), arXiv:2511.13411, sections 3.11 to 3.13.
-    """
-    given = checks.mapping("gains", gains, AXES)
-    weights = _weights(settings.weights)
-    values = {axis.name: axis.value.value for axis in axes}
-    worth, stuck = {}, {}
-    for name in AXES:
-        value = values.get(name)
-        if name not in given or value is None:
-            continue
-        use = weights.get(name, 0.0) * checks.number(f"gains[{name!r}]", given[name], low=0.0)
-        if use > 0.0 and value > 0.0:
-            worth[name] = use / value
-        elif use > 0.0:
-            stuck[name] = use
-    chosen = stuck or worth
-    total = sum(chosen.values())
-    return {name: share / total for name, share in chosen.items()}
 
 
 # Which axes count --------------------------------------------------------------------------------

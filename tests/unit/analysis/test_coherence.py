@@ -8,13 +8,11 @@ from scipy.integrate import quad
 
 from robo_eval.analysis.coherence import (
     POINTS,
-    aggregates,
     auc,
     auc_interval,
     coherence,
     generalised_mean,
     plausible_rate,
-    rescaled,
 )
 from robo_eval.core.errors import InputError, ShapeError
 
@@ -50,13 +48,6 @@ def test_the_area_of_a_profile_with_a_zero_depends_on_the_floor(floor, area):
 def test_weighted_means():
     found = generalised_mean([1.0, 0.25], [1, 0, -1], weights=[3, 1])
     assert 100 * np.asarray(found) == pytest.approx([81.25, 70.710678, 57.142857], abs=1e-6)
-
-
-def test_aggregates_of_a_domain():
-    found = aggregates([1.0, 0.5, 0.0], weights=[50, 30, 20])
-    assert (found.mean, found.weighted_mean) == pytest.approx((0.5, 0.65))
-    assert 100 * found.geometric_mean == pytest.approx(0.793701, abs=1e-6)
-    assert 100 * found.weighted_geometric_mean == pytest.approx(5.125, abs=1e-3)
 
 
 def test_the_area_is_that_of_an_adaptive_quadrature():
@@ -108,12 +99,6 @@ def test_a_zero_shows_what_another_floor_makes_of_it():
     assert coherence([0.9, 0.6]).contrast_area is None
     assert len(found.curve) == len(found.exponents) == POINTS
     assert 0.0 in found.exponents
-
-
-def test_chance_is_taken_out():
-    assert rescaled([0.5, 0.75, 1.0, 0.2], 0.5).tolist() == [0.0, 0.5, 1.0, 0.0]
-    with pytest.raises(InputError, match="chance must be in"):
-        rescaled([0.5], 1.0)
 
 
 # Intervals

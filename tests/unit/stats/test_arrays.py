@@ -75,8 +75,6 @@ CALLS = {
     "analysis.coherence.generalised_mean": (RATES, [1.0, 2.0]),
     "analysis.coherence.auc": (RATES,),
     "analysis.coherence.coherence": (RATES,),
-    "analysis.coherence.aggregates": (RATES,),
-    "analysis.coherence.rescaled": (RATES, [0.0, 0.1, 0.1, 0.2]),
     "analysis.coherence.auc_interval": ([RATES, RATES],),
     "metrics.control_measures.tracking_rmse": (TIMES, PATH, TIMES, PATH),
     "metrics.control_measures.jerk_rms": (TIMES, PATH),

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import plain
 from robo_eval.formulas import AXES, WEIGHT_PROFILES
 from robo_eval.gates.axes.anchors import Axis
-from robo_eval.gates.axes.index import allocation_of, index_of
+from robo_eval.gates.axes.index import index_of
 from robo_eval.gates.axes.settings import IndexSettings
 
 # The example vector of the scale, section 4.
@@ -300,30 +299,3 @@ def test_the_index_is_json_with_and_without_a_value():
         assert set(shown) >= {"index", "adjusted", "delta", "weights", "missing", "alternatives"}
     assert shown["missing"] == ["M"]
     assert shown["index"]["value"] is None
-
-
-# Where to spend ----------------------------------------------------------------------------------
-
-
-def test_spending_goes_by_weight_and_gain_over_value():
-    found = allocation_of(axes(X), {"A": 0.07, "R": 0.01, "E": 0.0}, IndexSettings())
-    # 1 * 0.07 / 0.7 and 1.5 * 0.01 / 0.3.
-    assert found == NEAR({"A": 2 / 3, "R": 1 / 3})
-
-
-def test_an_axis_of_0_comes_first():
-    values = {**X, "S": 0.0, "T": 0.0}
-    found = allocation_of(axes(values), {"A": 0.5, "S": 0.1, "T": 0.3}, IndexSettings())
-    assert found == NEAR({"S": 0.25, "T": 0.75})
-
-
-def test_what_does_not_count_or_was_not_measured_gets_nothing():
-    gains = {"E": 0.5, "M": 0.5}
-    assert allocation_of(axes({**X, "M": None}), gains, IndexSettings(weights="software")) == {}
-    assert allocation_of(axes(X), {}, IndexSettings()) == {}
-
-
-@pytest.mark.parametrize("gains", [{"A": -0.1}, {"A": float("nan")}, {"Z": 0.1}])
-def test_gains_that_are_none_are_refused(gains: dict[str, float]):
-    with pytest.raises(InputError):
-        allocation_of(axes(X), gains, IndexSettings())
