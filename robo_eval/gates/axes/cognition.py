@@ -19,48 +19,29 @@ from robo_eval.gates.axes.draws import EXACT, estimate_of_draws, exact_share
 if TYPE_CHECKING:
     from robo_eval.log.evidence import Probe, Retrieval
 
-How = Literal["direct", "indirect"]
-
 CORE: Final = ("G", "P", "M", "W")
 """Axes of the core score."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ability:
-    """A broad ability of the Cattell-Horn-Carroll model that an axis draws on.
-
-    Attributes:
-        name: Its usual sign, such as `Gwm`.
-        how: Whether the axis draws on it directly or indirectly.
-    """
-
-    name: str
-    how: How = "direct"
-
-
-def _abilities(names: str, how: How = "direct") -> tuple[Ability, ...]:
-    return tuple(Ability(name=name, how=how) for name in names.split())
-
-
-CROSSWALK: Final[Mapping[str, tuple[Ability, ...]]] = MappingProxyType(
+CROSSWALK: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "A": _abilities("Gf Gwm", "indirect"),
-        "G": _abilities("Gc Grw Gq Gv Ga"),
-        "P": _abilities("Gf Gwm"),
-        "M": _abilities("Gwm Gls Glr"),
-        "T": (),
-        "R": (),
-        "S": (),
-        "E": (),
-        "W": _abilities("Gc Gf Glr"),
-        "$": (),
+        "A": "Gf Gwm",
+        "G": "Gc Grw Gq Gv Ga",
+        "P": "Gf Gwm",
+        "M": "Gwm Gls Glr",
+        "T": "",
+        "R": "",
+        "S": "",
+        "E": "",
+        "W": "Gc Gf Glr",
+        "$": "",
     }
 )
-"""Abilities that each axis draws on.
+"""Broad abilities of the Cattell-Horn-Carroll model that each axis draws on, by their usual signs.
 
 References:
     Chojecki (2025), arXiv:2511.13411, section 4.5.
 """
+INDIRECT: Final = ("A",)
+"""Axes that draw on their abilities indirectly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +99,7 @@ class Covered:
 
     axis: str
     ability: str
-    how: How
+    how: Literal["direct", "indirect"]
     probes: tuple[str, ...]
 
 
@@ -245,11 +226,11 @@ def covered_abilities(probes: Iterable[Probe]) -> dict[str, tuple[Covered, ...]]
         axis: tuple(
             Covered(
                 axis=axis,
-                ability=ability.name,
-                how=ability.how,
-                probes=tuple(sorted(names.get(ability.name, ()))),
+                ability=ability,
+                how="indirect" if axis in INDIRECT else "direct",
+                probes=tuple(sorted(names.get(ability, ()))),
             )
-            for ability in abilities
+            for ability in abilities.split()
         )
         for axis, abilities in CROSSWALK.items()
     }
