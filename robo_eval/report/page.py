@@ -16,7 +16,7 @@ from robo_eval.page.render import render_page
 from robo_eval.report import figures
 from robo_eval.report.dose_figure import dose_curves
 from robo_eval.report.level_figures import level_charts
-from robo_eval.report.meanings import MEANINGS, ROBOT_MEANINGS
+from robo_eval.report.meanings import OTHERS
 from robo_eval.report.model import Cell, Report
 from robo_eval.report.robot_figures import robot_charts
 from robo_eval.report.robots import (
@@ -80,11 +80,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,
-        meanings=[
-            *report.meanings,
-            *MEANINGS,
-            *(ROBOT_MEANINGS if report.robots else ()),
-        ],
+        meanings=[*report.meanings, *OTHERS],
     )
 
 
