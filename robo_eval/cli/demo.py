@@ -9,26 +9,28 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Annotated, Final
 
 import typer
 
-from robo_eval.cli.output import JsonOption, say
-from robo_eval.cli.run import JobsOption
+from robo_eval.cli.options import taking
+from robo_eval.cli.output import say
+from robo_eval.cli.run import PlayOptions
 
 _HIDDEN: Final = {"seed": 7, "mass_scale": 1.15, "delay_ticks": 1}
 """What the demo's twin hides: heavier bodies, and commands that act one control tick late."""
 
 
+@taking(PlayOptions, "jobs", "json")
 def demo(
+    how: PlayOptions,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the trials.")] = Path(
         "runs/demo"
     ),
-    jobs: JobsOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Play three trials and write their reports.
 
@@ -47,13 +49,14 @@ def demo(
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     twin = _twin_file(out) if has_ros() else None
     beside: AbstractContextManager[Callable[[], None]] = nullcontext(lambda: None)
-    others = jobs
+    others = how
     if twin is not None and cores() > 1:
-        beside = _beside(out / "matched", twin, jobs)
-        others = min(jobs or cores(), cores() - 1)  # a guard stops a robot that waits for a core
+        beside = _beside(out / "matched", twin, how.jobs)
+        # A guard stops a robot that waits for a core.
+        others = replace(how, jobs=min(how.jobs or cores(), cores() - 1))
     with beside as wait:
-        _play("demo_plan.yaml", out / "sim", None, jobs=others, json=json)
-        _play("dose_plan.yaml", out / "arm", None, jobs=others, json=json)
+        _play("demo_plan.yaml", out / "sim", others)
+        _play("dose_plan.yaml", out / "arm", others)
         wait()
     if twin is None:
         say_aside(
@@ -61,7 +64,7 @@ def demo(
             " docs/ros.md"
         )
         return
-    _play("matched_plan.yaml", out / "matched", twin, jobs=jobs, json=json)
+    _play("matched_plan.yaml", out / "matched", replace(how, robot=twin))
 
 
 @contextmanager
@@ -106,7 +109,7 @@ def _beside(path: Path, twin: Path, jobs: int | None) -> Iterator[Callable[[], N
             process.wait()
 
 
-def _play(plan_file: str, path: Path, robot: Path | None, *, jobs: int | None, json: bool) -> None:
+def _play(plan_file: str, path: Path, how: PlayOptions) -> None:
     from importlib.resources import files
 
     from robo_eval.cli.run import play, start
@@ -115,17 +118,17 @@ def _play(plan_file: str, path: Path, robot: Path | None, *, jobs: int | None, j
 
     if (path / "plan.yaml").exists():
         trial = TrialDirectory.open(path)
-        if not json:
+        if not how.json:
             status = trial.status()
             say(
                 f"{trial.path}: {status}"
                 + ("; going on from there" if status != "complete" else "")
             )
-        play(trial, sides=trial.plan.sides, jobs=jobs, with_report=True, json=json)
+        play(trial, replace(how, robot=None), sides=trial.plan.sides)
         return
     text = files("robo_eval.cli").joinpath(plan_file).read_text(encoding="utf-8")
     plan = parse_plan(text, source=plan_file)
-    start(plan, path, sides=plan.sides, robot=robot, jobs=jobs, with_report=True, json=json)
+    start(plan, path, how, sides=plan.sides)
 
 
 def _twin_file(out: Path) -> Path:

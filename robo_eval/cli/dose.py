@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from robo_eval.cli.options import taking
 from robo_eval.cli.output import (
-    JsonOption,
     interval,
     next_steps,
     percent,
@@ -18,7 +18,7 @@ from robo_eval.cli.output import (
     say,
     say_missing_intervals,
 )
-from robo_eval.cli.run import JobsOption, RayOption, ReportOption
+from robo_eval.cli.run import PlayOptions
 from robo_eval.core.wording import in_short
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from robo_eval.metrics.summary import TrialSummary
 
 
+@taking(PlayOptions, "jobs", "ray", "with_report", "json")
 def dose(
+    how: PlayOptions,
     source: Annotated[
         Path, typer.Argument(metavar="PLAN|DIR", help="Plan with `axes`, or a trial of one.")
     ],
@@ -37,10 +39,6 @@ def dose(
         Path | None,
         typer.Option("--out", "-o", help="Trial directory of the plan; goes on if it is there."),
     ] = None,
-    jobs: JobsOption = None,
-    ray: RayOption = None,
-    with_report: ReportOption = True,
-    json: JsonOption = False,
 ) -> None:
     """Play a plan with `axes`, and print success over the magnitude of each novelty.
 
@@ -56,7 +54,7 @@ def dose(
     if source.is_dir():
         if out is not None:
             raise InputError(f"--out: {source} is a trial directory, of which nothing is played")
-        _print_trial(source, json=json)
+        _print_trial(source, json=how.json)
         return
     if not source.exists():
         raise InputError(f"{source}: neither a plan file nor a trial directory is there")
@@ -69,17 +67,13 @@ def dose(
     _check(plan, source)
 
     def tell(trial: TrialDirectory, summary: TrialSummary) -> None:
-        _tell(trial, summary, json=json)
+        _tell(trial, summary, json=how.json)
 
-    options: dict[str, Any] = {
-        "sides": plan.sides, "jobs": jobs, "ray": ray, "with_report": with_report, "json": json,
-        "tell": tell,
-    }  # fmt: skip
     if _is_trial_of(out, plan):
-        play(opened_whole(out), **options)
+        play(opened_whole(out), how, sides=plan.sides, tell=tell)
         return
     try:
-        start(plan, out, **options)
+        start(plan, out, how, sides=plan.sides, tell=tell)
     except PlanError as err:
         raise PlanError(f"{source}: {err}") from err
 

@@ -18,6 +18,7 @@ from robo_eval.cli.incidents_common import (
     now_ns,
     past_of,
 )
+from robo_eval.cli.options import extended
 from robo_eval.cli.output import JsonOption
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import listing
@@ -54,7 +55,6 @@ _METAVARS: Final = {
     "duplicate_of": "INCIDENT",
 }
 
-_KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
 _MUST: Final = inspect.Parameter.empty
 Given = dict[str, Any]
 """What options said, by field: a text, texts, or a flag; None where nothing was."""
@@ -116,33 +116,6 @@ def verb(
         return extended(run, call, 2 if options else 1, options | shared)
 
     return made
-
-
-def extended(
-    run: Callable[..., None],
-    call: Callable[..., None],
-    skipped: int,
-    options: Mapping[str, tuple[Any, Any]],
-) -> Callable[..., None]:
-    """A command with the parameters of a function and further options.
-
-    Args:
-        run: The function.
-        call: What is called in its place.
-        skipped: How many of its first parameters are no options.
-        options: Annotation and default of each further one.
-    """
-    own = list(inspect.signature(run, eval_str=True).parameters.values())[skipped:]
-    more = [
-        inspect.Parameter(name, _KEYWORD, annotation=annotation, default=default)
-        for name, (annotation, default) in options.items()
-    ]
-    parameters = [one.replace(kind=_KEYWORD) for one in own] + more
-    command: Any = call
-    command.__doc__ = run.__doc__
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    command.__signature__ = inspect.Signature(parameters)
-    return call
 
 
 def option(

@@ -18,7 +18,8 @@ from robo_eval.cli.incidents_common import (
     say_open,
     when,
 )
-from robo_eval.cli.incidents_fields import Given, extended, option
+from robo_eval.cli.incidents_fields import Given, option
+from robo_eval.cli.options import extended
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import listing, unknown_name

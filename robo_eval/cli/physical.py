@@ -17,6 +17,7 @@ from robo_eval.log.directory import ROBOT_FILE
 
 if TYPE_CHECKING:
     from robo_eval.cli.progress import Shown
+    from robo_eval.cli.run import PlayOptions
     from robo_eval.core.plan import TrialPlan
     from robo_eval.log.directory import TrialDirectory
     from robo_eval_robot.conductor import PhysicalResult
@@ -96,15 +97,7 @@ def keep_robot_file(trial: Path, robot: Path) -> None:
     write_atomically(trial / ROBOT_FILE, door.written(robot))
 
 
-def play_physical(
-    trial: TrialDirectory,
-    robot: Path | None,
-    *,
-    auto: bool,
-    quiet: bool,
-    operator: str | None = None,
-    view: str | None = None,
-) -> tuple[PhysicalResult, str]:
+def play_physical(trial: TrialDirectory, how: PlayOptions) -> tuple[PhysicalResult, str]:
     """Play what is missing of the physical side; returns how it went, and on what.
 
     Raises:
@@ -123,12 +116,12 @@ def play_physical(
 
     kept = trial.path / ROBOT_FILE
     if not kept.exists():
-        if robot is None:
+        if how.robot is None:
             raise InputError(f"{kept}: is missing; name the robot file by --robot")
-        keep_robot_file(trial.path, robot)
-    elif robot is not None and door.written(robot) != kept.read_bytes():
+        keep_robot_file(trial.path, how.robot)
+    elif how.robot is not None and door.written(how.robot) != kept.read_bytes():
         raise InputError(
-            f"{robot}: differs from {kept}, which the trial began with; start a new trial"
+            f"{how.robot}: differs from {kept}, which the trial began with; start a new trial"
         )
     # Logs of our own node go beside those of the processes it starts.
     os.environ.setdefault("ROS_LOG_DIR", str(trial.path / "logs" / "ros"))
@@ -136,14 +129,14 @@ def play_physical(
     from robo_eval_robot.config import read_robot
 
     config = read_robot(kept)
-    _need_person(config, auto=auto)
+    _need_person(config, auto=how.auto)
     if config.body == "twin":
         need_pybullet("the twin")
     _say_if_paused(trial)
     title = f"{trial.path.name} on {config.name}"
     progress = episode_progress(
         title,
-        quiet=quiet,
+        quiet=how.json,
         planned=len(schedule(trial.plan, config.side)),
         status="getting ready, guard silent",
     )
@@ -154,13 +147,13 @@ def play_physical(
             trial,
             config,
             kept,
-            terminal=_terminal(trial.plan, config, shown, auto=auto),
-            operator=operator,
+            terminal=_terminal(trial.plan, config, shown, auto=how.auto),
+            operator=how.operator,
             on_progress=shown,
             on_status=shown.status if shown else None,
-            view=view,
+            view=how.view_to,
         )
-    if view is not None:
+    if how.view_to is not None:
         print_view_problem(log, old)
     return result, f"{config.name}, a {'twin' if config.body == 'twin' else 'robot'}"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from robo_eval.cli.options import taking
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
-from robo_eval.cli.view import ViewOption, ViewToOption, view_target
+from robo_eval.cli.view import view_target
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
@@ -21,45 +22,79 @@ if TYPE_CHECKING:
     from robo_eval.core.plan import TrialPlan
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.summary import TrialSummary
+    from robo_eval_robot.conductor import PhysicalResult
+    from robo_eval_sim.runner import RunResult
 
     Tell = Callable[[TrialDirectory, TrialSummary], None]
 
-JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes; default one per core.")
-]
-RayOption = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Play simulated episodes on this Ray cluster instead."),
-]
-ReportOption = Annotated[bool, typer.Option("--report/--no-report", help="Write the HTML report.")]
-RobotOption = Annotated[
-    Path | None,
-    typer.Option(metavar="ROBOT", help="Robot file (YAML); a twin of the gantry is built in."),
-]
-AutoOption = Annotated[
-    bool, typer.Option("--auto", help="Ask nobody anything; for a twin, which sets itself up.")
-]
-OperatorOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Who is at the robot; kept in the log.")
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayOptions:
+    """How a trial is played, as the verbs that play one ask for it.
+
+    Attributes:
+        robot: Robot file.
+        auto: Whether nobody is asked anything.
+        operator: Who is at the robot.
+        view: Whether a window shows the robot.
+        view_to: Where the view goes instead.
+        jobs: Worker processes.
+        ray: Address of a Ray cluster.
+        with_report: Whether the report is written.
+        json: Whether to answer as JSON.
+    """
+
+    robot: Annotated[
+        Path | None,
+        typer.Option(metavar="ROBOT", help="Robot file (YAML); a twin of the gantry is built in."),
+    ] = None
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Ask nobody anything; for a twin, which sets itself up.")
+    ] = False
+    operator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who is at the robot; kept in the log.")
+    ] = None
+    view: Annotated[
+        bool,
+        typer.Option("--view", help="Show the robot live in a window (needs the extra view)."),
+    ] = False
+    view_to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.rrd|URL",
+            help="Keep what --view shows in a file, or send it to a viewer,"
+            " rerun+http://HOST:PORT/proxy.",
+        ),
+    ] = None
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Worker processes; default one per core."),
+    ] = None
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Play simulated episodes on this Ray cluster instead."
+        ),
+    ] = None
+    with_report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write the HTML report.")
+    ] = True
+    json: JsonOption = False
+
+    def with_view(self, sides: Sequence[Side]) -> PlayOptions:
+        """The same with the place where the view goes, which is checked."""
+        return replace(self, view_to=view_target(self.view, self.view_to, sides))
 
 
+@taking(PlayOptions)
 def run(
+    how: PlayOptions,
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file (YAML).")],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Trial directory to create.")],
     sides: Annotated[
         str | None, typer.Option(help="Sides to play now, comma separated; by default all planned.")
     ] = None,
-    robot: RobotOption = None,
-    auto: AutoOption = False,
-    operator: OperatorOption = None,
-    view: ViewOption = False,
-    view_to: ViewToOption = None,
-    jobs: JobsOption = None,
-    ray: RayOption = None,
-    with_report: ReportOption = True,
-    json: JsonOption = False,
 ) -> None:
     """Lock a plan in a new trial directory, play it, and write the report.
 
@@ -77,36 +112,17 @@ def run(
         raise PlanError(f"{plan}: no such plan file; the repository has some in examples/plans")
     chosen_sides = _sides_of(sides)
     chosen = _with_sides(plan_to_play(plan), chosen_sides)
+    played = chosen_sides or chosen.sides
     try:
-        start(
-            chosen,
-            out,
-            sides=chosen_sides or chosen.sides,
-            robot=robot,
-            auto=auto,
-            operator=operator,
-            view=view_target(view, view_to, chosen_sides or chosen.sides),
-            jobs=jobs,
-            ray=ray,
-            with_report=with_report,
-            json=json,
-        )
+        start(chosen, out, how.with_view(played), sides=played)
     except PlanError as err:
         raise PlanError(f"{plan}: {err}") from err
 
 
+@taking(PlayOptions)
 def resume(
+    how: PlayOptions,
     trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
-    *,
-    robot: RobotOption = None,
-    auto: AutoOption = False,
-    operator: OperatorOption = None,
-    view: ViewOption = False,
-    view_to: ViewToOption = None,
-    jobs: JobsOption = None,
-    ray: RayOption = None,
-    with_report: ReportOption = True,
-    json: JsonOption = False,
 ) -> None:
     """Bring a trial to its end: save what a crash left, play what is open, fill in pairs.
 
@@ -123,31 +139,16 @@ def resume(
 
     opened = opened_whole(trial)
     sides = opened.plan.sides
-    shown = view_target(view, view_to, sides)
+    how = how.with_view(sides)
     if opened.plan.imported is None and set(sides) != {Side.SIM}:
-        _recover(opened, quiet=json)
-    play(
-        opened,
-        sides=sides,
-        robot=robot,
-        auto=auto,
-        operator=operator,
-        view=shown,
-        jobs=jobs,
-        ray=ray,
-        with_report=with_report,
-        json=json,
-        may_leave=True,
-    )
+        _recover(opened, quiet=how.json)
+    play(opened, how, sides=sides, may_leave=True)
 
 
+@taking(PlayOptions, "jobs", "ray", "with_report", "json")
 def partner(
+    how: PlayOptions,
     trial: Annotated[Path, typer.Argument(metavar="DIR", help="Trial directory.")],
-    *,
-    jobs: JobsOption = None,
-    ray: RayOption = None,
-    with_report: ReportOption = True,
-    json: JsonOption = False,
 ) -> None:
     """Play the simulated half of every pair whose physical half was scored.
 
@@ -166,7 +167,7 @@ def partner(
             f"{trial}: its plan has simulated episodes only, which need no partner; play them by:"
             f" robo-eval resume {quoted(trial)}"
         )
-    play(opened, sides=(Side.SIM,), jobs=jobs, ray=ray, with_report=with_report, json=json)
+    play(opened, how, sides=(Side.SIM,))
 
 
 def _recover(trial: TrialDirectory, *, quiet: bool) -> None:
@@ -226,16 +227,9 @@ def opened_whole(trial: Path) -> TrialDirectory:
 def start(
     plan: TrialPlan,
     out: Path,
+    how: PlayOptions,
     *,
     sides: Sequence[Side],
-    robot: Path | None = None,
-    auto: bool = False,
-    operator: str | None = None,
-    view: str | None = None,
-    jobs: int | None,
-    ray: str | None = None,
-    with_report: bool,
-    json: bool,
     tell: Tell | None = None,
 ) -> None:
     """Check everything that can be checked before the first tick, then play."""
@@ -252,39 +246,28 @@ def start(
     if set(sides) - {Side.SIM}:
         from robo_eval.cli.physical import check_physical, keep_robot_file, named_operator
 
-        robot = check_physical(plan, robot, auto=auto)
-        operator = named_operator(plan, operator, auto=auto)
+        robot = check_physical(plan, how.robot, auto=how.auto)
+        operator = named_operator(plan, how.operator, auto=how.auto)
+        how = replace(how, robot=robot, operator=operator)
         keep = keep_robot_file
     if Side.SIM in sides:
         from robo_eval_sim.runner import check_plan
 
         for remark in check_plan(plan):
             typer.echo(f"{plan.name}: {remark}", err=True)
-        if ray is not None:
+        if how.ray is not None:
             from robo_eval.core.spread import cluster_cores
 
-            cluster_cores(ray)
+            cluster_cores(how.ray)
     trial = TrialDirectory.create(out, plan)
     for name in plan.metrics.modules:
         write_atomically(trial.path / name, FILES[name].source)
-    if keep is not None and robot is not None:
-        keep(trial.path, robot)
-    if not json:
+    if keep is not None and how.robot is not None:
+        keep(trial.path, how.robot)
+    if not how.json:
         say(f"{plan.name}: plan {trial.plan_digest[:12]} locked in {trial.path}")
     try:
-        play(
-            trial,
-            sides=sides,
-            robot=robot,
-            auto=auto,
-            operator=operator,
-            view=view,
-            jobs=jobs,
-            ray=ray,
-            with_report=with_report,
-            json=json,
-            tell=tell,
-        )
+        play(trial, how, sides=sides, tell=tell)
     except KeyboardInterrupt:
         from robo_eval.core.errors import InterruptedRunError
 
@@ -295,16 +278,9 @@ def start(
 
 def play(
     trial: TrialDirectory,
+    how: PlayOptions,
     *,
     sides: Sequence[Side],
-    robot: Path | None = None,
-    auto: bool = False,
-    operator: str | None = None,
-    view: str | None = None,
-    jobs: int | None,
-    ray: str | None = None,
-    with_report: bool,
-    json: bool,
     may_leave: bool = False,
     tell: Tell | None = None,
 ) -> None:
@@ -317,13 +293,9 @@ def play(
     from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
     from robo_eval.core.errors import CheckFailedError
 
-    played, left = _play_sides(
-        trial, sides, robot, auto=auto, operator=operator, view=view, jobs=jobs, ray=ray,
-        quiet=json,
-        may_leave=may_leave,
-    )  # fmt: skip
+    played, left = _play_sides(trial, sides, how, may_leave=may_leave)
     if left and trial.frame().empty:  # there is nothing to sum up
-        if json:
+        if how.json:
             print_json(_as_json(trial, played, left, None))
         else:
             _print_next(trial, sides, left)
@@ -331,13 +303,13 @@ def play(
     summary = summary_of(trial)
     blinding = blinding_until_complete(trial)
     page = None
-    if with_report and not blinding.codes:
+    if how.with_report and not blinding.codes:
         from robo_eval.report.build import build_report
 
         page = build_report(trial, summary=summary)
     if tell is not None:
         tell(trial, summary)
-    elif json:
+    elif how.json:
         print_json(_as_json(trial, played, left, page))
     else:
         _print_played(played, summary, blinding, page)
@@ -353,14 +325,8 @@ def play(
 def _play_sides(
     trial: TrialDirectory,
     sides: Sequence[Side],
-    robot: Path | None,
+    how: PlayOptions,
     *,
-    auto: bool,
-    operator: str | None,
-    view: str | None,
-    jobs: int | None,
-    ray: str | None,
-    quiet: bool,
     may_leave: bool,
 ) -> tuple[list[Played], list[Left]]:
     """Play each side, the robot first: its episodes say where the simulated ones start."""
@@ -372,12 +338,9 @@ def _play_sides(
     for side in sorted(sides, key=lambda side: side is Side.SIM):
         try:
             if side is Side.SIM:
-                done = _play_simulated(trial, jobs, ray, quiet=quiet)
+                done = _play_simulated(trial, how)
             else:
-                done = _play_physical(
-                    trial, side, robot, auto=auto, quiet=quiet, who=operator, view=view,
-                    may_skip=may_leave,
-                )  # fmt: skip
+                done = _play_physical(trial, side, how, may_skip=may_leave)
             played.append(done)
         except (MissingExtraError, NotHereError) as err:
             if not may_leave:
@@ -460,6 +423,17 @@ class Played:
     seconds: float
     where: str
 
+    @classmethod
+    def of(cls, result: PhysicalResult | RunResult, where: str) -> Played:
+        """The same of how a run ended, and what it was played on."""
+        return cls(
+            planned=result.planned,
+            unscored=result.unscored,
+            played=result.played,
+            seconds=result.seconds,
+            where=where,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
@@ -513,59 +487,34 @@ def _played_already(trial: TrialDirectory, side: Side) -> Played | None:
 
 
 def _play_physical(
-    trial: TrialDirectory,
-    side: Side,
-    robot: Path | None,
-    *,
-    auto: bool,
-    quiet: bool,
-    who: str | None,
-    view: str | None,
-    may_skip: bool,
+    trial: TrialDirectory, side: Side, how: PlayOptions, *, may_skip: bool
 ) -> Played:
     """Play what is missing on a robot; with `may_skip` it is not needed if nothing is."""
     from robo_eval.cli.physical import named_operator, play_physical
 
-    if may_skip and robot is None and (done := _played_already(trial, side)):
+    if may_skip and how.robot is None and (done := _played_already(trial, side)):
         return done
-    operator = named_operator(trial.plan, who, auto=auto)
-    result, where = play_physical(
-        trial, robot, auto=auto, quiet=quiet, operator=operator, view=view
-    )
-    return Played(
-        planned=result.planned,
-        unscored=result.unscored,
-        played=result.played,
-        seconds=result.seconds,
-        where=where,
-    )
+    operator = named_operator(trial.plan, how.operator, auto=how.auto)
+    return Played.of(*play_physical(trial, replace(how, operator=operator)))
 
 
-def _play_simulated(
-    trial: TrialDirectory, jobs: int | None, ray: str | None, *, quiet: bool
-) -> Played:
+def _play_simulated(trial: TrialDirectory, how: PlayOptions) -> Played:
     from robo_eval.cli.progress import episode_progress
     from robo_eval.core.kinds import Side
     from robo_eval_sim.runner import default_jobs, run_simulated
 
-    if ray is None:
-        jobs = jobs or default_jobs()
+    jobs = how.jobs if how.ray is not None else how.jobs or default_jobs()
     label = _partner_label(trial) if set(trial.plan.sides) - {Side.SIM} else None
-    with episode_progress(trial.path.name, quiet=quiet, label=label) as on_progress:
+    with episode_progress(trial.path.name, quiet=how.json, label=label) as on_progress:
         result = run_simulated(
             trial,
             jobs=jobs,
-            ray=ray,
+            ray=how.ray,
             on_progress=on_progress,
             say=lambda line: typer.echo(line, err=True),
         )
-    return Played(
-        planned=result.planned,
-        unscored=result.unscored,
-        played=result.played,
-        seconds=result.seconds,
-        where=f"the cluster at {ray}" if ray is not None else counted(jobs or 1, "worker"),
-    )
+    where = f"the cluster at {how.ray}" if how.ray is not None else counted(jobs or 1, "worker")
+    return Played.of(result, where)
 
 
 def _partner_label(trial: TrialDirectory) -> Callable[[Episode], str]:

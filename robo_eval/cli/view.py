@@ -7,23 +7,13 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 if TYPE_CHECKING:
     from robo_eval.core.kinds import Side
 
-ViewOption = Annotated[
-    bool, typer.Option("--view", help="Show the robot live in a window (needs the extra view).")
-]
-ViewToOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE.rrd|URL",
-        help="Keep what --view shows in a file, or send it to a viewer, rerun+http://HOST:PORT/proxy.",
-    ),
-]
 WINDOW: Final = "window"
 """Target of the view that opens a window."""
 _ADDRESSES: Final = ("rerun+http://", "rerun+https://")
