@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from robo_eval.cli.options import taking
 from robo_eval.cli.output import JsonOption, print_json, say
 from robo_eval.core.wording import counted
 
@@ -18,17 +20,58 @@ app = typer.Typer(
 )
 
 LevelOption = Annotated[float, typer.Option("--level", help="Coverage of the interval.")]
-PowerOption = Annotated[float, typer.Option("--power", help="Chance wanted to find it.")]
-RepeatsOption = Annotated[
-    int, typer.Option("--repeats", min=1, help="Episodes of a policy that share a seed.")
-]
-AlikeOption = Annotated[
-    float,
-    typer.Option(
-        "--alike", min=0.0, max=1.0, help="Correlation of their outcomes; 1 if they end alike."
-    ),
-]
-AlphaOption = Annotated[float, typer.Option("--alpha", help="Largest p value that decides.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How an answer is given.
+
+    Attributes:
+        repeats: Episodes that share a seed.
+        alike: Correlation of their outcomes.
+        json: Whether to answer as JSON.
+    """
+
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Episodes of a policy that share a seed.")
+    ] = 1
+    alike: Annotated[
+        float,
+        typer.Option(
+            "--alike", min=0.0, max=1.0, help="Correlation of their outcomes; 1 if they end alike."
+        ),
+    ] = 1.0
+    json: JsonOption = False
+
+    def answer(
+        self, data: dict[str, object], text: str, *, independent: int = 1, least: int = 1
+    ) -> None:
+        """Print an answer, with the seeds to play where episodes share them.
+
+        Args:
+            data: The answer.
+            text: The same for people.
+            independent: How many independent episodes or pairs it asks for.
+            least: Fewer seeds decide nothing.
+        """
+        from robo_eval.stats.planning import seeds_needed
+
+        if self.repeats > 1:
+            seeds = max(least, seeds_needed(independent, self.repeats, alike=self.alike))
+            data |= {
+                "seeds": seeds,
+                "repeats": self.repeats,
+                "alike": self.alike,
+                "episodes_played": seeds * self.repeats,
+            }
+            text += (
+                f"; where {self.repeats} share a seed and their outcomes correlate by"
+                f" {self.alike:g}, about {counted(seeds, 'seed')} in their place"
+            )
+        if self.json:
+            print_json(data)
+        else:
+            say(text)
 
 
 @app.callback()
@@ -37,14 +80,13 @@ def root() -> None:
 
 
 @app.command("width", short_help="Episodes for an interval of some width.")
+@taking(Asked)
 def width(
+    how: Asked,
     *,
     rate: Annotated[float, typer.Option(help="Success rate expected; 0.5 is the worst.")] = 0.5,
     to: Annotated[float, typer.Option("--to", help="Width wanted, upper less lower end.")],
     level: LevelOption = 0.95,
-    repeats: RepeatsOption = 1,
-    alike: AlikeOption = 1.0,
-    json: JsonOption = False,
 ) -> None:
     """Episodes after which the interval of a success rate is at most so wide.
 
@@ -55,25 +97,21 @@ def width(
 
     with _refusals():
         n = episodes_for_width(rate, to, level=level)
-    _answer(
-        json,
-        {
-            "episodes": n, "rate": rate, "width": to, "level": level, "method": "clopper_pearson",
-            **_seeds(n, repeats, alike),
-        },
+    how.answer(
+        {"episodes": n, "rate": rate, "width": to, "level": level, "method": "clopper_pearson"},
         f"{counted(n, 'episode')}: then the Clopper-Pearson interval ({level:.0%}) of a success"
-        f" rate near {rate:g} is at most {to:g} wide{_seeds_text(n, repeats, alike)}",
-    )  # fmt: skip
+        f" rate near {rate:g} is at most {to:g} wide",
+        independent=n,
+    )
 
 
 @app.command("at-least", short_help="Episodes without a failure for a rate.")
+@taking(Asked)
 def at_least(
+    how: Asked,
     *,
     rate: Annotated[float, typer.Option(help="Success rate to be shown.")],
     level: LevelOption = 0.95,
-    repeats: RepeatsOption = 1,
-    alike: AlikeOption = 1.0,
-    json: JsonOption = False,
 ) -> None:
     """Episodes without a failure that show that a success rate is at least so high.
 
@@ -83,20 +121,18 @@ def at_least(
 
     with _refusals():
         n = failure_free_episodes(rate, level=level)
-    _answer(
-        json,
-        {
-            "episodes": n, "failures": 0, "rate": rate, "level": level,
-            **_seeds(n, repeats, alike),
-        },
+    how.answer(
+        {"episodes": n, "failures": 0, "rate": rate, "level": level},
         f"{'1 episode' if n == 1 else f'{n} episodes in a row'} without a failure"
-        f" show{'s' * (n == 1)} a success rate of at least {rate:g} (one-sided, {level:.0%})"
-        f"{_seeds_text(n, repeats, alike)}",
-    )  # fmt: skip
+        f" show{'s' * (n == 1)} a success rate of at least {rate:g} (one-sided, {level:.0%})",
+        independent=n,
+    )
 
 
 @app.command("difference", short_help="Pairs or episodes to find a difference.")
+@taking(Asked)
 def difference(
+    how: Asked,
     *,
     first: Annotated[float, typer.Option(help="Success rate expected of one policy or side.")],
     second: Annotated[float, typer.Option(help="Success rate expected of the other.")],
@@ -104,11 +140,8 @@ def difference(
         float | None,
         typer.Option(help="Share of pairs in which both succeed; default as if by chance."),
     ] = None,
-    power: PowerOption = 0.8,
-    alpha: AlphaOption = 0.05,
-    repeats: RepeatsOption = 1,
-    alike: AlikeOption = 1.0,
-    json: JsonOption = False,
+    power: Annotated[float, typer.Option("--power", help="Chance wanted to find it.")] = 0.8,
+    alpha: Annotated[float, typer.Option("--alpha", help="Largest p value that decides.")] = 0.05,
 ) -> None:
     """Pairs, or episodes of each arm, with which a difference of two success rates is found.
 
@@ -129,8 +162,7 @@ def difference(
     with _refusals():
         pairs = pairs_for_power(max(win, 0.0), max(loss, 0.0), power=power, alpha=alpha)
         arm = episodes_per_arm(first, second, power=power, alpha=alpha)
-    _answer(
-        json,
+    how.answer(
         {
             "pairs": pairs,
             "episodes_per_arm": arm,
@@ -139,49 +171,26 @@ def difference(
             "both": together,
             "power": power,
             "alpha": alpha,
-            **_seeds(pairs, repeats, alike, _least_seeds(alpha)),
         },
         f"{pairs} pairs (exact McNemar test), or {arm} episodes of each without pairs, find a"
         f" difference of {first:g} and {second:g} with chance {power:g} at p <= {alpha:g}; both"
-        f" succeed in {together:.2f} of the pairs"
-        f"{_seeds_text(pairs, repeats, alike, _least_seeds(alpha))}",
-    )
-
-
-def _least_seeds(alpha: float) -> int:
-    """Below so many seeds no way of flipping their signs decides at `alpha`."""
-    return 1 + math.ceil(-math.log2(alpha) - 1e-9)
-
-
-def _seeds(independent: int, repeats: int, alike: float, least: int = 1) -> dict[str, float]:
-    """What is played where episodes share seeds; nothing where each has its own."""
-    from robo_eval.stats.planning import seeds_needed
-
-    if repeats == 1:
-        return {}
-    seeds = max(least, seeds_needed(independent, repeats, alike=alike))
-    return {"seeds": seeds, "repeats": repeats, "alike": alike, "episodes_played": seeds * repeats}
-
-
-def _seeds_text(independent: int, repeats: int, alike: float, least: int = 1) -> str:
-    found = _seeds(independent, repeats, alike, least)
-    if not found:
-        return ""
-    return (
-        f"; where {repeats} share a seed and their outcomes correlate by {alike:g}, about"
-        f" {counted(int(found['seeds']), 'seed')} in their place"
+        f" succeed in {together:.2f} of the pairs",
+        independent=pairs,
+        # Below so many seeds no way of flipping their signs decides at alpha.
+        least=1 + math.ceil(-math.log2(alpha) - 1e-9),
     )
 
 
 @app.command("hours", short_help="Hours to bound an incident rate.")
+@taking(Asked, "json")
 def hours(
+    how: Asked,
     *,
     per_100_h: Annotated[
         float, typer.Option("--per-100-h", help="Incidents per 100 h to stay below.")
     ],
     events: Annotated[int, typer.Option(min=0, help="Incidents that may happen.")] = 0,
     level: LevelOption = 0.95,
-    json: JsonOption = False,
 ) -> None:
     """Hours of exposure that show that an incident rate is below a bound.
 
@@ -192,8 +201,7 @@ def hours(
     with _refusals():
         needed = exposure_for_rate(per_100_h / 100.0, events=events, level=level)
     what = "without an incident" if not events else f"with {counted(events, 'incident')}"
-    _answer(
-        json,
+    how.answer(
         {"hours": needed, "events": events, "per_100_h": per_100_h, "level": level},
         f"{needed:.1f} h {what} show a rate below {per_100_h:g} per 100 h (one-sided, {level:.0%})",
     )
@@ -206,14 +214,5 @@ def _refusals() -> Iterator[None]:
 
     try:
         yield
-    except InputError:
-        raise
     except ValueError as err:
         raise InputError(str(err)) from err
-
-
-def _answer(json: bool, data: dict[str, object], text: str) -> None:  # noqa: FBT001
-    if json:
-        print_json(data)
-    else:
-        say(text)
