@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from robo_eval.cli.junit import Checks, JunitOption, reported
-from robo_eval.cli.output import JsonOption, interval, print_json, say
-from robo_eval.cli.settings import (
-    ConfigOption,
-    FaultsOption,
-    IncidentsOption,
-    MetricsOption,
-    RatingsOption,
-    RepairsOption,
-    evidence_files,
-    settings_of,
-)
+from robo_eval.cli.junit import Checks, reported
+from robo_eval.cli.options import taking
+from robo_eval.cli.output import interval, print_json, say
+from robo_eval.cli.settings import ScoreOptions, settings_of
 
 if TYPE_CHECKING:
     from robo_eval.metrics.config import MetricConfig
@@ -31,7 +23,9 @@ _MOST_TOLD: Final = 3
 """Reasons and episodes of a deviation that are printed; the JSON has more."""
 
 
+@taking(ScoreOptions)
 def metrics(
+    how: ScoreOptions,
     trial: Annotated[
         Path | None,
         typer.Argument(metavar="DIR", help="Trial directory, or a table of episodes."),
@@ -44,14 +38,6 @@ def metrics(
         Path | None,
         typer.Option("--map", "-m", help="Column map of a CSV file with columns of its own."),
     ] = None,
-    config: ConfigOption = None,
-    files: MetricsOption = None,
-    incidents: IncidentsOption = None,
-    faults: FaultsOption = None,
-    repairs: RepairsOption = None,
-    ratings: RatingsOption = None,
-    junit: JunitOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Score the episodes of a trial with the code at hand, and print its metrics.
 
@@ -70,18 +56,17 @@ def metrics(
     from robo_eval.core.errors import CheckFailedError, InputError
 
     if every:
-        if junit is not None:
+        if how.junit is not None:
             raise InputError("--junit: --list checks nothing; leave one of the two out")
         if trial is not None:
             raise InputError(f"{trial}: --list looks at no trial; leave one of the two out")
-        settings_of(config, files)
-        _list(as_json=json)
+        settings_of(how.config, how.files)
+        _list(as_json=how.json)
         return
     if trial is None:
         raise InputError("DIR is missing: name a trial directory or a table, or ask for --list")
-    with reported(junit, "metrics") as checks:
-        settings = settings_of(config, files)
-        evidence = evidence_files(incidents, faults, repairs, ratings)
+    with reported(how.junit, "metrics") as checks:
+        settings, evidence = settings_of(how.config, how.files), how.evidence
         if trial.is_file():
             summary = _of_table(trial, columns, settings, evidence)
         elif columns is not None:
@@ -90,7 +75,7 @@ def metrics(
             from robo_eval.log.directory import TrialDirectory
 
             summary = summary_of(TrialDirectory.open(trial), config=settings, evidence=evidence)
-        if json:
+        if how.json:
             print_json(summary.as_dict())
         else:
             print_summary(summary)

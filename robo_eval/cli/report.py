@@ -7,20 +7,14 @@ from typing import Annotated
 
 import typer
 
-from robo_eval.cli.output import JsonOption, print_json, say
-from robo_eval.cli.settings import (
-    ConfigOption,
-    FaultsOption,
-    IncidentsOption,
-    MetricsOption,
-    RatingsOption,
-    RepairsOption,
-    evidence_files,
-    settings_of,
-)
+from robo_eval.cli.options import taking
+from robo_eval.cli.output import print_json, say
+from robo_eval.cli.settings import ScoreOptions, settings_of
 
 
+@taking(ScoreOptions, "config", "files", "incidents", "faults", "repairs", "ratings", "json")
 def report(
+    how: ScoreOptions,
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Trial directory, or a folder of trials.")
     ],
@@ -28,13 +22,6 @@ def report(
     profile: Annotated[
         str, typer.Option("--profile", "-p", help="Profile of the autonomy levels, or a file.")
     ] = "robotics",
-    config: ConfigOption = None,
-    files: MetricsOption = None,
-    incidents: IncidentsOption = None,
-    faults: FaultsOption = None,
-    repairs: RepairsOption = None,
-    ratings: RatingsOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Write report/index.html of a trial; for a folder of trials, an index page over them.
 
@@ -49,8 +36,8 @@ def report(
 
     check_there(folder)
     trial = TrialDirectory.open(folder) if is_trial(folder) else None
-    evidence = evidence_files(incidents, faults, repairs, ratings)
-    if trial is None and (config or files or evidence):
+    evidence = how.evidence
+    if trial is None and (how.config or how.files or evidence):
         raise InputError(
             f"{folder}: an index page takes no settings, no metrics and no files of evidence"
         )
@@ -61,11 +48,11 @@ def report(
         from robo_eval.analysis.trial import analyse_trial, scored_frame
         from robo_eval.report.build import build_report
 
-        settings = settings_of(config, files)
+        settings = settings_of(how.config, how.files)
         frame = scored_frame(trial, config=settings)
         summary = analyse_trial(trial, config=settings, frame=frame, evidence=evidence)
         page = build_report(trial, summary=summary, frame=frame, evidence=evidence, profile=profile)
-    if json:
+    if how.json:
         print_json({"page": str(page)})
     else:
         say(f"report: {page}")

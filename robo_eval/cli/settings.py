@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from robo_eval.cli.junit import JunitOption
+from robo_eval.cli.output import JsonOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,19 +26,49 @@ MetricsOption = Annotated[
     list[Path] | None,
     typer.Option("--metrics", metavar="FILE", help="Python file with metrics of your own."),
 ]
-IncidentsOption = Annotated[
-    Path | None,
-    typer.Option("--incidents", help="Incident log or CSV of incidents, if not that of DIR."),
-]
-FaultsOption = Annotated[
-    Path | None, typer.Option("--faults", help="CSV of faults, if not DIR/faults.csv.")
-]
-RepairsOption = Annotated[
-    Path | None, typer.Option("--repairs", help="CSV of repairs, if not DIR/repairs.csv.")
-]
-RatingsOption = Annotated[
-    Path | None, typer.Option("--ratings", help="CSV of second ratings, if not DIR/ratings.csv.")
-]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreOptions:
+    """By what a trial is scored, as the verbs ask for it.
+
+    Attributes:
+        config: File of settings.
+        files: Files of metrics.
+        incidents: Incident log, or a table of incidents.
+        faults: File of faults.
+        repairs: File of repairs.
+        ratings: File of second ratings.
+        junit: File for the checks.
+        json: Whether to answer as JSON.
+    """
+
+    config: ConfigOption = None
+    files: MetricsOption = None
+    incidents: Annotated[
+        Path | None,
+        typer.Option("--incidents", help="Incident log or CSV of incidents, if not that of DIR."),
+    ] = None
+    faults: Annotated[
+        Path | None, typer.Option("--faults", help="CSV of faults, if not DIR/faults.csv.")
+    ] = None
+    repairs: Annotated[
+        Path | None, typer.Option("--repairs", help="CSV of repairs, if not DIR/repairs.csv.")
+    ] = None
+    ratings: Annotated[
+        Path | None,
+        typer.Option("--ratings", help="CSV of second ratings, if not DIR/ratings.csv."),
+    ] = None
+    junit: JunitOption = None
+    json: JsonOption = False
+
+    @property
+    def evidence(self) -> dict[str, Path]:
+        """The files of evidence that were named, by kind."""
+        named = {
+            kind: getattr(self, kind) for kind in ("incidents", "faults", "repairs", "ratings")
+        }
+        return {kind: path for kind, path in named.items() if path is not None}
 
 
 def settings_of(config: Path | None, files: Sequence[Path] | None = None) -> MetricConfig | None:
@@ -60,11 +94,3 @@ def settings_of(config: Path | None, files: Sequence[Path] | None = None) -> Met
     plan = read_metric_settings(config)
     load_files([config.parent / name for name in plan.modules])
     return MetricConfig.of(plan)
-
-
-def evidence_files(
-    incidents: Path | None, faults: Path | None, repairs: Path | None, ratings: Path | None
-) -> dict[str, Path]:
-    """The files that were named, by kind."""
-    named = {"incidents": incidents, "faults": faults, "repairs": repairs, "ratings": ratings}
-    return {kind: path for kind, path in named.items() if path is not None}
