@@ -14,7 +14,7 @@ from robo_eval.page.figure import Figure
 from robo_eval.page.figures import Forms, both_forms, styles
 from robo_eval.page.render import render_page
 from robo_eval.report import figures
-from robo_eval.report.dose_figure import dose_curves
+from robo_eval.report.figures import dose_curves
 from robo_eval.report.level_figures import level_charts
 from robo_eval.report.meanings import OTHERS
 from robo_eval.report.model import Cell, Report

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from robo_eval.gates.audits import window_audit
 from robo_eval.gates.profile import Window
-from robo_eval.gates.window import window_audit
 from robo_eval.log.evidence import Checkpoint, Declaration, Evidence, Incident
 
 SETTINGS = Window(grace_days=1, declared_days=31)

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from robo_eval.core.trajectory import Trajectory
-from robo_eval.report.animation import pack, unpack
-from robo_eval.report.geometry import solids
+from robo_eval.report.animation import pack, solids, unpack
 
 TASK = "RoboEval/CartPole3D-v0"
 

@@ -12,7 +12,7 @@ from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
 from robo_eval.metrics.deviation import KINDS, Deviation
 from robo_eval.report.build import build_report
-from robo_eval.report.deviations import deviation_lines
+from robo_eval.report.conduct import deviation_lines
 
 PLAN = """
 name: played in simulation

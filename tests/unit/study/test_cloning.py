@@ -7,8 +7,8 @@ import pytest
 
 from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.study.cloning import Budget, Examples, Slopes, clone, mixed
+from robo_eval.study.measure import architectures
 from robo_eval.study.network import Architecture, Network
-from robo_eval.study.pool import architectures
 
 SHORT = Budget(steps=300, batch=64, rate=1e-2)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from robo_eval.core.errors import InputError, ShapeError
-from robo_eval.study.handicap import fits, nested_steps, without_units
+from robo_eval.study.handicapping import fits, nested_steps, without_units
 from robo_eval.study.network import Architecture, Network
 
 

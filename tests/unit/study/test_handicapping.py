@@ -13,8 +13,7 @@ import yaml
 from robo_eval.analysis.aiq import quotient
 from robo_eval.core.errors import InputError
 from robo_eval.study import handicapping, measure
-from robo_eval.study.handicap import fits
-from robo_eval.study.handicapping import Plan, handicapped, pieces_of
+from robo_eval.study.handicapping import Plan, fits, handicapped, pieces_of
 from robo_eval.study.run import Study
 from robo_eval.study.suite import parse_suite
 
