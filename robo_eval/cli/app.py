@@ -11,39 +11,13 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from robo_eval.cli import (
-    acc,
-    agents,
-    agitb,
-    aiq,
-    assess,
-    compare,
-    demo,
-    doctor,
-    dose,
-    evidence,
-    export,
-    film,
-    importer,
-    incidents,
-    levels,
-    metrics,
-    pause,
-    plan_size,
-    rate,
-    recover,
-    replay,
-    report,
-    run,
-    serve_policy,
-    verify,
-)
 from robo_eval.core.errors import TRACEBACK, InputError, InterruptedRunError, RoboEvalError, said
 
 _USAGE: Final[Any] = typer.BadParameter.__base__
@@ -57,19 +31,44 @@ _LONGEST: Final = 1600
 """Letters of an error; what was given may be as long as it likes."""
 _STOPPED: Final = "stopped by Ctrl-C; the same command may be given again"
 
-GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Play": (
-        "demo", "run", "resume", "partner", "recover", "plan-size", "levels", "agents",
-        "serve-policy",
-    ),
-    "Score": (
-        "metrics", "dose", "assess", "acc", "aiq", "agitb", "compare", "rate", "evidence", "report",
-    ),
-    "Robots": ("doctor", "pause", "replay"),
-    "Incidents": ("incidents",),
-    "Share": ("verify", "import", "export", "film"),
-}  # fmt: skip
-"""Which verbs help shows together, in its order."""
+GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+    "Play": {
+        "demo": ("demo.demo", "Play the demo trial and write its report."),
+        "run": ("run.run", "Play a plan in a new trial directory."),
+        "resume": ("run.resume", "Recover a trial, play what is open, fill in pairs."),
+        "partner": ("run.partner", "Only play the simulated half of pairs."),
+        "recover": ("recover.recover", "Only save what a cut-off run left."),
+        "plan-size": ("plan_size.app", ""),
+        "levels": ("levels.levels", "List the novelty levels and what they change."),
+        "agents": ("levels.agents", "List the baseline agents that a plan can name."),
+        "serve-policy": ("serve_policy.serve_policy", "Serve a policy to plans elsewhere."),
+    },
+    "Score": {
+        "metrics": ("metrics.metrics", "Print the metrics of a trial, with intervals."),
+        "dose": ("dose.dose", "Play and print success over a novelty's magnitude."),
+        "assess": ("assess.assess", "Say which autonomy level the evidence supports."),
+        "acc": ("acc.acc", "Print capability and generality of each agent."),
+        "aiq": ("aiq.app", ""),
+        "agitb": ("agitb.agitb", "Test a model of bit streams by twelve axioms."),
+        "compare": ("compare.compare", "Compare policies, of one trial or of several."),
+        "rate": ("rate.rate", "Judge episodes as a second rater."),
+        "evidence": ("evidence.app", ""),
+        "report": ("report.report", "Write the HTML report of a trial, or of many."),
+    },
+    "Robots": {
+        "doctor": ("doctor.doctor", "Look at a robot before a run."),
+        "pause": ("pause.pause", "Let a run on a robot wait."),
+        "replay": ("replay.replay", "Compare recorded motion with the simulator's."),
+    },
+    "Incidents": {"incidents": ("incidents.app", "")},
+    "Share": {
+        "verify": ("verify.verify", "Check a trial or log against its digests."),
+        "import": ("importer.app", ""),
+        "export": ("export.export", "Write the episode rows as Parquet or CSV."),
+        "film": ("film.film", "Save an episode as an animated GIF."),
+    },
+}
+"""Verbs by the groups and in the order of help: where each is in this folder, and what it does."""
 
 
 class _Grouped(TyperGroup):
@@ -129,35 +128,14 @@ def root(
     del version
 
 
-app.command("demo", short_help="Play the demo trial and write its report.")(demo.demo)
-app.command("run", short_help="Play a plan in a new trial directory.")(run.run)
-app.command("resume", short_help="Recover a trial, play what is open, fill in pairs.")(run.resume)
-app.command("doctor", short_help="Look at a robot before a run.")(doctor.doctor)
-app.command("partner", short_help="Only play the simulated half of pairs.")(run.partner)
-app.command("pause", short_help="Let a run on a robot wait.")(pause.pause)
-app.command("recover", short_help="Only save what a cut-off run left.")(recover.recover)
-app.command("rate", short_help="Judge episodes as a second rater.")(rate.rate)
-app.add_typer(evidence.app, name="evidence")
-app.command("replay", short_help="Compare recorded motion with the simulator's.")(replay.replay)
-app.command("metrics", short_help="Print the metrics of a trial, with intervals.")(metrics.metrics)
-app.command("dose", short_help="Play and print success over a novelty's magnitude.")(dose.dose)
-app.command("assess", short_help="Say which autonomy level the evidence supports.")(assess.assess)
-app.command("acc", short_help="Print capability and generality of each agent.")(acc.acc)
-app.add_typer(aiq.app, name="aiq")
-app.command("agitb", short_help="Test a model of bit streams by twelve axioms.")(agitb.agitb)
-app.command("compare", short_help="Compare policies, of one trial or of several.")(compare.compare)
-app.command("report", short_help="Write the HTML report of a trial, or of many.")(report.report)
-app.command("verify", short_help="Check a trial or log against its digests.")(verify.verify)
-app.add_typer(incidents.app, name="incidents")
-app.command("levels", short_help="List the novelty levels and what they change.")(levels.levels)
-app.command("agents")(agents.agents)
-app.command("serve-policy", short_help="Serve a policy to plans elsewhere.")(
-    serve_policy.serve_policy
-)
-app.add_typer(importer.app, name="import")
-app.add_typer(plan_size.app, name="plan-size")
-app.command("film", short_help="Save an episode as an animated GIF.")(film.film)
-app.command("export", short_help="Write the episode rows as Parquet or CSV.")(export.export)
+for _group in GROUPS.values():
+    for _name, (_place, _text) in _group.items():
+        _file, _, _function = _place.partition(".")
+        _found = getattr(import_module(f"robo_eval.cli.{_file}"), _function)
+        if isinstance(_found, typer.Typer):
+            app.add_typer(_found, name=_name)
+        else:
+            app.command(_name, short_help=_text)(_found)
 
 
 def narrowed(verb: str) -> typer.Typer:

@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
+
+_VERBS: Final = {
+    "add": ("add.add", "Report an incident."),
+    "nil": ("add.nil", "Report a shift without incidents."),
+    "list": ("show.list_", "List incidents as they stand."),
+    "show": ("show.show", "Print an incident and its records."),
+    "todo": ("todo.todo", "List what is left to do."),
+    "told": ("todo.told", "Record that somebody outside was told."),
+    "correct": ("change.correct", "Give other values for a report."),
+    "reclassify": ("change.reclassify", "Give another severity or category."),
+    "attach": ("change.attach", "Name further evidence."),
+    "review": ("change.review", "Confirm or dismiss an incident."),
+    "act": ("change.act", "Record a corrective action."),
+    "check": ("change.check", "Say whether an action helped."),
+    "close": ("change.close", "Close an incident."),
+    "redact": ("change.redact", "Take a text out of the log."),
+    "capture": ("rates.capture", "Draft incidents from a trial."),
+    "exposure": ("times.exposure", "Log and print hours of exposure."),
+    "withdraw": ("times.withdraw", "Take back hours, or a nil report."),
+    "rates": ("rates.rates", "Print rates and the safety score."),
+    "trends": ("rates.trends", "Print rates month by month."),
+    "checkpoint": ("keep.checkpoint", "Sign how far the log has got."),
+    "merge": ("keep.merge", "Take in the records of other stations."),
+    "import": ("keep.import_", "File the incidents of a table."),
+    "export": ("keep.export", "Write incidents as a table."),
+    "pack": ("keep.pack", "Write all there is of an incident to one file."),
+    "schema": ("keep.schema", "Print the schema of tables."),
+    "notify": ("web.notify", "Tell people what is critical or overdue."),
+    "init": ("keep.init", "Make a log."),
+    "serve": ("web.serve", "Serve the web page."),
+}
+"""Verbs in the order of help: a function in a file `incidents_*.py`, and what it does in short."""
 
 
 class _Verbs(TyperGroup):
@@ -34,8 +67,14 @@ class _Verbs(TyperGroup):
 
     def _make(self) -> None:
         if not self.commands:
-            from robo_eval.cli.incidents_verbs import app as verbs
+            from robo_eval.cli.incidents_web import users
 
+            verbs = typer.Typer(rich_markup_mode=None)
+            for name, (place, text) in _VERBS.items():
+                file, _, function = place.partition(".")
+                module = import_module(f"robo_eval.cli.incidents_{file}")
+                verbs.command(name, short_help=text)(getattr(module, function))
+            verbs.add_typer(users, name="user")
             made = typer.main.get_command(verbs)
             assert isinstance(made, TyperGroup)
             self.commands.update(made.commands)

@@ -90,8 +90,8 @@ def exposure(
     robo-eval incidents exposure --mode teleoperated --robot arm_1 --since -8h
     """
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.hours import hours, logged_times
-    from robo_eval_incidents.hours_table import HoursMap
+    from robo_eval_incidents.hours import hours, log_exposure, logged_times
+    from robo_eval_incidents.hours_table import HoursMap, import_hours
 
     until = until or (None if mode is None else "now")
     start, end = period_of(since, until)
@@ -109,12 +109,16 @@ def exposure(
         name = _log_time(log, station, what, since, until, writer)
         if not json:
             say(f"logged as {name}")
-    for table in tables:
-        added[str(table)] = _said_again(
-            table, _log_table(table, of, robots[table], log, station, writer)
-        )
-    for trial in folders:
-        added[str(trial)] = _said_again(trial, _log_trial(trial, log, station))
+    for source in (*tables, *folders):
+        with (
+            opened(log, station, make=True) as found,
+            noting_robots(found, *robots.get(source, ())),
+        ):
+            if source in robots:
+                logged = import_hours(found, source, by=writer, columns=of)
+            else:
+                logged = log_exposure(source, found)
+        added[str(source)] = _said_again(source, logged)
     with readable(log) as found:
         known = hours(found, start, end)
         listed, more = logged_times(found, start, end, limit=_MOST_TIMES) if times else ((), False)
@@ -178,29 +182,6 @@ def _checked_sources(
     for trial in trials:
         exposure_of(trial)
     return robots
-
-
-def _log_trial(trial: Path, log: str | None, station: str | None) -> Logged:
-    """Log the hours of a trial; how many episodes were logged, and how many are withdrawn."""
-    from robo_eval_incidents.hours import log_exposure
-
-    with opened(log, station, make=True) as found:
-        return log_exposure(trial, found)
-
-
-def _log_table(
-    table: Path,
-    columns: HoursMap | None,
-    robots: list[str],
-    log: str | None,
-    station: str | None,
-    by: str,
-) -> Logged:
-    """Log the hours of a table; how many lines were logged, and how many are withdrawn."""
-    from robo_eval_incidents.hours_table import import_hours
-
-    with opened(log, station, make=True) as found, noting_robots(found, *robots):
-        return import_hours(found, table, by=by, columns=columns)
 
 
 def _log_time(
@@ -293,10 +274,6 @@ def _print_some(what: str, found: Iterable[str]) -> None:
             say("  ...")
 
 
-def _span(start_ns: int, end_ns: int) -> str:
-    return f"{when(start_ns)} to {when(end_ns)}"
-
-
 # Taking back -----------------------------------------------------------------------------------
 
 
@@ -325,6 +302,7 @@ def withdraw(
         record = found.file(section_of(Withdrawal, values), by=where.by, via=Via.CLI)
         text = (
             f"{time.name}: {_what(time)} of {time.robot or 'all robots'} ({time.side}),"
-            f" {_span(time.start_ns, time.end_ns)}, no longer counts; recorded as {record.name}"
+            f" {when(time.start_ns)} to {when(time.end_ns)}, no longer counts; recorded as"
+            f" {record.name}"
         )
         say_filed(found, record, text, json=where.json)

@@ -14,4 +14,4 @@ def test_every_verb_is_in_one_group_and_shown_there(cli) -> None:
     assert shown.code == 0
     for group, names in GROUPS.items():
         part = shown.out.partition(f"\n{group}:\n")[2].partition("\n\n")[0]
-        assert tuple(line.split()[0] for line in part.splitlines()) == names
+        assert tuple(line.split()[0] for line in part.splitlines()) == tuple(names)

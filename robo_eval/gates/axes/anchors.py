@@ -20,8 +20,7 @@ from robo_eval.gates.axes.embodiment_and_cost import embodiment_measured, throug
 from robo_eval.gates.axes.episodes import episodes_measured
 from robo_eval.gates.axes.memory import memory_measured
 from robo_eval.gates.axes.settings import AnchorSettings, AxisSettings
-from robo_eval.gates.axes.teams import sociality_measured
-from robo_eval.gates.axes.tools import tools_measured
+from robo_eval.gates.axes.tools import sociality_measured, tools_measured
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -226,10 +226,11 @@ def progress_of(
     kappa = kappa_estimate(series.c, series.r, level=level, resamples=settings.resamples, seed=seed)
     rate = _spend_rate(series)
     found = _Estimates(series, slopes, settings, level)
-    slope, curvature = found.slope, found.curvature
     now, link = float(series.c[-1]), settings.link
+    slope = found.of(slopes.slope, f"{link}/resource")
+    curvature = found.of(slopes.curvature, f"{link}/resource^2")
+    mean_curvature = found.of(slopes.mean_curvature, f"{link}/resource^2")
     aim = formulas.link_step(now, settings.delta, link) if target is None else target
-    mean_curvature = found.mean_curvature
     return Progress(
         family=families[0],
         link=link,
@@ -378,18 +379,6 @@ class _Estimates:
         self._level = level
         self._n = len(series.c)
 
-    @property
-    def slope(self) -> Estimate:
-        return self._of(self._slopes.slope, f"{self._settings.link}/resource")
-
-    @property
-    def curvature(self) -> Estimate:
-        return self._of(self._slopes.curvature, f"{self._settings.link}/resource^2")
-
-    @property
-    def mean_curvature(self) -> Estimate:
-        return self._of(self._slopes.mean_curvature, f"{self._settings.link}/resource^2")
-
     def elasticity(self) -> Estimate:
         """No interval if too many resamples have no rising slope: then nothing bounds it."""
         spent = float(self._series.r[-1])
@@ -399,14 +388,14 @@ class _Estimates:
             return self._missing(_NO_RISE, "ratio")
         if flat.size and flat.mean() > (1.0 - self._level) / 2.0:
             draws[1:] = math.nan
-            return self._of(draws, "ratio", f"in {flat.mean():.0%} of the resamples {_NO_RISE}")
-        return self._of(draws, "ratio")
+            return self.of(draws, "ratio", f"in {flat.mean():.0%} of the resamples {_NO_RISE}")
+        return self.of(draws, "ratio")
 
     def score(self) -> Estimate:
         """The capability is taken as known, the slope as drawn."""
         now, link = float(self._series.c[-1]), self._settings.link
         draws = self._drawn(lambda slope, _: formulas.continuous_score(now, slope, link)["score"])
-        return self._of(draws, "score")
+        return self.of(draws, "score")
 
     def _drawn(
         self, formula: Callable[[NDArray[np.float64], NDArray[np.float64]], float | None]
@@ -418,7 +407,7 @@ class _Estimates:
         draws[known] = formula(slope[known], curvature[known])
         return draws
 
-    def _of(self, draws: NDArray[np.float64], unit: str, why: str | None = None) -> Estimate:
+    def of(self, draws: NDArray[np.float64], unit: str, why: str | None = None) -> Estimate:
         """The first of the draws with the interval of the others."""
         value = float(draws[0])
         if not math.isfinite(value):

@@ -21,8 +21,7 @@ from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.report.build import MAX_BYTES
 from robo_eval.study import figures, space_figures
 from robo_eval.study.agent_figures import measures
-from robo_eval.study.page import PAGE_NAME, render, write_page
-from robo_eval.study.page_data import hull_choices, page_data
+from robo_eval.study.page import PAGE_NAME, hull_choices, page_data, render, write_page
 from robo_eval.study.page_words import accord, notes, pair_lines
 
 Made = Callable[..., Any]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval.formulas import PENALTIES
-from robo_eval.gates.axes.teams import sociality_measured
+from robo_eval.gates.axes.tools import sociality_measured
 from robo_eval.log.evidence import TeamTrial
 
 
