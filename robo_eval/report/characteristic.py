@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from robo_eval.analysis import panel
 from robo_eval.analysis.acc import AccTable, isometrics
@@ -11,9 +11,6 @@ from robo_eval.metrics.summary import TrialSummary
 from robo_eval.page.agent_curves import AgentCurve
 from robo_eval.page.words import count, listed, number
 from robo_eval.report.model import Characteristic, Result
-
-if TYPE_CHECKING:
-    pass
 
 _MEMBER: Final = "a member of the panel)"
 """How an entry of `AccTable.left_out` ends that `panel_members` holds as well."""

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from robo_eval.core.number import Number
 from robo_eval.core.task import TaskSpec
 from robo_eval.metrics import registry
 
-OTHERS: Final[tuple[tuple[str, str], ...]] = (
-    (
-        "Interval",
-        (
-            "If the whole trial were repeated many times, intervals made in this way would "
-            "hold the true value in about the stated share of the repetitions. With five "
-            "episodes in a cell it is wide, and it should be."
-        ),
+OTHERS: Final[Mapping[str, str]] = {
+    "Interval": (
+        "If the whole trial were repeated many times, intervals made in this way would hold the "
+        "true value in about the stated share of the repetitions. With five episodes in a cell it "
+        "is wide, and it should be."
     ),
-    (
-        "Difficulty of an item",
-        (
-            "One minus the mean performance of a fixed panel of reference agents on that "
-            "level and difficulty. No agent is measured by its own performance: one that is "
-            "itself a member of the panel has no curve."
-        ),
+    "Difficulty of an item": (
+        "One minus the mean performance of a fixed panel of reference agents on that level and "
+        "difficulty. No agent is measured by its own performance: one that is itself a member of "
+        "the panel has no curve."
     ),
-    (
-        "Capability",
-        (
-            "Area under the agent's curve of performance against difficulty, counted from the "
-            "easiest difficulty: roughly, up to which difficulty the agent copes."
-        ),
+    "Capability": (
+        "Area under the agent's curve of performance against difficulty, counted from the easiest "
+        "difficulty: roughly, up to which difficulty the agent copes."
     ),
-    (
-        "Spread",
-        (
-            "How gradually performance is lost as difficulty rises. 0 is a sharp edge: "
-            "everything below is solved, nothing above."
-        ),
+    "Spread": (
+        "How gradually performance is lost as difficulty rises. 0 is a sharp edge: everything "
+        "below is solved, nothing above."
     ),
-    (
-        "Generality",
-        (
-            "Spread compared with that of curves of equal capability: +1 is a falling step, 0 "
-            "a curve that difficulty does not bend, −1 a rising step. Undefined for an agent "
-            "that solves everything or nothing."
-        ),
+    "Generality": (
+        "Spread compared with that of curves of equal capability: +1 is a falling step, 0 a curve "
+        "that difficulty does not bend, −1 a rising step. Undefined for an agent that solves "
+        "everything or nothing."
     ),
-)
+}
 """Numbers of no metric; what a section shows is told in `docs/report.md`."""
 
 _EPISODE: Final = "One attempt from reset to end."

@@ -80,7 +80,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,
-        meanings=[*report.meanings, *OTHERS],
+        meanings=[*report.meanings, *OTHERS.items()],
     )
 
 

@@ -15,10 +15,9 @@ from robo_eval.metrics.control import ControlResult, MeasureResult
 from robo_eval.metrics.pairs import ConditionRates
 from robo_eval.metrics.performance import success_estimate
 from robo_eval.page.theme import PAPER, dark_colours
-from robo_eval.report.condition_figures import condition_scatter
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
-from robo_eval.report.robot_figures import robot_charts
+from robo_eval.report.robot_figures import condition_scatter, robot_charts
 from robo_eval.report.robot_model import RobotCondition
 from robo_eval.report.robot_work_figures import control_quality
 
