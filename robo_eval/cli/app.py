@@ -37,7 +37,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "run": ("run.run", "Play a plan in a new trial directory."),
         "resume": ("run.resume", "Recover a trial, play what is open, fill in pairs."),
         "partner": ("run.partner", "Only play the simulated half of pairs."),
-        "recover": ("recover.recover", "Only save what a cut-off run left."),
+        "recover": ("run.recover", "Only save what a cut-off run left."),
         "plan-size": ("plan_size.app", ""),
         "levels": ("levels.levels", "List the novelty levels and what they change."),
         "agents": ("levels.agents", "List the baseline agents that a plan can name."),

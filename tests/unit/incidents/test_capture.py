@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from robo_eval.cli.recover import recover
+from robo_eval.cli.run import recover
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
