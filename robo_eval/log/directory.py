@@ -221,8 +221,19 @@ class TrialDirectory:
             raise TrialDirectoryError(str(unknown_name("status", status, STATUSES)))
         manifest = self.manifest or _new_manifest(self.plan_digest, _planned(self.plan))
         if store is not None:
-            manifest = replace(manifest, rows=len(store), head=store.head())
+            # What was there once stays named: who takes it away does not change that.
+            beside = sorted({*manifest.beside, *self._evidence_files()})
+            manifest = replace(manifest, rows=len(store), head=store.head(), beside=beside)
         write_manifest(self.path / MANIFEST, replace(manifest, status=status, updated_utc=_now()))
+
+    def _evidence_files(self) -> Iterator[str]:
+        """Names of the files of evidence that are there now."""
+        from robo_eval.log.evidence import NAMES
+        from robo_eval.log.incident_log import DATABASE
+
+        for name in (DATABASE, *(f"{kind}.csv" for kind in NAMES)):
+            if (self.path / name).is_file():
+                yield name
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -11,8 +11,9 @@ from typing import Any, Final
 from robo_eval.core import door
 from robo_eval.core.canonical import text_digest
 from robo_eval.core.episode import is_below
-from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError
-from robo_eval.log import database
+from robo_eval.core.errors import InputError, MissingExtraError, PlanError, TrialDirectoryError
+from robo_eval.core.kinds import Side
+from robo_eval.log import database, incident_log
 from robo_eval.log.chain import GENESIS, START, Link, break_before
 from robo_eval.log.database import DATABASE, SchemaVersionError, UnreadableError
 from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, is_trial
@@ -23,6 +24,8 @@ from robo_eval.log.rows import ROW_FORM, episode_of, stored_digest
 from robo_eval.log.trace_folder import trace_digest
 
 _MOST_PAGES: Final = 5
+_SPAN: Final = ("episode_id", "side", "policy", "start_ns", "duration_s", "exposure_s")
+"""What says when an episode was played, and by whom."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +168,7 @@ class _Check:
         self.unreadable: str | None = None
         self._ids: dict[str, int] = {}
         self._trace_of: dict[str, tuple[int, str | None]] = {}
+        self._played: list[list[Any]] = []
         self._plan_digest: str | None = None
         # Asked first: a run that ends meanwhile may leave more than was there when we looked.
         self._running = is_locked(folder)
@@ -184,6 +188,7 @@ class _Check:
             self.unreadable = str(err) if isinstance(err, UnreadableError) else None
             return
         self._check_manifest()
+        self._check_beside()
         self._check_traces()
         self._check_bundles()
 
@@ -265,6 +270,8 @@ class _Check:
             self._problem(DATABASE, f"belongs to another plan (plan_digest {given}...)", sequence)
         if cells["trace_uri"] is not None:
             self._trace_of[str(cells["trace_uri"])] = (sequence, cells["trace_sha256"])
+        if cells["side"] != Side.SIM.value and isinstance(cells["start_ns"], int):
+            self._played.append([cells[name] for name in _SPAN])
         try:
             episode_of(list(cells.values()), where=lambda: "")
         except InputError as err:
@@ -320,6 +327,42 @@ class _Check:
                 f"the trial is not complete ({status}): {MANIFEST} counts {counts}"
                 f" {found} are chained, but nothing says whether later ones are missing"
             )
+
+    # Evidence beside the rows ------------------------------------------------------------------
+
+    def _check_beside(self) -> None:
+        for name in self._manifest.beside if self._manifest is not None else ():
+            # A table of incidents may have been brought into a log.
+            one_of = {name, incident_log.DATABASE} if name == incident_log.TABLE else {name}
+            if not any((self.folder / one).exists() for one in one_of):
+                self._problem(name, f"is missing; {MANIFEST} knows that it was there")
+        if not self._played:
+            return
+        try:
+            path = incident_log.incidents_of(self.folder)
+            if path is not None:
+                self._check_incidents(path)
+        except MissingExtraError as err:
+            self.notes.append(str(err).removeprefix(f"{self.folder}{os.sep}"))
+        except InputError as err:
+            self._problem(*str(err).removeprefix(f"{self.folder}{os.sep}").split(": ", 1))
+
+    def _check_incidents(self, path: Path) -> None:
+        """Whether incidents happened while the policies played that they name."""
+        from robo_eval.log.evidence_read import read_evidence
+
+        incidents = read_evidence(None, {"incidents": path}).incidents or ()
+        if not any(one.time_ns is not None for one in incidents):
+            return
+        import pandas as pd
+
+        from robo_eval.log.spans import Windows, other_policy
+
+        rows = pd.DataFrame(self._played, columns=_SPAN)
+        windows = {side: Windows.of(own) for side, own in rows.groupby("side")}
+        for incident in incidents:
+            if problem := other_policy(incident, windows.get(incident.side)):
+                self._problem(path.name, f"{incident.place}: {problem}")
 
     # Traces ------------------------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.units import DAY_NS
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
+from robo_eval.log.spans import SLACK_NS, Windows, other_policy, spans_ns
 from robo_eval.metrics.contradictions import contradictions
 from robo_eval.metrics.finding import MOST_FINDINGS, Finding
-from robo_eval.metrics.spans import SLACK_NS, spans_ns
 from robo_eval.metrics.tables import is_true
 
 if TYPE_CHECKING:
@@ -175,10 +175,10 @@ class _Log:
         columns = (named["side"], named["policy"], starts, ends)
         found = zip(named["episode_id"], zip(*columns, strict=True), strict=True)
         self._named: dict[str, tuple[str, str, float, float]] = dict(found)
-        self._windows: dict[str, _Windows] = {}
+        self._windows: dict[str, Windows] = {}
         if any(isinstance(note, Incident) and note.time_ns is not None for note in notes):
             self._windows = {
-                str(side): _Windows.of(own) for side, own in rows.groupby("side", sort=False)
+                str(side): Windows.of(own) for side, own in rows.groupby("side", sort=False)
             }
 
     def body_of(self, note: Note, complain: Callable[[str], None]) -> BodyKey | None:
@@ -189,12 +189,18 @@ class _Log:
             return self._of_episode(note, time_ns, complain)
         if note.episode_id is not None:
             complain(f"episode_id {note.episode_id!r} is no physical episode of the log")
-        running = None if time_ns is None else self._at(side, time_ns)
-        if time_ns is not None and running is None:
-            complain(f"its time lies in no exposure of side {side}")
+        windows = self._windows.get(side)
+        running = None
+        if time_ns is not None:
+            running = next((one for one, _ in windows.at(time_ns)), None) if windows else None
+            if running is None:
+                complain(f"its time lies in no exposure of side {side}")
         own = self.policies.get(side, [])
         if note.policy is not None and note.policy not in own:
             complain(f"policy {note.policy!r} played no episode on side {side}")
+        if isinstance(note, Incident) and (problem := other_policy(note, windows)):
+            complain(problem)
+            return None
         only = own[0] if len(own) == 1 else None
         for policy in (note.policy, running, only):
             if policy is not None and policy in own:
@@ -218,35 +224,6 @@ class _Log:
         if time_ns is not None and (time_ns < start - SLACK_NS or time_ns > end + SLACK_NS):
             complain(f"its time lies outside episode {episode_id!r}")
         return own, policy
-
-    def _at(self, side: str, time_ns: int) -> str | None:
-        windows = self._windows.get(side)
-        return None if windows is None else windows.policy_at(time_ns)
-
-
-@dataclass(frozen=True, slots=True)
-class _Windows:
-    """Spans of one side by their start; they hardly overlap, as a robot does one thing at once."""
-
-    starts: NDArray[np.float64]
-    ends: NDArray[np.float64]
-    policies: NDArray[np.object_]
-
-    @classmethod
-    def of(cls, rows: pd.DataFrame) -> _Windows:
-        starts, ends = spans_ns(rows)
-        known = ~np.isnan(ends)
-        order = np.flatnonzero(known)[np.argsort(starts[known], kind="stable")]
-        return cls(starts[order], ends[order], rows["policy"].to_numpy(dtype=object)[order])
-
-    def policy_at(self, time_ns: int) -> str | None:
-        """Policy of the latest span that holds a time."""
-        last = int(np.searchsorted(self.starts, time_ns + SLACK_NS, side="right")) - 1
-        # A few spans back, for what overlaps.
-        for index in range(last, max(-1, last - 8), -1):
-            if time_ns <= self.ends[index] + SLACK_NS:
-                return str(self.policies[index])
-        return None
 
 
 def _sides(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:

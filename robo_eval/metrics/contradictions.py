@@ -12,8 +12,8 @@ import numpy as np
 from robo_eval.core.kinds import SYNTHETIC, EndReason, Side
 from robo_eval.core.units import DAY_NS
 from robo_eval.log.evidence import Checkpoint, Evidence
+from robo_eval.log.spans import SLACK_NS, spans_ns
 from robo_eval.metrics.finding import MOST_FINDINGS, Finding
-from robo_eval.metrics.spans import SLACK_NS, spans_ns
 from robo_eval.stats.proportions import clopper_pearson_interval
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import numpy as np
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.log.evidence import Rating
+from robo_eval.log.spans import spans_ns
 from robo_eval.metrics.attribution import rating_pairs
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.performance import success_estimate
-from robo_eval.metrics.spans import spans_ns
 from robo_eval.stats.agreement import cohens_kappa
 
 if TYPE_CHECKING:
