@@ -99,3 +99,6 @@ class FaultBy(StrEnum):
 
 
 _UNSCORED = frozenset({EndReason.FAULT, EndReason.VOID, EndReason.LOST, EndReason.NO_VERDICT})
+
+UNPLAYED = frozenset(end.value for end in EndReason if not end.is_final)
+"""Ends of attempts that did not come to their end, of which there may be no recording."""

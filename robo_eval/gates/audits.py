@@ -7,33 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plain import plain
 from robo_eval.core.units import DAY_NS
-from robo_eval.log.trace_folder import span_s
-from robo_eval.metrics.contradictions import is_synthetic
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from robo_eval.gates.profile import Window
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.evidence import Evidence
 
 Status = Literal["pass", "fail", "missing", "undecided"]
 """How a check or a gate went; `undecided` is a gate that more hours may still open."""
-_OWN_LOG: Final = "the log of the robot itself, or of its twin"
-_SLACK_S: Final = 1.0
-_SHARE: Final = 0.9
-"""A recording may begin a little late and end a little early."""
-UNPLAYED: Final = (EndReason.VOID.value, EndReason.LOST.value, EndReason.FAULT.value)
-"""Ends of attempts of which there may be no recording."""
-_MEASURED: Final = "uninterrupted_actions"
-_TOLD: Final = {
-    "constants": "the same number for every episode, given in the column map",
-    "columns": "a column of the imported table, and no count of a run",
-}
-"""Parts of a column map that tell it, and what that is."""
 _IN_WINDOW: Final = "the evidence is of the window of the episodes"
 _DATED: Final = ("incidents", "checkpoints", "revisions", "declarations")
 
@@ -75,76 +59,6 @@ def audit(
 
 
 # Whether episodes were logged by the body itself --------------------------------------------------
-
-
-def own_log(trial: TrialDirectory, own: pd.DataFrame) -> Audit:
-    """Whether rows were written by the run, or have recordings that are long enough.
-
-    Args:
-        trial: The trial directory.
-        own: The episodes of a policy, of `metrics.frame.episodes_frame`.
-    """
-    played = own[(own["side"] != Side.SIM.value) & ~own["end_reason"].isin(UNPLAYED)]
-    if not len(played):
-        reason = "no episode on a robot or its twin"
-        return Audit(id="own_log", title=_OWN_LOG, status="missing", reason=reason)
-    if is_synthetic(played):
-        return audit("own_log", _OWN_LOG, passes=True, good="made up, and says so", bad="")
-    problem = _untimed(played) or _bare(trial, played) or _short(trial, played)
-    rows = f"{len(played)} episodes"
-    good = f"{rows}, each with its recording" if trial.plan.imported else f"{rows} of this run"
-    return audit("own_log", _OWN_LOG, passes=not problem, good=good, bad=problem)
-
-
-def autonomy_measured(trial: TrialDirectory) -> Audit:
-    """Whether uninterrupted actions were counted while the robot ran."""
-    imported = trial.plan.imported
-    mapped = {} if imported is None else imported.column_map
-    told = next((text for part, text in _TOLD.items() if _MEASURED in (mapped.get(part) or ())), "")
-    return audit(
-        "autonomy_measured", "autonomy measured while running", passes=not told,
-        good="counted by the run" if imported is None else "read from the recordings", bad=told,
-    )  # fmt: skip
-
-
-def _untimed(played: pd.DataFrame) -> str:
-    without = played.loc[played["start_ns"].isna(), "episode_id"].tolist()
-    if not without:
-        return ""
-    return (
-        f"{len(without)} of {len(played)} episodes in episodes.db have no start time, by which an"
-        f" episode is told from a copy; the first is {without[0]}"
-    )
-
-
-def _bare(trial: TrialDirectory, played: pd.DataFrame) -> str:
-    """Of what others logged there has to be a recording; our own rows are those of a run."""
-    if trial.plan.imported is None:
-        return ""
-    there = [uri is not None and (trial.path / str(uri)).exists() for uri in _uris(played)]
-    missing = there.count(False)
-    return f"{missing} of {len(played)} imported episodes have no recording" if missing else ""
-
-
-def _short(trial: TrialDirectory, played: pd.DataFrame) -> str:
-    """Recordings that end long before their episode does."""
-    short = []
-    for name, uri, seconds in zip(
-        played["episode_id"], _uris(played), played["duration_s"].tolist(), strict=True
-    ):
-        span = None if uri is None else span_s(trial.path / str(uri))
-        if span is not None and seconds == seconds and span < _SHARE * seconds - _SLACK_S:
-            short.append(f"{name} ({span:.1f} of {seconds:.1f} s)")
-    if not short:
-        return ""
-    return f"{len(short)} recordings are shorter than their episodes, the first of {short[0]}"
-
-
-def _uris(played: pd.DataFrame) -> list[object]:
-    return played["trace_uri"].astype(object).where(played["trace_uri"].notna(), None).tolist()
-
-
-# Whether notes are of the time of the episodes ----------------------------------------------------
 
 
 def window_audit(own: pd.DataFrame, evidence: Evidence, settings: Window, policy: str) -> Audit:

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from robo_eval.core import door
 from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
-from robo_eval.core.kinds import Arm, Side, strongest_side
+from robo_eval.core.kinds import UNPLAYED, Arm, Side, strongest_side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plain import plain
 from robo_eval.gates.assessment import Assessment, assess
-from robo_eval.gates.audits import UNPLAYED, Audit, audit, autonomy_measured, own_log, window_audit
+from robo_eval.gates.audits import Audit, audit, window_audit
 from robo_eval.gates.axes.frontier import Frontier, Shift, frontier_of, shift
 from robo_eval.gates.checklist import Checklist, checklist_of
 from robo_eval.gates.evidence import readings_of
 from robo_eval.gates.profile import Profile as LevelProfile
 from robo_eval.gates.profile import Window, load_profile
+from robo_eval.gates.recordings import autonomy_measured, own_log
 from robo_eval.log.directory import PREFLIGHT
 from robo_eval.metrics import registry
 

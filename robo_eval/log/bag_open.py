@@ -130,8 +130,12 @@ class OpenBag:
 
     def gaps(self) -> list[Span]:
         """Where all topics are silent far beyond their usual periods, see `bag_gaps`."""
+        return gaps(self.times())
+
+    def times(self) -> list[Integers]:
+        """Times of the messages of each topic in their order, ns."""
         stamps = [np.array(tally.stamps).astype(np.int64) for tally in self._tallies.values()]
-        return gaps([np.sort(times, kind="stable") for times in stamps])
+        return [np.sort(times, kind="stable") for times in stamps]
 
     def topic_at(self, stamp: int) -> str:
         """A topic that has a message at a time."""

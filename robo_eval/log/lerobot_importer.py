@@ -24,6 +24,7 @@ from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.import_plan import plan_of_import
 from robo_eval.log.import_row import ImportedRow, RowMaker, check_new, write_trial
 from robo_eval.log.lerobot_set import LeRobotSet, Recorded
+from robo_eval.log.recorded import LINK
 from robo_eval.log.schema import KINDS, Kind
 from robo_eval.log.trace_folder import trace_digest
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-LINK: Final = "recording.json"
-"""Names in a trace the files that hold an episode."""
 _ENDS: Final = ("next.done", "next.truncated", "is_last", "is_terminal")
 """Columns that say that an episode ended, and not how."""
 

@@ -11,6 +11,8 @@ from typing import Final
 from robo_eval.core import door
 from robo_eval.core.canonical import digest, file_digest
 
+HELD: Final = ("ticks", "uninterrupted_actions", "episode_return", "duration_s")
+"""Columns of a row that its trace can deny."""
 _BLOCK: Final = 1 << 20
 
 
@@ -48,28 +50,3 @@ def _copy(source: Path, target: Path) -> str:
         write.flush()
         os.fsync(write.fileno())
     return sha256.hexdigest()
-
-
-def span_s(path: Path) -> float | None:
-    """Seconds from the first message of a recording to the last; None where that is not known.
-
-    Args:
-        path: An MCAP file, or the folder of a rosbag2 recording.
-    """
-    from mcap.exceptions import McapError
-    from mcap.reader import make_reader
-
-    files = sorted(path.glob("*.mcap")) if path.is_dir() else [path]
-    spans: list[tuple[int, int]] = []
-    for file in files:
-        try:
-            with file.open("rb") as stream:
-                summary = make_reader(stream).get_summary()
-        except (OSError, McapError):
-            return None
-        found = None if summary is None else summary.statistics
-        if found is not None and found.message_count:
-            spans.append((found.message_start_time, found.message_end_time))
-    if not spans:
-        return None
-    return (max(end for _, end in spans) - min(start for start, _ in spans)) / 1e9

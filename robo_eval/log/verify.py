@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from robo_eval.core import door
 from robo_eval.core.canonical import text_digest
 from robo_eval.core.episode import is_below
 from robo_eval.core.errors import InputError, MissingExtraError, PlanError, TrialDirectoryError
-from robo_eval.core.kinds import Side
+from robo_eval.core.kinds import SYNTHETIC, UNPLAYED, Side
 from robo_eval.log import database, incident_log
 from robo_eval.log.chain import GENESIS, START, Link, break_before
 from robo_eval.log.database import DATABASE, SchemaVersionError, UnreadableError
@@ -21,9 +22,11 @@ from robo_eval.log.files import PART_SUFFIX
 from robo_eval.log.lock import is_locked
 from robo_eval.log.manifest import MANIFEST, Manifest, read_manifest
 from robo_eval.log.rows import ROW_FORM, episode_of, stored_digest
-from robo_eval.log.trace_folder import trace_digest
+from robo_eval.log.trace_folder import HELD, trace_digest
 
 _MOST_PAGES: Final = 5
+_HELD: Final = ("side", "robot", "end_reason", *HELD)
+"""What of a row is held against its recording."""
 _SPAN: Final = ("episode_id", "side", "policy", "start_ns", "duration_s", "exposure_s")
 """What says when an episode was played, and by whom."""
 
@@ -167,8 +170,9 @@ class _Check:
         self.traces = 0
         self.unreadable: str | None = None
         self._ids: dict[str, int] = {}
-        self._trace_of: dict[str, tuple[int, str | None]] = {}
+        self._trace_of: dict[str, tuple[int, str | None, dict[str, Any]]] = {}
         self._played: list[list[Any]] = []
+        self._is_imported = False
         self._plan_digest: str | None = None
         # Asked first: a run that ends meanwhile may leave more than was there when we looked.
         self._running = is_locked(folder)
@@ -227,6 +231,7 @@ class _Check:
         except (OSError, UnicodeDecodeError) as err:
             self._problem(PLAN, f"cannot be read as UTF-8 text: {err}")
             return None
+        self._is_imported = re.search(r"^imported:(?! *null)", text, re.MULTILINE) is not None
         found = text_digest(text)
         locked = self._manifest.plan_digest if self._manifest is not None else None
         if locked is not None and found != locked:
@@ -269,7 +274,8 @@ class _Check:
             given = f"{cells['plan_digest']!r:.20}"
             self._problem(DATABASE, f"belongs to another plan (plan_digest {given}...)", sequence)
         if cells["trace_uri"] is not None:
-            self._trace_of[str(cells["trace_uri"])] = (sequence, cells["trace_sha256"])
+            held = {name: cells[name] for name in _HELD}
+            self._trace_of[str(cells["trace_uri"])] = (sequence, cells["trace_sha256"], held)
         if cells["side"] != Side.SIM.value and isinstance(cells["start_ns"], int):
             self._played.append([cells[name] for name in _SPAN])
         try:
@@ -367,7 +373,7 @@ class _Check:
     # Traces ------------------------------------------------------------------------------------
 
     def _check_traces(self) -> None:
-        for uri, (row, sha256) in self._trace_of.items():
+        for uri, (row, sha256, cells) in self._trace_of.items():
             file = self.folder / uri
             if not is_below(uri):  # which the row was said to be wrong for
                 continue
@@ -387,9 +393,29 @@ class _Check:
                     uri,
                     f"was changed: its {what} have SHA-256 {found}, row {row} says {sha256}",
                 )
+            elif cells["end_reason"] not in UNPLAYED and cells["robot"] != SYNTHETIC:
+                self._check_recorded(uri, row, cells)
         for file in sorted((self.folder / TRACES).rglob("*")):
             if file.is_file():
                 self._check_extra(file)
+
+    def _check_recorded(self, uri: str, row: int, cells: dict[str, Any]) -> None:
+        """Whether a recording bears out the row of its episode."""
+        from robo_eval.log.recorded import read_recorded
+
+        try:
+            found = read_recorded(self.folder / uri)
+        except (InputError, TrialDirectoryError) as err:
+            self.notes.append(f"was not held against row {row}: {self._short(err)}")
+            return
+        is_physical = cells["side"] != Side.SIM.value
+        for what in found.denies(cells, is_physical=is_physical):
+            self._problem(uri, f"{what} in row {row} of {DATABASE}")
+        for what in found.lacks(cells) if is_physical else ():
+            if self._is_imported:  # whatever others recorded, it is what was imported
+                self.notes.append(f"{uri}: {what}; an assessment asks for more")
+            else:
+                self._problem(uri, f"{what} in row {row} of {DATABASE}")
 
     # Signed bundles ----------------------------------------------------------------------------
 

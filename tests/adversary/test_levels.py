@@ -299,7 +299,7 @@ def test_an_archetype_under_the_name_of_a_laboratory_is_not_real(
     assert found["evidence_tag"] == "real"
     assert found["level_conservative"] == found["level"] == 0
     assert "an episode has a recording of its own" in reason(found, "evidence")
-    assert "recordings are shorter than their episodes" in reason(found, "own_log")
+    assert "recordings do not bear out their rows" in reason(found, "own_log")
 
 
 def test_a_protective_stop_without_its_near_miss_is_found(lab: Callable[..., Path]) -> None:

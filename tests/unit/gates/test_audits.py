@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
+from robo_eval.core.trajectory import Trajectory
 from robo_eval.gates.trial import assess_trial
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
+from robo_eval.log.trace import write_trace
 
 PLAN = """
 name: lab
@@ -27,6 +32,21 @@ episodes: 6
 sides: [sim, real]
 metrics: {resamples: 200}
 """
+
+
+@functools.cache
+def recording() -> bytes:
+    """The trace of an episode of 200 actions in 4 s, with rewards of 1."""
+    stamps = np.arange(201, dtype=np.int64) * 20_000_000
+    nothing = {"joint_position": (201, 0), "joint_velocity": (201, 0), "observations": (201, 1)}
+    moves = Trajectory(
+        stamp_ns=stamps, joint_names=(), frames=(), pose_world_frame=np.zeros((201, 0, 7)),
+        actions=np.zeros((200, 1)), rewards=np.full(200, 1 / 200), robot_description="",
+        **{name: np.zeros(shape) for name, shape in nothing.items()},
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        write_trace(Path(folder) / "one.mcap", moves)
+        return (Path(folder) / "one.mcap").read_bytes()
 
 
 def make(folder: Path, status: str = "complete", **changed: object) -> TrialDirectory:
@@ -44,10 +64,11 @@ def make(folder: Path, status: str = "complete", **changed: object) -> TrialDire
             }  # fmt: skip
             if side is Side.REAL:
                 fields |= {
-                    "trace_uri": f"traces/{planned.episode_id}",
+                    "trace_uri": f"traces/{planned.episode_id}.mcap",
                     "robot": "gantry",
                     **changed,
                 }
+                (folder / f"traces/{planned.episode_id}.mcap").write_bytes(recording())
             rows.append(row_for(planned, trial.plan, trial.plan_digest, **fields))
     with EpisodeStore(trial.path, durable=False) as store:
         store.append(rows)
@@ -127,6 +148,25 @@ def test_episodes_without_recording_or_with_help_fail(tmp_path: Path):
     assert reason.startswith("6 of 6 scored episodes, the first t0-l00-easy-balancer-s100")
     void = {"quality": None, "success": None, "end_reason": EndReason.VOID}
     assert audits(make(tmp_path / "void", interventions=1, **void))["no_help"][0] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"ticks": 252_000, "duration_s": 25_200.0}, "holds 200 actions"),
+        ({"duration_s": 25_200.0}, "is shorter than its episode"),
+        ({"uninterrupted_actions": 400}, "'uninterrupted_actions' is 400"),
+        ({"episode_return": 95.0}, "'episode_return' is 95"),
+        ({"trace_uri": "traces/none.mcap"}, "traces/none.mcap"),
+    ],
+)
+def test_rows_that_their_recordings_do_not_bear_out_fail(
+    tmp_path: Path, changed: dict[str, object], told: str
+):
+    status, reason = audits(make(tmp_path / "lab", **changed))["own_log"]
+    assert status == "fail"
+    assert reason.startswith("6 recordings do not bear out their rows")
+    assert told in reason
 
 
 def test_an_unfinished_trial_and_another_policy_fail(tmp_path: Path):

@@ -101,8 +101,10 @@ def finished(trial, make_episode, make_trajectory) -> TrialDirectory:
             trace = {}
             if i < 2:
                 uri = f"traces/e{i}.mcap"
-                digest = write_trace(trial.path / uri, make_trajectory(n=3, seed=i))
-                trace = {"trace_uri": uri, "trace_sha256": digest}
+                moves = make_trajectory(n=3, seed=i)
+                digest = write_trace(trial.path / uri, moves)
+                trace = {"trace_uri": uri, "trace_sha256": digest, "ticks": 2}
+                trace |= {"uninterrupted_actions": 2, "episode_return": moves.rewards.sum()}
             episodes.append(make_episode(i, plan_digest=trial.plan_digest, **trace))
         store.append(episodes[:3])
         store.append(episodes[3:])
