@@ -153,7 +153,7 @@ def _keep(
 def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
     from robo_eval.gates.profile import LEVELS
 
-    say(f"{one.policy}: {one.headline}; evidence {one.evidence_tag}; {one.reason}")
+    say(f"{one.policy}: {one.headline}; evidence {one.evidence}; {one.reason}")
     if one.would_be is not None:
         unfit = one.level_conservative is None
         condition = "with tasks fit for a level" if unfit else "on a robot"

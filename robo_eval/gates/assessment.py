@@ -150,6 +150,11 @@ class Assessment:
         return evidence_tag(self.side, self.readings.origin)
 
     @property
+    def evidence(self) -> str:
+        """What the level is evidence of, and on what that rests."""
+        return ", ".join((self.evidence_tag, *self.readings.grounds))
+
+    @property
     def prefix(self) -> str:
         """What a number becomes a level by: AAI-n only by a built-in profile and its settings."""
         return "level " if self.non_standard else "AAI-"
@@ -192,6 +197,7 @@ class Assessment:
             **plain(self),
             "audits": [{"from_level": level, **plain(audit)} for level, audit in self.audits],
             "left_out": told.left_out,
+            "rests_on": list(told.grounds),
             "battery": plain(told.battery),
             "axes": plain(told.axes),
             "index": plain(told.index),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.kinds import Arm
 from robo_eval.gates.audits import Audit, audit
+from robo_eval.gates.grounds import alike_families
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +56,7 @@ def battery_of(
     return (
         _proper_scoring(plan, settings),
         _family_size(plan, scored, settings),
+        _distinct(table),
         _drift_support(plan, scored, tools),
         _frozen_accounting(own, checkpoints),
         _seeds_escrow(plan, own, declarations),
@@ -90,6 +92,16 @@ def _family_size(plan: TrialPlan, scored: pd.DataFrame, settings: Battery) -> Au
         "family_size", "episodes and instances of each task family", passes=not short,
         good=f"at least {settings.episodes} episodes of {settings.instances} instances each",
         bad=f"too few for a level: {_few(short)}",
+    )  # fmt: skip
+
+
+def _distinct(table: pd.DataFrame) -> Audit:
+    """Whether no two task families are one task under two names."""
+    alike = " and ".join(map(repr, alike_families(table) or ()))
+    return audit(
+        "distinct_families", "task families that differ", passes=not alike,
+        good="no two are one task in simulation",
+        bad=f"{alike} are one task in every simulated episode; give them one family",
     )  # fmt: skip
 
 

@@ -69,6 +69,7 @@ def readings_of(
     *,
     evidence: Evidence | None = None,
     audits: Mapping[str, Sequence[Audit]] | None = None,
+    grounds: Mapping[str, tuple[str, ...]] | None = None,
     plan: TrialPlan | None = None,
 ) -> tuple[Readings, ...]:
     """What gates read of each policy of a trial.
@@ -82,6 +83,7 @@ def readings_of(
         profile: Settings of slopes and closures.
         evidence: What was noted beside the episodes.
         audits: Of each policy.
+        grounds: What a reader has to know of the evidence on each policy.
         plan: The locked plan, for the checks of the battery; without one they are not made.
 
     Raises:
@@ -118,7 +120,12 @@ def readings_of(
             readings = replace(readings, battery=checks)
         own_audits = tuple((audits or {}).get(policy, ()))
         left_out = told[side].left_out.problem if side in told else ""
-        found.append(replace(readings, origin=summary.origin, audits=own_audits, left_out=left_out))
+        found.append(
+            replace(
+                readings, origin=summary.origin, audits=own_audits, left_out=left_out,
+                grounds=(grounds or {}).get(policy, ()),
+            )
+        )  # fmt: skip
     return tuple(found)
 
 

@@ -107,6 +107,7 @@ class Readings:
         confidence: Of the intervals.
         left_out: What was left out of the log beyond what the plan allows; it counts as failures.
         origin: Where the rows come from if not from a run; see `core.kinds.evidence_tag`.
+        grounds: What a reader has to know of the evidence; see `gates.grounds`.
         battery: Whether the tasks are fit to show a level; empty if that was not looked at.
         axes: The ten axes; empty if they were not computed.
         index: What they add up to; None without them.
@@ -133,6 +134,7 @@ class Readings:
     confidence: float = defaults.LEVEL
     left_out: str = ""
     origin: str = ""
+    grounds: tuple[str, ...] = ()
     battery: tuple[Audit, ...] = ()
     axes: tuple[Axis, ...] = ()
     index: Index | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.errors import InputError, TrialDirectoryError
@@ -26,20 +27,60 @@ _TOLD: Final = {
 """Parts of a column map that tell it, and what that is."""
 
 
-def own_log(trial: TrialDirectory, own: pd.DataFrame) -> Audit:
-    """Whether rows were written by the run, or have recordings that are long enough.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Borne:
+    """What the recordings of physical episodes bear out.
+
+    Attributes:
+        count: Episodes whose row says no more than their recording.
+        problem: What others deny, or lack; empty if none does.
+    """
+
+    count: int
+    problem: str
+
+
+def borne_out(trial: TrialDirectory, own: pd.DataFrame) -> Borne:
+    """Hold the physical episodes of a policy against their recordings.
+
+    Args:
+        trial: The trial directory.
+        own: Its episodes, of `metrics.frame.episodes_frame`.
+    """
+    played = _played(own)
+    if is_synthetic(played):
+        return Borne(count=0, problem="")
+    denied = []
+    rows = [row for row in played.to_dict("records") if isinstance(row["trace_uri"], str)]
+    for row in rows:
+        try:
+            recorded = read_recorded(trial.path / row["trace_uri"])
+        except (InputError, TrialDirectoryError) as err:
+            denied.append(f"{row['episode_id']}: {str(err).removeprefix(f'{trial.path}{os.sep}')}")
+            continue
+        told = chain(recorded.denies(row, is_physical=True), recorded.lacks(row))
+        denied += [f"{row['episode_id']}: {what}" for what in islice(told, 1)]
+    problem = ""
+    if denied:
+        problem = f"{len(denied)} recordings do not bear out their rows; the first, of {denied[0]}"
+    return Borne(count=len(rows) - len(denied), problem=problem)
+
+
+def own_log(trial: TrialDirectory, own: pd.DataFrame, borne: Borne) -> Audit:
+    """Whether rows were written by the run, or have recordings that bear them out.
 
     Args:
         trial: The trial directory.
         own: The episodes of a policy, of `metrics.frame.episodes_frame`.
+        borne: What their recordings bear out.
     """
-    played = own[(own["side"] != Side.SIM.value) & ~own["end_reason"].isin(UNPLAYED)]
+    played = _played(own)
     if not len(played):
         reason = "no episode on a robot or its twin"
         return Audit(id="own_log", title=_TITLE, status="missing", reason=reason)
     if is_synthetic(played):
         return audit("own_log", _TITLE, passes=True, good="made up, and says so", bad="")
-    problem = _untimed(played) or _bare(trial, played) or _denied(trial, played)
+    problem = _untimed(played) or _bare(trial, played) or borne.problem
     rows = f"{len(played)} episodes"
     good = f"{rows}, each with its recording" if trial.plan.imported else f"{rows} of this run"
     return audit("own_log", _TITLE, passes=not problem, good=good, bad=problem)
@@ -70,30 +111,10 @@ def _bare(trial: TrialDirectory, played: pd.DataFrame) -> str:
     """Of what others logged there has to be a recording; our own rows are those of a run."""
     if trial.plan.imported is None:
         return ""
-    there = [uri is not None and (trial.path / str(uri)).exists() for uri in _uris(played)]
-    missing = there.count(False)
+    uris = played["trace_uri"]
+    missing = sum(not (isinstance(uri, str) and (trial.path / uri).exists()) for uri in uris)
     return f"{missing} of {len(played)} imported episodes have no recording" if missing else ""
 
 
-def _denied(trial: TrialDirectory, played: pd.DataFrame) -> str:
-    """Recordings that deny what the rows of their episodes say, or cannot be read."""
-    denied = []
-    for row, uri in zip(played.to_dict("records"), _uris(played), strict=True):
-        if uri is None:
-            continue
-        try:
-            recorded = read_recorded(trial.path / str(uri))
-        except (InputError, TrialDirectoryError) as err:
-            what: str | None = str(err).removeprefix(f"{trial.path}{os.sep}")
-        else:
-            told = chain(recorded.denies(row, is_physical=True), recorded.lacks(row))
-            what = next(told, None)
-        if what is not None:
-            denied.append(f"{row['episode_id']}: {what}")
-    if not denied:
-        return ""
-    return f"{len(denied)} recordings do not bear out their rows; the first, of {denied[0]}"
-
-
-def _uris(played: pd.DataFrame) -> list[object]:
-    return played["trace_uri"].astype(object).where(played["trace_uri"].notna(), None).tolist()
+def _played(own: pd.DataFrame) -> pd.DataFrame:
+    return own[(own["side"] != Side.SIM.value) & ~own["end_reason"].isin(UNPLAYED)]

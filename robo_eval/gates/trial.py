@@ -17,9 +17,10 @@ from robo_eval.gates.audits import Audit, audit, window_audit
 from robo_eval.gates.axes.frontier import Frontier, Shift, frontier_of, shift
 from robo_eval.gates.checklist import Checklist, checklist_of
 from robo_eval.gates.evidence import readings_of
+from robo_eval.gates.grounds import grounds_of
 from robo_eval.gates.profile import Profile as LevelProfile
 from robo_eval.gates.profile import Window, load_profile
-from robo_eval.gates.recordings import autonomy_measured, own_log
+from robo_eval.gates.recordings import Borne, autonomy_measured, borne_out, own_log
 from robo_eval.log.directory import PREFLIGHT
 from robo_eval.metrics import registry
 
@@ -177,11 +178,17 @@ def examine_summary(
     """
     asked = profile if isinstance(profile, LevelProfile) else load_profile(profile)
     names = list(dict.fromkeys(table["policy"]))
-    audits = {
-        str(name): audits_of(trial, summary, table, evidence, str(name), window=asked.window)
-        for name in names
-    }
-    readings = readings_of(summary, table, asked, evidence=evidence, audits=audits, plan=trial.plan)
+    audits, grounds = {}, {}
+    for name in map(str, names):
+        own = table[(table["policy"] == name) & (table["arm"] == Arm.MAIN.value)]
+        borne = borne_out(trial, own)
+        audits[name] = audits_of(
+            trial, summary, own, evidence, name, borne=borne, window=asked.window
+        )
+        grounds[name] = grounds_of(trial, own, borne)
+    readings = readings_of(
+        summary, table, asked, evidence=evidence, audits=audits, grounds=grounds, plan=trial.plan
+    )
     found = tuple(assess(one, asked) for one in readings)
     return Findings(
         policies=found,
@@ -209,10 +216,11 @@ def _judged(table: pd.DataFrame) -> pd.DataFrame:
 def audits_of(
     trial: TrialDirectory,
     summary: TrialSummary,
-    table: pd.DataFrame,
+    own: pd.DataFrame,
     evidence: Evidence,
     policy: str,
     *,
+    borne: Borne,
     window: Window,
 ) -> tuple[Audit, ...]:
     """Whether the evidence on a policy is whole, and was fairly got.
@@ -220,12 +228,12 @@ def audits_of(
     Args:
         trial: The trial directory.
         summary: Its numbers.
-        table: Its episodes.
+        own: Episodes of the policy, of the main arm.
         evidence: What was noted beside them.
-        policy: Name of the policy.
+        policy: Its name.
+        borne: What its recordings bear out.
         window: How far outside the time of the episodes a note may be dated.
     """
-    own = table[(table["policy"] == policy) & (table["arm"] == Arm.MAIN.value)]
     physical = own[own["side"] != Side.SIM.value]
     return (
         _log(summary),
@@ -233,7 +241,7 @@ def audits_of(
         _evidence(trial, summary),
         window_audit(own, evidence, window, policy),
         _settings(trial, summary.config),
-        own_log(trial, own),
+        own_log(trial, own, borne),
         autonomy_measured(trial),
         _one_policy(own),
         _sim_logs(own),

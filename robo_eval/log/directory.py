@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from robo_eval.core import door
-from robo_eval.core.canonical import text_digest
+from robo_eval.core.canonical import file_digest, text_digest
 from robo_eval.core.errors import PlanError, TrialDirectoryError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.files import PART_SUFFIX, explained, write_atomically
@@ -222,18 +222,18 @@ class TrialDirectory:
         manifest = self.manifest or _new_manifest(self.plan_digest, _planned(self.plan))
         if store is not None:
             # What was there once stays named: who takes it away does not change that.
-            beside = sorted({*manifest.beside, *self._evidence_files()})
+            beside = {**manifest.beside, **self.evidence_files()}
             manifest = replace(manifest, rows=len(store), head=store.head(), beside=beside)
         write_manifest(self.path / MANIFEST, replace(manifest, status=status, updated_utc=_now()))
 
-    def _evidence_files(self) -> Iterator[str]:
-        """Names of the files of evidence that are there now."""
+    def evidence_files(self) -> dict[str, str]:
+        """SHA-256 of each file of evidence by its name; empty of the incident log."""
         from robo_eval.log.evidence import NAMES
         from robo_eval.log.incident_log import DATABASE
 
-        for name in (DATABASE, *(f"{kind}.csv" for kind in NAMES)):
-            if (self.path / name).is_file():
-                yield name
+        tables = [self.path / f"{kind}.csv" for kind in NAMES]
+        found = {one.name: file_digest(one) for one in tables if one.is_file()}
+        return found | ({DATABASE: ""} if (self.path / DATABASE).is_file() else {})
 
     @contextmanager
     def lock(self) -> Iterator[None]:

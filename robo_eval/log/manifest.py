@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -39,7 +39,8 @@ class Manifest:
         versions: Versions of what the log depends on.
         git_revision: Revision of the checkout, if it ran from one.
         machine: Processor, cores, operating system.
-        beside: Files of evidence that lay beside the rows when a run last ended or paused.
+        beside: Files of evidence that lay beside the rows when a run last ended or paused, with
+            their SHA-256; empty of the incident log, which has a chain of its own.
     """
 
     format: int = FORMAT
@@ -54,7 +55,7 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=dict)
     git_revision: str | None = None
     machine: Mapping[str, Any] = field(default_factory=dict)
-    beside: Sequence[str] = ()
+    beside: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, ready for JSON."""

@@ -152,7 +152,9 @@ def _policy(
         side=one.side,
         badge=one.badge,
         is_valid=one.level_conservative is not None and not one.non_standard,
-        tag=_TAGS.get(one.evidence_tag, one.evidence_tag),
+        tag=one.evidence.replace(
+            one.evidence_tag, _TAGS.get(one.evidence_tag, one.evidence_tag), 1
+        ),
         found_where=_BODIES[one.side],
         headline=sentence(one.headline),
         reason=sentence(written(one.reason, places)),

@@ -258,7 +258,9 @@ def test_a_critical_incident_ends_the_window(lab, cli):
     path.write_text(path.read_text() + "i2,critical,2026-03-01T06:10:00+00:00\n")
     done = cli("assess", lab, "--no-write")
     assert done.code == 1
-    assert done.out.startswith("ours: no level; evidence self-declared; a critical incident")
+    line = done.out.splitlines()[0]
+    assert line.startswith("ours: no level; evidence self-declared, by the laboratory's own rows")
+    assert "; a critical incident" in line
     assert one_line(done.err)
     assert "policy ours: a critical incident: the window does not count" in done.err
     answered = cli("assess", lab, "--no-write", "--json", "--level", "2")

@@ -60,9 +60,21 @@ def failing(found: dict[str, Audit]) -> dict[str, str]:
 def test_a_whole_battery_passes_every_check() -> None:
     found = checks(table())
     assert list(found) == [
-        "proper_scoring", "family_size", "drift_support", "frozen_accounting", "seeds_escrow",
+        "proper_scoring", "family_size", "distinct_families", "drift_support", "frozen_accounting",
+        "seeds_escrow",
     ]  # fmt: skip
     assert failing(found) == {}
+
+
+def test_one_task_under_two_names_is_found() -> None:
+    courses = {"ticks": [7, 8, 9] * 4, "episode_return": [0.5, 1.0, 1.5] * 4}
+    twice = table(family=["a"] * 6 + ["b"] * 6, level=0, difficulty="easy", seed=[1, 2, 3] * 4)
+    assert "distinct_families" not in failing(checks(twice))
+    named = table(
+        family=["a"] * 6 + ["b"] * 6, level=0, difficulty="easy", seed=[1, 2, 3] * 4, **courses
+    )
+    said = failing(checks(named))["distinct_families"]
+    assert said.startswith("'a' and 'b' are one task")
 
 
 def test_too_few_episodes_or_instances_of_a_family_are_counted() -> None:
