@@ -50,7 +50,7 @@ class Recorded:
         ends = [(int(times[0]), int(times[-1])) for times in self.topics if len(times)]
         return (max(b for _, b in ends) - min(a for a, _ in ends)) / 1e9 if ends else 0.0
 
-    def denies(self, row: Mapping[str, Any], *, is_physical: bool) -> Iterator[str]:
+    def denies(self, row: Mapping[Any, Any], *, is_physical: bool) -> Iterator[str]:
         """What the row of its episode says, and it does not.
 
         Args:
@@ -73,7 +73,7 @@ class Recorded:
         if is_physical and seconds is not None and self.span_s < _SHARE * seconds - _SLACK_S:
             yield f"is shorter than its episode ({self.span_s:.1f} of {seconds:.1f} s)"
 
-    def lacks(self, row: Mapping[str, Any]) -> Iterator[str]:
+    def lacks(self, row: Mapping[Any, Any]) -> Iterator[str]:
         """Why it shows too little of a physical episode of this length."""
         seconds = _number(row, "duration_s")
         if seconds is None or seconds < _FROM_S:
@@ -198,7 +198,7 @@ def _of_dataset(link: Path) -> Integers:
     return np.sort((seconds * 1e9).astype(np.int64))
 
 
-def _number(row: Mapping[str, Any], name: str) -> float | None:
+def _number(row: Mapping[Any, Any], name: str) -> float | None:
     value = row.get(name)
     if not isinstance(value, int | float | np.number) or value != value:
         return None

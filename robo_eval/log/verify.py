@@ -351,7 +351,8 @@ class _Check:
         except MissingExtraError as err:
             self.notes.append(str(err).removeprefix(f"{self.folder}{os.sep}"))
         except InputError as err:
-            self._problem(*str(err).removeprefix(f"{self.folder}{os.sep}").split(": ", 1))
+            file, _, what = str(err).removeprefix(f"{self.folder}{os.sep}").partition(": ")
+            self._problem(file, what)
 
     def _check_incidents(self, path: Path) -> None:
         """Whether incidents happened while the policies played that they name."""
