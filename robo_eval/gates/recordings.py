@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from robo_eval.log.directory import TrialDirectory
 
 _TITLE: Final = "the log of the robot itself, or of its twin"
+_MEASURED_ID: Final = "autonomy_measured"
 _MEASURED: Final = "uninterrupted_actions"
 _TOLD: Final = {
     "constants": "the same number for every episode, given in the column map",
@@ -86,14 +87,17 @@ def own_log(trial: TrialDirectory, own: pd.DataFrame, borne: Borne) -> Audit:
     return audit("own_log", _TITLE, passes=not problem, good=good, bad=problem)
 
 
-def autonomy_measured(trial: TrialDirectory) -> Audit:
+def autonomy_measured(trial: TrialDirectory, own: pd.DataFrame) -> Audit:
     """Whether uninterrupted actions were counted while the robot ran."""
-    imported = trial.plan.imported
+    title, imported = "autonomy measured while running", trial.plan.imported
+    if own[_MEASURED].isna().all():
+        reason = f"no run counted the {_MEASURED} of an episode"
+        return Audit(id=_MEASURED_ID, title=title, status="missing", reason=reason)
     mapped = {} if imported is None else imported.column_map
     told = next((text for part, text in _TOLD.items() if _MEASURED in (mapped.get(part) or ())), "")
     return audit(
-        "autonomy_measured", "autonomy measured while running", passes=not told,
-        good="counted by the run" if imported is None else "read from the recordings", bad=told,
+        _MEASURED_ID, title, passes=not told, bad=told,
+        good="in the rows of the run" if imported is None else "read from the recordings",
     )  # fmt: skip
 
 

@@ -242,7 +242,7 @@ def audits_of(
         window_audit(own, evidence, window, policy),
         _settings(trial, summary.config),
         own_log(trial, own, borne),
-        autonomy_measured(trial),
+        autonomy_measured(trial, own),
         _one_policy(own),
         _sim_logs(own),
         _real_logs(own[own["side"] == Side.REAL.value]),

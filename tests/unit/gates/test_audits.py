@@ -59,6 +59,7 @@ def make(folder: Path, status: str = "complete", **changed: object) -> TrialDire
             fields: dict[str, object] = {
                 "policy_digest": "1" * 64, "start_ns": (i + 1) * 3600 * 10**9, "duration_s": 4.0,
                 "exposure_s": min(seconds, 4.0), "ticks": 200, "episode_return": 1.0,
+                "uninterrupted_actions": 200,
                 "quality": 1.0, "success": True, "end_reason": EndReason.SUCCESS,
                 "software": "robo-eval 1",
             }  # fmt: skip
