@@ -58,7 +58,7 @@ class HoursMap(TableMap):
     """
 
     WHAT: ClassVar = ("map of hours", "docs/incidents.md")
-    NEEDED: ClassVar = ("robot", "period")
+    NEEDS: ClassVar = ("robot", "period")
     FORMATS: ClassVar = "period"
     WORDS: ClassVar = {"side": tuple(Side), "mode": tuple(Engagement)}
 
@@ -114,7 +114,7 @@ class HoursMap(TableMap):
         Raises:
             InputError: If it cannot be read, or a line is none.
         """
-        with self.table(path) as found:
+        with self.records(path) as found:
             wide = [name for name in found.header if self.wide and self._is_period(name)]
             if self.wide and not wide:
                 raise InputError(f"{path}: no column is called by a period as {self._path} has it")

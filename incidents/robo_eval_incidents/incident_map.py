@@ -48,7 +48,7 @@ class IncidentMap(TableMap):
     """The map of a table of incidents."""
 
     WHAT: ClassVar = ("map of incidents", "docs/incidents.md")
-    NEEDED: ClassVar = ("time", "severity")
+    NEEDS: ClassVar = ("time", "severity")
     FORMATS: ClassVar = "time"
     WORDS: ClassVar = {
         "side": tuple(Side),
@@ -87,7 +87,7 @@ class IncidentMap(TableMap):
         Raises:
             InputError: If the table cannot be read, or a version is not a number.
         """
-        with self.table(path, *([self.version] if self.version else [])) as found:
+        with self.records(path, *([self.version] if self.version else [])) as found:
             lines = [(line, dict(zip(found.header, cells, strict=True))) for line, cells in found]
         return self._newest(lines, path) if self.version else lines
 

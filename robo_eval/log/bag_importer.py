@@ -27,14 +27,8 @@ from robo_eval.log.bag_window import Window
 from robo_eval.log.column_map import SCORES, Conversion
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
-from robo_eval.log.import_plan import plan_of_import
-from robo_eval.log.import_row import (
-    ImportedRow,
-    RowMaker,
-    check_new,
-    put,
-    write_trial,
-)
+from robo_eval.log.import_row import ImportedRow, RowMaker, put
+from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 from robo_eval.log.place import nearest_existing
 from robo_eval.log.trace_folder import copy_files
 
@@ -144,13 +138,8 @@ def import_bags(
         reader.remark_unsaid()
         notes = reader.maker.notes(found[0].path, ())
         reader.remarks += [Remark(episode_id=None, what=note) for note in notes]
-        plan = plan_of_import(
-            found[0].path if len(found) == 1 else found[0].path.absolute().parent,
-            mapping.raw,
-            reader.maker.sha256,
-            [row.values for row in reader.rows],
-            traces="all",
-        )
+        source = found[0].path if len(found) == 1 else found[0].path.absolute().parent
+        plan = plan_of_import(source, reader.maker, reader.rows, traces="all")
         trial = write_trial(folder, plan, reader.rows, fill=reader.move_traces)
     return BagImport(
         trial=trial,

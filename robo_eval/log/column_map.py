@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
@@ -17,10 +19,11 @@ from pydantic import (
 )
 
 from robo_eval.core.episode import COLUMNS
+from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Section, mapping_of, text_of, validated
 from robo_eval.log.cells import EXCEL_TIME, ISO_TIME, UNITS, Reading, number_of, zone_of
-from robo_eval.log.csv_records import Records
+from robo_eval.log.csv_records import Records, opened
 from robo_eval.log.schema import KINDS, Kind
 
 NEEDED: Final = ("policy", "task", "side")
@@ -31,6 +34,8 @@ _OURS_ALONE: Final = ("plan_digest", "trace_uri", "trace_sha256")
 """Columns an import fills in itself, or cannot have."""
 NAME: Final = "name"
 """Unit of a seed that is the name of a start."""
+_PREFACE: Final = 100
+"""Lines that are looked at for the header."""
 COUNTED: Final = {"successes": Kind.INTEGER, "rate": Kind.NUMBER, "trials": Kind.INTEGER}
 """Columns of a line that stands for several episodes; no episode has them."""
 _TIMES: Final = ("ns", "us", "ms", "s", "min", "h")
@@ -157,7 +162,7 @@ class Constant(Conversion):
     is_constant: ClassVar[bool] = True
 
 
-class Source(Short, Conversion):
+class Theirs(Short):
     """Which column of theirs one of ours comes from, or which columns."""
 
     SHORT: ClassVar[str] = "column"
@@ -167,22 +172,30 @@ class Source(Short, Conversion):
     columns: tuple[str, ...] = ()
     """Or several, whose cells are put together."""
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Their columns."""
         return (self.column, *self.columns) if self.column else self.columns
 
-    @property
+    @cached_property
     def name(self) -> str:
         """What messages call them."""
         return " + ".join(self.names)
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        if not self.names:
-            raise ValueError("column: is missing")
         if self.column and self.columns:
             raise ValueError("column: is given beside columns; choose one")
+        return self
+
+
+class Source(Theirs, Conversion):
+    """Which column of theirs one of ours comes from, or which columns, and how."""
+
+    @model_validator(mode="after")
+    def _check_missing(self) -> Self:
+        if not self.names:
+            raise ValueError("column: is missing")
         return self
 
 
@@ -225,8 +238,8 @@ class OutcomeFile(Short, Columned):
         return {ours: source for ours, source in self.columns.items() if ours != "episode_id"}
 
 
-class ImportMap(Columned):
-    """What the maps of all imports say alike.
+class AnyMap(Section):
+    """What all maps say alike.
 
     Every scalar stays the text that was written: YAML would turn `yes`, which labs write for
     success, into true.
@@ -234,21 +247,13 @@ class ImportMap(Columned):
 
     WHAT: ClassVar[tuple[str, str]]
     """What it is called, and the page of the docs about it."""
-    NEEDS: ClassVar[tuple[str, ...]] = NEEDED
-    """Columns that such a map says something about."""
-    TELLS_OUTCOMES: ClassVar[bool] = True
-    """Whether it has to say how episodes ended."""
+    NEEDS: ClassVar[tuple[str, ...]]
+    """Columns of ours that such a map says something about."""
 
-    constants: dict[OurColumn, str] = Field(default_factory=dict)
+    constants: Mapping[str, str] = Field(default_factory=dict)
     """Columns that have one value in all rows."""
     missing: Missing = frozenset([""])
     """Cells that mean: nothing there."""
-    success_quality: Annotated[Number, Field(ge=0.0, le=1.0)] | None = None
-    """Least quality that counts as success, if there is such a rule."""
-    assisted_success: Literal["refuse", "failure"] = "refuse"
-    """What a success with interventions is: `failure`, or `refuse` if it must not be taken."""
-    outcomes: OutcomeFile | None = None
-    """Where outcomes are that lie beside the recordings."""
 
     _path: Path = PrivateAttr(default=Path())
     _raw: Mapping[str, Any] = PrivateAttr(default_factory=dict)
@@ -274,53 +279,72 @@ class ImportMap(Columned):
         return self._path
 
     @property
-    def reading(self) -> Reading:
-        """How texts are read."""
-        return Reading(missing=self.missing, form=self.WHAT[0], has_fixed_signs=True)
-
-    @property
     def raw(self) -> Mapping[str, Any]:
         """The file's content, kept with the import."""
         return self._raw
 
     def says(self) -> Mapping[str, Iterable[str]]:
         """Which of our columns each part of the map gives."""
-        return {
-            "columns": getattr(self, "columns", ()),
-            "constants": self.constants,
-            "outcomes": self.outcomes.told if self.outcomes else (),
-        }
+        return {"columns": getattr(self, "columns", ()), "constants": self.constants}
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_said(self) -> Self:
         places: dict[str, str] = {}
         for part, names in self.says().items():
             for name in sorted(names):
                 other = places.setdefault(name, part)
                 if other != part:
                     raise ValueError(f"{name!r} is in {other} and in {part}; choose one")
-        given = {name.partition(".")[0] for name in places}
         parts = " or ".join(part for part in self.says() if part != "outcomes")
         for name in self.NEEDS:
-            if name not in given:
+            if name not in {place.partition(".")[0] for place in places}:
                 raise ValueError(f"says nothing about {name!r}; add it to {parts}")
-        scores = sorted(given & set(SCORES))
+        return self
+
+
+class ImportMap(Columned, AnyMap):
+    """What the maps of all imports say alike."""
+
+    NEEDS: ClassVar = NEEDED
+    TELLS_OUTCOMES: ClassVar[bool] = True
+    """Whether it has to say how episodes ended."""
+
+    constants: dict[OurColumn, str] = Field(default_factory=dict)
+    """Columns that have one value in all rows."""
+    success_quality: Annotated[Number, Field(ge=0.0, le=1.0)] | None = None
+    """Least quality that counts as success, if there is such a rule."""
+    assisted_success: Literal["refuse", "failure"] = "refuse"
+    """What a success with interventions is: `failure`, or `refuse` if it must not be taken."""
+    outcomes: OutcomeFile | None = None
+    """Where outcomes are that lie beside the recordings."""
+
+    @property
+    def reading(self) -> Reading:
+        """How texts are read."""
+        return Reading(missing=self.missing, form=self.WHAT[0], has_fixed_signs=True)
+
+    def says(self) -> Mapping[str, Iterable[str]]:
+        """Which of our columns each part of the map gives."""
+        return {**super().says(), "outcomes": self.outcomes.told if self.outcomes else ()}
+
+    @model_validator(mode="after")
+    def _check_scores(self) -> Self:
+        given = {
+            name.partition(".")[0]: part for part, names in self.says().items() for name in names
+        }
+        scores = sorted(set(given) & set(SCORES))
         if self.outcomes is not None and not self.outcomes.told:
             if scores:
-                said = f"{scores[0]} is in {places[scores[0]]} already"
+                said = f"{scores[0]} is in {given[scores[0]]} already"
                 raise ValueError(f"outcomes: {said}; name the columns of its file")
         elif not scores and self.TELLS_OUTCOMES:
             raise ValueError("must say where success, end_reason or quality is")
         return self
 
 
-class Dialect(Section):
+class Dialect(AnyMap):
     """How a table is written, for every map of one."""
 
-    WHAT: ClassVar[tuple[str, str]]
-
-    missing: Missing = frozenset([""])
-    """Cells that mean: nothing there."""
     delimiter: Character = ","
     """Separates cells."""
     decimal: Character = "."
@@ -351,12 +375,49 @@ class Dialect(Section):
         """How cells are read."""
         return Reading(self.decimal, self.thousands, self.zone, self.missing, self.WHAT[0])
 
-    def records(self, path: Path, lines: Iterable[str], wanted: Collection[str]) -> Records:
-        """The records of a table; `wanted` are columns it has to have."""
+    @contextmanager
+    def table(self, path: Path, wanted: Mapping[str, str]) -> Iterator[Records]:
+        """The records of a table that has every column that the map names, once.
+
+        Args:
+            path: The table.
+            wanted: Their columns that it has to have, and what each is mapped to.
+
+        Raises:
+            InputError: If it cannot be read, or is without one, or has two of one.
+        """
         stated = self.delimiter if "delimiter" in self.model_fields_set else None
-        return Records(
-            path, lines, delimiter=stated, comment=self.comment, skip=self.skip, wanted=wanted
-        )
+        with opened(path) as file:
+            found = Records(
+                path, file, delimiter=stated, comment=self.comment, skip=self.skip, wanted=wanted
+            )
+            self._check_header(path, found, wanted)
+            yield found
+
+    def _check_header(self, path: Path, table: Records, wanted: Mapping[str, str]) -> None:
+        where, header = f"{path}: line {table.line}", table.header
+        for column, ours in wanted.items():
+            if (n := header.count(column)) > 1:
+                often = "twice" if n == 2 else f"{n} times"
+                raise InputError(f"{where}: column {column!r} appears {often} (mapped to {ours!r})")
+            if column not in header:
+                if (other := table.other_delimiter()) is not None:
+                    raise InputError(
+                        f"{where}: {table.delimiter!r} does not divide the header"
+                        f" {header[0]!r:.60}; set delimiter: {other} in the {self.WHAT[0]}"
+                    )
+                self._check_later(where, table, wanted)
+                problem = unknown_name("column", column, [name for name in header if name])
+                raise InputError(f"{where}: {problem} (mapped to {ours!r})")
+
+    def _check_later(self, where: str, table: Records, wanted: Collection[str]) -> None:
+        """Refuse a header that stands further down, with the key of the map that says so."""
+        for number, cells in table.following(_PREFACE):
+            if set(wanted) <= {cell.strip() for cell in cells}:
+                raise InputError(
+                    f"{where}: is not the header, which is in line {number}; set"
+                    f" skip: {number - 1} in the {self.WHAT[0]}"
+                )
 
 
 def _of_success(given: object) -> object:

@@ -7,7 +7,7 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -22,8 +22,8 @@ from robo_eval.log.bag_value import cell_of
 from robo_eval.log.column_map import ImportMap, OurColumn, Source, Whole
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
-from robo_eval.log.import_plan import plan_of_import
-from robo_eval.log.import_row import ImportedRow, RowMaker, check_new, write_trial
+from robo_eval.log.import_row import ImportedRow, RowMaker
+from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 
 _USUAL: Final = {
     "success": "success",
@@ -93,7 +93,9 @@ def import_eval_info(
     is_npz = zipfile.is_zipfile(io.BytesIO(data))
     found = _trained(source, data, mapping, notes) if is_npz else _evaluated(source, data)
     maker = RowMaker(mapping, sha256=hashlib.sha256(data).hexdigest())
-    rows = [_row(source, mapping, maker, played) for played in found]
+    said = maker.beside.union(*mapping.says().values())
+    usual = [(ours, Source(column=one)) for one, ours in _USUAL.items() if ours not in said]
+    rows = [_row(source, mapping, maker, usual, played) for played in found]
     if not rows:
         raise InputError(f"{source}: holds no episodes")
     if all(row.values.get("seed") is None for row in rows):
@@ -102,14 +104,17 @@ def import_eval_info(
             " the map if you know the first one"
         )
     notes += maker.notes(source, rows)
-    for note in notes:
-        if warn is not None:
-            warn(note)
-    plan = plan_of_import(source, mapping.raw, maker.sha256, [row.values for row in rows])
-    return write_trial(folder, plan, rows)
+    plan = plan_of_import(source, maker, rows)
+    return write_trial(folder, plan, rows, notes=notes, warn=warn)
 
 
-def _row(source: Path, mapping: EvalInfoMap, maker: RowMaker, played: Played) -> ImportedRow:
+def _row(
+    source: Path,
+    mapping: EvalInfoMap,
+    maker: RowMaker,
+    usual: Sequence[tuple[str, Source]],
+    played: Played,
+) -> ImportedRow:
     place, name, number, cells = played
     where, seed = f"{source}: {place}", cells.get("seed")
     if mapping.start_seed is not None:
@@ -119,20 +124,17 @@ def _row(source: Path, mapping: EvalInfoMap, maker: RowMaker, played: Played) ->
                 f"{where}: its seed is {seed!r:.40}, and start_seed of the map makes it"
                 f" {cells['seed']}; leave start_seed out"
             )
-    said = maker.beside.union(*mapping.says().values())
-    usual = {
-        ours: Source(column=theirs)
-        for theirs, ours in _USUAL.items()
-        if ours not in said and cells.get(theirs) is not None
-    }
-    columns = usual | mapping.columns
+    own = {ours: source for ours, source in usual if cells.get(source.column) is not None}
+    values = {"episode_id": name}
 
-    def text_of(ours: str, column: str) -> str:
+    def text_of(_ours: str, source: Source) -> str:
+        column = source.column
         if column not in cells:
             raise InputError(f"{where}: {unknown_name('column', column, cells)}")
-        return cell_of(f"{where}, column {column!r}", cells[column], columns[ours].values)
+        return cell_of(f"{where}, column {column!r}", cells[column], source.values)
 
-    return maker.row_of(where, {"episode_id": name}, columns, text_of, names=[str(number)])
+    sources = maker.add_columns(where, values, own | mapping.columns, text_of)
+    return maker.row_of(where, values, sources, names=[str(number)])
 
 
 def _evaluated(source: Path, data: bytes) -> Iterator[Played]:

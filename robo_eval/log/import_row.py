@@ -1,22 +1,18 @@
-"""What an imported episode needs, wherever its values come from: checked, completed, written."""
+"""What an imported episode needs, wherever its values come from: checked and completed."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from robo_eval.core.canonical import digest
 from robo_eval.core.episode import QUALITY_DECIMALS, Episode
-from robo_eval.core.errors import InputError, TrialDirectoryError
+from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, Difficulty, EndReason, FaultBy, Profile, Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.plan import TrialPlan
 from robo_eval.core.wording import counted
 from robo_eval.log.cells import CellError
 from robo_eval.log.column_map import (
@@ -29,15 +25,13 @@ from robo_eval.log.column_map import (
     ImportMap,
     Source,
 )
-from robo_eval.log.directory import TrialDirectory
-from robo_eval.log.files import PART_SUFFIX, explained
 from robo_eval.log.import_score import complete_score
 from robo_eval.log.outcomes import Outcomes
 from robo_eval.log.provenance import software
 from robo_eval.log.rows import cells_of
 from robo_eval.log.schema import KINDS, LEAST, MOST, OPTIONAL, SHARES, UNIT, Kind
-from robo_eval.log.store import EpisodeStore
 
+_Source = TypeVar("_Source", bound=Source)
 BY_THE_SCORE: Final = "by the score"
 """What `end_reason` may say in a table: played to its end, and success and quality decide."""
 _WORDS: Final[dict[str, type[StrEnum]]] = {
@@ -52,7 +46,6 @@ _WORDS: Final[dict[str, type[StrEnum]]] = {
 _MAY_BE_EMPTY: Final = ("episode_id", "family", "end_reason", *COUNTED)
 _NOT_KNOWN: Final = ("start_ns", "duration_s", "ticks", "episode_return")
 """What stays empty if nothing gives it: a 0 would pass for a measurement."""
-_BATCH: Final = 256
 _NO_PLAN: Final = "0" * 64
 """Stands for the digest of a plan that can only be written once all rows are read."""
 
@@ -103,13 +96,14 @@ class RowMaker:
     """
 
     def __init__(self, mapping: ImportMap, *, sha256: str) -> None:
-        self._map = mapping
+        self.map: Final = mapping
         self._outcomes = Outcomes(mapping)
         self.beside: Final = frozenset(self._outcomes.columns)
         """Our columns that a file beside the recordings tells."""
         self.sha256: Final = self._outcomes.covered(sha256)
         self._read = mapping.reading
         self._seen: dict[str, str] = {}
+        self._constants: list[tuple[str, Any]] | None = None
         self._scored: dict[str, tuple[str, str]] = {}
 
     def value(self, place: str, ours: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
@@ -180,23 +174,58 @@ class RowMaker:
             if values.get(name) is None:
                 raise InputError(f"{where}: {name} is missing; add it to the constants of the map")
 
-    def constants(self, where: str) -> Iterator[tuple[str, Any]]:
-        """What is the same in all rows: our column and its value."""
-        for ours, text in self._map.constants.items():
-            place = f"{where}: constants.{ours} of the column map"
-            yield ours, self.value(place, ours, Constant(), text)
-
     def add_constants(self, where: str, values: dict[str, Any]) -> None:
-        """Set what is the same in all rows."""
-        for ours, value in self.constants(where):
+        """Set what is the same in all rows.
+
+        Args:
+            where: File and line, or bag, for error messages.
+            values: The values by our column; completed in place.
+
+        Raises:
+            InputError: If it cannot be.
+        """
+        if self._constants is None:
+            self._constants = []
+            for ours, text in self.map.constants.items():
+                place = f"{where}: constants.{ours} of the column map"
+                self._constants.append((ours, self.value(place, ours, Constant(), text)))
+        for ours, value in self._constants:
             put(values, ours, value)
+
+    def add_columns(
+        self,
+        where: str,
+        values: dict[str, Any],
+        columns: Mapping[str, _Source],
+        text_of: Callable[[str, _Source], str | None],
+    ) -> dict[str, str]:
+        """Set what a file with columns says of an episode, and what is the same in all rows.
+
+        Args:
+            where: File and line, for error messages.
+            values: The values by our column; completed in place.
+            columns: Where our columns come from.
+            text_of: The text of a source for one of our columns, None if nothing says it.
+
+        Returns:
+            Their column by ours.
+
+        Raises:
+            InputError: If a text cannot be the value of its column.
+        """
+        sources: dict[str, str] = {}
+        for ours, source in columns.items():
+            name = sources[ours.partition(".")[0]] = source.name
+            if (text := text_of(ours, source)) is not None:
+                put(values, ours, self.value(f"{where}, column {name!r}", ours, source, text))
+        self.add_constants(where, values)
+        return sources
 
     def row_of(
         self,
         where: str,
         values: dict[str, Any],
-        columns: Mapping[str, Source],
-        text_of: Callable[[str, str], str | None],
+        sources: dict[str, str],
         *,
         names: Sequence[str] = (),
         lost: str = "",
@@ -205,9 +234,8 @@ class RowMaker:
 
         Args:
             where: File and line, for error messages.
-            values: What is known of it without the map; completed in place.
-            columns: Where our columns come from.
-            text_of: The text of their column for ours, None if nothing says it; takes both.
+            values: What is known of it; completed in place.
+            sources: Their column by ours; completed in place.
             names: What else than its id it is known by.
             lost: Why its recording cannot be read; where nothing else tells how it ended, it is
                 lost.
@@ -215,13 +243,6 @@ class RowMaker:
         Raises:
             InputError: If this cannot be an episode; see `row`.
         """
-        sources: dict[str, str] = {}
-        for ours, source in columns.items():
-            sources[ours.partition(".")[0]] = source.column
-            if (text := text_of(ours, source.column)) is not None:
-                place = f"{where}, column {source.column!r}"
-                put(values, ours, self.value(place, ours, source, text))
-        self.add_constants(where, values)
         self.complete(where, values, sources, names)
         if lost and all(values.get(name) is None for name in SCORES):
             values.update(end_reason=EndReason.LOST, end_detail=lost)
@@ -324,8 +345,8 @@ class RowMaker:
             where,
             values,
             sources,
-            threshold=self._map.success_quality,
-            assisted_success=self._map.assisted_success,
+            threshold=self.map.success_quality,
+            assisted_success=self.map.assisted_success,
             stopped=stopped,
         )
         self._check_attempt(where, values, sources)
@@ -377,62 +398,3 @@ def put(values: dict[str, Any], ours: str, value: Any) -> None:  # noqa: ANN401
         values[base] = value
     elif value is not None:
         values.setdefault(base, {})[entry] = value
-
-
-def check_new(folder: Path) -> None:
-    """Refuse a place where an import cannot put its trial directory, before anything is read.
-
-    Raises:
-        TrialDirectoryError: If there is something already, or it cannot be written.
-    """
-    # Said here, since for a trial `check_new` would advise to resume it.
-    with explained(folder, "cannot be used"):
-        if folder.is_dir() and any(folder.iterdir()):
-            raise TrialDirectoryError(
-                f"{folder}: exists already and is not empty; choose another --out"
-            )
-    TrialDirectory.check_new(folder)
-
-
-def write_trial(
-    folder: Path,
-    plan: TrialPlan,
-    rows: Sequence[ImportedRow],
-    *,
-    fill: Callable[[Path], None] | None = None,
-) -> TrialDirectory:
-    """Write imported rows as a new trial directory; it appears complete or not at all.
-
-    Args:
-        folder: Directory to create.
-        plan: What describes them.
-        rows: The rows.
-        fill: Puts more files into the directory while it has another name, such as traces; may
-            complete the values of the rows.
-
-    Raises:
-        TrialDirectoryError: If it cannot be written.
-        InputError: If a row is not valid.
-    """
-    with explained(folder, "cannot be created"):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    staging = folder.with_name(f".{folder.name}.{os.getpid()}{PART_SUFFIX}.import")
-    try:
-        trial = TrialDirectory.create(staging, plan, planned=len(rows))
-        if fill is not None:
-            fill(staging)
-        episodes = [row.episode(trial.plan_digest) for row in rows]
-        with trial.lock(), EpisodeStore(staging, durable=True) as store:
-            for first in range(0, len(episodes), _BATCH):
-                store.append(episodes[first : first + _BATCH])
-            trial.write_manifest(status="complete", store=store)
-        try:
-            staging.rename(folder)
-        except OSError as err:
-            raise TrialDirectoryError(
-                f"{folder}: cannot take its place: {err.strerror}; choose another --out"
-            ) from err
-    finally:
-        with suppress(OSError):
-            shutil.rmtree(staging)
-    return TrialDirectory.open(folder)

@@ -5,25 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError
-from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.wording import counted
 from robo_eval.log.cells import CellError
 from robo_eval.log.column_map import COUNTED, ColumnMap, Source
-from robo_eval.log.csv_records import Records, opened
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
-from robo_eval.log.import_plan import plan_of_import
-from robo_eval.log.import_row import ImportedRow, RowMaker, check_new, put, write_trial
+from robo_eval.log.import_row import ImportedRow, RowMaker
 from robo_eval.log.import_score import counts_of
-
-_PREFACE: Final = 100
-"""Lines that are looked at for the header."""
+from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 
 
 def import_csv(
@@ -51,11 +46,8 @@ def import_csv(
     """
     source, folder = Path(csv_path), Path(out)
     check_new(folder)
-    values, plan, notes = read_rows(source, Path(column_map))
-    for note in notes:
-        if warn is not None:
-            warn(note)
-    return write_trial(folder, plan, values)
+    rows, plan, notes = read_rows(source, Path(column_map))
+    return write_trial(folder, plan, rows, notes=notes, warn=warn)
 
 
 def read_rows(source: Path, column_map: Path) -> tuple[list[ImportedRow], TrialPlan, Iterator[str]]:
@@ -69,20 +61,18 @@ def read_rows(source: Path, column_map: Path) -> tuple[list[ImportedRow], TrialP
         door.check_plain(source, most=door.LARGEST_FILE)
         sha256 = file_digest(source)
     reader = _Reader(source, mapping, sha256)
-    values = list(reader.rows())
-    if not values:
+    rows = list(reader.rows())
+    if not rows:
         raise InputError(f"{source}: holds no episodes, only a header line")
-    sha256 = reader.maker.sha256
-    plan = plan_of_import(source, mapping.raw, sha256, [row.values for row in values])
-    return values, plan, reader.notes(values)
+    return rows, plan_of_import(source, reader.maker, rows), reader.notes(rows)
 
 
 class _Part(NamedTuple):
-    """What is read of a line: our columns, their sources, what those are called, where they are."""
+    """What is read of a line: our columns, and the cells of each."""
 
     policy: str | None
-    places: Sequence[tuple[str, Source, str, Sequence[int]]]
-    sources: Mapping[str, str]
+    columns: Mapping[str, Source]
+    at: Mapping[str, Sequence[int]]
 
 
 class _Reader:
@@ -92,7 +82,6 @@ class _Reader:
         self._path = path
         self._map = mapping
         self.maker = RowMaker(mapping, sha256=sha256)
-        self._constants = list(self.maker.constants(str(path)))
         self._wanted = {
             name: ours
             for _, own in mapping.sources()
@@ -107,16 +96,10 @@ class _Reader:
         Raises:
             InputError: If a line cannot be an episode.
         """
-        with opened(self._path) as file:
-            table = self._map.records(self._path, file, self._wanted)
-            self._check_header(table)
+        with self._map.table(self._path, self._wanted) as table:
             at = table.header.index
             parts = [
-                _Part(
-                    policy,
-                    [(ours, one, one.name, [*map(at, one.names)]) for ours, one in own.items()],
-                    {ours.partition(".")[0]: one.name for ours, one in own.items()},
-                )
+                _Part(policy, own, {ours: [*map(at, one.names)] for ours, one in own.items()})
                 for policy, own in self._map.sources()
             ]
             for line, cells in table:
@@ -141,56 +124,29 @@ class _Reader:
             yield f"{self._path}: {cells} without a number of successes left out"
         yield from self.maker.notes(self._path, rows)
 
-    def _check_header(self, table: Records) -> None:
-        where, header = f"{self._path}: line {table.line}", table.header
-        for column, ours in self._wanted.items():
-            if (n := header.count(column)) > 1:
-                often = "twice" if n == 2 else f"{n} times"
-                raise InputError(f"{where}: column {column!r} appears {often} (mapped to {ours!r})")
-            if column not in header:
-                if (other := table.other_delimiter()) is not None:
-                    raise InputError(
-                        f"{where}: {table.delimiter!r} does not divide the header"
-                        f" {header[0]!r:.60}; set delimiter: {other} in the column map"
-                    )
-                self._check_later(where, table)
-                problem = unknown_name("column", column, [name for name in header if name])
-                raise InputError(f"{where}: {problem} (mapped to {ours!r})")
-
-    def _check_later(self, where: str, table: Records) -> None:
-        """Refuse a header that stands further down, with the key of the map that says so."""
-        for number, cells in table.following(_PREFACE):
-            if set(self._wanted) <= {cell.strip() for cell in cells}:
-                raise InputError(
-                    f"{where}: is not the header, which is in line {number}; set"
-                    f" skip: {number - 1} in the column map"
-                )
-
     def _rows(self, where: str, part: _Part, cells: Sequence[str]) -> Iterator[ImportedRow]:
         """The rows a line stands for, of one policy where it has columns for each."""
-        policy, places, sources = part
+        policy, columns, at = part
         values: dict[str, Any] = {} if policy is None else {"policy": policy}
-        for ours, source, theirs, at in places:
-            if len(at) == 1:
-                text = cells[at[0]].strip()
-            else:
-                given = (cells[one].strip() for one in at)
-                between = " " if ours == "start_ns" else " / "
-                text = between.join(one for one in given if one not in self._map.missing)
-            place = f"{where}, column {theirs!r}"
-            put(values, ours, self.maker.value(place, ours, source, text))
-        for ours, value in self._constants:
-            put(values, ours, value)
+
+        def text_of(ours: str, _source: Source) -> str:
+            if len(places := at[ours]) == 1:
+                return cells[places[0]].strip()
+            given = (cells[place].strip() for place in places)
+            between = " " if ours == "start_ns" else " / "
+            return between.join(one for one in given if one not in self._map.missing)
+
+        sources = self.maker.add_columns(where, values, columns, text_of)
         name = values.get("episode_id")
         if policy is not None and name is not None:
             name = values["episode_id"] = f"{name}-{policy}"
         given_counts = {count: values.pop(count) for count in COUNTED if count in values}
         if not given_counts:
-            yield self._row(where, values, sources)
+            yield self.maker.row_of(where, values, sources)
             return
-        rate = next((source for ours, source, *_ in places if ours == "rate"), None)
+        unit = columns["rate"].unit if "rate" in columns else None
         try:
-            counts = counts_of(given_counts, self._map.reading, rate.unit if rate else None)
+            counts = counts_of(given_counts, self._map.reading, unit)
         except CellError as err:
             columns = " + ".join(sources[count] for count in given_counts if count in sources)
             raise InputError(f"{where}, column {columns!r}: {err}") from err
@@ -203,9 +159,4 @@ class _Reader:
             own = {**values, "success": number <= successes}
             if name is not None:
                 own["episode_id"] = f"{name}-{number}"
-            yield self._row(where, own, sources)
-
-    def _row(self, where: str, values: dict[str, Any], sources: Mapping[str, str]) -> ImportedRow:
-        own = dict(sources)
-        self.maker.complete(where, values, own)
-        return self.maker.row(where, values, own)
+            yield self.maker.row_of(where, own, dict(sources))

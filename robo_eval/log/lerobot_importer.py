@@ -21,8 +21,8 @@ from robo_eval.log.bag_value import cell_of
 from robo_eval.log.column_map import SCORES, ImportMap, OurColumn, Source
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import explained, write_atomically
-from robo_eval.log.import_plan import plan_of_import
-from robo_eval.log.import_row import ImportedRow, RowMaker, check_new, write_trial
+from robo_eval.log.import_row import ImportedRow, RowMaker
+from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 from robo_eval.log.lerobot_set import LeRobotSet, Recorded
 from robo_eval.log.recorded import LINK
 from robo_eval.log.schema import KINDS, Kind
@@ -113,10 +113,6 @@ def import_lerobot(
     absent = [video["file"] for link in links for video in link["videos"] if not video["sha256"]]
     if absent:
         lost.append(f"{source}: {counted(len(absent), 'video')} missing: {listing(absent)}")
-    notes = [*dataset.notes, *lost, *maker.notes(source, rows)]
-    for note in notes:
-        if warn is not None:
-            warn(note)
 
     def write_links(trial: Path) -> None:
         for row, one, link in zip(rows, chosen, links, strict=True):
@@ -128,9 +124,9 @@ def import_lerobot(
             sha256 = trace_digest(place)
             row.values.update(trace_uri=f"{TRACES}/{one.name}", trace_sha256=sha256)
 
-    values = [row.values for row in rows]
-    plan = plan_of_import(source, mapping.raw, maker.sha256, values, traces="all")
-    return write_trial(target, plan, rows, fill=write_links)
+    notes = [*dataset.notes, *lost, *maker.notes(source, rows)]
+    plan = plan_of_import(source, maker, rows, traces="all")
+    return write_trial(target, plan, rows, notes=notes, warn=warn, fill=write_links)
 
 
 def _chosen(found: list[Recorded], text: str) -> list[Recorded]:
@@ -203,15 +199,15 @@ def _row(
         values |= {"ticks": one.length, "duration_s": seconds}
         values |= {"exposure_s": seconds} if is_real else {}
 
-    def text_of(ours: str, column: str) -> str | None:
-        source, found = mapping.columns[ours], _values(column, one, table)
+    def text_of(ours: str, source: FrameSource) -> str | None:
+        found = _values(source.column, one, table)
         if source.labelled == "false" or not found.size:
             return None if one.problem else ""
-        place = f"{where}, column {column!r}"
+        place = f"{where}, column {source.column!r}"
         return cell_of(place, _taken(place, ours, source.take, found), source.values)
 
-    names = [str(one.number)]
-    return maker.row_of(where, values, mapping.columns, text_of, names=names, lost=one.problem)
+    sources = maker.add_columns(where, values, mapping.columns, text_of)
+    return maker.row_of(where, values, sources, names=[str(one.number)], lost=one.problem)
 
 
 def _values(column: str, one: Recorded, table: pa.Table) -> Values:
